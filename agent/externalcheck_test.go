@@ -39,13 +39,13 @@ func TestAnExternalCheckIsAdvisoryUnlessConfiguredOtherwise(t *testing.T) {
 			s := h.agent.Status()
 			found := false
 			for _, x := range s.Health.Findings {
-				found = found || x.Code == "PLUGIN_RAID" && x.Text == "a leg is lost"
+				found = found || x.Code == "CHECK_RAID" && x.Text == "a leg is lost"
 			}
 			if !found || (s.Health.State == "SLOW") != (state == "SLOW") {
 				t.Errorf("%q: the health state is %s: %+v", text, s.Health.State, s.Health.Findings)
 			}
 			_, err := h.agent.Mute(t.Context(), control.MuteRequest{
-				Code: "PLUGIN_RAID", Reason: "a test", For: time.Hour,
+				Code: "CHECK_RAID", Reason: "a test", For: time.Hour,
 			}, "root")
 			if (err == nil) != (text == "") {
 				t.Errorf("%q: muted: %v", text, err)

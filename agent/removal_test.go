@@ -136,7 +136,7 @@ func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 		}
 		f.until(10*time.Minute, "it expires", func() bool {
 			s := h.agent.Status()
-			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Withdrawn)
+			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Cancelled)
 		})
 		if f.removed("v3") {
 			t.Error("it was removed during another operation")
@@ -212,7 +212,7 @@ func TestAReleasedRemovalDoesNotBeginAgain(t *testing.T) {
 				now, last := h.files.Removals()
 				want := policy.Removed
 				if begun {
-					want = policy.Withdrawn
+					want = policy.Cancelled
 				}
 				if now != nil || last.Code != want || f.removed("v3") == begun || !last.Begun {
 					t.Errorf("the request is %+v; it ended as %+v; v3 is removed: %t", now, last, f.removed("v3"))

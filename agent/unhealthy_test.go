@@ -67,7 +67,7 @@ func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading 
 // newUnhealthyFleet has three voters, and a spare that replaces one which is unhealthy for the grace period.
 func newUnhealthyFleet(t *testing.T) *fleet {
 	return newPreparedFleet(&fleet{t: t, pace: usualPace(), prepare: func(h *fleetHost) {
-		h.config = fmt.Sprintf("repair: {sick: %s}\n", unhealthyFleetGrace)
+		h.config = fmt.Sprintf("repair: {unhealthy: %s}\n", unhealthyFleetGrace)
 	}}, 1)
 }
 

@@ -13,9 +13,9 @@ import (
 
 // The codes of the check of certificates.
 const (
-	CertificateEnds     Code = "ETCD_CERTIFICATE_ENDS"
-	CertificateEndsSoon Code = "ETCD_CERTIFICATE_ENDS_SOON"
-	CertificateInvalid  Code = "ETCD_CERTIFICATE_INVALID"
+	CertificateExpires     Code = "ETCD_CERTIFICATE_EXPIRES"
+	CertificateExpiresSoon Code = "ETCD_CERTIFICATE_EXPIRES_SOON"
+	CertificateInvalid     Code = "ETCD_CERTIFICATE_INVALID"
 )
 
 // Certificate is one that a connection to or within etcd depends on, as last read.
@@ -79,13 +79,13 @@ func declareCertificates() declaration {
 			},
 			Problems: []Problem{
 				{
-					CertificateEnds, Etcd, Warm, "A certificate expires within weeks.",
+					CertificateExpires, Etcd, Warm, "A certificate expires within weeks.",
 					"After that, connections that use it are refused. A CA certificate expires for all hosts at " +
 						"once, and so may the members' certificates.",
 					remedy,
 				},
 				{
-					CertificateEndsSoon, Etcd, Slow, "A certificate expires within days.",
+					CertificateExpiresSoon, Etcd, Slow, "A certificate expires within days.",
 					"It should have been renewed by now, so its renewal does not work. After it expires, " +
 						"connections that use it are refused.",
 					remedy,
@@ -235,13 +235,13 @@ func (c *certificates) transitions() []rule {
 		},
 		{
 			[]State{OK, Warm},
-			Slow, CertificateEndsSoon,
+			Slow, CertificateExpiresSoon,
 			fmt.Sprintf("a certificate expires within %d days and a tenth of its lifetime"+
 				"", certificateSoon), when(endsSoon), false,
 		},
 		{
 			[]State{OK},
-			Warm, CertificateEnds,
+			Warm, CertificateExpires,
 			fmt.Sprintf("a certificate expires within %d days and a quarter of its lifetime"+
 				"", certificateEnds), when(ends), false,
 		},
@@ -251,7 +251,7 @@ func (c *certificates) transitions() []rule {
 			func() (string, bool) {
 				most, _ := c.worst()
 				return c.text(), most < map[Code]urgency{
-					CertificateEnds: ends, CertificateEndsSoon: endsSoon, CertificateInvalid: invalid,
+					CertificateExpires: ends, CertificateExpiresSoon: endsSoon, CertificateInvalid: invalid,
 				}[c.track.Code]
 			},
 			true,

@@ -42,15 +42,15 @@ func TestACertificateIsReportedLongBeforeItExpires(t *testing.T) {
 		text string
 	}{
 		{
-			20 * day, CertificateEnds,
+			20 * day, CertificateExpires,
 			"192.0.2.1:2379 expires on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its lifetime",
 		},
 		{
-			30 * time.Hour, CertificateEndsSoon,
+			30 * time.Hour, CertificateExpiresSoon,
 			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its lifetime",
 		},
 		{
-			90 * time.Minute, CertificateEndsSoon,
+			90 * time.Minute, CertificateExpiresSoon,
 			"192.0.2.1:2379 expires on 2026-11-22 20:00 UTC, in 90 minutes, limit 7 days or a tenth of its lifetime",
 		},
 		{-day, CertificateInvalid, "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC"},

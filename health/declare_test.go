@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	heatHigh     Code = "HEAT_HIGH"
-	heatTooHigh  Code = "HEAT_TOO_HIGH"
+	heatHigh     Code = "TEMPERATURE_HIGH"
+	heatTooHigh  Code = "TEMPERATURE_CRITICAL"
 	fanSlow      Code = "FAN_SLOW"
 	heatRunbook       = "Heat"
 	noSensorText      = "there is no sensor"
@@ -284,14 +284,14 @@ func TestAnInvalidDeclarationIsRefused(t *testing.T) {
 	t.Parallel()
 	fine := func() declaration { return (&heat{code: heatHigh}).declared("heat", Everything) }
 	for want, spoil := range map[string]func(*declaration){
-		"heat is vital but gates nothing":          func(d *declaration) { d.Vital, d.Gates = true, Nothing },
-		"heat is optional and starts as":           func(d *declaration) { d.start = Unknown },
-		"HEAT_HIGH makes the health state UNKNOWN": func(d *declaration) { d.Problems[0].State = Unknown },
-		"but HEAT_HIGH is about the disk":          func(d *declaration) { d.Problems[0].Component = Disk },
-		"cpu is declared twice":                    func(d *declaration) { d.Name = "cpu" },
-		"reuses CPU_STARVED of cpu":                func(d *declaration) { d.Problems[0].Code = CPUStarved },
-		"heat is behind fan":                       func(d *declaration) { d.Behind = []string{"fan"} },
-		"undeclared finding WARM \"HEAT_HIGH\"":    func(d *declaration) { d.Problems[0].State = Slow },
+		"heat is vital but gates nothing":                 func(d *declaration) { d.Vital, d.Gates = true, Nothing },
+		"heat is optional and starts as":                  func(d *declaration) { d.start = Unknown },
+		"TEMPERATURE_HIGH makes the health state UNKNOWN": func(d *declaration) { d.Problems[0].State = Unknown },
+		"but TEMPERATURE_HIGH is about the disk":          func(d *declaration) { d.Problems[0].Component = Disk },
+		"cpu is declared twice":                           func(d *declaration) { d.Name = "cpu" },
+		"reuses CPU_STARVED of cpu":                       func(d *declaration) { d.Problems[0].Code = CPUStarved },
+		"heat is behind fan":                              func(d *declaration) { d.Behind = []string{"fan"} },
+		"undeclared finding WARM \"TEMPERATURE_HIGH\"":    func(d *declaration) { d.Problems[0].State = Slow },
 	} {
 		d := fine()
 		spoil(&d)

@@ -11,8 +11,8 @@ import (
 
 // The codes of the checks that compare the local member with the others.
 const (
-	EtcdAlarm     Code = "ETCD_ALARM"
-	EtcdSizeApart Code = "ETCD_SIZE_APART"
+	EtcdAlarm       Code = "ETCD_ALARM"
+	EtcdSizeDiffers Code = "ETCD_SIZE_DIFFERS"
 )
 
 const (
@@ -63,7 +63,7 @@ func declareSizeApart() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					EtcdSizeApart, Etcd, Warm, "The database of this member is far larger than another member's.",
+					EtcdSizeDiffers, Etcd, Warm, "The database of this member is far larger than another member's.",
 					"All members hold the same keys, so the difference is free pages. They are read, copied and " +
 						"sent all the same, and count against the quota.",
 					"run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: it serves no " +
@@ -76,7 +76,7 @@ func declareSizeApart() declaration {
 		gather: func(at *track) evidence {
 			var seen EtcdReading
 			return &level{
-				spell: spell{code: EtcdSizeApart, track: at, badFor: sizeApartFor, wellFor: time.Minute},
+				spell: spell{code: EtcdSizeDiffers, track: at, badFor: sizeApartFor, wellFor: time.Minute},
 				limit: limit,
 				of: func(in Input) Figure {
 					seen = in.Etcd

@@ -157,7 +157,7 @@ func (f *fsync) recovered() (string, bool) {
 // steady reports whether a WARM disk is good enough right now.
 func (f *fsync) steady() bool {
 	if len(f.recent) < f.limits.Window ||
-		f.recent.last(f.limits.Window).over(f.limits.FsyncLeave) > allowed(f.limits.Window) {
+		f.recent.last(f.limits.Window).over(f.limits.FsyncClear) > allowed(f.limits.Window) {
 		return false
 	}
 	direct := f.lanes[LaneDirect].since(f.now - f.pace.calm)
@@ -170,7 +170,7 @@ func (f *fsync) steady() bool {
 func (f *fsync) calmAgain() (string, bool) {
 	need := f.track.patience(OK, f.pace.settle, f.now)
 	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need),
-			allowed(f.limits.Window), f.limits.Window, show(f.limits.FsyncLeave)),
+			allowed(f.limits.Window), f.limits.Window, show(f.limits.FsyncClear)),
 		f.calmSince > 0 && f.calmFor() >= need
 }
 

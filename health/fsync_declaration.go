@@ -22,7 +22,7 @@ func declareFsync(t Thresholds) declaration {
 			Name: fsyncName, Component: Disk, Gates: Everything, Vital: true,
 			Source: "the probe, which writes like etcd's WAL and also with direct I/O",
 			Limits: []Limit{
-				{Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncLeave.Seconds()},
+				{Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncClear.Seconds()},
 				{Of: "any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
 				{Of: "a write in flight", Unit: "s", Enter: t.Stall.Seconds(), Leave: t.Stall.Seconds()},
 				{Of: "a hanging write", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},

@@ -127,7 +127,7 @@ func (f *fsync) latencyRules(open []State) []rule {
 			OK, "",
 			fmt.Sprintf("for %s, at most %d of the last %d samples over %s, the direct lane below %s for %s, and no "+
 				"sign of WARM",
-				show(p.settle), allowed(short), short, show(t.FsyncLeave), show(t.calm()), show(p.calm)), f.calmAgain,
+				show(p.settle), allowed(short), short, show(t.FsyncClear), show(t.calm()), show(p.calm)), f.calmAgain,
 			true,
 		},
 	})

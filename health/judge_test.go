@@ -140,7 +140,7 @@ func TestSilenceDoesNotMakeAWarmDiskOK(t *testing.T) {
 	b.now += time.Minute
 	b.look()
 	b.want(Unknown)
-	b.each(299*time.Second, 6*ms) // over fsyncLeave, so it would not have left WARM
+	b.each(299*time.Second, 6*ms) // over fsyncClear, so it would not have left WARM
 	b.each(time.Second, 6*ms)
 	b.want(Warm)
 }

@@ -55,7 +55,7 @@ func TestBrokenMemoryKeepsAHostOutUntilItIsReset(t *testing.T) {
 	b.each(10*time.Minute, ms)
 	b.machine.MemoryUncorrected = known(2)
 	b.each(time.Second, ms)
-	if b.result.State != Failed || b.result.Code != MemoryBroken {
+	if b.result.State != Failed || b.result.Code != MemoryUncorrected {
 		t.Fatalf("got %s %s", b.result.State, b.result.Code)
 	}
 	b.reborn()

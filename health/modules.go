@@ -10,8 +10,8 @@ import (
 
 // The codes of the checks of the memory modules.
 const (
-	MemoryCorrected Code = "MEMORY_ERRORS_CORRECTED"
-	MemoryBroken    Code = "MEMORY_BROKEN"
+	MemoryCorrected   Code = "MEMORY_ERRORS_CORRECTED"
+	MemoryUncorrected Code = "MEMORY_ERRORS_UNCORRECTED"
 )
 
 const (
@@ -60,7 +60,7 @@ func declareBroken() declaration {
 			Limits: []Limit{{Of: "uncorrectable errors", Unit: "since the boot"}},
 			Problems: []Problem{
 				{
-					MemoryBroken, Machine, Failed, "The memory has uncorrectable errors.",
+					MemoryUncorrected, Machine, Failed, "The memory has uncorrectable errors.",
 					"The affected memory holds lost or wrong data. etcd on this host may write it to disk and " +
 						"replicate it.",
 					"take the host down with 'quorumctl maintenance on' and replace the module; the error count " +
@@ -95,7 +95,7 @@ func (u *uncorrectable) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},
-			Failed, MemoryBroken, "an uncorrectable memory error",
+			Failed, MemoryUncorrected, "an uncorrectable memory error",
 			func() (string, bool) { return u.text(), u.figure.Value > u.known }, false,
 		},
 		{

@@ -51,7 +51,7 @@ const pluginSilence = 10
 
 // ExternalCheckCode returns the code of an external check's finding.
 func ExternalCheckCode(name string) Code {
-	return Code("PLUGIN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	return Code("CHECK_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
 // ExternalCheckName returns the name of the check, which differs from all of quorumd's own.

@@ -51,12 +51,12 @@ func TestAnExternalCheckCountsOnceRepeatedAndGatesAsConfigured(t *testing.T) {
 		t.Errorf("reported once, it counts: %+v", b.result.Findings)
 	}
 	b.pluginSays("load", Slow, "load 93")
-	if f := b.result.Findings; b.result.State != OK || len(f) != 1 || f[0].Code != "PLUGIN_LOAD" ||
+	if f := b.result.Findings; b.result.State != OK || len(f) != 1 || f[0].Code != "CHECK_LOAD" ||
 		f[0].State != Slow || f[0].Text != "load 93" || f[0].Gates != Nothing {
 		t.Errorf("got %s, found %+v", b.result.State, f)
 	}
 	b.pluginSays("raid-a", Warm, "resync 3 %")
-	if v := b.result; v.State != Warm || v.Code != "PLUGIN_RAID_A" || v.Gates != Joins || len(v.Findings) != 2 {
+	if v := b.result; v.State != Warm || v.Code != "CHECK_RAID_A" || v.Gates != Joins || len(v.Findings) != 2 {
 		t.Errorf("got %s %s gates %v: %+v", v.State, v.Code, v.Gates.Names(), v.Findings)
 	}
 	b.pluginSays("raid-a", OK, "clean")
@@ -138,7 +138,7 @@ func TestTwoExternalChecksWithOneCodeAreRefused(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
 	limits.Plugins = []ExternalCheck{{Name: "a-b"}, {Name: "a_b"}}
-	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "PLUGIN_A_B") {
+	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "CHECK_A_B") {
 		t.Error(err)
 	}
 }

@@ -22,8 +22,8 @@ type Thresholds struct {
 
 	// FsyncWarm is the limit of the 99th percentile: 10 ms in etcd's guide.
 	FsyncWarm time.Duration
-	// FsyncLeave is the limit for a WARM disk to become OK.
-	FsyncLeave time.Duration
+	// FsyncClear is the limit for a WARM disk to become OK.
+	FsyncClear time.Duration
 	// FsyncSlow is what a healthy disk never takes: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration
 	// Stall is the age at which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
@@ -48,7 +48,7 @@ type Thresholds struct {
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		QualifySamples: 3000, Window: 300,
-		FsyncWarm: 10 * time.Millisecond, FsyncLeave: 5 * time.Millisecond, FsyncSlow: 100 * time.Millisecond,
+		FsyncWarm: 10 * time.Millisecond, FsyncClear: 5 * time.Millisecond, FsyncSlow: 100 * time.Millisecond,
 		Stall: time.Second, Fail: 30 * time.Second,
 		Starved: 20, MinFree: 1 << 30, DirectInterval: time.Second,
 	}
@@ -72,7 +72,7 @@ func (t Thresholds) check() error {
 		value time.Duration
 	}{
 		{"0", 0},
-		{"fsyncLeave", t.FsyncLeave},
+		{"fsyncClear", t.FsyncClear},
 		{"fsyncWarm", t.FsyncWarm},
 		{"fsyncSlow", t.FsyncSlow},
 		{"stall", t.Stall},

@@ -16,7 +16,7 @@ func TestAllInvalidThresholdsAreNamed(t *testing.T) {
 		t.Fatal("there is no error")
 	}
 	for _, word := range []string{
-		"invalid thresholds", "window is 0; make it 20", "fsyncLeave", "fsyncWarm", "fsyncSlow",
+		"invalid thresholds", "window is 0; make it 20", "fsyncClear", "fsyncWarm", "fsyncSlow",
 		"stall", "fail is", "starved is 0; make it 1 to 100", "directInterval",
 	} {
 		if !strings.Contains(err.Error(), word) {

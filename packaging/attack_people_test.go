@@ -66,7 +66,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	}
 	h.waitUntil(2*time.Minute, "the host is a voter again", func() bool {
 		out, _ := h.try("quorumctl status")
-		return strings.Contains(out, "voter, leader") && strings.Contains(out, "AT_REST")
+		return strings.Contains(out, "voter, leader") && strings.Contains(out, "IDLE")
 	})
 	if out := h.journal("-u 'quorumd-hooks@*'"); strings.Contains(out, "\nLD_PRELOAD=") {
 		t.Errorf("the reason is a variable of its own:\n%s", out)

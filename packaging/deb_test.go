@@ -108,7 +108,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 
 	h.configure(config("observe"))
 	h.run("systemctl enable --now quorumd")
-	h.expect("quorumctl status", "voters 1/1", "n1    voter, leader", "mode observe", "AT_REST")
+	h.expect("quorumctl status", "voters 1/1", "n1    voter, leader", "mode observe", "IDLE")
 	if status := h.property("quorumd", "StatusText"); !strings.Contains(status, "voter, health") {
 		t.Errorf("the status line is %q", status)
 	}
@@ -129,7 +129,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	}
 	h.configure(config("manage"))
 	h.run("systemctl restart quorumd")
-	h.expect("quorumctl status", "mode manage", "AT_REST")
+	h.expect("quorumctl status", "mode manage", "IDLE")
 	same("the adoption")
 
 	instance, agent := h.run("cat /run/quorumd/instance"), h.property("quorumd", "MainPID")
@@ -349,7 +349,7 @@ func TestTheServiceReadsEtcdsSettings(t *testing.T) {
 	h.run("chmod 0755 /etc/quorumd/checks.d/own; systemctl start quorumd")
 	h.waitUntil(time.Minute, "quorumd has run the check, and etcd's program", func() bool {
 		status, _ := h.try("quorumctl status -o json")
-		own, _ := h.try("quorumctl health PLUGIN_OWN")
+		own, _ := h.try("quorumctl health CHECK_OWN")
 		return strings.Contains(status, `"etcdVersion": "3.4.`) &&
 			strings.Contains(own, "it runs as quorumd with cores of 0")
 	})

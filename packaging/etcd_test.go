@@ -109,7 +109,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 		}
 	}
 	// The disk of a test is arbitrary: what follows does not depend on it.
-	h.run("printf 'disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncLeave: 400ms, fsyncSlow: 2s, " +
+	h.run("printf 'disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncClear: 400ms, fsyncSlow: 2s, " +
 		"stall: 10s}\\n' >>/etc/quorumd/quorumd.yaml")
 	h.expect("quorumctl config check", "OK", "checked as quorumd")
 	h.run("systemctl enable etcd")

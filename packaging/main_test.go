@@ -168,7 +168,7 @@ cluster:
 etcd:
   clientURL: http://localhost:2379
   peerURL: http://localhost:2380
-disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncLeave: 400ms, fsyncSlow: 2s, stall: 10s}
+disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncClear: 400ms, fsyncSlow: 2s, stall: 10s}
 timing: {interval: 500ms}
 `, "MODE", mode)
 }

@@ -177,7 +177,7 @@ func TestARebootAgentIsAnsweredOnTheLoopback(t *testing.T) {
 		!strings.Contains(out, `"kind":"bad_request"`) {
 		t.Errorf("without the header:\n%s", out)
 	}
-	h.expect("quorumctl status", "AT_REST")
+	h.expect("quorumctl status", "IDLE")
 }
 
 func TestWithoutLogindOneLineReportsItAndTheRestWorks(t *testing.T) {
@@ -186,7 +186,7 @@ func TestWithoutLogindOneLineReportsItAndTheRestWorks(t *testing.T) {
 	h.run("systemctl mask --now systemd-logind.service && dpkg -i /pk/first.deb")
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd")
-	h.expect("quorumctl status", "mode manage", "AT_REST")
+	h.expect("quorumctl status", "mode manage", "IDLE")
 	h.waitUntil(30*time.Second, "the log reports it", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})

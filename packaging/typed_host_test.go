@@ -65,7 +65,7 @@ func TestDocumentedCommandsBesidesQuorumctlWork(t *testing.T) {
 		if do := before[line]; do != nil {
 			do()
 		}
-		typed := strings.ReplaceAll(line, "THE-ID", journalcatalog.ID(string(policy.AtRest)))
+		typed := strings.ReplaceAll(line, "THE-ID", journalcatalog.ID(string(policy.Idle)))
 		switch {
 		case strings.HasPrefix(line, "dpkg -i "):
 			typed = "cd /pk && " + typed

@@ -36,7 +36,7 @@ func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 	a := New(opt)
 	r := decided(policy.StepGiveWay, nil)
 	r.Op, r.Decision.Step.MemberID = nil, 3
-	r.View.Limits.GiveWay = time.Minute
+	r.View.Limits.TransferInterval = time.Minute
 	if done, _ := a.Act(t.Context(), r); done.Err == nil || etcd.to != 0 {
 		t.Errorf("a host without a member has asked: %+v", done)
 	}

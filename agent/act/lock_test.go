@@ -160,8 +160,8 @@ func TestStepThatFailsForLackOfSpaceIsMarked(t *testing.T) {
 	must(t, err)
 	for _, s := range []policy.Step{
 		{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded},
-		{Kind: policy.StepRollBack, Outcome: policy.JoinTooLong},
-		{Kind: policy.StepEndOp, Outcome: policy.JoinTooLong},
+		{Kind: policy.StepRollBack, Outcome: policy.JoinTimedOut},
+		{Kind: policy.StepEndOp, Outcome: policy.JoinTimedOut},
 	} {
 		done, _ := b.step(s)
 		if f := b.Did().Failed; done.Err == nil || !f.Full || f.Kind != s.Kind || f.Text != done.Err.Error() {

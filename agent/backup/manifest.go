@@ -34,7 +34,7 @@ type Manifest struct {
 	Name    string `json:"name"` // of both objects, without their extensions
 
 	Cluster     string    `json:"cluster"`     // quorumd's name of it
-	ClusterID   string    `json:"clusterId"`   // etcd's, in hexadecimal
+	ClusterID   string    `json:"clusterID"`   // etcd's, in hexadecimal
 	Member      string    `json:"member"`      // that the snapshot came from, in hexadecimal
 	Host        string    `json:"host"`        // whose agent saved it
 	EtcdVersion string    `json:"etcdVersion"` // of the member

@@ -168,7 +168,7 @@ func TestJobCanBeStoppedByKindAndIsCleanedUp(t *testing.T) {
 	ended := make(chan Job, 1)
 	_, err := r.Start(t.Context(), "hang", "root", nil, func(j Job) { ended <- j })
 	must(t, err)
-	r.End("drill", "it is no restore test")
+	r.End("restoreTest", "it is no restore test")
 	select {
 	case j := <-ended:
 		t.Fatalf("a job of another kind was ended: %v", j.Err)

@@ -52,15 +52,15 @@ func TestShortestFileGetsEveryDefault(t *testing.T) {
 		Disk: Disk{
 			ProbeDir: "/var/lib/etcd/.quorumd-probe", DirectInterval: time.Second, WALInterval: 10 * time.Second,
 			QualifySamples: 3000, QualifyRate: 50,
-			FsyncWarm: 10 * time.Millisecond, FsyncSlow: 100 * time.Millisecond, FsyncLeave: 5 * time.Millisecond,
+			FsyncWarm: 10 * time.Millisecond, FsyncSlow: 100 * time.Millisecond, FsyncClear: 5 * time.Millisecond,
 			Stall: time.Second, Fail: 30 * time.Second, Starved: 20, MinFree: 1 << 30, Window: 300,
 		},
 		Timing: Timing{
 			Interval: 2 * time.Second, CallTimeout: 2 * time.Second, LockTTL: 30 * time.Second,
 			RenewEvery: 5 * time.Second, RenewGiveUp: 15 * time.Second, StepMargin: 5 * time.Second,
-			PresenceTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
+			HostRecordTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
 			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
-			Cooldown: time.Minute, HandOver: 30 * time.Second, GiveWay: time.Minute, ReturnStable: 15 * time.Second,
+			Cooldown: time.Minute, TransferTimeout: 30 * time.Second, TransferInterval: time.Minute, ReturnStable: 15 * time.Second,
 			ReturnMax: 10 * time.Minute, ReturnGiveUp: 2 * time.Hour, OrphanGrace: 65 * time.Second,
 			JoinBackoff:    time.Minute,
 			ClockMaxOffset: 5 * time.Second,
@@ -123,7 +123,7 @@ disk:
   qualifyRate: 20
   fsyncWarm: 20ms
   fsyncSlow: 200ms
-  fsyncLeave: 10ms
+  fsyncClear: 10ms
   stall: 2s
   fail: 1m
   starved: 30
@@ -136,7 +136,7 @@ timing:
   renewEvery: 500ms
   renewGiveUp: 2s
   stepMargin: 1s
-  presenceTTL: 5s
+  hostRecordTTL: 5s
   settle: 5500ms
   promoteStable: 3s
   promoteLag: 10
@@ -144,8 +144,8 @@ timing:
   learnerStall: 30s
   learnerMax: 5m
   cooldown: 0s
-  handOver: 7s
-  giveWay: 9s
+  transferTimeout: 7s
+  transferInterval: 9s
   returnStable: 2s
   returnMax: 3m
   returnGiveUp: 50m
@@ -161,7 +161,7 @@ maintenance:
   windows: ["Sat,Sun 22:00-02:00 UTC", daily 12:00-13:00]
   blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
   veto: /v
-repair: {dead: 15m, sick: 20m, perDay: 3, cleanFor: 1h}
+repair: {dead: 15m, unhealthy: 20m, maxPerDay: 3, cleanFor: 1h}
 backup:
   every: 6h
   rate: 16MiB
@@ -215,16 +215,16 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Disk: Disk{
 			ProbeDir: "/wal/.quorumd-probe", DirectInterval: 500 * time.Millisecond, WALInterval: 5 * time.Second,
 			QualifySamples: 100, QualifyRate: 20,
-			FsyncWarm: 20 * time.Millisecond, FsyncSlow: 200 * time.Millisecond, FsyncLeave: 10 * time.Millisecond,
+			FsyncWarm: 20 * time.Millisecond, FsyncSlow: 200 * time.Millisecond, FsyncClear: 10 * time.Millisecond,
 			Stall: 2 * time.Second, Fail: time.Minute, Starved: 30, MinFree: 512 << 20, Window: 50,
 		},
 		Timing: Timing{
 			Interval: 250 * time.Millisecond, CallTimeout: time.Second, LockTTL: 5 * time.Second,
 			RenewEvery: 500 * time.Millisecond, RenewGiveUp: 2 * time.Second, StepMargin: time.Second,
-			PresenceTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second,
+			HostRecordTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second,
 			PromoteLag: 10,
 			SteadyLag:  time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
-			HandOver: 7 * time.Second, GiveWay: 9 * time.Second, ReturnStable: 2 * time.Second,
+			TransferTimeout: 7 * time.Second, TransferInterval: 9 * time.Second, ReturnStable: 2 * time.Second,
 			ReturnMax: 3 * time.Minute, ReturnGiveUp: 50 * time.Minute, OrphanGrace: 12 * time.Second,
 			JoinBackoff:    5 * time.Second,
 			ClockMaxOffset: time.Second,

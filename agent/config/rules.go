@@ -97,8 +97,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 				", because an election in etcd extends the lock by its full TTL; raise the first or remove it",
 		},
 		{
-			keys("presenceTTL", "interval"), t.PresenceTTL >= 4*t.Interval,
-			show("presenceTTL", t.PresenceTTL) + " must be at least four times " + interval +
+			keys("hostRecordTTL", "interval"), t.HostRecordTTL >= 4*t.Interval,
+			show("hostRecordTTL", t.HostRecordTTL) + " must be at least four times " + interval +
 				", so that one slow round does not make a host absent; raise the first or lower the second",
 		},
 		{
@@ -112,15 +112,15 @@ func (d *decoder) timingRules(t *Timing) []rule {
 				", or it never takes effect; lower the first or raise the second",
 		},
 		{
-			keys("handOver", "interval", "callTimeout"), t.HandOver >= t.Interval+2*t.CallTimeout,
-			show("handOver", t.HandOver) + " must be at least " + interval + " and twice " + call +
+			keys("transferTimeout", "interval", "callTimeout"), t.TransferTimeout >= t.Interval+2*t.CallTimeout,
+			show("transferTimeout", t.TransferTimeout) + " must be at least " + interval + " and twice " + call +
 				", or what the other voters' hosts say before a stop is old when they have said it; raise the first " +
 				"or lower the others",
 		},
 		{
-			keys("giveWay", "interval", "callTimeout"),
-			t.GiveWay >= t.Interval+t.CallTimeout && t.GiveWay <= MaxGiveWay,
-			show("giveWay", t.GiveWay) + " must be at least " + interval + " and " + call + " together, and at most " +
+			keys("transferInterval", "interval", "callTimeout"),
+			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxGiveWay,
+			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " + call + " together, and at most " +
 				durationfmt.Typed(MaxGiveWay) + ", because it doubles",
 		},
 		{
@@ -134,8 +134,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 				"30s",
 		},
 		{
-			keys("presenceTTL"), t.PresenceTTL%time.Second == 0,
-			show("presenceTTL", t.PresenceTTL) +
+			keys("hostRecordTTL"), t.HostRecordTTL%time.Second == 0,
+			show("hostRecordTTL", t.HostRecordTTL) +
 				" must be whole seconds, because etcd counts leases in seconds; write for example 60s",
 		},
 	}
@@ -147,7 +147,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		path  string
 		value time.Duration
 	}{
-		{"disk.fsyncLeave", k.FsyncLeave},
+		{"disk.fsyncClear", k.FsyncClear},
 		{"disk.fsyncWarm", k.FsyncWarm},
 		{"disk.fsyncSlow", k.FsyncSlow},
 		{"disk.stall", k.Stall},
@@ -160,7 +160,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 			[]string{low.path, high.path},
 			low.value < high.value,
 			d.show(low.path, low.value) + " must be less than " + d.show(high.path, high.value) +
-				", because the limits rise in the order fsyncLeave, fsyncWarm, fsyncSlow, stall, fail; lower the " +
+				", because the limits rise in the order fsyncClear, fsyncWarm, fsyncSlow, stall, fail; lower the " +
 				"first or raise the second",
 		})
 	}
@@ -201,18 +201,18 @@ const mostClean = 24 * time.Hour
 
 // repairRules require that no host counts as dead too soon or stays ejected forever.
 func (d *decoder) repairRules(c *Config) []rule {
-	dead, ttl := c.Repair.Dead, c.Timing.PresenceTTL
+	dead, ttl := c.Repair.Dead, c.Timing.HostRecordTTL
 	return []rule{{
-		[]string{"repair.dead", "timing.presenceTTL"},
+		[]string{"repair.dead", "timing.hostRecordTTL"},
 		dead == 0 || time.Duration(dead) >= max(leastGrace, 2*ttl),
 		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Typed(leastGrace) + " and twice " +
-			d.show("timing.presenceTTL", ttl) + ", because a host that falls silent is listed as present for that " +
+			d.show("timing.hostRecordTTL", ttl) + ", because a host that falls silent is listed as present for that " +
 			"time; raise the first or lower the second",
 	}, {
-		[]string{"repair.sick"},
+		[]string{"repair.unhealthy"},
 		c.Repair.Sick == 0 || time.Duration(c.Repair.Sick) >= leastGrace,
-		d.show("repair.sick", c.Repair.Sick) + " must be off, or at least " + durationfmt.Typed(leastGrace) +
-			", because what burdens a disk for a moment does not make it sick; raise it",
+		d.show("repair.unhealthy", c.Repair.Sick) + " must be off, or at least " + durationfmt.Typed(leastGrace) +
+			", because what burdens a disk for a moment does not make it unhealthy; raise it",
 	}, {
 		[]string{"repair.cleanFor"},
 		c.Repair.CleanFor <= mostClean,
@@ -247,17 +247,17 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		b.Every == 0 || time.Duration(b.Every) >= leastBackup,
 		d.show("backup.every", b.Every) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
-		[]string{"backup.drill"},
+		[]string{"backup.restoreTest"},
 		b.Drill == 0 || time.Duration(b.Drill) >= leastBackup,
-		d.show("backup.drill", b.Drill) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
+		d.show("backup.restoreTest", b.Drill) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
 		b.Rate >= leastRate,
 		d.show("backup.rate", b.Rate) + " is less than " + leastRate.String() + "; raise it",
 	}, {
-		[]string{"backup.drill", "backup.store.directory"},
+		[]string{"backup.restoreTest", "backup.store.directory"},
 		b.Drill == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
-		d.show("backup.drill", b.Drill) + " asks for snapshots to be proven, and there is no place for them; set " +
+		d.show("backup.restoreTest", b.Drill) + " asks for snapshots to be proven, and there is no place for them; set " +
 			"backup.store.directory or backup.store.s3",
 	}}
 }

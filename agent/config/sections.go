@@ -335,7 +335,7 @@ type Disk struct {
 
 	// The disk becomes OK again when fsyncs are faster than this. Less than fsyncWarm, so that a disk near the limit
 	// does not flap.
-	FsyncLeave time.Duration `yaml:"fsyncLeave" default:"5ms"`
+	FsyncClear time.Duration `yaml:"fsyncClear" default:"5ms"`
 
 	// An fsync in flight for longer makes the disk STALLED. More than fsyncSlow; etcd's election timeout is a good
 	// value.
@@ -376,7 +376,7 @@ type Timing struct {
 	StepMargin time.Duration `yaml:"stepMargin" default:"5s"`
 
 	// How long the record of a silent host stays in etcd. Whole seconds, at least 4 x interval.
-	PresenceTTL time.Duration `yaml:"presenceTTL" default:"60s"`
+	HostRecordTTL time.Duration `yaml:"hostRecordTTL" default:"60s"`
 
 	// Time between two membership changes. etcd requires its members to be connected for 5s before the next one.
 	Settle time.Duration `yaml:"settle" default:"6s"`
@@ -401,12 +401,12 @@ type Timing struct {
 
 	// A leadership transfer that does not succeed for this long before a host is taken down is reported.
 	// Maintenance, with an operator waiting at the machine, then continues; a restart or a reboot waits.
-	HandOver time.Duration `yaml:"handOver" default:"30s"`
+	TransferTimeout time.Duration `yaml:"transferTimeout" default:"30s"`
 
 	// An unhealthy leader, for example one with a slow disk, transfers leadership to a healthy voter. The next
 	// transfer waits at least this long, and each further one twice as long. After a start quorumd first waits this
 	// long, too.
-	GiveWay time.Duration `yaml:"giveWay" default:"1m"`
+	TransferInterval time.Duration `yaml:"transferInterval" default:"1m"`
 
 	// A member that was taken down is back when it has been caught up and has served for this long.
 	ReturnStable time.Duration `yaml:"returnStable" default:"15s"`
@@ -433,7 +433,7 @@ const (
 	// orphanElection is the time an etcd election may add to a lease: with its defaults, a few tries of 1 s to 2 s.
 	orphanElection = 5 * time.Second
 
-	// MaxGiveWay is the longest timing.giveWay.
+	// MaxGiveWay is the longest timing.transferInterval.
 	MaxGiveWay = time.Hour
 	// MaxJoinBackoff is where the doubling of timing.joinBackoff ends.
 	MaxJoinBackoff = time.Hour
@@ -473,7 +473,7 @@ type Maintenance struct {
 type Repair struct {
 	// In mode manage, a standby or spare replaces a voter that has been dead for this long. A voter is dead when the
 	// hosts of all live voters, at least two and including the leader's, report that neither of its ports accepts a
-	// connection, and no quorumd is alive on its host. At least 30s and 2 x presenceTTL; longer than a machine takes
+	// connection, and no quorumd is alive on its host. At least 30s and 2 x hostRecordTTL; longer than a machine takes
 	// to boot. off: report it, and replace nothing.
 	Dead Grace `yaml:"dead" default:"off"`
 
@@ -481,10 +481,10 @@ type Repair struct {
 	// unhealthy one is removed. A voter is unhealthy when it reports SLOW for this long (STALLED for a minute,
 	// FAILED at once) and there is other evidence: its etcd's own fsync times, its lag, or a hanging disk without
 	// linearizable reads. At least 30s. off: report it, and replace nothing.
-	Sick Grace `yaml:"sick" default:"off"`
+	Sick Grace `yaml:"unhealthy" default:"off"`
 
 	// How many voters may be replaced automatically within 24 hours.
-	PerDay int `yaml:"perDay" default:"2" unit:"voters" min:"1" max:"9"`
+	PerDay int `yaml:"maxPerDay" default:"2" unit:"voters" min:"1" max:"9"`
 
 	// A host that was replaced joins again when its health state has been OK or WARM for this long without
 	// interruption, while it reached the cluster. The time doubles with each further replacement within 30 days, up

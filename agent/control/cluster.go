@@ -18,8 +18,8 @@ type Cluster struct {
 	Target     int      `json:"target"` // the configured number of voters
 	Standbys   int      `json:"standbys"`
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
-	FailureTolerance int      `json:"failureTolerance"`
-	Members          []Member `json:"members"`
+	FaultTolerance int      `json:"faultTolerance"`
+	Members        []Member `json:"members"`
 }
 
 // Member is one etcd member.

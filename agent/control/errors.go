@@ -24,7 +24,7 @@ const (
 	CodeBusy         = "BUSY"          // too many requests at once
 	CodeTimeout      = "TIMEOUT"       // no answer in time
 	CodeUnreachable  = "UNREACHABLE"   // the client cannot reach quorumd
-	CodeNotNoted     = "NOT_NOTED"     // this host's disk did not store it, or not in time: it may still be stored
+	CodeNotSaved     = "NOT_SAVED"     // this host's disk did not store it, or not in time: it may still be stored
 	CodeInternal     = "INTERNAL"      // a bug in quorumd
 )
 

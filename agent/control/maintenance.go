@@ -65,7 +65,7 @@ type Maintenance struct {
 // The codes of a MaintenanceEnd that are no fault.
 const (
 	CodeCycled    = "CYCLED"    // the host was down and is back
-	CodeWithdrawn = "WITHDRAWN" // the request was cancelled while queued
+	CodeCancelled = "CANCELLED" // the request was cancelled while queued
 )
 
 // MaintenanceEnd is how this host's last maintenance ended.
@@ -75,7 +75,7 @@ type MaintenanceEnd struct {
 	By     string    `json:"by"` // who requested it
 	Since  time.Time `json:"since"`
 	Ended  time.Time `json:"ended"`
-	Code   string    `json:"code"` // CYCLED, WITHDRAWN, or the code of the reason for another end
+	Code   string    `json:"code"` // CYCLED, CANCELLED, or the code of the reason for another end
 	Text   string    `json:"text"`
 }
 

@@ -57,7 +57,7 @@ type RemovalEnd struct {
 	By       string    `json:"by"`
 	Since    time.Time `json:"since"`
 	Ended    time.Time `json:"ended"`
-	// REMOVED, WITHDRAWN if it expired, or the code of the reason for another end
+	// REMOVED, CANCELLED if it expired, or the code of the reason for another end
 	Code string `json:"code"`
 	Text string `json:"text"`
 }

@@ -17,7 +17,7 @@ const (
 	SnapshotList   = "list"
 	SnapshotVerify = "verify"
 	SnapshotPrune  = "prune"
-	SnapshotDrill  = "drill"
+	SnapshotDrill  = "restoreTest"
 )
 
 // The origins of a snapshot.
@@ -61,7 +61,7 @@ type SnapshotJob struct {
 	Error      string     `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // all, the saved, verified or tested one, or the removed ones
-	Strays    []string   `json:"strays"`    // objects that belong to no snapshot, or the removed ones
+	Strays    []string   `json:"orphans"`   // objects that belong to no snapshot, or the removed ones
 	Unread    []string   `json:"unread"`    // manifests that cannot be read, and why
 
 	Served string `json:"served,omitempty"` // version of the etcd that served the tested snapshot
@@ -73,7 +73,7 @@ type Snapshot struct {
 	TakenAt   time.Time `json:"takenAt"`
 	Host      string    `json:"host"`
 	Member    string    `json:"member"`
-	ClusterID string    `json:"clusterId"`
+	ClusterID string    `json:"clusterID"`
 	Etcd      string    `json:"etcdVersion"`
 	Revision  int64     `json:"revision"`
 	Keys      int64     `json:"keys"`
@@ -86,7 +86,7 @@ type Snapshot struct {
 	StoredSize int64      `json:"storedSize"`
 	Encrypted  bool       `json:"encrypted"`
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
-	ProvenAt   *time.Time `json:"provenAt,omitempty"` // when an etcd last served it
+	ProvenAt   *time.Time `json:"restoreTestedAt,omitempty"` // when an etcd last served it
 
 	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
 	// Origin is whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or exchanged.
@@ -109,7 +109,7 @@ type Backup struct {
 
 	Next string `json:"next,omitempty"` // when the next snapshot is due, and which host takes it
 
-	Drill *RestoreTest `json:"drill,omitempty"` // results of the last restore tests
+	Drill *RestoreTest `json:"restoreTest,omitempty"` // results of the last restore tests
 }
 
 // RestoreTest is the result of the cluster's last restore tests.
@@ -135,7 +135,7 @@ func (j SnapshotJob) complete() SnapshotJob {
 	return j
 }
 
-const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prune, drill`
+const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prune, restoreTest`
 
 func (r SnapshotRequest) check() error {
 	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)

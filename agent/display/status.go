@@ -68,12 +68,12 @@ func Tolerance(c control.Cluster) Styled {
 	switch {
 	case Unreachable(c):
 		return Styled{"no quorum in view", Bad}
-	case c.FailureTolerance < 0:
+	case c.FaultTolerance < 0:
 		return Styled{"no quorum", Bad}
-	case c.FailureTolerance == 0:
+	case c.FaultTolerance == 0:
 		return Styled{"can lose none", Bad}
 	}
-	return Styled{fmt.Sprintf("can lose %d", c.FailureTolerance), Good}
+	return Styled{fmt.Sprintf("can lose %d", c.FaultTolerance), Good}
 }
 
 // Standbys returns the number of standbys; "" if there are none.

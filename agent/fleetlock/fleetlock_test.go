@@ -154,7 +154,7 @@ func TestRebootIsGrantedOnceTheMachineIsSafeToTouch(t *testing.T) {
 		if status, _, _ := ask(t, s, request(preRoute, body)); status != http.StatusOK {
 			t.Errorf("asked again, the same client is refused: %d", status)
 		}
-		if text := scrape(t, s); !strings.Contains(text, `quorumd_fleetlock_answers_total{kind="none"} 2`) {
+		if text := scrape(t, s); !strings.Contains(text, `quorumd_fleetlock_responses_total{kind="none"} 2`) {
 			t.Errorf("two grants are not in:\n%s", text)
 		}
 	})

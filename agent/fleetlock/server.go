@@ -76,7 +76,7 @@ func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_fleetlock_answers_total",
+			Name: "quorumd_fleetlock_responses_total",
 			Help: "Requests of reboot agents, by kind of refusal; none if granted.",
 		}, []string{"kind"}),
 	}

@@ -56,7 +56,7 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 		var withdrawn bool
 		rolls := w.Rolling != nil && k.Rollout == w.Rolling.ID
 		if next, withdrawn, refused = k.Standing("").Finished(w.Waives, rolls); withdrawn {
-			return nil, k.End(policy.Withdrawn, "by "+w.By, w.At.UTC())
+			return nil, k.End(policy.Cancelled, "by "+w.By, w.At.UTC())
 		}
 		k.becomes(next)
 		return k, nil

@@ -110,7 +110,7 @@ func TestFinishCancelsAQueuedRequestAndEndsABegunOne(t *testing.T) {
 		switch {
 		case again != c.again || (k == nil) != c.gone:
 			t.Errorf("%s: refused %t, the request is %+v", name, again, k)
-		case c.gone && (end == nil || end.Code != policy.Withdrawn || end.Text != "by root"):
+		case c.gone && (end == nil || end.Code != policy.Cancelled || end.Text != "by root"):
 			t.Errorf("%s: it ended as %+v", name, end)
 		case !c.gone && (k.Ended != c.over || k.Waived != c.waived || end != nil):
 			t.Errorf("%s: the request is %+v, the last ended as %+v", name, k, end)

@@ -128,7 +128,7 @@ func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	b := Beginning{BootID: "boot-1", At: time.Unix(2, 0).UTC(), Clock: time.Minute, Cluster: 7}
 	f := asked(t, &changed)
 	must(t, f.OperationSeen(&k, b))
-	must(t, f.StandingEnds(&k, policy.Withdrawn, "x", time.Unix(3, 0)))
+	must(t, f.StandingEnds(&k, policy.Cancelled, "x", time.Unix(3, 0)))
 	is(t, f, changed)
 	must(t, f.OperationSeen(&changed, b))
 	want := changed
@@ -136,8 +136,8 @@ func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	is(t, f, want)
 	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the disk takes priority
 	is(t, f, want)
-	must(t, f.StandingEnds(&want, policy.Withdrawn, "x", time.Unix(3, 0)))
-	if now, last := f.Asked(); now != nil || last.Code != policy.Withdrawn || last.Text != "x" {
+	must(t, f.StandingEnds(&want, policy.Cancelled, "x", time.Unix(3, 0)))
+	if now, last := f.Asked(); now != nil || last.Code != policy.Cancelled || last.Text != "x" {
 		t.Errorf("what is asked is %+v, and what ended %+v", now, last)
 	}
 }
@@ -163,7 +163,7 @@ func TestAHostRecognizesAnOldRolloutRecordByItsResumeCount(t *testing.T) {
 	if end.Had(record.Rollout{ID: "y"}) {
 		t.Error("the end counts for another rollout")
 	}
-	if end.Code = policy.Withdrawn; !end.Had(record.Rollout{ID: "x", Resumed: 2}) {
+	if end.Code = policy.Cancelled; !end.Had(record.Rollout{ID: "x", Resumed: 2}) {
 		t.Error("the end of a released operation does not count")
 	}
 }

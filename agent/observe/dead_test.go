@@ -142,7 +142,7 @@ func TestSightCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testin
 func TestAgentIsGoneSinceItsRecordIsPlusThePresenceTTL(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
-	c.Timing.PresenceTTL = time.Minute
+	c.Timing.HostRecordTTL = time.Minute
 	b := NewBuilder(c, "boot-1", "i", false)
 	gone := func(number uint64, at time.Duration, there, lost bool) (agent, member time.Duration) {
 		r := quiet(number, at)
@@ -192,7 +192,7 @@ func TestAgentIsPresentByPeerURLMemberIDOrName(t *testing.T) {
 		"neither has a name yet": {record.Host{PeerURL: "http://p9"}, true},
 	} {
 		b := NewBuilder(hostConfig(), "boot-1", "i", false)
-		b.config.Timing.PresenceTTL = time.Minute
+		b.config.Timing.HostRecordTTL = time.Minute
 		r := quiet(1, time.Second)
 		m := &r.Membership.Members[2]
 		if m.Name, m.PeerURLs = "n3", append(m.PeerURLs, "http://10.0.0.3:2380"); name == "neither has a name yet" {
@@ -208,7 +208,7 @@ func TestAgentIsPresentByPeerURLMemberIDOrName(t *testing.T) {
 func TestDeadReportsSurviveAShortOutageOfEtcdButNotALongOne(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
-	c.Timing.Interval, c.Timing.PresenceTTL = time.Second, time.Minute
+	c.Timing.Interval, c.Timing.HostRecordTTL = time.Second, time.Minute
 	b := NewBuilder(c, "boot-1", "i", false)
 	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
 	for i, k := range []struct {

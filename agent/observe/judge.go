@@ -83,7 +83,7 @@ func newJudge(opt Options) (*judge, error) {
 func thresholds(opt Options) health.Thresholds {
 	c := opt.Config.Disk
 	t := health.Thresholds{
-		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave,
+		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncClear: c.FsyncClear,
 		FsyncSlow: c.FsyncSlow,
 		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
 		DirectInterval: c.DirectInterval,

@@ -19,7 +19,7 @@ func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) 
 	t.Helper()
 	c := hostConfig()
 	c.Mode, c.Cluster.Voters = "manage", 3
-	c.Timing.Interval, c.Timing.Settle, c.Timing.GiveWay = nightLook, 6*time.Second, time.Minute
+	c.Timing.Interval, c.Timing.Settle, c.Timing.TransferInterval = nightLook, 6*time.Second, time.Minute
 	c.Host.ID, c.Host.Name, c.Etcd.PeerURL = "id-n1", "n1", "http://p1"
 	b := NewBuilder(c, "boot-1", "i", false)
 	var voters [3]*nightVoter

@@ -36,7 +36,7 @@ func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 	if len(asked) == 0 || len(asked) > mostRenewals {
 		return
 	}
-	every := o.opt.Config.Timing.PresenceTTL / renewalsPerTTL
+	every := o.opt.Config.Timing.HostRecordTTL / renewalsPerTTL
 	o.renewed.Refresh(ctx, o.opt.Now, every, o.opt.Config.Timing.CallTimeout,
 		func(ctx context.Context) (map[string]time.Duration, error) {
 			since := map[string]time.Duration{}

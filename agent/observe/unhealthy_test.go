@@ -203,7 +203,7 @@ func TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced(t *testing.T) {
 			// the first is SLOW soon; the second may only be WARM
 			n := night{limits: health.DefaultThresholds(), length: time.Hour}
 			second := 3*time.Millisecond + time.Duration(draw.Int64N(int64(4*time.Millisecond)))
-			n.limits.FsyncWarm, n.limits.FsyncLeave = 30*time.Millisecond, 20*time.Millisecond
+			n.limits.FsyncWarm, n.limits.FsyncClear = 30*time.Millisecond, 20*time.Millisecond
 			n.run(t, seed, [3]nightDisk{
 				nil, slows(10*time.Minute+later, second), slows(10*time.Minute, 15*time.Millisecond),
 			})
@@ -223,7 +223,7 @@ func TestHealthyHDDsWithANightlyBackupAreNotReplaced(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			n := night{limits: health.DefaultThresholds(), length: 80 * time.Minute}
-			n.limits.FsyncWarm, n.limits.FsyncLeave = 50*time.Millisecond, 40*time.Millisecond
+			n.limits.FsyncWarm, n.limits.FsyncClear = 50*time.Millisecond, 40*time.Millisecond
 			until := 30*time.Minute + time.Duration(seed)*40*time.Minute/seeds
 			n.run(t, seed, [3]nightDisk{nil, nil, func(at time.Duration, draw *rand.Rand) time.Duration {
 				switch backup := at >= 10*time.Minute && at < until; {

@@ -69,7 +69,7 @@ func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	if !gone {
 		return 0
 	}
-	return since + b.config.Timing.PresenceTTL
+	return since + b.config.Timing.HostRecordTTL
 }
 
 // mayHold reports whether a host may hold a member. Any match counts: a host whose record contradicts the member list

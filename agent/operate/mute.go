@@ -46,7 +46,7 @@ func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 	})
 	switch {
 	case err != nil:
-		return refuse(control.NotNow, control.CodeNotNoted, "cannot unmute "+code+": "+err.Error(),
+		return refuse(control.NotNow, control.CodeNotSaved, "cannot unmute "+code+": "+err.Error(),
 			"check whether paths.state is writable")
 	case !was:
 		return refuse(control.Conflicts, control.CodeNotMuted, "cannot unmute "+code+": it is not muted",

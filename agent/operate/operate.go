@@ -173,7 +173,7 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 		return err
 	})
 	if err != nil {
-		return refuse(control.NotNow, control.CodeNotNoted, cannot+err.Error(),
+		return refuse(control.NotNow, control.CodeNotSaved, cannot+err.Error(),
 			"check whether paths.state is writable")
 	}
 	return refused(cannot, against)

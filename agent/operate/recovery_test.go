@@ -33,7 +33,7 @@ func TestFactsListTheUnfinishedPlansOfAHost(t *testing.T) {
 			&leaving, nil, []recovery.AppliedPlan{{ID: "current", Survivor: "n1", GivenUp: true}},
 		},
 		"one was given up":    {nil, ended(policy.RecoveryGivenUp), []recovery.AppliedPlan{given}},
-		"the quorum was back": {nil, ended(policy.QuorumBack), []recovery.AppliedPlan{given}},
+		"the quorum was back": {nil, ended(policy.QuorumRestored), []recovery.AppliedPlan{given}},
 		"one was carried out": {nil, ended(policy.Recovered), nil},
 		"one after the other": {
 			&inForce, ended(policy.RecoveryGivenUp), []recovery.AppliedPlan{{ID: "current", Survivor: "n1"}, given},

@@ -84,7 +84,7 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("restore test failed", "error", j.Err)
-		o.note(ctx, "RESTORE_FAILED", j.Err.Error())
+		o.note(ctx, "RESTORE_TEST_FAILED", j.Err.Error())
 	} else {
 		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("restore test of snapshot %s passed, run by %s: etcd %s "+
 			"served its %d keys",

@@ -261,7 +261,7 @@ func TestEndIsNotRecordedForARequestThatWasChangedMeanwhile(t *testing.T) {
 		must(t, b.files.TakeTurn(&now))
 		r := b.round()
 		r.Request = seen
-		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestEnds, Code: policy.Withdrawn, Text: "x"}
+		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestEnds, Code: policy.Cancelled, Text: "x"}
 		b.keep(r)
 		if k, last := b.files.Asked(); k == nil || last != nil {
 			t.Errorf("the request is %+v, and the last end %+v", k, last)
@@ -269,7 +269,7 @@ func TestEndIsNotRecordedForARequestThatWasChangedMeanwhile(t *testing.T) {
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		r.Request = &now
 		b.keep(r)
-		if k, last := b.files.Asked(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
+		if k, last := b.files.Asked(); k != nil || last == nil || last.Code != policy.Cancelled || last.Text != "x" {
 			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 	})
@@ -285,7 +285,7 @@ func TestEndIsNotRecordedForARemovalThatHasBegunMeanwhile(t *testing.T) {
 		}))
 		r.Removal, _ = b.files.Removals()
 		must(t, b.files.MarkRemoval(r.Removal, true))
-		r.Decision.Notes.Removal = policy.RemovalNote{Ends: true, Code: policy.Withdrawn, Text: "x"}
+		r.Decision.Notes.Removal = policy.RemovalNote{Ends: true, Code: policy.Cancelled, Text: "x"}
 		if b.keep(r); b.noted == nil {
 			t.Error("nothing was tried")
 		}
@@ -295,7 +295,7 @@ func TestEndIsNotRecordedForARemovalThatHasBegunMeanwhile(t *testing.T) {
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		r.Removal, _ = b.files.Removals()
 		b.keep(r)
-		if k, last := b.files.Removals(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
+		if k, last := b.files.Removals(); k != nil || last == nil || last.Code != policy.Cancelled || last.Text != "x" {
 			t.Errorf("the request is %+v, and the last end %+v", k, last)
 		}
 	})

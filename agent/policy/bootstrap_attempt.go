@@ -120,10 +120,10 @@ func founding(v View) (Decision, bool) {
 	}
 	if v.BootstrapAttempt.OnRequest {
 		text := v.BootstrapAttempt.elsewhere("")
-		return wait(FoundingWaits, "%s; this host joins it when it answers", text), text != ""
+		return wait(BootstrapWaiting, "%s; this host joins it when it answers", text), text != ""
 	}
 	_, text := found(v)
-	return wait(FoundingWaits, "%s", text), true
+	return wait(BootstrapWaiting, "%s", text), true
 }
 
 // noteFounding returns what to record on disk.
@@ -206,7 +206,7 @@ func askListed(v View) (Decision, bool) {
 	case a.ended != "":
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
 	default: // even if it decides: the disk records that before anything starts
-		return wait(FoundingWaits, "%s", a.wait), true
+		return wait(BootstrapWaiting, "%s", a.wait), true
 	}
 }
 

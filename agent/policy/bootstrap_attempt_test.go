@@ -45,7 +45,7 @@ func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 		change(&v)
 		d := Decide(v)
 		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
-			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
+			d.Reasons[0].Code != BootstrapWaiting || !strings.Contains(d.Reasons[0].Text, says) {
 			t.Errorf("%s: records %+v, reasons %+v", says, d.Notes.BootstrapAttempt, d.Reasons)
 		}
 	}
@@ -123,7 +123,7 @@ func TestABootstrapRequestNeedsOtherListedHostsWithoutClusterOrRequest(t *testin
 		change(&v.BootstrapAttempt.Others[0], &v.BootstrapAttempt.Others[1])
 		d := Decide(v)
 		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
-			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
+			d.Reasons[0].Code != BootstrapWaiting || !strings.Contains(d.Reasons[0].Text, says) {
 			t.Errorf("%s: records %+v, step %s, reasons %+v", says, d.Notes.BootstrapAttempt, d.Step.Kind, d.Reasons)
 		}
 	}
@@ -149,7 +149,7 @@ func TestABootstrapRequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstReques
 		}
 		v.Bootstrap.Requested = false
 		d = Decide(v)
-		if len(d.Reasons) == 0 || d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
+		if len(d.Reasons) == 0 || d.Reasons[0].Code != BootstrapWaiting || !strings.Contains(d.Reasons[0].Text, says) {
 			t.Errorf("%s: after the request it answers %+v", says, d.Reasons)
 		}
 		if r := AgainstBootstrap(v, "/data", "/met"); r == nil || r.Code != ClusterExists ||

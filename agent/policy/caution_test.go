@@ -38,26 +38,26 @@ func TestACautionIsReportedWhileItHolds(t *testing.T) {
 		change func(*View)
 		want   []ReasonCode
 	}{
-		{"nothing", func(*View) {}, []ReasonCode{AtRest}},
-		{"an old etcd", old, []ReasonCode{AtRest, VersionUnsafe}},
+		{"nothing", func(*View) {}, []ReasonCode{Idle}},
+		{"an old etcd", old, []ReasonCode{Idle, VersionUnsafe}},
 		{"an old but allowed etcd", func(v *View) {
 			old(v)
 			v.Limits.AllowUnsafe = true
-		}, []ReasonCode{AtRest, VersionUnsafe}},
+		}, []ReasonCode{Idle, VersionUnsafe}},
 		{"an old etcd with an observing agent", func(v *View) {
 			old(v)
 			v.Self.Mode = Observe
-		}, []ReasonCode{AtRest, VersionUnsafe}},
+		}, []ReasonCode{Idle, VersionUnsafe}},
 		{"another voter's old etcd", func(v *View) {
 			v.Cluster.Members[1].Version = ParseVersion("3.5.0")
-		}, []ReasonCode{AtRest, VersionUnsafe}},
-		{"an etcd newer than tested", newer, []ReasonCode{AtRest, VersionUntested}},
+		}, []ReasonCode{Idle, VersionUnsafe}},
+		{"an etcd newer than tested", newer, []ReasonCode{Idle, VersionUntested}},
 		{"an allowed etcd newer than tested", func(v *View) {
 			newer(v)
 			v.Limits.AllowUnsafe = true
-		}, []ReasonCode{AtRest, VersionUntested}},
-		{"a disabled unit", func(v *View) { v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, UnitDisabled}},
-		{"both", func(v *View) { old(v); v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, VersionUnsafe, UnitDisabled}},
+		}, []ReasonCode{Idle, VersionUntested}},
+		{"a disabled unit", func(v *View) { v.Unit.NotAtBoot = true }, []ReasonCode{Idle, UnitDisabled}},
+		{"both", func(v *View) { old(v); v.Unit.NotAtBoot = true }, []ReasonCode{Idle, VersionUnsafe, UnitDisabled}},
 		{"a disabled unit that has exited", func(v *View) {
 			v.Unit = Unit{State: UnitInactive, NotAtBoot: true, EnvReady: true, SinceStart: Never}
 		}, []ReasonCode{UnitStopped, UnitDisabled}},

@@ -103,7 +103,7 @@ func TestAnOperationEndsWithItsCommandsOutcome(t *testing.T) {
 		{"it has failed", HooksFailed, PhaseBack, CommandFailed},
 		{"it did not run", HooksDue, PhaseBack, CommandFailed},
 		{"it is not installed, and nothing was stopped", HooksFailed, PhaseBegun, CommandFailed},
-		{"it is cancelled, and nothing was stopped", HooksDue, PhaseBegun, Withdrawn},
+		{"it is cancelled, and nothing was stopped", HooksDue, PhaseBegun, Cancelled},
 	} {
 		v := backView()
 		v.Op.Phase = c.phase

@@ -50,7 +50,7 @@ func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 		{"its operation was released, and an operator has started its etcd", func(v *View) {
 			v.Asked.Released, v.Op, v.Lock, v.Unit.State = true, nil, Lock{Known: true}, UnitActive
 			v.Cluster.Members[2].Live = true
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 	})
 	leading := func() View {
 		v := turnView()
@@ -95,7 +95,7 @@ func TestCornerCasesOfALostMember(t *testing.T) {
 	v.Cluster.Members[2].Live = false
 	v.Self.PeerURL = peerPrefix + "n7"
 	for code, want := range map[ReasonCode]string{
-		VoterNotLive: "n2", LearnerPresent: "n8", MemberLost: "n7", QuorumAtRisk: "", AtRest: "",
+		VoterNotLive: "n2", LearnerPresent: "n8", MemberLost: "n7", QuorumAtRisk: "", Idle: "",
 	} {
 		if got := concerned(v, code); got != want {
 			t.Errorf("%s is about %q, want %q", code, got, want)

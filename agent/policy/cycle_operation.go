@@ -97,7 +97,7 @@ func touchable(v View) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
 	case v.Op.Phase != PhaseDown || a.Retimed: // the other hosts see by the record that it is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
-	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver:
+	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "the machine is ready to reboot: %s", a.Reason)
@@ -156,7 +156,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 	}
 	switch {
 	case untouched:
-		return end(v, Withdrawn)
+		return end(v, Cancelled)
 	case !listed, keeps:
 		return end(v, Cycled)
 	case v.Op.Phase != PhaseBack:
@@ -259,7 +259,7 @@ func wellAgain(v View) Decision {
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
-		return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: "before the machine was rebooted"})
+		return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
 	case a == nil || !a.Work.RunsProgram():
 	case a.Command.State == HooksFailed:
 		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
@@ -314,7 +314,7 @@ func taken(v View) Decision {
 	a := v.Asked
 	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
-	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver
+	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)

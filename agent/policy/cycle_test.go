@@ -21,7 +21,7 @@ func askedView() View {
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3, Free: 100 << 30, FreeKnown: true}
 	v.Self.MemberID = 3
 	v.Cluster.ExpectedID = clusterID
-	v.Limits.HandOver, v.Limits.ReturnStable, v.Limits.ReturnMax = 30*time.Second, 10*time.Second, 10*time.Minute
+	v.Limits.TransferTimeout, v.Limits.ReturnStable, v.Limits.ReturnMax = 30*time.Second, 10*time.Second, 10*time.Minute
 	v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk", RebootFor: Never}
 	return v
 }
@@ -90,9 +90,9 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginCycle, ""},
-		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, AtRest},
-		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, AtRest},
-		{"it ended before it began", func(v *View) { v.Asked.Over = true }, StepNone, AtRest},
+		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, Idle},
+		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, Idle},
+		{"it ended before it began", func(v *View) { v.Asked.Over = true }, StepNone, Idle},
 		{"it is unhealthy itself", func(v *View) {
 			v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed
 		}, StepTakeLock, ""},
@@ -204,7 +204,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		{"it leads, transfers keep failing, and no operator waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor, v.Asked.Work = true, 40*time.Second, WorkRestart
 			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
-		}, StepNone, LeaderStays},
+		}, StepNone, LeadershipNotTransferred},
 		{"another voter's quorumd has not reported since this one was ready", func(v *View) {
 			v.Hosts[1].Answered = false
 		}, StepNone, HealthAwaited},
@@ -234,7 +234,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 			v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun
 		}, StepEndOp, ""},
 		{"another voter has just failed", func(v *View) {
-			v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.HandOver
+			v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.TransferTimeout
 		}, StepNone, QuorumAtRisk},
 		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
 		{"hooks have just started", func(v *View) {
@@ -288,7 +288,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 func TestAnOperationIsReleasedIfTheOthersCannotSpareTheHostForLong(t *testing.T) {
 	t.Parallel()
 	v := turnView()
-	v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.HandOver+time.Second
+	v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.TransferTimeout+time.Second
 	why := "voter n2 does not answer a linearizable read"
 	want := Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: 3, Why: why}
 	if got := Decide(v).Step; got != want {
@@ -302,7 +302,7 @@ func TestAnOperationIsReleasedIfTheOthersCannotSpareTheHostForLong(t *testing.T)
 	if got := Decide(v).Step; got.Kind == StepSetPhase {
 		t.Errorf("with an etcd that is recorded as stopped: %+v", got)
 	}
-	v.Op.WrittenFor = v.Limits.HandOver + time.Second
+	v.Op.WrittenFor = v.Limits.TransferTimeout + time.Second
 	for work, kind := range map[Work]StepKind{
 		WorkReboot: StepStartUnit, WorkCommand: StepStartUnit, WorkRestart: StepStartUnit, WorkMaintenance: StepNone,
 	} {
@@ -391,11 +391,11 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
 		{"a reboot that was just requested, and no voter answers any more", func(v *View) {
-			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, RebootAwaited},
 		{"a requested reboot that has not happened, and no voter answers any more", func(v *View) {
-			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver+1
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout+1
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
 		{"a reboot before its systemd request, and voters deny this host access", func(v *View) {
@@ -479,7 +479,7 @@ func TestASpareHasNothingToStopInItsOperation(t *testing.T) {
 	spare := func() View {
 		v := spareView()
 		v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
-		v.Limits.HandOver = 30 * time.Second
+		v.Limits.TransferTimeout = 30 * time.Second
 		v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk", RebootFor: Never}
 		v.Hosts[2].Wants = WorkMaintenance
 		return v

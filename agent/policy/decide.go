@@ -145,7 +145,7 @@ func rest(v View) Decision {
 	if r, holds := vetoed(v, vetoVoterUnhealthy, vetoSurplus); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	return wait(AtRest, "this host is a %s; nothing to do", roleOf(v))
+	return wait(Idle, "this host is a %s; nothing to do", roleOf(v))
 }
 
 // member returns this host's entry in the member list.

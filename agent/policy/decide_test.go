@@ -423,7 +423,7 @@ func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 				ID: 3, Name: "n3", PeerURL: peerPrefix + "n3", Learner: true,
 				DownFor: time.Hour,
 			}
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 	})
 }
 
@@ -436,7 +436,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 		return v
 	}
 	play(t, calm, []scene{
-		{"at rest", nil, StepNone, AtRest},
+		{"at rest", nil, StepNone, Idle},
 		{"after a crash it is started", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 		}, StepStartUnit, ""},

@@ -26,7 +26,7 @@ func unreadable(v *View) { v.Data = Data{Detail: "permission denied"} }
 func TestAnExternallyManagedEtcdIsOnlyWatched(t *testing.T) {
 	t.Parallel()
 	play(t, external(restingVoter, unreadable), []scene{
-		{"it is idle", nil, StepNone, AtRest},
+		{"it is idle", nil, StepNone, Idle},
 		{"its etcd is down", func(v *View) {
 			v.Unit.State, v.Cluster.Members[0].Live = UnitInactive, false
 		}, StepNone, MemberDown},

@@ -108,10 +108,10 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case !Permits(v.Health.State).Hold && v.Health.gates(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("it could not be added for %s, the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
+		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
 			durationfmt.Text(v.Limits.LearnerMax))
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
@@ -322,7 +322,7 @@ func rollBack(v View) Decision {
 		case !m.Learner: // a promotion that timed out took effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
 		case v.Op.Outcome == StandbyLost && !v.isStray(m):
-			return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: v.notStray(m)})
+			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: v.notStray(m)})
 		case m.Standby && v.Op.Outcome != StandbyLost:
 			return abandonForeignOp(m)
 		}

@@ -22,7 +22,7 @@ func noteJoin(v View, s Step) JoinNote {
 	switch {
 	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == Disowned,
 		op.Kind == KindReplace && op.Target != RoleVoter, // no host was to join
-		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTooLong:
+		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTimedOut:
 		return JoinUncounted
 	case s.Outcome == Joined:
 		return JoinWorked

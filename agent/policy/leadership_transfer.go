@@ -48,11 +48,11 @@ const giveWayDoublings = 5
 
 // pace is how long after the last transfer the next one may follow.
 func (g LeadershipTransfers) pace(l Limits) time.Duration {
-	longest, before := l.GiveWay<<giveWayDoublings, max(g.InRow-1, 0)
+	longest, before := l.TransferInterval<<giveWayDoublings, max(g.InRow-1, 0)
 	if g.InRow == 0 || g.LeadsFor <= g.LastFor {
-		return min(l.GiveWay<<min(before, giveWayDoublings), longest)
+		return min(l.TransferInterval<<min(before, giveWayDoublings), longest)
 	}
-	wait := min(l.Settle, l.GiveWay) // the last attempt failed
+	wait := min(l.Settle, l.TransferInterval) // the last attempt failed
 	for ; before > 0 && wait < longest; before-- {
 		wait *= 2
 	}
@@ -61,7 +61,7 @@ func (g LeadershipTransfers) pace(l Limits) time.Duration {
 
 // Again returns how many transfers in a row another one would make now. The count expires after twice the longest wait.
 func (g LeadershipTransfers) Again(l Limits) int {
-	if g.LastFor > l.GiveWay<<(giveWayDoublings+1) {
+	if g.LastFor > l.TransferInterval<<(giveWayDoublings+1) {
 		return 1
 	}
 	return g.InRow + 1

@@ -37,7 +37,7 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 		}
 	}
 	for _, state := range []health.State{health.Warm, health.Slow} {
-		none := AtRest // with a caution
+		none := Idle // with a caution
 		if state == health.Slow {
 			none = LeaderSlow
 		}
@@ -118,14 +118,14 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 	play(t, slowLeader, []scene{
 		{"to the best of the others", nil, StepGiveWay, ""},
 		{"already if it is only WARM", func(v *View) { v.Health.State = health.Warm }, StepGiveWay, ""},
-		{"not if it is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, AtRest},
-		{"not if its health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, AtRest},
+		{"not if it is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, Idle},
+		{"not if its health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, Idle},
 		{"not for a finding that spares the leadership", func(v *View) {
 			v.Health.Spares = health.Leadership
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"not if another voter leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"to the other one if the one with the better disk is unhealthy", func(v *View) {
 			v.Hosts[2].Health = health.Slow
 		}, StepGiveWay, ""},
@@ -156,7 +156,7 @@ func TestALeaderTransfersLeadershipOnlyToABetterVoter(t *testing.T) {
 	play(t, slowLeader, []scene{
 		{"it is only WARM, and so are they", func(v *View) {
 			v.Health.State, v.Hosts[1].Health, v.Hosts[2].Health = health.Warm, health.Warm, health.Warm
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"they are warm", both(func(_ *View, _ *Member, h *Host) { h.Health = health.Warm }), StepNone, LeaderSlow},
 		{"their health is unknown", both(func(_ *View, _ *Member, h *Host) {
 			h.Health = health.Unknown
@@ -316,7 +316,7 @@ func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 
 func TestTheCountOfLeadershipTransfersIsForgottenInTime(t *testing.T) {
 	t.Parallel()
-	limits := Limits{GiveWay: time.Minute}
+	limits := Limits{TransferInterval: time.Minute}
 	for last, want := range map[time.Duration]int{0: 4, 64 * time.Minute: 4, 64*time.Minute + 1: 1, Never: 1} {
 		if got := (LeadershipTransfers{LastFor: last, InRow: 3}).Again(limits); got != want {
 			t.Errorf("%s after the third time it is number %d, want %d", last, got, want)

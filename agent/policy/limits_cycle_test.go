@@ -129,29 +129,29 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 	}
 	play(t, turnView, []scene{
 		{"the others' reports are just recent enough", func(v *View) {
-			v.Op.WrittenFor = v.Limits.HandOver
+			v.Op.WrittenFor = v.Limits.TransferTimeout
 		}, StepTakeDown, ""},
 		{"the others' reports are too old", func(v *View) {
-			v.Op.WrittenFor = v.Limits.HandOver + 1
+			v.Op.WrittenFor = v.Limits.TransferTimeout + 1
 		}, StepSetPhase, ""},
 		{"transfers have failed for just as long as they may", leads(func(v *View) {
-			v.Op.WrittenFor = v.Limits.HandOver
+			v.Op.WrittenFor = v.Limits.TransferTimeout
 		}), StepMoveLeader, ""},
 		{"transfers have failed for longer", leads(func(v *View) {
-			v.Op.WrittenFor = v.Limits.HandOver + 1
-		}), StepNone, LeaderStays},
+			v.Op.WrittenFor = v.Limits.TransferTimeout + 1
+		}), StepNone, LeadershipNotTransferred},
 		{"transfers have failed for twice as long", leads(func(v *View) {
-			v.Op.WrittenFor = 2 * v.Limits.HandOver
-		}), StepNone, LeaderStays},
+			v.Op.WrittenFor = 2 * v.Limits.TransferTimeout
+		}), StepNone, LeadershipNotTransferred},
 		{"transfers have failed for more than twice as long", leads(func(v *View) {
-			v.Op.WrittenFor = 2*v.Limits.HandOver + 1
+			v.Op.WrittenFor = 2*v.Limits.TransferTimeout + 1
 		}), StepSetPhase, ""},
 		{"the same, and the machine goes down within seconds", leads(func(v *View) {
-			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.HandOver+1, true
+			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.TransferTimeout+1, true
 		}), StepSetPhase, ""},
 		{"twice as long, and the machine goes down within seconds", leads(func(v *View) {
-			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.HandOver, true
-		}), StepNone, LeaderStays},
+			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.TransferTimeout, true
+		}), StepNone, LeadershipNotTransferred},
 		{"the first voter's quorumd has not reported", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
@@ -197,10 +197,10 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 	})
 	play(t, downView, []scene{
 		{"a reboot was requested exactly at the limit", func(v *View) {
-			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout
 		}, StepNone, RebootAwaited},
 		{"a reboot was requested beyond the limit", func(v *View) {
-			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver+1
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout+1
 		}, StepReboot, ""},
 		{"its end has a different outcome", func(v *View) { v.Asked.Retimed = true }, StepSetPhase, ""},
 		{"it is over, and the data is another member's", func(v *View) {
@@ -415,11 +415,11 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 		{"it leads", leads, StepMoveLeader, ""},
 		{"it leads, and transfers have failed for just as long as they may", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.TransferTimeout
 		}, StepMoveLeader, ""},
 		{"it leads, and transfers have failed for longer", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.HandOver+1
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.TransferTimeout+1
 		}, StepEndOp, ""},
 		{"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour }, StepMoveLeader, ""},
 		{"etcd may be asked", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},

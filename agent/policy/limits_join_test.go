@@ -296,20 +296,20 @@ func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 	mine := func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 9} }
 	play(t, left, []scene{
 		{"a learner has never started for just too long", nil, StepTakeLock, ""},
-		{"a learner has never started", func(v *View) { v.Cluster.Members[2].DownFor-- }, StepNone, AtRest},
+		{"a learner has never started", func(v *View) { v.Cluster.Members[2].DownFor-- }, StepNone, Idle},
 		{"it is removed under the lock", mine, StepRollBack, ""},
 		{"the second waits", func(v *View) {
 			second(v)
 			v.Cluster.Members[2].DownFor += v.Limits.LockTTL - 1
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"the second has waited", func(v *View) {
 			second(v)
 			v.Cluster.Members[2].DownFor += v.Limits.LockTTL
 		}, StepTakeLock, ""},
-		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, AtRest},
-		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, AtRest},
-		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, AtRest},
-		{"another host is in its operation", func(v *View) { v.Hosts[1].Turn = true }, StepNone, AtRest},
+		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, Idle},
+		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, Idle},
+		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, Idle},
+		{"another host is in its operation", func(v *View) { v.Hosts[1].Turn = true }, StepNone, Idle},
 		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},
 		{"a voter that does not answer leaves it to others", func(v *View) {

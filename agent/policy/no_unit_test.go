@@ -18,8 +18,8 @@ func noUnit(base func() View) func() View {
 func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
 	t.Parallel()
 	play(t, noUnit(restingVoter), []scene{
-		{"it is idle", nil, StepNone, AtRest},
-		{"it is idle in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, AtRest},
+		{"it is idle", nil, StepNone, Idle},
+		{"it is idle in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, Idle},
 		{
 			"a voter that is down is reported",
 			func(v *View) { v.Cluster.Members[1].Live = false },

@@ -52,7 +52,7 @@ func unsettled(v View, m Member) bool {
 
 // quiet reports whether a member's host has nothing to do, in a cluster without activity.
 func quiet(v View, d Decision) bool {
-	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == AtRest
+	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
 	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||
 		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.Drill.Run {
 		return false

@@ -14,100 +14,100 @@ type ReasonCode string
 
 // The reasons.
 const (
-	AtRest              ReasonCode = "AT_REST"
-	EtcdCorrupt         ReasonCode = "ETCD_CORRUPT"
-	EtcdNoSpace         ReasonCode = "ETCD_NO_SPACE"
-	ModeObserve         ReasonCode = "MODE_OBSERVE"
-	Paused              ReasonCode = "PAUSED"
-	StepStuck           ReasonCode = "STEP_STUCK"
-	ClusterUnreachable  ReasonCode = "CLUSTER_UNREACHABLE"
-	NoQuorum            ReasonCode = "NO_QUORUM"
-	PermissionDenied    ReasonCode = "PERMISSION_DENIED"
-	ClusterIDMismatch   ReasonCode = "CLUSTER_ID_MISMATCH"
-	HostConflict        ReasonCode = "HOST_CONFLICT"
-	TargetMet           ReasonCode = "TARGET_MET"
-	HealthUnknown       ReasonCode = "HEALTH_UNKNOWN"
-	NotQualified        ReasonCode = "NOT_QUALIFIED"
-	HealthBad           ReasonCode = "HEALTH_BAD"
-	CommonCause         ReasonCode = "COMMON_CAUSE"
-	VersionUnknown      ReasonCode = "VERSION_UNKNOWN"
-	VersionUnsafe       ReasonCode = "VERSION_UNSAFE"
-	VersionUntested     ReasonCode = "VERSION_UNTESTED"
-	VersionIncompatible ReasonCode = "VERSION_INCOMPATIBLE"
-	ClockUnknown        ReasonCode = "CLOCK_UNKNOWN"
-	ClockSkew           ReasonCode = "CLOCK_SKEW"
-	SpaceLow            ReasonCode = "SPACE_LOW"
-	SpaceNotKnown       ReasonCode = "SPACE_UNKNOWN"
-	UnitUnusable        ReasonCode = "UNIT_UNUSABLE"
-	EtcdExternal        ReasonCode = "ETCD_EXTERNAL"
-	UnitNotKnown        ReasonCode = "UNIT_UNKNOWN"
-	UnitDisabled        ReasonCode = "UNIT_DISABLED"
-	UnitBusy            ReasonCode = "UNIT_BUSY"
-	UnitStopped         ReasonCode = "UNIT_STOPPED"
-	DefaultCluster      ReasonCode = "DEFAULT_CLUSTER"
-	DataUnusable        ReasonCode = "DATA_UNUSABLE"
-	DataNotKnown        ReasonCode = "DATA_UNKNOWN"
-	BackingOff          ReasonCode = "BACKING_OFF"
-	VoterNotLive        ReasonCode = "VOTER_NOT_LIVE"
-	Settling            ReasonCode = "SETTLING"
-	LearnerPresent      ReasonCode = "LEARNER_PRESENT"
-	EvenVoters          ReasonCode = "EVEN_VOTERS"
-	OperationInFlight   ReasonCode = "OPERATION_IN_FLIGHT"
-	LockHeld            ReasonCode = "LOCK_HELD"
-	NotMyTurn           ReasonCode = "NOT_MY_TURN"
-	LearnerBehind       ReasonCode = "LEARNER_BEHIND"
-	LearnerNotSteady    ReasonCode = "LEARNER_NOT_STEADY"
-	LearnerNotStarted   ReasonCode = "LEARNER_NOT_STARTED"
-	LearnerStalled      ReasonCode = "LEARNER_STALLED"
-	JoinTooLong         ReasonCode = "JOIN_TOO_LONG"
-	HealthLost          ReasonCode = "HEALTH_LOST"
-	HostRebooted        ReasonCode = "HOST_REBOOTED"
-	Orphaned            ReasonCode = "ORPHANED"
-	Disowned            ReasonCode = "OPERATION_DISOWNED"
-	Joined              ReasonCode = "JOINED"
-	ClusterExists       ReasonCode = "CLUSTER_EXISTS"
-	Starting            ReasonCode = "STARTING"
-	MemberDown          ReasonCode = "MEMBER_DOWN"
-	MemberLost          ReasonCode = "MEMBER_LOST"
-	StepFailed          ReasonCode = "STEP_FAILED"
-	QuorumAtRisk        ReasonCode = "QUORUM_AT_RISK"
-	LearnerUnsettled    ReasonCode = "LEARNER_UNSETTLED"
-	CycleQueued         ReasonCode = "CYCLE_QUEUED"
-	InMaintenance       ReasonCode = "IN_MAINTENANCE"
-	MaintenanceOverdue  ReasonCode = "MAINTENANCE_OVERDUE"
-	RebootAwaited       ReasonCode = "REBOOT_AWAITED"
-	HealthAwaited      ReasonCode = "VERDICT_AWAITED"
-	LeaderStays         ReasonCode = "LEADER_STAYS"
-	LeaderSlow          ReasonCode = "LEADER_SLOW"
-	HookRunning         ReasonCode = "HOOK_RUNNING"
-	HookFailed          ReasonCode = "HOOK_FAILED"
-	CommandRunning      ReasonCode = "COMMAND_RUNNING"
-	CommandFailed       ReasonCode = "COMMAND_FAILED"
-	Stopping            ReasonCode = "STOPPING"
-	Returning           ReasonCode = "RETURNING"
-	NotBack             ReasonCode = "NOT_BACK"
-	Cycled              ReasonCode = "CYCLED"
-	Withdrawn           ReasonCode = "WITHDRAWN"
-	RecordUnreadable    ReasonCode = "RECORD_UNREADABLE"
-	MemberLive          ReasonCode = "MEMBER_LIVE"
-	Removed             ReasonCode = "REMOVED"
-	RepairsSpent        ReasonCode = "REPAIRS_SPENT"
-	VoterDead           ReasonCode = "VOTER_DEAD"
-	VoterSick           ReasonCode = "VOTER_SICK"
-	VoterSuspect        ReasonCode = "VOTER_SUSPECT"
-	StandbyLost         ReasonCode = "STANDBY_LOST"
-	BackupOld           ReasonCode = "BACKUP_OLD"
-	BackupFailed        ReasonCode = "BACKUP_FAILED"
-	RestoreUnproven     ReasonCode = "RESTORE_UNPROVEN"
-	RestoreFailed       ReasonCode = "RESTORE_FAILED"
-	SnapshotFirst       ReasonCode = "SNAPSHOT_FIRST"
-	Ejected             ReasonCode = "EJECTED"
-	VotersSurplus       ReasonCode = "VOTERS_SURPLUS"
-	Recovering          ReasonCode = "RECOVERING"
-	Recovered           ReasonCode = "RECOVERED"
-	RecoveryGivenUp     ReasonCode = "RECOVERY_GIVEN_UP"
-	QuorumBack          ReasonCode = "QUORUM_BACK"
-	FoundingWaits       ReasonCode = "FOUNDING_WAITS"
+	Idle                     ReasonCode = "IDLE"
+	EtcdCorrupt              ReasonCode = "ETCD_CORRUPT"
+	EtcdNoSpace              ReasonCode = "ETCD_NO_SPACE"
+	ModeObserve              ReasonCode = "MODE_OBSERVE"
+	Paused                   ReasonCode = "PAUSED"
+	StepStuck                ReasonCode = "STEP_STUCK"
+	ClusterUnreachable       ReasonCode = "CLUSTER_UNREACHABLE"
+	NoQuorum                 ReasonCode = "NO_QUORUM"
+	PermissionDenied         ReasonCode = "PERMISSION_DENIED"
+	ClusterIDMismatch        ReasonCode = "CLUSTER_ID_MISMATCH"
+	HostConflict             ReasonCode = "HOST_CONFLICT"
+	TargetMet                ReasonCode = "TARGET_MET"
+	HealthUnknown            ReasonCode = "HEALTH_UNKNOWN"
+	NotQualified             ReasonCode = "NOT_QUALIFIED"
+	HealthBad                ReasonCode = "HEALTH_BAD"
+	CommonCause              ReasonCode = "COMMON_CAUSE"
+	VersionUnknown           ReasonCode = "VERSION_UNKNOWN"
+	VersionUnsafe            ReasonCode = "VERSION_UNSAFE"
+	VersionUntested          ReasonCode = "VERSION_UNTESTED"
+	VersionIncompatible      ReasonCode = "VERSION_INCOMPATIBLE"
+	ClockUnknown             ReasonCode = "CLOCK_UNKNOWN"
+	ClockSkew                ReasonCode = "CLOCK_SKEW"
+	SpaceLow                 ReasonCode = "SPACE_LOW"
+	SpaceNotKnown            ReasonCode = "SPACE_UNKNOWN"
+	UnitUnusable             ReasonCode = "UNIT_UNUSABLE"
+	EtcdExternal             ReasonCode = "ETCD_EXTERNAL"
+	UnitNotKnown             ReasonCode = "UNIT_UNKNOWN"
+	UnitDisabled             ReasonCode = "UNIT_DISABLED"
+	UnitBusy                 ReasonCode = "UNIT_BUSY"
+	UnitStopped              ReasonCode = "UNIT_STOPPED"
+	DefaultCluster           ReasonCode = "DEFAULT_CLUSTER"
+	DataUnusable             ReasonCode = "DATA_UNUSABLE"
+	DataNotKnown             ReasonCode = "DATA_UNKNOWN"
+	BackingOff               ReasonCode = "BACKING_OFF"
+	VoterNotLive             ReasonCode = "VOTER_NOT_LIVE"
+	Settling                 ReasonCode = "SETTLING"
+	LearnerPresent           ReasonCode = "LEARNER_PRESENT"
+	EvenVoters               ReasonCode = "EVEN_VOTERS"
+	OperationInFlight        ReasonCode = "OPERATION_IN_FLIGHT"
+	LockHeld                 ReasonCode = "LOCK_HELD"
+	NotMyTurn                ReasonCode = "NOT_MY_TURN"
+	LearnerBehind            ReasonCode = "LEARNER_BEHIND"
+	LearnerNotSteady         ReasonCode = "LEARNER_NOT_STEADY"
+	LearnerNotStarted        ReasonCode = "LEARNER_NOT_STARTED"
+	LearnerStalled           ReasonCode = "LEARNER_STALLED"
+	JoinTimedOut             ReasonCode = "JOIN_TIMED_OUT"
+	HealthLost               ReasonCode = "HEALTH_LOST"
+	HostRebooted             ReasonCode = "HOST_REBOOTED"
+	Orphaned                 ReasonCode = "ORPHANED"
+	Disowned                 ReasonCode = "OPERATION_DISOWNED"
+	Joined                   ReasonCode = "JOINED"
+	ClusterExists            ReasonCode = "CLUSTER_EXISTS"
+	Starting                 ReasonCode = "STARTING"
+	MemberDown               ReasonCode = "MEMBER_DOWN"
+	MemberLost               ReasonCode = "MEMBER_LOST"
+	StepFailed               ReasonCode = "STEP_FAILED"
+	QuorumAtRisk             ReasonCode = "QUORUM_AT_RISK"
+	LearnerUnsettled         ReasonCode = "LEARNER_UNSETTLED"
+	CycleQueued              ReasonCode = "CYCLE_QUEUED"
+	InMaintenance            ReasonCode = "IN_MAINTENANCE"
+	MaintenanceOverdue       ReasonCode = "MAINTENANCE_OVERDUE"
+	RebootAwaited            ReasonCode = "REBOOT_AWAITED"
+	HealthAwaited            ReasonCode = "HEALTH_AWAITED"
+	LeadershipNotTransferred ReasonCode = "LEADERSHIP_NOT_TRANSFERRED"
+	LeaderSlow               ReasonCode = "LEADER_SLOW"
+	HookRunning              ReasonCode = "HOOK_RUNNING"
+	HookFailed               ReasonCode = "HOOK_FAILED"
+	CommandRunning           ReasonCode = "COMMAND_RUNNING"
+	CommandFailed            ReasonCode = "COMMAND_FAILED"
+	Stopping                 ReasonCode = "STOPPING"
+	Returning                ReasonCode = "RETURNING"
+	NotBack                  ReasonCode = "NOT_BACK"
+	Cycled                   ReasonCode = "CYCLED"
+	Cancelled                ReasonCode = "CANCELLED"
+	RecordUnreadable         ReasonCode = "RECORD_UNREADABLE"
+	MemberLive               ReasonCode = "MEMBER_LIVE"
+	Removed                  ReasonCode = "REMOVED"
+	RepairLimitReached       ReasonCode = "REPAIR_LIMIT_REACHED"
+	VoterDead                ReasonCode = "VOTER_DEAD"
+	VoterUnhealthy           ReasonCode = "VOTER_UNHEALTHY"
+	VoterSuspect             ReasonCode = "VOTER_SUSPECT"
+	StandbyLost              ReasonCode = "STANDBY_LOST"
+	BackupOld                ReasonCode = "BACKUP_OLD"
+	BackupFailed             ReasonCode = "BACKUP_FAILED"
+	RestoreTestOverdue       ReasonCode = "RESTORE_TEST_OVERDUE"
+	RestoreTestFailed        ReasonCode = "RESTORE_TEST_FAILED"
+	SnapshotFirst            ReasonCode = "SNAPSHOT_FIRST"
+	Ejected                  ReasonCode = "EJECTED"
+	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
+	Recovering               ReasonCode = "RECOVERING"
+	Recovered                ReasonCode = "RECOVERED"
+	RecoveryGivenUp          ReasonCode = "RECOVERY_GIVEN_UP"
+	QuorumRestored           ReasonCode = "QUORUM_RESTORED"
+	BootstrapWaiting         ReasonCode = "BOOTSTRAP_WAITING"
 )
 
 // ReasonInfo declares a reason.
@@ -130,7 +130,7 @@ func Reasons() []ReasonInfo {
 func clusterReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{RecoveryGivenUp, "the recovery plan was given up; this host kept its data", ""},
-		{AtRest, "everything is as it should be", ""},
+		{Idle, "everything is as it should be", ""},
 		{
 			ModeObserve, "observe mode: the agent reports what it would do and does nothing",
 			"set mode: manage in the configuration and restart quorumd",
@@ -176,7 +176,7 @@ func clusterReasons() []ReasonInfo {
 		},
 		{TargetMet, "the cluster has all voters and standbys it wants", ""},
 		{
-			FoundingWaits, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
+			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
 				"one creates it",
 			"check the named host: quorumd runs, the port of its URL in bootstrap.hosts " +
 				"answers, its list is the same. If hosts are committed to an earlier attempt and certainly no " +
@@ -290,7 +290,7 @@ func joinReasons() []ReasonInfo {
 		{LearnerNotSteady, "the learner has caught up, but not for long enough", ""},
 		{LearnerNotStarted, "the learner's etcd does not answer yet", ""},
 		{LearnerStalled, "the learner has made no progress", "journalctl -u etcd on that host"},
-		{JoinTooLong, "the join has lasted too long", "journalctl -u etcd on that host"},
+		{JoinTimedOut, "the join has lasted too long", "journalctl -u etcd on that host"},
 		{HealthLost, "the host became unhealthy during its join", "quorumctl health on that host"},
 		{HostRebooted, "the host rebooted during its join", ""},
 		{
@@ -326,12 +326,12 @@ func backupReasons() []ReasonInfo {
 				"again with --without-snapshot; before a removal: quorumctl snapshot save",
 		},
 		{
-			RestoreUnproven, "no recent restore test passed",
+			RestoreTestOverdue, "no recent restore test passed",
 			"quorumctl status shows which host runs the next restore test and what it waits for; to run one now: " +
 				"quorumctl snapshot test-restore",
 		},
 		{
-			RestoreFailed, "the last restore test failed",
+			RestoreTestFailed, "the last restore test failed",
 			"if the snapshot is damaged, take a new one: quorumctl snapshot save; quorumctl snapshot test-restore repeats " +
 				"the test",
 		},
@@ -346,7 +346,7 @@ func recoveryReasons() []ReasonInfo {
 			"quorumctl recover status shows the progress; a failed step is retried once its cause is fixed",
 		},
 		{Recovered, "the cluster was recovered; this host's part is done", ""},
-		{QuorumBack, "the cluster regained quorum, so the recovery plan was given up", ""},
+		{QuorumRestored, "the cluster regained quorum, so the recovery plan was given up", ""},
 	}
 }
 
@@ -381,7 +381,7 @@ func memberReasons() []ReasonInfo {
 			"if it persists, check that quorumd runs on that host and is as new as here: quorumctl version",
 		},
 		{
-			LeaderStays, "leadership cannot be transferred to another voter",
+			LeadershipNotTransferred, "leadership cannot be transferred to another voter",
 			"check etcd's log on this host; quorumctl maintenance off cancels the request",
 		},
 		{
@@ -414,7 +414,7 @@ func memberReasons() []ReasonInfo {
 			RecordUnreadable, "a quorumd record in etcd cannot be read; steps that depend on it wait",
 			"follow the hint after its key; check who else writes under /quorumd/ and that all agents run one version",
 		},
-		{Withdrawn, "the request was cancelled, its operation was released, or it is no longer needed", ""},
+		{Cancelled, "the request was cancelled, its operation was released, or it is no longer needed", ""},
 		{
 			MemberLive, "the voter to remove answers, or answered until just now",
 			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",
@@ -426,8 +426,8 @@ func memberReasons() []ReasonInfo {
 				"repair.dead is set in quorumd.yaml, another host replaces such a voter after that time",
 		},
 		{
-			VoterSick, "a voter is unhealthy: its own health state and independent evidence agree",
-			"quorumctl health on that host shows the cause; fix it. If repair.sick is set in quorumd.yaml, " +
+			VoterUnhealthy, "a voter is unhealthy: its own health state and independent evidence agree",
+			"quorumctl health on that host shows the cause; fix it. If repair.unhealthy is set in quorumd.yaml, " +
 				"another host replaces such a voter after that time",
 		},
 		{
@@ -440,16 +440,16 @@ func memberReasons() []ReasonInfo {
 			"check its machine, and journalctl -u etcd there; another host replaces it once one is ready",
 		},
 		{
-			VotersSurplus, "there are more voters than configured, and none is removed automatically",
+			TooManyVoters, "there are more voters than configured, and none is removed automatically",
 			"quorumctl history shows which host joined last and which one it replaced; start quorumd where it is " +
 				"down, and remove one voter: quorumctl member remove NAME --live --reason '<why>'; or raise " +
 				"cluster.voters on all hosts",
 		},
 		{
-			RepairsSpent, "repair.perDay is reached, so the next replacement waits for an operator",
+			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",
 			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', or " +
 				"raise " +
-				"repair.perDay",
+				"repair.maxPerDay",
 		},
 	}
 }

@@ -18,21 +18,21 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	t.Parallel()
 	all := []ReasonCode{
 		EtcdCorrupt, EtcdNoSpace,
-		AtRest, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
+		Idle, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
 		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
 		VersionUnsafe, VersionUntested, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown,
 		UnitUnusable, EtcdExternal,
 		UnitNotKnown, UnitDisabled, UnitBusy, UnitStopped, DefaultCluster, DataUnusable, DataNotKnown,
 		BackingOff, Ejected,
 		VoterNotLive, Settling, LearnerPresent, EvenVoters, OperationInFlight, LockHeld, NotMyTurn, LearnerBehind,
-		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTooLong, HealthLost, HostRebooted, Orphaned,
+		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTimedOut, HealthLost, HostRebooted, Orphaned,
 		Disowned, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, HealthAwaited,
-		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
-		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
+		LeadershipNotTransferred, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
+		Cycled, Cancelled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead, VoterUnhealthy,
 		VoterSuspect,
-		StandbyLost, VotersSurplus, Recovering, Recovered, RecoveryGivenUp, QuorumBack, BackupOld, BackupFailed,
-		RestoreUnproven, RestoreFailed, SnapshotFirst, FoundingWaits,
+		StandbyLost, TooManyVoters, Recovering, Recovered, RecoveryGivenUp, QuorumRestored, BackupOld, BackupFailed,
+		RestoreTestOverdue, RestoreTestFailed, SnapshotFirst, BootstrapWaiting,
 	}
 	for _, code := range all {
 		if info := code.Info(); info.Code != code || info.Meaning == "" {

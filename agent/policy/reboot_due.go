@@ -29,7 +29,7 @@ type RebootMove uint8
 // The moves.
 const (
 	RebootNone     RebootMove = iota // none is required
-	RebootPending                     // it, or something else, is on its way
+	RebootPending                    // it, or something else, is on its way
 	RebootWait                       // until it is allowed
 	RebootAsk                        // request its turn, as any other reboot
 	RebootWithdraw                   // cancel the request: its time is over, or there is a veto

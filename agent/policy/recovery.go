@@ -67,7 +67,7 @@ func recovery(v View) (Decision, bool) {
 		if r.old(v.Data) && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
 			return bringUp(v), true
 		}
-		return do(Step{Kind: StepEndRecovery, Outcome: QuorumBack}), true
+		return do(Step{Kind: StepEndRecovery, Outcome: QuorumRestored}), true
 	case r.OldServes && v.Unit.State == UnitActive:
 		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x "+
 			"reports that it replaced it: stop etcd by hand on the hosts of the cluster that you give up", r.Old,

@@ -174,7 +174,7 @@ func TestAMistakeInTheRecoveryOfAFleetIsFound(t *testing.T) {
 	for name, wrong := range map[string]func(View, Decision) Step{
 		"the survivor does not publish that it continues alone": func(v View, d Decision) Step {
 			if v.Recovery.Survivor && d.Step.Outcome == Recovered {
-				return Step{Kind: StepEndRecovery, Outcome: QuorumBack}
+				return Step{Kind: StepEndRecovery, Outcome: QuorumRestored}
 			}
 			return d.Step
 		},

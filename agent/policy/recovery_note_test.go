@@ -15,7 +15,7 @@ func TestOnlyACompletedPlanLeavesARecord(t *testing.T) {
 		"the survivor continues alone": {Step{Kind: StepEndRecovery, Outcome: Recovered}, true, RecoveryAnnounced},
 		"another host joins":           {Step{Kind: StepEndRecovery, Outcome: Recovered}, false, RecoveryJoins},
 		"the quorum is back": {
-			Step{Kind: StepEndRecovery, Outcome: QuorumBack}, true, RecoveryLeavesNothing,
+			Step{Kind: StepEndRecovery, Outcome: QuorumRestored}, true, RecoveryLeavesNothing,
 		},
 		"the plan was abandoned": {
 			Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, true, RecoveryLeavesNothing,

@@ -70,11 +70,11 @@ func noteRemoval(v View) RemovalNote {
 		return RemovalNote{true, Removed, "it is no longer in the member list"}
 	case r.Begun:
 		return RemovalNote{
-			true, Withdrawn, "its operation was released, or deleted, or ended by another host, or etcd did not say " +
+			true, Cancelled, "its operation was released, or deleted, or ended by another host, or etcd did not say " +
 				"whether it had begun",
 		}
 	case r.Over:
-		return RemovalNote{true, Withdrawn, "it expired before it could begin" + lastAgainst(v)}
+		return RemovalNote{true, Cancelled, "it expired before it could begin" + lastAgainst(v)}
 	}
 	return RemovalNote{}
 }
@@ -278,7 +278,7 @@ func carryRemoval(v View) Decision {
 		}
 		return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: asked.Reason})
 	case asked.Over:
-		return do(Step{Kind: StepEndOp, Outcome: Withdrawn})
+		return do(Step{Kind: StepEndOp, Outcome: Cancelled})
 	}
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
@@ -288,8 +288,8 @@ func carryRemoval(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, m.PeerURL); found && m.Leader && !m.Learner {
-		if v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver {
-			return do(Step{Kind: StepEndOp, Outcome: LeaderStays, Why: v.Failed.Text})
+		if v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.TransferTimeout {
+			return do(Step{Kind: StepEndOp, Outcome: LeadershipNotTransferred, Why: v.Failed.Text})
 		}
 		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
 	}

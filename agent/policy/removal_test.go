@@ -141,13 +141,13 @@ func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
 	}{
 		"the voter answers again":      {aliveAgain, MemberLive},
 		"another voter is down":        {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"its request has expired":      {func(v *View) { v.Removal.Over = true }, Withdrawn},
+		"its request has expired":      {func(v *View) { v.Removal.Over = true }, Cancelled},
 		"another removal is requested": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
 		"it was not requested":         {func(v *View) { v.Removal = nil }, Disowned},
 		"leadership cannot be transferred": {func(v *View) {
 			leads(v)
 			v.Failed.Kind, v.Op.WrittenFor = StepMoveLeader, time.Hour
-		}, LeaderStays},
+		}, LeadershipNotTransferred},
 	} {
 		v := removalView()
 		inRemoval(&v, PhaseBegun)
@@ -265,26 +265,26 @@ func TestARemovalRequestEndsWhenDoneOrReleasedOrExpired(t *testing.T) {
 			[]func(v *View){gone, over, begun}, RemovalNote{true, Removed, "it is no longer in the member list"},
 		},
 		"its request has expired": {
-			[]func(v *View){over}, RemovalNote{true, Withdrawn, "it expired before it could begin"},
+			[]func(v *View){over}, RemovalNote{true, Cancelled, "it expired before it could begin"},
 		},
 		"its request has expired, and a veto holds": {
 			[]func(v *View){over, func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }},
-			RemovalNote{true, Withdrawn, "it expired before it could begin; PAUSED: by root: lunch"},
+			RemovalNote{true, Cancelled, "it expired before it could begin; PAUSED: by root: lunch"},
 		},
-		"its operation is gone": {[]func(v *View){begun}, RemovalNote{true, Withdrawn, released}},
+		"its operation is gone": {[]func(v *View){begun}, RemovalNote{true, Cancelled, released}},
 		"its operation is gone, and its request has expired": {
-			[]func(v *View){begun, over}, RemovalNote{true, Withdrawn, released},
+			[]func(v *View){begun, over}, RemovalNote{true, Cancelled, released},
 		},
 		"its operation is in flight": {
 			[]func(v *View){begun, over, func(v *View) { inRemoval(v, PhaseBegun) }}, RemovalNote{},
 		},
 		"another host removes a member": {
 			[]func(v *View){begun, func(v *View) { inRemoval(v, PhaseBegun); v.Op.Host = "n1" }},
-			RemovalNote{true, Withdrawn, released},
+			RemovalNote{true, Cancelled, released},
 		},
 		"this host joins": {
 			[]func(v *View){begun, func(v *View) { inRemoval(v, PhaseBegun); v.Op.Kind = KindJoin }},
-			RemovalNote{true, Withdrawn, released},
+			RemovalNote{true, Cancelled, released},
 		},
 		"no voter answers": {
 			[]func(v *View){over, begun, gone, func(v *View) { v.Cluster.Reachable = false }}, RemovalNote{},

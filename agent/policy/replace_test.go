@@ -226,7 +226,7 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerPresent},
-		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairLimitReached},
 		{"the number of replacements is unknown", func(v *View) {
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepNone, RecordUnreadable},

@@ -95,7 +95,7 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 			QuorumAtRisk,
 		},
 		{"this host is unhealthy", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
-		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairLimitReached},
 		{"the member list has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
 		{
 			"another host publishes that it is in its operation",
@@ -243,9 +243,9 @@ func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 		{"and begins again", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"not if no voter is unhealthy: the surplus is reported", well, StepNone, VotersSurplus},
-		{"nor if unhealthy voters stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterSick},
-		{"nor if there is no surplus", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterSick},
+		{"not if no voter is unhealthy: the surplus is reported", well, StepNone, TooManyVoters},
+		{"nor if unhealthy voters stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterUnhealthy},
+		{"nor if there is no surplus", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterUnhealthy},
 		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[0].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
@@ -263,7 +263,7 @@ func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 				MemberID: 3,
 			}
 			v.Data.MemberID = 3
-		}, StepNone, VoterSick},
+		}, StepNone, VoterUnhealthy},
 	})
 }
 

@@ -55,13 +55,13 @@ func noteRequest(v View, step Step) RequestNote {
 	case a.Unbegun && !a.Stopped && againstLost(v, a.Work) != nil:
 		return ends(MemberLost, againstLost(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().byWord):
-		return ends(Withdrawn, "its operation was released")
+		return ends(Cancelled, "its operation was released")
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return ends(Cycled, "its operation has ended")
 	case a.TooLate:
-		return ends(Withdrawn, "the machine was rebooted before the operation began")
+		return ends(Cancelled, "the machine was rebooted before the operation began")
 	case halted(v) && !v.cannotRead(RecordRollout): // a rollout that cannot be read now may continue
-		return ends(Withdrawn, "the rollout that requested it does not continue")
+		return ends(Cancelled, "the rollout that requested it does not continue")
 	}
 	return RequestNote{}
 }
@@ -85,7 +85,7 @@ func halted(v View) bool {
 // waits for another operation.
 func endsWith(outcome ReasonCode) RequestChange {
 	switch outcome {
-	case Cycled, Withdrawn, HookFailed, CommandFailed, MemberLost, HealthBad:
+	case Cycled, Cancelled, HookFailed, CommandFailed, MemberLost, HealthBad:
 		return RequestEnding
 	}
 	return RequestRetried

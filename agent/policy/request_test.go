@@ -83,7 +83,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, RequestNote{}},
 		{"an operator has rebooted the machine before its operation", func(v *View) {
 			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Over = WorkReboot, true, true, true
-		}, ends(Withdrawn, "the machine was rebooted before the operation began")},
+		}, ends(Cancelled, "the machine was rebooted before the operation began")},
 		{"its rollout runs", rolling, RequestNote{}},
 		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
 		{"another rollout runs", func(v *View) { rolling(v); v.Rollout.ID = "r2" }, haltedNote()},
@@ -138,7 +138,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[ReasonCode]RequestChange{
-		Cycled: RequestEnding, Withdrawn: RequestEnding, HookFailed: RequestEnding, CommandFailed: RequestEnding,
+		Cycled: RequestEnding, Cancelled: RequestEnding, HookFailed: RequestEnding, CommandFailed: RequestEnding,
 		UnitStopped: RequestRetried, UnitBusy: RequestRetried,
 	} {
 		v := requestView()
@@ -154,7 +154,7 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 	v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseBegun, SameBoot: true, Token: 7}
 	v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: v.Limits.LockTTL}
 	v.Asked.Ended, v.Asked.Over = true, true
-	if d := Decide(v); d.Step.Outcome != Withdrawn || d.Notes.Request.Change != RequestEnding {
+	if d := Decide(v); d.Step.Outcome != Cancelled || d.Notes.Request.Change != RequestEnding {
 		t.Errorf("cancelled before anything was done: %+v, %+v", d.Step, d.Notes)
 	}
 }
@@ -229,10 +229,10 @@ func TestAHostIsNotTakenDownForAHaltedRollout(t *testing.T) {
 }
 
 func releasedNote() RequestNote {
-	return ends(Withdrawn, "its operation was released")
+	return ends(Cancelled, "its operation was released")
 }
 func overNote() RequestNote { return ends(Cycled, "its operation has ended") }
 
 func haltedNote() RequestNote {
-	return ends(Withdrawn, "the rollout that requested it does not continue")
+	return ends(Cancelled, "the rollout that requested it does not continue")
 }

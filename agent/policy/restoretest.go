@@ -265,7 +265,7 @@ func (v View) drillsNowhere() string {
 		case h.Drills == DrillNoRoom:
 			why = "has too little free space under paths.state"
 		default:
-			why = "lacks backup.drill, backup.store, or an etcd no older than the members'"
+			why = "lacks backup.restoreTest, backup.store, or an etcd no older than the members'"
 		}
 		all = append(all, h.Name+" "+why)
 	}

@@ -321,19 +321,19 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 		"sealed for years": {func(v *View) { v.Backup.Drill.Age = 9999 * time.Hour; seal(v) }, "", ""},
 		"too late": {func(v *View) {
 			v.Backup.Drill.Age = 75 * time.Hour
-		}, RestoreUnproven, "no restore test has passed for more than 3d; one is due every 1d"},
+		}, RestoreTestOverdue, "no restore test has passed for more than 3d; one is due every 1d"},
 		"never": {func(v *View) {
 			v.Backup.Drill.Proven, v.Backup.Drill.Age = false, 72*time.Hour
-		}, RestoreUnproven, "no restore test has ever passed"},
+		}, RestoreTestOverdue, "no restore test has ever passed"},
 		"failed": {func(v *View) {
 			v.Backup.Drill.Failed = &BackupFailure{Host: "n6", Text: "it is damaged"}
-		}, RestoreFailed, "on n6: it is damaged"},
+		}, RestoreTestFailed, "on n6: it is damaged"},
 	} {
 		v := drilling()
 		c.change(&v)
 		told := ""
 		for _, r := range Decide(v).Reasons {
-			if r.Code == RestoreUnproven || r.Code == RestoreFailed {
+			if r.Code == RestoreTestOverdue || r.Code == RestoreTestFailed {
 				told = string(r.Code) + " " + r.Text
 			}
 		}

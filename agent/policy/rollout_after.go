@@ -27,7 +27,7 @@ type RolloutEnd struct {
 // that did not come back as required stops it.
 func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
-	case step.Outcome == Withdrawn:
+	case step.Outcome == Cancelled:
 		return RolloutEnd{Stopped: t.Host + "'s request was cancelled"}
 	case step.Outcome == HookFailed || step.Outcome == CommandFailed:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}

@@ -23,7 +23,7 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 			RolloutEnd{HostDone: true},
 		},
 		"it was cancelled": {
-			func(*RolloutProgress) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2's request was cancelled"},
+			func(*RolloutProgress) {}, Step{Outcome: Cancelled}, RolloutEnd{Stopped: "n2's request was cancelled"},
 		},
 		"its hook has failed": {
 			func(*RolloutProgress) {},

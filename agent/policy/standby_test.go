@@ -68,50 +68,50 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 	play(t, lostStandby, []scene{
 		{"a voter takes the lock", nil, StepTakeLock, ""},
 		{"and records it", underItsLock, StepRollBack, ""},
-		{"not before its time", func(v *View) { v.Hosts[1].Sees[0].For = 4 * time.Minute }, StepNone, AtRest},
+		{"not before its time", func(v *View) { v.Hosts[1].Sees[0].For = 4 * time.Minute }, StepNone, Idle},
 		{"the second voter waits for the first", func(v *View) {
 			v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
 			v.Data.MemberID, v.Self.MemberID, v.Limits.LearnerStall = 2, 2, 345*time.Second
-		}, StepNone, AtRest},
-		{"one voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepNone, AtRest},
-		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Connected = true }, StepNone, AtRest},
+		}, StepNone, Idle},
+		{"one voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepNone, Idle},
+		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Connected = true }, StepNone, Idle},
 		{"its agent is there: etcd was stopped cleanly", func(v *View) {
 			v.Hosts, v.Cluster.Members[3].AgentGoneFor = append(v.Hosts, ready("n4", RoleStandby)), 0
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"it was taken down on purpose", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
-		{"no other host is ready", func(v *View) { v.Hosts[3].Waiting = HealthBad }, StepNone, AtRest},
-		{"there is no spare", func(v *View) { v.Hosts = v.Hosts[:3] }, StepNone, AtRest},
+		{"no other host is ready", func(v *View) { v.Hosts[3].Waiting = HealthBad }, StepNone, Idle},
+		{"there is no spare", func(v *View) { v.Hosts = v.Hosts[:3] }, StepNone, Idle},
 		{"several members look unhealthy", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
-		{"it was observed a while ago", func(v *View) { v.Cluster.Fresh = false }, StepNone, AtRest},
+		{"it was observed a while ago", func(v *View) { v.Cluster.Fresh = false }, StepNone, Idle},
 		{"it answers, and does not follow", lags(6 * time.Minute), StepTakeLock, ""},
-		{"it does not follow just now", lags(time.Minute), StepNone, AtRest},
+		{"it does not follow just now", lags(time.Minute), StepNone, Idle},
 		{"it was down, and has to fetch a snapshot", func(v *View) {
 			lags(time.Minute)(v)
 			v.Cluster.Members[3].StalledFor = time.Hour
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"its quorumd only observes", func(v *View) {
 			lags(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Manage = false
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"it is unhealthy by its own report", reportsUnhealthy(6 * time.Minute), StepTakeLock, ""},
-		{"it has not been unhealthy for long", reportsUnhealthy(4 * time.Minute), StepNone, AtRest},
+		{"it has not been unhealthy for long", reportsUnhealthy(4 * time.Minute), StepNone, Idle},
 		{"it is only WARM", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Health = health.Warm
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"its finding spares joins", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Spares = health.Joins
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"it is unhealthy, and so is a voter", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[1].Health, v.Hosts[1].UnhealthySince.For = health.Slow, time.Hour
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"it is unhealthy, and a voter is down", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Cluster.Members[2].Live = false
@@ -131,11 +131,11 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 		{"it is unhealthy, and no other host is ready", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[3].Waiting = HealthBad
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 		{"it answers and follows, though nothing is written", func(v *View) {
 			lags(time.Hour)(v)
 			v.Cluster.Members[3].Lag = 0
-		}, StepNone, AtRest},
+		}, StepNone, Idle},
 	})
 }
 
@@ -170,13 +170,13 @@ func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 		why    string
 	}{
 		"it is removed": {func(v *View) { without(v, 4) }, StandbyLost, ""},
-		"it is back":    {lags(0), Withdrawn, "the standby n4 is not removed: it answers this host"},
+		"it is back":    {lags(0), Cancelled, "the standby n4 is not removed: it answers this host"},
 		"it answered in between": {
-			func(v *View) { v.Hosts[0].Sees[0].For = 1 }, Withdrawn,
+			func(v *View) { v.Hosts[0].Sees[0].For = 1 }, Cancelled,
 			"the standby n4 is not removed: it has not been lost for long enough",
 		},
 		"the agent of a voter is gone": {
-			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) }, Withdrawn,
+			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) }, Cancelled,
 			"the standby n4 is not removed: voter n2 has no quorumd that reports whether it reaches it",
 		},
 	} {

@@ -21,7 +21,7 @@ func stopMember(v View, m Member) Decision {
 		// that their reports are stale: a join or a replacement may be needed first, and waits for this operation. An
 		// end from here, if it were not answered, could take effect after etcd is stopped; a step back first makes it
 		// void then.
-		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.HandOver
+		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || mayRun(v):
 		case !v.Asked.Stopped:
@@ -93,8 +93,8 @@ func hearOthers(v View, m Member) (Decision, bool) {
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
-	old := v.Op.WrittenFor > v.Limits.HandOver && v.Failed.Kind != StepMoveLeader ||
-		v.Op.WrittenFor > 2*v.Limits.HandOver
+	old := v.Op.WrittenFor > v.Limits.TransferTimeout && v.Failed.Kind != StepMoveLeader ||
+		v.Op.WrittenFor > 2*v.Limits.TransferTimeout
 	if !old {
 		return Decision{}, false
 	}
@@ -130,13 +130,13 @@ func listed(names []string) string {
 // machine is not kept waiting for it, an automatic restart is.
 func handOver(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
-	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver
+	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.TransferTimeout
 	switch {
 	case failing && v.Asked.Work.info().byWord:
 		return Decision{}, false
 	case failing:
-		d := wait(LeaderStays, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), v.Failed.Text)
-		if v.Op.WrittenFor > 2*v.Limits.HandOver { // the next write restarts the time
+		d := wait(LeadershipNotTransferred, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), v.Failed.Text)
+		if v.Op.WrittenFor > 2*v.Limits.TransferTimeout { // the next write restarts the time
 			d = do(Step{
 				Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
 				Why: "the leadership transfer is retried",

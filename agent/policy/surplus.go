@@ -54,7 +54,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return TargetMet, "there is no surplus voter any more"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
-		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly); holds {

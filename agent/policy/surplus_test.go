@@ -48,7 +48,7 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		told := ""
 		d := Decide(v)
 		for _, r := range d.Reasons {
-			if r.Code == VotersSurplus {
+			if r.Code == TooManyVoters {
 				told = r.Text
 			}
 		}
@@ -56,13 +56,13 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, told, c.text)
 		}
 	}
-	if d := Decide(fourVote()); d.Reasons[0].Code != VotersSurplus || d.Step.Kind != StepNone {
+	if d := Decide(fourVote()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
 		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
 	beside := fourVote() // if something else counts more it is reported as a caution
 	beside.Health = Health{State: health.OK}
 	beside.Unit.NotAtBoot = true
-	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == VotersSurplus }) {
+	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
 		t.Errorf("it is not reported: %+v", d.Reasons)
 	}
 }
@@ -113,7 +113,7 @@ func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"nor if the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"nor if the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairLimitReached},
 		{"nor while the cluster is paused", func(v *View) {
 			v.Pause = &Pause{By: "root", Reason: "lunch"}
 		}, StepNone, Paused},

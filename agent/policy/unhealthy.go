@@ -179,7 +179,7 @@ func (s UnhealthyVoter) Text(grace time.Duration) string {
 
 // unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
 func (v View) unhealthyHeld(m Member) string {
-	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
+	if why := v.repairHeld("repair.unhealthy", v.Limits.SickGrace); why != "" {
 		return why
 	}
 	if text, several := v.severalUnfit(v.strained(m)); several {

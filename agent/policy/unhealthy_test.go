@@ -146,7 +146,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 		text   string
 	}{
 		"repair is off": {
-			func(v *View) { v.Limits.SickGrace = 0 }, says + "no host replaces it, because repair.sick is off",
+			func(v *View) { v.Limits.SickGrace = 0 }, says + "no host replaces it, because repair.unhealthy is off",
 		},
 		"it waits for the grace period": {
 			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",
@@ -190,7 +190,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 		c.change(&v)
 		told := ""
 		for _, r := range Decide(v).Reasons {
-			if r.Code == VoterSick {
+			if r.Code == VoterUnhealthy {
 				told = r.Text
 			}
 		}
@@ -198,7 +198,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 			t.Errorf("%s: %q\nwant %q", name, told, c.text)
 		}
 	}
-	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterSick {
+	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterUnhealthy {
 		t.Errorf("at rest it is not the first reason: %v", d.Reasons)
 	}
 }

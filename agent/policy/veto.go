@@ -59,7 +59,7 @@ func vetoReplaceAtRisk() veto       { return veto{QuorumAtRisk, false, replaceAt
 func vetoReplacesLive() veto        { return veto{MemberLive, false, replacesLive} }
 func vetoReplacesEarly() veto       { return veto{VoterDead, false, replacesEarly} }
 func vetoRepairsUnreadable() veto   { return veto{RecordUnreadable, false, repairsUnreadable} }
-func vetoRepairsSpent() veto        { return veto{RepairsSpent, false, repairsSpent} }
+func vetoRepairsSpent() veto        { return veto{RepairLimitReached, false, repairsSpent} }
 func vetoStandbyBehind() veto       { return veto{LearnerNotSteady, true, standbyBehind} }
 func vetoNotNext() veto             { return veto{NotMyTurn, false, notNext} }
 func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven} }
@@ -71,11 +71,11 @@ func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} 
 func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain} }
 func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
-func vetoVoterUnhealthy() veto      { return veto{VoterSick, false, voterUnhealthy} }
+func vetoVoterUnhealthy() veto      { return veto{VoterUnhealthy, false, voterUnhealthy} }
 func vetoVoterSuspect() veto        { return veto{VoterSuspect, false, voterSuspect} }
 func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
 func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }
-func vetoRestoreUnproven() veto     { return veto{RestoreUnproven, false, restoreUnproven} }
-func vetoRestoreFailed() veto       { return veto{RestoreFailed, false, restoreFailed} }
+func vetoRestoreUnproven() veto     { return veto{RestoreTestOverdue, false, restoreUnproven} }
+func vetoRestoreFailed() veto       { return veto{RestoreTestFailed, false, restoreFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
-func vetoSurplus() veto             { return veto{VotersSurplus, false, surplus} }
+func vetoSurplus() veto             { return veto{TooManyVoters, false, surplus} }

@@ -112,13 +112,13 @@ type Limits struct {
 	LockTTL    time.Duration
 	StartRetry time.Duration // between two starts of a unit that failed
 	// A leadership transfer that fails for so long is reported; also the time between two attempts to reboot.
-	HandOver     time.Duration
-	GiveWay      time.Duration // between two leadership transfers from an unhealthy leader
-	ReturnStable time.Duration // how long a member that was taken down must have served again
-	ReturnMax    time.Duration // one that has not come back by then is reported
-	ReturnGiveUp time.Duration // one whose disk has been FAILED for so long releases its operation; 0: never
-	ClockOffset  time.Duration // a host whose clock is further off neither joins nor replaces a voter
-	AllowUnsafe  bool          // etcd below the safe floor, or newer than tested, is accepted
+	TransferTimeout  time.Duration
+	TransferInterval time.Duration // between two leadership transfers from an unhealthy leader
+	ReturnStable     time.Duration // how long a member that was taken down must have served again
+	ReturnMax        time.Duration // one that has not come back by then is reported
+	ReturnGiveUp     time.Duration // one whose disk has been FAILED for so long releases its operation; 0: never
+	ClockOffset      time.Duration // a host whose clock is further off neither joins nor replaces a voter
+	AllowUnsafe      bool          // etcd below the safe floor, or newer than tested, is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: none does.
 	DeadGrace time.Duration
 	// SickGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
@@ -308,8 +308,8 @@ type Host struct {
 	Own      bool    // the record is the deciding host's, written by its own agent
 	Sees     []Sight // its reports on the other members, if it is a member or decides
 	// MemberLostFor is since when it has reported that its own member can never come back; 0 if it does not.
-	MemberLostFor time.Duration
-	UnhealthySince          UnhealthySince // since when it reports that it harms the cluster
+	MemberLostFor  time.Duration
+	UnhealthySince UnhealthySince // since when it reports that it harms the cluster
 	// Recovers reports that it is SLOW or worse only by past values: its writes are fast again.
 	Recovers bool
 	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.

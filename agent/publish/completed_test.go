@@ -19,7 +19,7 @@ func TestARepeatedlyFailingStepPushesNothingOutOfTheHistory(t *testing.T) {
 	t.Parallel()
 	j := NewJournal(Options{Wall: time.Now, Logger: slog.New(slog.DiscardHandler)}, record.KeysFor("test"))
 	full, slow := errors.New("its database is full"), errors.New("no answer in time")
-	rollBack := policy.Step{Kind: policy.StepRollBack, Outcome: policy.JoinTooLong}
+	rollBack := policy.Step{Kind: policy.StepRollBack, Outcome: policy.JoinTimedOut}
 	begun := policy.Step{Kind: policy.StepSetPhase, Phase: policy.PhaseBegun}
 	added := policy.Step{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded}
 	for _, c := range []struct {

@@ -61,7 +61,7 @@ func TestASecondVoterStaysDeadForAllWhileTheFirstIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"n2", "n6"} {
 		var c config.Config
-		c.Host.ID, c.Host.Name, c.Timing.PresenceTTL = "id-"+id, id, time.Minute
+		c.Host.ID, c.Host.Name, c.Timing.HostRecordTTL = "id-"+id, id, time.Minute
 		c.Etcd.PeerURL = "http://p" + id[1:]
 		b, joining := observe.NewBuilder(c, "boot-1", "i", false), &sights{}
 		var v policy.View
@@ -78,7 +78,7 @@ func TestASecondVoterStaysDeadForAllWhileTheFirstIsReplaced(t *testing.T) {
 func TestAJoiningHostCountsALostVoterBeforeItsRecordIsWritten(t *testing.T) {
 	t.Parallel()
 	var c config.Config
-	c.Host.ID, c.Host.Name, c.Etcd.PeerURL, c.Timing.PresenceTTL = "id-n6", "n6", "http://p6", time.Minute
+	c.Host.ID, c.Host.Name, c.Etcd.PeerURL, c.Timing.HostRecordTTL = "id-n6", "n6", "http://p6", time.Minute
 	b := observe.NewBuilder(c, "boot-1", "i", false)
 	r := fleetWithReplacement(t, 1, time.Minute, &sights{})
 	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{{Member: 4, Peer: "answers"}} // published before the member was lost

@@ -15,7 +15,7 @@ import (
 func pluginGauges() []gauge {
 	return []gauge{
 		{
-			"quorumd_plugin_state",
+			"quorumd_external_check_state",
 			"Last result of an external check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or none.",
 			[]string{"plugin"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
@@ -23,7 +23,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugin_duration_seconds", "Duration of the last run of an external check.",
+			"quorumd_external_check_duration_seconds", "Duration of the last run of an external check.",
 			[]string{"plugin"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				if p.Took > 0 {
@@ -32,7 +32,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugin_value", "Value that an external check reported, in its own unit.",
+			"quorumd_external_check_value", "Value that an external check reported, in its own unit.",
 			[]string{"plugin", "label", "unit"},
 			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				for _, f := range p.Figures {
@@ -41,7 +41,7 @@ func pluginGauges() []gauge {
 			}),
 		},
 		{
-			"quorumd_plugins_hung", "External checks that were killed and have not exited.", nil,
+			"quorumd_external_checks_hung", "External checks that were killed and have not exited.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				n := 0
 				if r != nil {

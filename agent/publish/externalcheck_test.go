@@ -48,10 +48,10 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	names := []string{
-		"quorumd_plugin_state", "quorumd_plugin_value", "quorumd_plugin_duration_seconds", "quorumd_plugins_hung",
+		"quorumd_external_check_state", "quorumd_external_check_value", "quorumd_external_check_duration_seconds", "quorumd_external_checks_hung",
 		"quorumd_finding_muted",
 	}
-	if got := fmt.Sprint(series(t, registry, names...)); got != "map[quorumd_plugins_hung[]:0]" {
+	if got := fmt.Sprint(series(t, registry, names...)); got != "map[quorumd_external_checks_hung[]:0]" {
 		t.Errorf("before the first round: %s", got)
 	}
 	limits := health.DefaultThresholds()
@@ -64,13 +64,13 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 		{Name: "ntp", Absent: "it was killed and does not end", Hung: true},
 		{Name: "new"},
 	}}
-	r.Mutes = []health.Mute{{Code: "PLUGIN_RAID", State: health.Slow, By: "root"}}
-	r.Verdict.Findings = []health.Finding{{Code: "PLUGIN_RAID"}, {Code: health.MemoryLow}}
-	r.Verdict.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "PLUGIN_RAID"}}
+	r.Mutes = []health.Mute{{Code: "CHECK_RAID", State: health.Slow, By: "root"}}
+	r.Verdict.Findings = []health.Finding{{Code: "CHECK_RAID"}, {Code: health.MemoryLow}}
+	r.Verdict.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "CHECK_RAID"}}
 	m.Round(r, 0)
-	want := "map[quorumd_finding_muted[code=PLUGIN_RAID]:1 quorumd_plugin_duration_seconds[plugin=raid]:1 " +
-		"quorumd_plugin_state[plugin=ntp]:3 quorumd_plugin_state[plugin=raid]:2 " +
-		"quorumd_plugin_value[label=legs plugin=raid unit=c]:1 quorumd_plugins_hung[]:1]"
+	want := "map[quorumd_finding_muted[code=CHECK_RAID]:1 quorumd_external_check_duration_seconds[plugin=raid]:1 " +
+		"quorumd_external_check_state[plugin=ntp]:3 quorumd_external_check_state[plugin=raid]:2 " +
+		"quorumd_external_check_value[label=legs plugin=raid unit=c]:1 quorumd_external_checks_hung[]:1]"
 	if got := fmt.Sprint(series(t, registry, names...)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -85,7 +85,7 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 		}
 	}
 	shown := mutesStatus(r)
-	if len(shown) != 1 || !muted(r, "PLUGIN_RAID") || muted(r, health.MemoryLow) {
+	if len(shown) != 1 || !muted(r, "CHECK_RAID") || muted(r, health.MemoryLow) {
 		t.Errorf("muted are %+v", shown)
 	}
 }

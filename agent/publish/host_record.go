@@ -98,7 +98,7 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 
 // renew keeps the lease alive, and forgets it once etcd does not know it.
 func (p *presence) renew(ctx context.Context) {
-	ttl := p.opt.Config.Timing.PresenceTTL
+	ttl := p.opt.Config.Timing.HostRecordTTL
 	now := p.opt.Now()
 	if p.lease == 0 || now-p.renewed < ttl/Renewals {
 		return
@@ -122,7 +122,7 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 	}
 	if p.lease == 0 {
 		now := p.opt.Now()
-		lease, _, err := p.opt.Etcd.Grant(ctx, int64(p.opt.Config.Timing.PresenceTTL/time.Second))
+		lease, _, err := p.opt.Etcd.Grant(ctx, int64(p.opt.Config.Timing.HostRecordTTL/time.Second))
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func newSlowHost(t *testing.T) *slowHost {
 		Etcd: s.etcd, Instance: "i1", Now: func() time.Duration { return 0 }, Logger: slog.New(slog.DiscardHandler),
 	}
 	opt.Config.Host.ID, opt.Config.Etcd.ClientURL = "n1", member.Options.ClientURL
-	opt.Config.Timing.CallTimeout, opt.Config.Timing.PresenceTTL = 30*time.Second, time.Minute
+	opt.Config.Timing.CallTimeout, opt.Config.Timing.HostRecordTTL = 30*time.Second, time.Minute
 	s.presence = newPresence(opt, record.KeysFor("c"), nil)
 	s.writes(health.OK, 0)
 	s.etcd.slow = true

@@ -126,7 +126,7 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_looks_hung", "Readings of this host that are long overdue.", nil,
+			"quorumd_readings_hung", "Readings of this host that are long overdue.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil {
 					emit(float64(r.Hung))
@@ -257,7 +257,7 @@ func clusterGauges() []gauge {
 		},
 		{"quorumd_hosts_age_seconds", "Time since this agent last read the records of all hosts.", nil, readHostsAge},
 		{
-			"quorumd_resting", "1 while this host is a spare with others ahead of it, and so queries etcd " +
+			"quorumd_idle", "1 while this host is a spare with others ahead of it, and so queries etcd " +
 				"rarely.", nil,
 			readResting,
 		},
@@ -267,7 +267,7 @@ func clusterGauges() []gauge {
 			readVoters,
 		},
 		{
-			"quorumd_cluster_failure_tolerance", "Fault tolerance: how many more voters may fail; negative " +
+			"quorumd_cluster_fault_tolerance", "Fault tolerance: how many more voters may fail; negative " +
 				"without a quorum.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {

@@ -55,8 +55,8 @@ func backupGauges() []gauge {
 func restoreGauges() []gauge {
 	return []gauge{
 		{
-			"quorumd_restore_interval_seconds",
-			"Maximum age of the last successful restore test, from backup.drill; absent if that is off, or if " +
+			"quorumd_restore_test_interval_seconds",
+			"Maximum age of the last successful restore test, from backup.restoreTest; absent if that is off, or if " +
 				"no host has the key to decrypt snapshots.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Backup.Drill.Every > 0 && !r.Decision.Notes.Drill.Sealed {
@@ -65,7 +65,7 @@ func restoreGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_restore_age_seconds",
+			"quorumd_restore_test_age_seconds",
 			"Age of the last successful restore test; if there is none, time since this agent started looking " +
 				"for one.",
 			nil,
@@ -79,7 +79,7 @@ func restoreGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_restore_proven_timestamp_seconds",
+			"quorumd_restore_test_passed_timestamp_seconds",
 			"Unix time of the last successful restore test; absent if there is none.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Drill != nil && !r.Drill.Proven.IsZero() {
@@ -88,7 +88,7 @@ func restoreGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_restore_seconds",
+			"quorumd_restore_test_duration_seconds",
 			"Duration of the last successful restore test, including reading the snapshot from the store.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.Drill != nil && r.Drill.Took > 0 {
@@ -97,7 +97,7 @@ func restoreGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_restore_failed", "1 if the last restore test failed.", nil,
+			"quorumd_restore_test_failed", "1 if the last restore test failed.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
 					emit(truth(r.View.Backup.Drill.Failed != nil))

@@ -26,13 +26,13 @@ func networkGauges() []gauge {
 			deadVoters,
 		},
 		{
-			"quorumd_voter_sick_seconds",
+			"quorumd_voter_unhealthy_seconds",
 			"How long a voter has reported itself SLOW or worse with independent confirmation; 0 if it is not.",
 			[]string{"member", "name"},
 			unhealthyVoters,
 		},
 		{
-			"quorumd_network_reached",
+			"quorumd_network_reachable",
 			"1 if that port of a member answers this host, including large packets, or refuses the connection.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {

@@ -38,9 +38,9 @@ func TestTheNetworkToEachMemberIsAMetricUnlessUnknown(t *testing.T) {
 		})
 	}
 	want := map[string]float64{
-		"quorumd_network_reached a n2 peer": 1, "quorumd_network_rtt_seconds a n2 peer": 0.001,
-		"quorumd_network_reached a n2 client":                              1,
-		"quorumd_network_reached b n?" + strings.Repeat("3", 62) + " peer": 0,
+		"quorumd_network_reachable a n2 peer": 1, "quorumd_network_rtt_seconds a n2 peer": 0.001,
+		"quorumd_network_reachable a n2 client":                              1,
+		"quorumd_network_reachable b n?" + strings.Repeat("3", 62) + " peer": 0,
 	}
 	if len(got) != len(want) {
 		t.Errorf("it shows %v", got)

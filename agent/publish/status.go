@@ -69,7 +69,7 @@ func (p *Publisher) ClusterState() control.Status {
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
 	if reached := p.reached.Load(); reached != nil { // etcd's content as last read
-		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.PresenceTTL)
+		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.HostRecordTTL)
 		markFormer(s.Hosts, c.Host.ID, reached)
 		ownRow(s.Hosts, c.Host.ID, r)
 		s.Hosts, s.Omitted = boundHosts(s.Hosts, c.Host.ID, reached)
@@ -141,7 +141,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	if !out.Reachable {
 		live = min(now.Answering(), policy.Quorum(voters)-1) // however many answer, this host has no quorum
 	}
-	out.Voters, out.Standbys, out.FailureTolerance = voters, policy.Standbys(r.View), policy.Tolerance(voters, live)
+	out.Voters, out.Standbys, out.FaultTolerance = voters, policy.Standbys(r.View), policy.Tolerance(voters, live)
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{

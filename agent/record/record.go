@@ -78,7 +78,7 @@ type Host struct {
 	MemberLost bool `json:"memberLost,omitempty"`
 	// Drills reports whether the host can test restores: [DrillReady], [DrillSealed] or [DrillNoRoom]; empty if it
 	// cannot.
-	Drills string `json:"drills,omitempty"`
+	Drills string `json:"restoreTests,omitempty"`
 	// Stores means that its configuration names a snapshot store.
 	Stores bool  `json:"stores,omitempty"`
 	Extra  Extra `json:"-"`

@@ -127,7 +127,7 @@ func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	if s.Op != nil {
 		goDown = append(goDown, s.Op.MemberID)
 	}
-	tolerance = s.Cluster.FailureTolerance
+	tolerance = s.Cluster.FaultTolerance
 	for _, m := range s.Cluster.Members {
 		if m.Live && m.Role == control.RoleVoter && slices.Contains(goDown, m.ID) {
 			tolerance--

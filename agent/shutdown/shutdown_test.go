@@ -178,7 +178,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 	t.Parallel()
 	// Three live voters; the first is this host's.
 	cluster := func(tolerance int) control.Cluster {
-		c := control.Cluster{Reachable: true, FailureTolerance: tolerance}
+		c := control.Cluster{Reachable: true, FaultTolerance: tolerance}
 		for _, id := range []string{"a1", "a2", "a3"} {
 			c.Members = append(c.Members, control.Member{ID: id, Role: control.RoleVoter, Live: true})
 		}

@@ -227,7 +227,7 @@ func unrecorded(w *world) {
 	for at := 10 * time.Minute; at < time.Hour; at += 5 * time.Minute {
 		w.after(at, laneFaults, func() {
 			if first.agent != nil {
-				w.freeze(first.agent, w.plan.timing().PresenceTTL, "")
+				w.freeze(first.agent, w.plan.timing().HostRecordTTL, "")
 			}
 			w.intrude(clientv3.OpDelete(w.keys.Op()), clientv3.OpDelete(w.keys.Lock()))
 		})

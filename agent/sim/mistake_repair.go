@@ -57,7 +57,7 @@ func repairMistakes() []Mistake {
 		{
 			Name: "a slow leader waits an hour before its leadership transfer", Promise: "P2", Says: "leads on",
 			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskSlow) },
-			config:  func(c *config.Config) { c.Timing.GiveWay = time.Hour },
+			config:  func(c *config.Config) { c.Timing.TransferInterval = time.Hour },
 		},
 		{
 			Name: "a leader transfers leadership only while a quorum responds in time", Promise: "P2", Says: "leads on",

@@ -106,7 +106,7 @@ func clocks(drawn int) string {
 		return "{interval: 10s, renewEvery: 10s, renewGiveUp: 25s, lockTTL: 50s, stepMargin: 8s, callTimeout: 3s}"
 	}
 	return "{interval: 20s, renewEvery: 20s, renewGiveUp: 45s, lockTTL: 90s, stepMargin: 15s, callTimeout: 5s, " +
-		"presenceTTL: 100s}"
+		"hostRecordTTL: 100s}"
 }
 
 // yaml returns a host's configuration. The clocks are the plan's. The disk is measured less often and judged by fewer
@@ -136,7 +136,7 @@ func (p plan) repair() string {
 	if p.Unhealthy > 0 {
 		unhealthy = p.Unhealthy.String()
 	}
-	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, unhealthy, p.PerDay, p.Clean)
+	return fmt.Sprintf("repair: {dead: %s, unhealthy: %s, maxPerDay: %d, cleanFor: %s}\n", p.Dead, unhealthy, p.PerDay, p.Clean)
 }
 
 // String returns the scenario.

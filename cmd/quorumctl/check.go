@@ -80,7 +80,7 @@ func graded(s control.Status) (grade, string) {
 		return gradeCritical, "no quorum" + display.After(": ", c.Error)
 	case !c.Reachable:
 		return gradeWarning, "no cluster yet" + display.After(": ", c.Error)
-	case c.FailureTolerance < 1 && c.Voters > 2 && !planned:
+	case c.FaultTolerance < 1 && c.Voters > 2 && !planned:
 		return gradeCritical, fmt.Sprintf("fault tolerance 0 with %d voters%s", c.Voters, first(s))
 	case h.State == "FAILED" || h.State == "STALLED" || h.State == "SLOW":
 		return gradeWarning, fmt.Sprintf("health %s: %s", h.State, h.Text)
@@ -113,7 +113,7 @@ func graded(s control.Status) (grade, string) {
 		known = append(known, f.Code)
 	}
 	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, fault tolerance %d%s", s.Host.Name, s.Role, h.State,
-		c.Voters, c.Target, c.FailureTolerance, display.After(", muted: ", strings.Join(known, ", ")))
+		c.Voters, c.Target, c.FaultTolerance, display.After(", muted: ", strings.Join(known, ", ")))
 }
 
 // unexplained names the voters that are down, except the one that the current operation has taken down.
@@ -183,7 +183,7 @@ func perfdata(s control.Status) string {
 	}
 	if c := s.Cluster; c.Reachable {
 		add("voters", float64(c.Voters), "", 0)
-		out = append(out, fmt.Sprintf("tolerance=%d", c.FailureTolerance)) // may be negative
+		out = append(out, fmt.Sprintf("tolerance=%d", c.FaultTolerance)) // may be negative
 		add("standbys", float64(c.Standbys), "", 0)
 	}
 	return strings.Join(out, " ")

@@ -109,7 +109,7 @@ func TestAnOperationExplainsTheOneVoterThatItHasTakenDownAndNothingElse(t *testi
 	t.Parallel()
 	s := scene(t, "steady").status
 	s.Op = &control.Op{Kind: "cycle", HostName: "n3", Deadline: s.Time.Add(1)}
-	s.Cluster.Voters, s.Cluster.Target, s.Cluster.FailureTolerance = 5, 5, 1
+	s.Cluster.Voters, s.Cluster.Target, s.Cluster.FaultTolerance = 5, 5, 1
 	s.Cluster.Members = slices.Clone(s.Cluster.Members)
 	says := func(want grade, text string) {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestAnOperationExplainsTheOneVoterThatItHasTakenDownAndNothingElse(t *testi
 	says(gradeOK, "")
 	down("n2")
 	says(gradeWarning, "n2")
-	s.Cluster.FailureTolerance = 0
+	s.Cluster.FaultTolerance = 0
 	says(gradeCritical, "fault tolerance 0")
 	down("n1")
 	s.Op = nil

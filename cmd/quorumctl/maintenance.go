@@ -209,7 +209,7 @@ func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration
 // fault returns an error unless the maintenance ended with the host back or the request cancelled.
 func fault(s control.Status, since time.Time) error {
 	end := ended(s, since)
-	if end.Code == control.CodeCycled || end.Code == control.CodeWithdrawn {
+	if end.Code == control.CodeCycled || end.Code == control.CodeCancelled {
 		return nil
 	}
 	hint := "quorumctl explain"

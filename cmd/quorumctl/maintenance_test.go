@@ -19,7 +19,7 @@ import (
 func worker(t *testing.T) *desk {
 	t.Helper()
 	d := scene(t, "steady")
-	d.status.Reasons = []control.Reason{{Code: "AT_REST", Text: "this host is a voter; nothing to do"}}
+	d.status.Reasons = []control.Reason{{Code: "IDLE", Text: "this host is a voter; nothing to do"}}
 	d.down = []moment{
 		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
 		{control.MaintenanceWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
@@ -119,9 +119,9 @@ func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
 	}{
 		{
 			"withdrawn", "maintenance on --reason x",
-			moment{"", control.CodeWithdrawn, "by uid 7"},
+			moment{"", control.CodeCancelled, "by uid 7"},
 			exitFault,
-			"it ended: WITHDRAWN: by uid 7",
+			"it ended: CANCELLED: by uid 7",
 		},
 		{
 			"released", "cycle",
@@ -129,12 +129,12 @@ func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
 			exitFault,
 			"cannot bring n1 back: RELEASED: the operation",
 		},
-		{"withdrawn cycle", "cycle", moment{"", control.CodeWithdrawn, "by uid 7"}, exitOK, "WITHDRAWN, by uid 7"},
+		{"withdrawn cycle", "cycle", moment{"", control.CodeCancelled, "by uid 7"}, exitOK, "CANCELLED, by uid 7"},
 		{
 			"before a command", "cycle -- echo hello",
-			moment{"", control.CodeWithdrawn, "by uid 7"},
+			moment{"", control.CodeCancelled, "by uid 7"},
 			exitFault,
-			"ended before the command was run: WITHDRAWN",
+			"ended before the command was run: CANCELLED",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 			code: exitFault, hint: "quorumctl status; quorumctl explain " + end.Code,
 			message: fmt.Sprintf("cannot remove %s: %s: %s", r.Name, end.Code, end.Text),
 		}
-		if end.Code == control.CodeWithdrawn {
+		if end.Code == control.CodeCancelled {
 			f.code, f.hint = exitTimeout, "quorumctl status; request it again when that is resolved"
 		}
 		return f

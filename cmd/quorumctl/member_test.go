@@ -42,7 +42,7 @@ func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
 	}
 	done, _ := serving(t, undertaker(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
 	golden(t, "member-remove.golden", transcript(t, done, "member remove n3 --reason 'in the bin'", "member list"))
-	late, _ := serving(t, undertaker(t, control.CodeWithdrawn,
+	late, _ := serving(t, undertaker(t, control.CodeCancelled,
 		"it expired before it could begin; LOCK_HELD: held by n1", waits...))
 	golden(t, "member-remove-late.golden", transcript(t, late, "member remove n3 --reason 'in the bin' --timeout 3s"))
 	back, _ := serving(t, undertaker(t, "MEMBER_LIVE", "voter n3 answers"))

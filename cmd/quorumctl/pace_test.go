@@ -164,7 +164,7 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 			for _, want := range []string{
 				"  200 MiB of 4 GiB: reading and writing\x1b", "s left, 1.66 GiB of 4 GiB: reading and writing\x1b",
 				map[string]string{
-					"save":  "  2 GiB read and written\x1b",
+					"save":         "  2 GiB read and written\x1b",
 					"test-restore": "  a temporary etcd reads it: up to 10m\x1b",
 				}[do],
 			} {

@@ -35,12 +35,12 @@ func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{
-		{Code: "AT_REST", Text: "nothing to do"},
+		{Code: "IDLE", Text: "nothing to do"},
 		{Code: "UNIT_DISABLED", Text: "the unit is not enabled", Caution: true},
 		{Code: "SETTLING", Text: "2s of the cooldown of 1m remain"},
 	}
 	socket, _ := serving(t, d)
-	want := "  because AT_REST: nothing to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: " +
+	want := "  because IDLE: nothing to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: " +
 		"the unit is not enabled\n"
 	if r := quorumctl(t, socket, "status"); r.code != exitOK || !strings.HasSuffix(r.stdout, want) {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)

@@ -90,7 +90,7 @@ func settings(voters int) map[string]string {
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": "0",
 		"etcd.environment":    fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d"}`, quota),
 		"disk.qualifySamples": "30", "disk.window": "20", "disk.starved": "100",
-		"disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
+		"disk.fsyncClear": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
 	}
 }
 
@@ -176,7 +176,7 @@ func (f *fleet) rest(roles map[control.Role]int, bound time.Duration) error {
 		for _, h := range f.hosts {
 			status, err := f.status(ctx, h)
 			if err != nil || status.Op != nil || len(status.Reasons) == 0 ||
-				!slices.Contains([]string{string(policy.AtRest), string(policy.TargetMet)}, status.Reasons[0].Code) {
+				!slices.Contains([]string{string(policy.Idle), string(policy.TargetMet)}, status.Reasons[0].Code) {
 				return false
 			}
 			have[status.Role]++

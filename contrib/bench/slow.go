@@ -26,7 +26,7 @@ const (
 	slowLeads   = 30 * time.Second
 	// givesWayBound is how long a slow disk may lead before the row fails.
 	givesWayBound = 3 * time.Minute
-	// giveWayRest is how long a quorumd that has just started transfers no leadership: timing.giveWay.
+	// giveWayRest is how long a quorumd that has just started transfers no leadership: timing.transferInterval.
 	giveWayRest = 70 * time.Second
 )
 
@@ -114,7 +114,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 				o.Disk = filepath.Join(disk.Dir, "disk")
 			}
 			// all other disks are one, which other processes use as well
-			o.Set["disk.fsyncLeave"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
+			o.Set["disk.fsyncClear"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
 			return nil
 		})
 	if err != nil {

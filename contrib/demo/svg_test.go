@@ -17,7 +17,7 @@ func TestARecordingIsAnAnimatedImage(t *testing.T) {
 	var r recording
 	r.add(0, []string{"HOST", "n1 spare 1.5 ms"})
 	r.add(time.Second, []string{"HOST", "n1 spare 2.5 ms"}) // only a figure changed
-	r.add(2*time.Second, []string{"HOST", "n1 voter", "AT_REST: <&> " + strings.Repeat("x", 200)})
+	r.add(2*time.Second, []string{"HOST", "n1 voter", "IDLE: <&> " + strings.Repeat("x", 200)})
 	if len(r.frames) != 2 {
 		t.Fatalf("%d shots, want 2", len(r.frames))
 	}
@@ -30,7 +30,7 @@ func TestARecordingIsAnAnimatedImage(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"@keyframes k1{", `<tspan class="code">AT_REST</tspan>: &lt;&amp;&gt; x`, "x…</text>", "prefers-color-scheme:dark",
+		"@keyframes k1{", `<tspan class="code">IDLE</tspan>: &lt;&amp;&gt; x`, "x…</text>", "prefers-color-scheme:dark",
 		"prefers-reduced-motion",
 	} {
 		if !strings.Contains(image, want) {

@@ -224,10 +224,10 @@ func playMaintenance(t *testing.T) []*act {
 	w.eventually("an external check of the operator's warns", func() bool {
 		s, ok := spare.status()
 		return ok && slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
-			return f.Code == "PLUGIN_SMOKE"
+			return f.Code == "CHECK_SMOKE"
 		})
 	})
-	me().ctl(spare, "health", "mute", "PLUGIN_SMOKE", "--reason", "known").is(t, "health mute", 0)
+	me().ctl(spare, "health", "mute", "CHECK_SMOKE", "--reason", "known").is(t, "health mute", 0)
 	o := newObserved(t, w)
 	o.calm() // a muted finding does not notify
 
@@ -285,7 +285,7 @@ func playLosses(t *testing.T) []*act {
 	}, each: func(i int, o *testbed.HostOptions) {
 		if i == 3 {
 			disk = faulty(t, o, map[string]string{
-				"disk.fsyncLeave": "150ms", "disk.fsyncWarm": "180ms", "disk.fsyncSlow": "200ms", "disk.stall": "10s",
+				"disk.fsyncClear": "150ms", "disk.fsyncWarm": "180ms", "disk.fsyncSlow": "200ms", "disk.stall": "10s",
 			})
 		}
 	}})

@@ -43,7 +43,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	me().ctl(n1, "rollout", "abort").is(t, "no quorum", exitUnavailable, "cannot change the rollout",
 		"→ try again when the cluster has a quorum")
 	w.bootstrap()
-	w.eventually("n2 is known", func() bool { return w.held(w.keys().Host("host-n2")) && n1.waitsFor(policy.AtRest) })
+	w.eventually("n2 is known", func() bool { return w.held(w.keys().Host("host-n2")) && n1.waitsFor(policy.Idle) })
 
 	for what, c := range map[string]struct {
 		host *host
@@ -104,7 +104,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	}
 	n1.garbage(t)
 	w.eventually("nothing is requested, and nothing was done", func() bool {
-		return n1.waitsFor(policy.AtRest) && n1.maintenance() == "" && n2.maintenance() == "" &&
+		return n1.waitsFor(policy.Idle) && n1.maintenance() == "" && n2.maintenance() == "" &&
 			w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
 	})
 }

@@ -216,7 +216,7 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 
 	h.configure(nil)
 	w.start(h)
-	w.eventually("the agent runs again", func() bool { return h.waitsFor(policy.AtRest) })
+	w.eventually("the agent runs again", func() bool { return h.waitsFor(policy.Idle) })
 	untouched("all of it")
 }
 
@@ -258,7 +258,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
-	w.eventually("the first rests", func() bool { return h.waitsFor(policy.AtRest) && h.healthy() })
+	w.eventually("the first rests", func() bool { return h.waitsFor(policy.Idle) && h.healthy() })
 	untouched := h.untouched()
 	me().runsAgent(h).is(t, "the socket is served", exitUnavailable,
 		fmt.Sprintf("already served by pid %d", h.AgentPID()))
@@ -274,7 +274,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	before, _ := h.status()
 	w.eventually("the first continues", func() bool {
 		s, ok := h.status()
-		return ok && s.Loop.Rounds > before.Loop.Rounds+5 && h.waitsFor(policy.AtRest) && h.healthy()
+		return ok && s.Loop.Rounds > before.Loop.Rounds+5 && h.waitsFor(policy.Idle) && h.healthy()
 	})
 	untouched("a second agent")
 }
@@ -291,7 +291,7 @@ func TestAClusterWithAnotherIDIsLeftAlone(t *testing.T) {
 	w.start(n2)
 	w.eventually("the new host is refused", func() bool { return n2.waitsFor(policy.ClusterIDMismatch) })
 
-	w.eventually("the voter has noted its cluster", func() bool { return n1.waitsFor(policy.AtRest) })
+	w.eventually("the voter has noted its cluster", func() bool { return n1.waitsFor(policy.Idle) })
 	n1.stop()
 	n1.configure(map[string]string{"cluster.id": "cdf818194e3a8c32"})
 	w.start(n1)
@@ -392,7 +392,7 @@ func TestOnlyOneOfTwoAgentsWithTheSameHostIDJoins(t *testing.T) {
 		s, ok := refused.status()
 		return (ok && s.Loop.Steps > 0) || refused.etcdPID() != 0
 	})
-	w.eventually("the one that has joined is idle", func() bool { return joined.waitsFor(policy.AtRest) })
+	w.eventually("the one that has joined is idle", func() bool { return joined.waitsFor(policy.Idle) })
 	w.verify(1, 1)
 }
 

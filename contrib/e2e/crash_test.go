@@ -174,7 +174,7 @@ func strikeAll(t *testing.T, what victim, moments []string) {
 		}
 	}
 	w.verify(2, 0)
-	w.eventually("n2 reports that it has joined", func() bool { return n2.waitsFor(policy.AtRest) })
+	w.eventually("n2 reports that it has joined", func() bool { return n2.waitsFor(policy.Idle) })
 }
 
 // expel removes a host's member, as an operator might, so that the host has to join again.

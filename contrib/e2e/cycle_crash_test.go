@@ -333,7 +333,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		before := n1.cycleState()
 		n1.resume()
 		n1.awake()
-		w.eventually("n1 reports that its operation was released", func() bool { return n1.ended(policy.Withdrawn) })
+		w.eventually("n1 reports that its operation was released", func() bool { return n1.ended(policy.Cancelled) })
 		if after := n1.cycleState(); after != before {
 			t.Errorf("a step landed late, %s: it was %+v and is %+v", c.at, before, after)
 		}

@@ -15,7 +15,7 @@ import (
 func threeVoters(t *testing.T, proxied bool) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, proxied: proxied, set: map[string]string{
-		"timing.presenceTTL": "4s",
+		"timing.hostRecordTTL": "4s",
 	}})
 	w.start()
 	w.bootstrap()
@@ -63,7 +63,7 @@ func TestAVoterOnADeadMachineIsReportedDeadUntilItsAgentIsBack(t *testing.T) {
 	}
 	w.start(n3)
 	w.eventually("n3 is no longer dead: quorumd has started its etcd", func() bool {
-		return n1.waitsFor(policy.AtRest) && n2.waitsFor(policy.AtRest)
+		return n1.waitsFor(policy.Idle) && n2.waitsFor(policy.Idle)
 	})
 }
 

@@ -102,7 +102,7 @@ func ranElsewhere() map[string]elsewhere {
 			"TestWatchShowsOneStatusAfterAnother", `"--socket", socket, "status"`,
 		},
 		`status --watch`:        {"TestWatchShowsOneStatusAfterAnother", `"status", "--watch"`},
-		`health PLUGIN_LOAD`:    {"TestEveryFindingThereIsIsExplainedInFull", `"health", string(p.Code)`},
+		`health CHECK_LOAD`:     {"TestEveryFindingThereIsIsExplainedInFull", `"health", string(p.Code)`},
 		`qualify /var/lib/etcd`: {"TestThisMachineIsExamined", `"qualify", dir`},
 		`qualify /tmp/etcd --fio --writers 1,4,16 --peer 127.0.0.1:32380`: {
 			"TestThisMachineIsExaminedBesideFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,

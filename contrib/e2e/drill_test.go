@@ -40,10 +40,10 @@ func (h *host) restoreTest() control.RestoreTest {
 func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 	t.Parallel()
 	dir, set := withStore(t, "{count: 1, age: 0s}")
-	set["backup.drill"] = "1h"
+	set["backup.restoreTest"] = "1h"
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, set: set})
 	n1, n2 := w.hosts[0], w.hosts[1]
-	left := filepath.Join(n2.Options.Dir, "state", "snapshots", "drill", "member")
+	left := filepath.Join(n2.Options.Dir, "state", "snapshots", "restoreTest", "member")
 	must(t, os.MkdirAll(left, 0o700))
 	w.start()
 	w.bootstrap()
@@ -77,7 +77,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 		for _, h := range w.hosts {
 			s, ok := h.status()
 			if !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
-				return r.Code == string(policy.RestoreFailed) && strings.Contains(r.Text, "is damaged: 1000 bytes")
+				return r.Code == string(policy.RestoreTestFailed) && strings.Contains(r.Text, "is damaged: 1000 bytes")
 			}) {
 				return false
 			}
@@ -101,7 +101,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 func TestIfAllHostsVoteAFollowerTestsTheRestore(t *testing.T) {
 	t.Parallel()
 	_, set := withStore(t, "{count: 1, age: 0s}")
-	set["backup.drill"] = "1h"
+	set["backup.restoreTest"] = "1h"
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set})
 	w.start()
 	w.bootstrap()
@@ -128,7 +128,7 @@ func TestIfAllHostsVoteAFollowerTestsTheRestore(t *testing.T) {
 		return d.Host != "" && d.Host != w.hosts[by].Options.Name
 	})
 	for _, h := range w.hosts {
-		if _, err := os.Stat(filepath.Join(h.Options.Dir, "state", "snapshots", "drill")); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(h.Options.Dir, "state", "snapshots", "restoreTest")); !os.IsNotExist(err) {
 			t.Errorf("a restore test has left its data on %s: %v", h.Options.Name, err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestAHostReportsCertificatesThatExpiredWhileItWasOffAndRecoversOnRenewal(t 
 	})
 	w.start()
 	w.bootstrap()
-	w.eventually("n1 is idle", func() bool { return n1.waitsFor(policy.AtRest) })
+	w.eventually("n1 is idle", func() bool { return n1.waitsFor(policy.Idle) })
 	n1.stop()
 
 	expire := func(name string) testbed.CertFiles {
@@ -73,7 +73,7 @@ func TestAHostReportsCertificatesThatExpiredWhileItWasOffAndRecoversOnRenewal(t 
 
 	put(t, agent, a.issue("agent-renewed"))
 	put(t, member, a.issue("member-renewed"))
-	w.eventually("n1 is idle without an operator", func() bool { return n1.waitsFor(policy.AtRest) })
+	w.eventually("n1 is idle without an operator", func() bool { return n1.waitsFor(policy.Idle) })
 	w.eventually("the finding is gone", func() bool {
 		s, ok := n1.status()
 		if !ok {

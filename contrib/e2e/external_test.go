@@ -233,7 +233,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.start()
 	w.within(formation, "every agent has adopted its voter", func() bool {
 		for _, h := range w.hosts {
-			if h.role() != control.RoleVoter || !h.waitsFor(policy.AtRest) || !h.names(policy.EtcdExternal) {
+			if h.role() != control.RoleVoter || !h.waitsFor(policy.Idle) || !h.names(policy.EtcdExternal) {
 				return false
 			}
 		}
@@ -311,7 +311,7 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	}
 	w.start()
 	w.within(formation, "the agent is idle, and can run etcd", func() bool {
-		return h.role() == control.RoleVoter && h.waitsFor(policy.AtRest) && !h.names(policy.EtcdExternal)
+		return h.role() == control.RoleVoter && h.waitsFor(policy.Idle) && !h.names(policy.EtcdExternal)
 	})
 	h.requestWork(control.WorkMaintenance)
 	w.eventually("it is safe to touch, and down", func() bool {

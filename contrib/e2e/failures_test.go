@@ -161,7 +161,7 @@ func TestALearnerThatStaysBehindIsRemovedForTheNextHost(t *testing.T) {
 	defer load.Stop()
 	n2.resume()
 	w.eventually("n2 reports that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
-	w.expectRollback(policy.JoinTooLong, l.whole)
+	w.expectRollback(policy.JoinTimedOut, l.whole)
 }
 
 // hinder injects faults into all traffic between n2's etcd and n1's. What n1 sends flows over connections that n2

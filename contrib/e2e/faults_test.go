@@ -41,7 +41,7 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 // it.
 func fivefold() map[string]string {
 	return map[string]string{
-		"disk.fsyncLeave": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
+		"disk.fsyncClear": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
 		"disk.fail": "30s",
 	}
 }
@@ -49,7 +49,7 @@ func fivefold() map[string]string {
 // hanging are limits for a disk that hangs and whose speed is not judged, on a busy machine.
 func hanging() map[string]string {
 	return map[string]string{
-		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s",
+		"disk.fsyncClear": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s",
 		"disk.fail": "6s",
 	}
 }
@@ -285,4 +285,4 @@ func (w *world) steps(hosts ...*host) uint64 {
 }
 
 // rests reports whether the agent has nothing to do.
-func (w *world) rests(h *host) bool { return h.waitsFor(policy.AtRest) }
+func (w *world) rests(h *host) bool { return h.waitsFor(policy.Idle) }

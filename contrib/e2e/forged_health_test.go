@@ -21,7 +21,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, worldOptions{hosts: 4, voters: 3, set: map[string]string{
-				"repair.sick": "30s", "timing.interval": "1s", "timing.lockTTL": "15s",
+				"repair.unhealthy": "30s", "timing.interval": "1s", "timing.lockTTL": "15s",
 			}})
 			w.start(w.hosts[:3]...)
 			w.bootstrap()

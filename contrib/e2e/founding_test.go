@@ -37,9 +37,9 @@ func TestListedHostsBootstrapOnceTheLastOfThemAnswers(t *testing.T) {
 	w.expect()
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
-	w.eventually("n1 waits for n3", func() bool { return n1.says(policy.FoundingWaits, "n3 does not answer") })
+	w.eventually("n1 waits for n3", func() bool { return n1.says(policy.BootstrapWaiting, "n3 does not answer") })
 	w.eventually("n2 is committed to n1's attempt", func() bool {
-		return n2.says(policy.FoundingWaits, "this host is committed to it")
+		return n2.says(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -61,14 +61,14 @@ func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
 	w.eventually("n2 is committed to n1's attempt", func() bool {
-		return n2.says(policy.FoundingWaits, "this host is committed to it")
+		return n2.says(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	must(t, n1.end())
 	n1.running = false
 	must(t, os.RemoveAll(filepath.Join(n1.Options.Dir, "state")))
 	w.start(n1, n3)
 	w.eventually("n1 waits for an operator", func() bool {
-		return n1.says(policy.FoundingWaits, "n2 is committed to an earlier attempt")
+		return n1.says(policy.BootstrapWaiting, "n2 is committed to an earlier attempt")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
@@ -97,10 +97,10 @@ func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 
 	w.start()
 	w.eventually("n1 reports which host has data", func() bool {
-		return n1.says(policy.FoundingWaits, "n3 is not new: there is data in its data directory")
+		return n1.says(policy.BootstrapWaiting, "n3 is not new: there is data in its data directory")
 	})
 	w.eventually("n2 is committed to n1's attempt", func() bool {
-		return n2.says(policy.FoundingWaits, "this host is committed to it")
+		return n2.says(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.etcdPID() != 0

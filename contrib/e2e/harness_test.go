@@ -174,7 +174,7 @@ func settings(o worldOptions) map[string]string {
 	s := map[string]string{
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": fmt.Sprint(o.standbys),
 		"disk.qualifySamples": "30", "disk.window": "20",
-		"disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
+		"disk.fsyncClear": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
 		// Many worlds share the machine. They probe it less often than in production, and ignore CPU starvation.
 		"disk.directInterval": "5s", "disk.walInterval": "5s", "disk.starved": "100",
 	}
@@ -187,7 +187,7 @@ func settings(o worldOptions) map[string]string {
 func quickTimes() map[string]string {
 	return map[string]string{
 		"timing.interval": "200ms", "timing.callTimeout": "750ms", "timing.lockTTL": "4s", "timing.renewEvery": "500ms",
-		"timing.renewGiveUp": "2500ms", "timing.stepMargin": "300ms", "timing.presenceTTL": "3s",
+		"timing.renewGiveUp": "2500ms", "timing.stepMargin": "300ms", "timing.hostRecordTTL": "3s",
 		"timing.settle":   "300ms",
 		"timing.cooldown": "0s", "timing.promoteStable": "600ms", "timing.steadyLag": "600ms",
 		"timing.learnerStall": "20s",

@@ -65,7 +65,7 @@ func (w *world) rolesAgree() {
 			}
 			s, ok := h.status()
 			return !ok || s.Role != want || (listed && (len(s.Reasons) == 0 ||
-				s.Reasons[0].Code != string(policy.AtRest)))
+				s.Reasons[0].Code != string(policy.Idle)))
 		})
 	})
 }

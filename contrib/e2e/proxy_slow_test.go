@@ -34,7 +34,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 			o.Set["proxy.listen"] = listen
 		case 3:
 			disk = faulty(t, o, map[string]string{
-				"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
+				"disk.fsyncClear": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
 			})
 		}
 	}})

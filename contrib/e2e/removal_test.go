@@ -154,7 +154,7 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	w.start(n1)
 	w.eventually("n1 reports that its removal was cancelled", func() bool {
 		s, ok := n1.status()
-		return ok && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Withdrawn)
+		return ok && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Cancelled)
 	})
 	if !w.has(3, 0) {
 		t.Errorf("the members are %v", w.members())

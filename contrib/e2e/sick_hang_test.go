@@ -59,7 +59,7 @@ func (s *sickWorld) recovered() {
 
 func TestASpareReplacesAFollowerWithAHungDiskAfterAMinute(t *testing.T) {
 	t.Parallel()
-	s := newSickWorldWith(t, worldOptions{set: map[string]string{"repair.sick": neverForSlow, "disk.fail": "1h"}})
+	s := newSickWorldWith(t, worldOptions{set: map[string]string{"repair.unhealthy": neverForSlow, "disk.fail": "1h"}})
 	n3 := s.hosts[2]
 	s.lead(s.hosts[0])
 	s.watched()
@@ -82,7 +82,7 @@ func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 	for what, leads := range map[string]int{"a follower": 0, "the leader": 2} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.sick": neverForSlow}})
+			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
 			s.lead(s.hosts[leads])
 			s.watched()
 			began := time.Now()
@@ -103,7 +103,7 @@ func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 	for _, at := range []string{"after begin-replace", "before remove-member"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.sick": neverForSlow}})
+			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
 			n3, n4 := s.hosts[2], s.hosts[3]
 			before := s.id(n3)
 			s.lead(s.hosts[0])

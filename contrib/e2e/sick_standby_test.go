@@ -33,7 +33,7 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 				}, each: func(i int, o *testbed.HostOptions) {
 					if i == 4 {
 						disk = faulty(t, o, map[string]string{
-							"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms",
+							"disk.fsyncClear": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms",
 							"disk.stall": "10s",
 						})
 					}

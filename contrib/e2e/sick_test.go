@@ -52,11 +52,11 @@ func newSickWorldWith(t *testing.T, o worldOptions) *sickWorld {
 	t.Helper()
 	s := &sickWorld{}
 	set := map[string]string{
-		"repair.sick": sickGrace.String(), "repair.cleanFor": "5s",
-		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.giveWay": "5s",
+		"repair.unhealthy": sickGrace.String(), "repair.cleanFor": "5s",
+		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.transferInterval": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 		// so by its own limit the deciding host goes by what n3's etcd counts
-		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "350ms", "disk.fsyncSlow": "400ms",
+		"disk.fsyncClear": "200ms", "disk.fsyncWarm": "350ms", "disk.fsyncSlow": "400ms",
 	}
 	maps.Copy(set, o.set)
 	o.hosts, o.set = 4, set
@@ -105,7 +105,7 @@ func (s *sickWorld) reportedUnhealthy(state, witness string) {
 	s.eventually("n1 reports n3 as unhealthy: it is "+state+", and "+witness, func() bool {
 		now, ok := s.hosts[0].status()
 		return ok && slices.ContainsFunc(now.Reasons, func(r control.Reason) bool {
-			return r.Code == string(policy.VoterSick) && strings.Contains(r.Text, state) &&
+			return r.Code == string(policy.VoterUnhealthy) && strings.Contains(r.Text, state) &&
 				strings.Contains(r.Text, witness)
 		})
 	})

@@ -20,12 +20,12 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	t.Parallel()
 	var disks []*testbed.Mount
 	set := map[string]string{
-		"timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.giveWay": "5s",
+		"timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.transferInterval": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set, each: func(_ int, o *testbed.HostOptions) {
 		disks = append(disks, faulty(t, o, map[string]string{
-			"disk.fsyncLeave": "150ms", "disk.fsyncWarm": "180ms", "disk.fsyncSlow": "200ms", "disk.stall": "10s",
+			"disk.fsyncClear": "150ms", "disk.fsyncWarm": "180ms", "disk.fsyncSlow": "200ms", "disk.stall": "10s",
 		}))
 	}})
 	t.Cleanup(func() {

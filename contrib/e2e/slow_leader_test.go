@@ -25,13 +25,13 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
 	set := map[string]string{
-		"timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.giveWay": "5s",
+		"timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.transferInterval": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set, each: func(i int, o *testbed.HostOptions) {
 		if i == 1 {
 			disk = faulty(t, o, map[string]string{
-				"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
+				"disk.fsyncClear": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
 			})
 		}
 	}})

@@ -50,8 +50,8 @@ func expectAnotherLeader(t *testing.T, delay time.Duration) {
 	w.bootstrap()
 	w.verify(3, 0)
 	w.shipped(map[string]string{
-		"timing.giveWay": "5s", "disk.window": "30", "disk.stall": "5s",
-		"disk.fsyncLeave": "40ms", "disk.fsyncWarm": "80ms", "disk.fsyncSlow": "200ms",
+		"timing.transferInterval": "5s", "disk.window": "30", "disk.stall": "5s",
+		"disk.fsyncClear": "40ms", "disk.fsyncWarm": "80ms", "disk.fsyncSlow": "200ms",
 	})
 	w.lead(n1)
 	w.eventually("n1 is healthy and idle", func() bool {

@@ -116,10 +116,10 @@ func TestAStrangerCannotChangeAHost(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
-	w.eventually("the host is at rest", func() bool { return h.waitsFor(policy.AtRest) })
+	w.eventually("the host is at rest", func() bool { return h.waitsFor(policy.Idle) })
 	strangers(t, h)
 	w.eventually("nothing is requested, and nothing was done", func() bool {
-		return h.waitsFor(policy.AtRest) && h.maintenance() == "" && w.absent(w.keys().Op()) &&
+		return h.waitsFor(policy.Idle) && h.maintenance() == "" && w.absent(w.keys().Op()) &&
 			w.absent(w.keys().Rollout())
 	})
 }

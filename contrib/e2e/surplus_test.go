@@ -37,7 +37,7 @@ func fourVoters(t *testing.T) (w *world, voters []*host) {
 	w.start(voters...)
 	for _, h := range voters {
 		w.eventually(h.Options.Name+" reports one voter too many", func() bool {
-			return h.waitsFor(policy.VotersSurplus)
+			return h.waitsFor(policy.TooManyVoters)
 		})
 	}
 	return w, voters

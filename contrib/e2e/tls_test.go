@@ -162,14 +162,14 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 		return n1.says(policy.NoQuorum, refused)
 	})
 	put(t, place(&n1.Options), a.issue("renewed"))
-	w.eventually("and the next", func() bool { return n1.waitsFor(policy.AtRest) })
+	w.eventually("and the next", func() bool { return n1.waitsFor(policy.Idle) })
 	if err := os.WriteFile(place(&n1.Options).Key, []byte("half a k"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("a damaged key is reported", func() bool {
 		return n1.logHas("cannot reload TLS files or the password; keeping the old ones")
 	})
-	if !n1.waitsFor(policy.AtRest) {
+	if !n1.waitsFor(policy.Idle) {
 		t.Error("the files in use were given up for damaged ones")
 	}
 	untouched("certificates were replaced")

@@ -31,7 +31,7 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes(), each: func(_ int, o *testbed.HostOptions) {
 		// the times are long, so that no change shows by luck
-		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.presenceTTL"] = "1s", "1s", "4s"
+		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.hostRecordTTL"] = "1s", "1s", "4s"
 	}})
 	w.start()
 	w.bootstrap()
@@ -81,7 +81,7 @@ func formed(t *testing.T) *world {
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
 	w.eventually("all rest", func() bool {
-		return !slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.waitsFor(policy.AtRest) })
+		return !slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.waitsFor(policy.Idle) })
 	})
 	return w
 }

@@ -53,9 +53,9 @@ func TestHostFaultsAreFoundInTime(t *testing.T) {
 	if err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, h, 4*time.Minute, "OK", "ETCD_CERTIFICATE_ENDS_SOON")
+	until(t, h, 4*time.Minute, "OK", "ETCD_CERTIFICATE_EXPIRES_SOON")
 	made.add(t, 0, Row{
 		Fault: "a certificate is about to expire",
 		How:   "`cluster.tls.cert` valid for 65 minutes with 5 left, in place when quorumd restarts",
-	}, time.Since(began), h, "ETCD_CERTIFICATE_ENDS_SOON")
+	}, time.Since(began), h, "ETCD_CERTIFICATE_EXPIRES_SOON")
 }

@@ -46,7 +46,7 @@ type seen struct {
 func shipped() map[string]string {
 	return map[string]string{
 		"mode": "observe", "disk.directInterval": "1s", "disk.walInterval": "10s", "disk.window": "300",
-		"disk.qualifySamples": "300", "disk.fsyncLeave": "5ms", "disk.fsyncWarm": "10ms", "disk.fsyncSlow": "100ms",
+		"disk.qualifySamples": "300", "disk.fsyncClear": "5ms", "disk.fsyncWarm": "10ms", "disk.fsyncSlow": "100ms",
 		"disk.stall": "1s", "disk.fail": "30s", "disk.minFree": "64MiB", "disk.starved": "100",
 	}
 }

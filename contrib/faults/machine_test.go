@@ -200,7 +200,7 @@ etcd:
   {runner: process, binary: /usr/bin/true, dataDir: %[2]s/etcd, clientURL: "http://127.0.0.1:2379",
    peerURL: "http://10.98.0.1:2380", logFile: /run/%[1]s/etcd.log}
 disk:
-  {qualifySamples: 100, window: 100, minFree: 64MiB, starved: 100, directInterval: 500ms, fsyncLeave: 100ms,
+  {qualifySamples: 100, window: 100, minFree: 64MiB, starved: 100, directInterval: 500ms, fsyncClear: 100ms,
    fsyncWarm: 200ms, fsyncSlow: 1s, stall: 3s}
 control: {socket: /run/%[1]s/s, group: root}
 metrics: {listen: "127.0.0.1:9379"}

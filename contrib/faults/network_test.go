@@ -129,7 +129,7 @@ func (s *site) add(dir string, i int, endpoints []string) {
 		},
 		ClientURL: endpoints[i], PeerURL: strings.Replace(endpoints[i], "2379", "2380", 1), Metrics: "127.0.0.1:9379",
 		Set: map[string]string{ // many hosts share the disk, which this test ignores
-			"disk.qualifySamples": "30", "disk.window": "20", "disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s",
+			"disk.qualifySamples": "30", "disk.window": "20", "disk.fsyncClear": "1s", "disk.fsyncWarm": "2s",
 			"disk.fsyncSlow": "5s", "disk.stall": "20s", "disk.directInterval": "5s", "disk.starved": "100",
 			"cluster.standbys": "0",
 		},

@@ -51,7 +51,7 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	f.runAll("manage")
 	f.eventually("the voters are idle", func() bool {
 		for _, h := range voters {
-			if !f.names(h, "AT_REST") {
+			if !f.names(h, "IDLE") {
 				return false
 			}
 		}
@@ -70,7 +70,7 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 
 	f.check(voters[1].Reboot(t.Context()))
 	f.eventually("a voter that reboots comes back as it was", func() bool {
-		return f.serves(voters[1]) && f.names(voters[1], "AT_REST")
+		return f.serves(voters[1]) && f.names(voters[1], "IDLE")
 	})
 	if now := f.roles(); !maps.Equal(members, now) {
 		t.Errorf("after a reboot, the members were %v, and are %v", members, now)
@@ -129,7 +129,7 @@ func (f *fleet) checkView(h *lab.Host) {
 			leads++
 		}
 	}
-	if s.Cluster.Voters != 3 || s.Cluster.FailureTolerance != 1 || !s.Cluster.Reachable || leads != 1 ||
+	if s.Cluster.Voters != 3 || s.Cluster.FaultTolerance != 1 || !s.Cluster.Reachable || leads != 1 ||
 		s.Unit.State != "active" {
 		f.t.Errorf("%s shows %d leaders, the unit %s, and %+v", h.Name, leads, s.Unit.State, s.Cluster)
 	}

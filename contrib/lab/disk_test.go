@@ -29,7 +29,7 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 		if h == slow { // the others have loose limits, because all share a machine
 			return f.manageWith(h, func(s lab.Settings) {
 				s["disk"]["qualifySamples"], s["disk"]["window"] = 20, 20
-				s["disk"]["fsyncWarm"], s["disk"]["fsyncLeave"] = "250ms", "200ms"
+				s["disk"]["fsyncWarm"], s["disk"]["fsyncClear"] = "250ms", "200ms"
 			})
 		}
 		return f.manage(h)

@@ -87,7 +87,7 @@ func (h *Host) Settings() Settings {
 		"cluster": {"name": ClusterName, "voters": 3, "standbys": 1, "endpoints": h.lab.ClientURLs()},
 		"etcd":    {"binary": etcdPath, "clientURL": h.ClientURL(), "peerURL": h.PeerURL()},
 		"disk": {
-			"directInterval": "200ms", "qualifySamples": 60, "window": 30, "fsyncLeave": "1s", "fsyncWarm": "2s",
+			"directInterval": "200ms", "qualifySamples": 60, "window": 30, "fsyncClear": "1s", "fsyncWarm": "2s",
 			"fsyncSlow": "5s",
 			"stall":     "20s", "minFree": "64MiB", "starved": 100,
 		},
@@ -95,7 +95,7 @@ func (h *Host) Settings() Settings {
 		"timing": {
 			"interval": "500ms", "callTimeout": "2s", "lockTTL": "10s", "orphanGrace": "20s", "renewEvery": "1s",
 			"renewGiveUp": "5s", "stepMargin": "1s",
-			"presenceTTL": "10s", "settle": "5500ms", "cooldown": "1s", "promoteStable": "2s", "steadyLag": "1s",
+			"hostRecordTTL": "10s", "settle": "5500ms", "cooldown": "1s", "promoteStable": "2s", "steadyLag": "1s",
 			"learnerStall": "30s", "learnerMax": "2m", "joinBackoff": "5s", "returnStable": "4s",
 		},
 	}

@@ -73,7 +73,7 @@ func TestEtcdServesWhateverFailsInQuorumd(t *testing.T) {
 	// The unit allows a minute; the watchdog that ends a hung agent is the same.
 	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' "+
 		">/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
-	f.eventually("the agent is idle", func() bool { return f.names(h, "AT_REST") })
+	f.eventually("the agent is idle", func() bool { return f.names(h, "IDLE") })
 	for _, a := range failures() {
 		began := time.Now()
 		f.failAndRepair(h, a)
@@ -103,7 +103,7 @@ func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 	if a.cure != "" {
 		f.shell(h, a.cure)
 	}
-	f.eventually("the agent is idle again", func() bool { return f.names(h, "AT_REST") })
+	f.eventually("the agent is idle again", func() bool { return f.names(h, "IDLE") })
 }
 
 // says waits until a command on the host prints one of these texts, whatever its exit code.

@@ -42,7 +42,7 @@ func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 			f.check(f.Heal(t.Context()))
 			f.eventually("all are idle again", func() bool {
 				for _, h := range f.Hosts {
-					if !f.names(h, "AT_REST") && !f.names(h, "TARGET_MET") {
+					if !f.names(h, "IDLE") && !f.names(h, "TARGET_MET") {
 						return false
 					}
 				}

@@ -71,7 +71,7 @@ func (f *fleet) setCooldown(h *lab.Host) {
 	const settings = "/etc/quorumd/quorumd.yaml"
 	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+
 		" && systemctl restart quorumd")
-	f.eventually(h.Name+" is content", func() bool { return f.names(h, "AT_REST") })
+	f.eventually(h.Name+" is content", func() bool { return f.names(h, "IDLE") })
 }
 
 // waitHealthy waits until every member's host has been found healthy since it booted: otherwise its absence is not
@@ -207,7 +207,7 @@ func (f *fleet) rest() {
 	f.t.Helper()
 	f.eventually("all are idle", func() bool {
 		for _, h := range f.Hosts {
-			if !f.names(h, "AT_REST") && !f.names(h, "TARGET_MET") {
+			if !f.names(h, "IDLE") && !f.names(h, "TARGET_MET") {
 				return false
 			}
 		}

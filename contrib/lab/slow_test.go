@@ -37,9 +37,9 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	slow, standby := f.leader(), f.role(control.RoleStandby)[0]
 	f.repair(func(s lab.Settings) {
 		s["repair"] = map[string]any{"sick": grace.String(), "cleanFor": "0s"}
-		s["timing"]["giveWay"] = "5500ms"
+		s["timing"]["transferInterval"] = "5500ms"
 		if s["host"]["name"] == slow.Name { // the others have loose limits, because all share a machine
-			s["disk"]["fsyncLeave"], s["disk"]["fsyncWarm"], s["disk"]["fsyncSlow"] = "150ms", "200ms", "250ms"
+			s["disk"]["fsyncClear"], s["disk"]["fsyncWarm"], s["disk"]["fsyncSlow"] = "150ms", "200ms", "250ms"
 		}
 	})
 	f.rest()
@@ -60,7 +60,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 		})
 	})
 	f.eventually("all hosts report it", func() bool {
-		return !slices.ContainsFunc(f.Hosts, func(h *lab.Host) bool { return !f.names(h, string(policy.VoterSick)) })
+		return !slices.ContainsFunc(f.Hosts, func(h *lab.Host) bool { return !f.names(h, string(policy.VoterUnhealthy)) })
 	})
 	t.Logf("quorumctl status on %s:\n%s", standby.Name, f.shell(standby, "quorumctl status"))
 	f.within(grace+bound, standby.Name+" votes in its place", func() bool { return f.fullWithout(slow) })

@@ -63,10 +63,10 @@ func (o HostOptions) settings() map[string]string {
 		"etcd.runner":       "process", "etcd.binary": o.Etcd, "etcd.dataDir": o.disk("etcd"),
 		"etcd.clientURL": o.ClientURL, "etcd.peerURL": o.PeerURL,
 		"etcd.logFile": o.path("etcd.log"), "etcd.stopTimeout": "10s",
-		"disk.directInterval": "200ms", "disk.qualifySamples": "150", "disk.window": "30", "disk.fsyncLeave": "50ms",
+		"disk.directInterval": "200ms", "disk.qualifySamples": "150", "disk.window": "30", "disk.fsyncClear": "50ms",
 		"disk.fsyncWarm": "100ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s", "disk.minFree": "64MiB",
 		"timing.interval": "250ms", "timing.callTimeout": "1s", "timing.lockTTL": "12s", "timing.renewEvery": "1s",
-		"timing.renewGiveUp": "5s", "timing.stepMargin": "1s", "timing.presenceTTL": "10s", "timing.settle": "5500ms",
+		"timing.renewGiveUp": "5s", "timing.stepMargin": "1s", "timing.hostRecordTTL": "10s", "timing.settle": "5500ms",
 		"timing.cooldown": "1s", "timing.returnStable": "2s", "timing.promoteStable": "2s", "timing.steadyLag": "1s",
 		"timing.learnerStall": "30s",
 		"timing.learnerMax":   "2m", "timing.joinBackoff": "5s",
@@ -80,7 +80,7 @@ func (o HostOptions) settings() map[string]string {
 	}
 	if o.DefaultLimits {
 		for _, key := range []string{
-			"disk.fsyncLeave", "disk.fsyncWarm", "disk.fsyncSlow", "disk.stall", "disk.minFree",
+			"disk.fsyncClear", "disk.fsyncWarm", "disk.fsyncSlow", "disk.stall", "disk.minFree",
 		} {
 			delete(s, key)
 		}

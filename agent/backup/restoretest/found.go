@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	memberName = "drill"
+	memberName = "restoreTest"
 	// nowhere is the member's advertised address. Nothing dials it, as the member is alone.
 	nowhere = "http://127.0.0.1:1"
 )

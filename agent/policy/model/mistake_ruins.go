@@ -119,7 +119,7 @@ func ruinMistakes() []RuinMistake {
 			Name: "the survivor does not announce the new cluster", breach: neverBack,
 			rules: plannedStep(func(v policy.View, d policy.Decision) bool {
 				return v.Recovery.Survivor && d.Step.Outcome == policy.Recovered
-			}, policy.Step{Kind: policy.StepEndRecovery, Outcome: policy.QuorumBack}),
+			}, policy.Step{Kind: policy.StepEndRecovery, Outcome: policy.QuorumRestored}),
 		},
 		{
 			Name: "a late host keeps its old data", breach: neverBack,

@@ -371,7 +371,7 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	switch {
 	case note == policy.RequestEnds && (!reaches || cycles || w.noted(h) || down || !done && !freed):
 		return forgotten
-	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Withdrawn &&
+	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Cancelled &&
 		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.MemberLost:
 		return forgotten
 	case c.step == endCycle || c.step == endKeep: // with its operation

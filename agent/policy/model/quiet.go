@@ -11,7 +11,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // quiet reports whether a host that has decided would ask the members only in every second round. The queue is as its
 // writer has last written it; it is no part of a sight.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
-	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.AtRest {
+	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.Idle {
 		return false
 	}
 	if m.calm != nil {

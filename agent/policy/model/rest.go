@@ -279,7 +279,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 // tellsSurplus reports whether every voter's host reports the surplus voter.
 func (m *machine) tellsSurplus(w *world) bool {
 	for i := range w.n {
-		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.VotersSurplus {
+		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.TooManyVoters {
 			return false
 		}
 	}

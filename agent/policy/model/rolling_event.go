@@ -66,7 +66,7 @@ func rollOutcome(code policy.ReasonCode) uint8 {
 	switch code {
 	case policy.Cycled:
 		return rollCycled
-	case policy.Withdrawn:
+	case policy.Cancelled:
 		return rollWithdrawn
 	}
 	return rollOther
@@ -368,7 +368,7 @@ func (m *rollMachine) turn(w *rolling, i int, outcome uint8) (policy.RolloutProg
 	if w.hosts[i].stale != 0 {
 		t.Runs = "3.6.15"
 	}
-	code := [...]policy.ReasonCode{policy.QuorumAtRisk, policy.Cycled, policy.Withdrawn}[outcome]
+	code := [...]policy.ReasonCode{policy.QuorumAtRisk, policy.Cycled, policy.Cancelled}[outcome]
 	return t, policy.Step{Kind: policy.StepEndOp, Outcome: code}
 }
 

@@ -34,7 +34,7 @@ func ruinStep(s policy.Step) (step uint8, known bool) {
 	}
 	if s.Kind == policy.StepEndRecovery {
 		ends := map[policy.ReasonCode]uint8{
-			policy.Recovered: ruinRecovered, policy.QuorumBack: ruinBack, policy.RecoveryGivenUp: ruinGivenUp,
+			policy.Recovered: ruinRecovered, policy.QuorumRestored: ruinBack, policy.RecoveryGivenUp: ruinGivenUp,
 		}
 		step, known = ends[s.Outcome]
 		return step, known

@@ -150,7 +150,7 @@ func limits() policy.Limits {
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
 		PromoteLag: 100, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: time.Minute,
 		LockTTL: 30 * time.Second, StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
-		HandOver: 30 * time.Second, GiveWay: time.Minute, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
+		TransferTimeout: 30 * time.Second, TransferInterval: time.Minute, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
 		CleanFor: 10 * time.Minute,
 	}
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// NoDrill returns why this host will never run the restore test that backup.drill schedules; empty when it may.
+// NoDrill returns why this host will never run the restore test that backup.restoreTest schedules; empty when it may.
 func NoDrill(c config.Config) string {
 	if c.Backup.Drill == 0 {
 		return ""
 	}
-	const never = "backup.drill: this host will never run the scheduled restore test"
+	const never = "backup.restoreTest: this host will never run the scheduled restore test"
 	switch {
 	case c.Mode != config.ModeManage:
 		return never + " in mode: observe; set mode: manage"
 	case len(c.Backup.EncryptTo) > 0 && c.Backup.IdentityFile == "":
 		return never + ": it cannot decrypt snapshots; set backup.identityFile"
 	case c.Cluster.Voters == 1 && c.Cluster.Standbys == 0:
-		return "backup.drill: the only voter leads, so only a host without a member runs the scheduled restore test; " +
+		return "backup.restoreTest: the only voter leads, so only a host without a member runs the scheduled restore test; " +
 			"without one, run quorumctl snapshot test-restore"
 	}
 	return noDrillRoom(c, never)

@@ -56,7 +56,7 @@ func runBackup(args []string, stdout io.Writer) error {
 	}
 	limits := etcddb.Limits{Memory: parseMemory, CPU: parseTime}
 	confine := limits.Confine
-	if args[1] == "drill" { // it runs an etcd, which has no such bound
+	if args[1] == "restoreTest" { // it runs an etcd, which has no such bound
 		confine = limits.ConfineSelf
 	}
 	if err := confine(); err != nil {
@@ -72,7 +72,7 @@ func runBackup(args []string, stdout io.Writer) error {
 		if err != nil {
 			return backup.Outcome{}, err
 		}
-		if args[1] == "save" || args[1] == "verify" || args[1] == "drill" && slowsEtcd(conf) {
+		if args[1] == "save" || args[1] == "verify" || args[1] == "restoreTest" && slowsEtcd(conf) {
 			j.options.Progress = throttle(ctx, conf.Backup.Rate, m.Did)
 		}
 		return j.do(ctx, args[1], args[2:])
@@ -216,7 +216,7 @@ func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome
 		return j.list(ctx)
 	case kind == "verify" && len(args) <= 1:
 		return j.verify(ctx, append(args, "")[0])
-	case kind == "drill" && len(args) <= 1:
+	case kind == "restoreTest" && len(args) <= 1:
 		return j.testRestore(ctx, append(args, "")[0])
 	case kind == "prune" && len(args) == 1:
 		return j.prune(ctx, args[0] == "yes")

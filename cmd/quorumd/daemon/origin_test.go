@@ -42,7 +42,7 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	j := job{store: store, options: o, evidence: backup.Evidence{{
 		Name: m.Name, SHA256: fmt.Sprintf("%064x", 1), Saved: o.Now, Host: "n1",
 	}}}
-	for _, kind := range []string{"verify", "drill"} {
+	for _, kind := range []string{"verify", "restoreTest"} {
 		for _, name := range []string{m.Name, ""} {
 			if _, err := j.do(t.Context(), kind, []string{name}); !errors.Is(err, backup.ErrReplaced) {
 				t.Errorf("%s %q: %v", kind, name, err)
@@ -84,7 +84,7 @@ func TestADamagedHashFileDoesNotPreventSnapshots(t *testing.T) {
 	if _, err := j.do(t.Context(), "prune", []string{"no"}); err != nil {
 		t.Errorf("prune: %v", err)
 	}
-	for _, kind := range []string{"list", "verify", "drill"} {
+	for _, kind := range []string{"list", "verify", "restoreTest"} {
 		if _, err := j.do(t.Context(), kind, nil); err == nil || !strings.Contains(err.Error(), "manifests.json") {
 			t.Errorf("%s has nothing to compare with: %v", kind, err)
 		}

@@ -95,7 +95,7 @@ func unproven(err error) (backup.Outcome, error) {
 func sweepRestoreTest(conf config.Config, log *slog.Logger) {
 	if err := restoretest.Sweep(spoolOf(conf)); err != nil {
 		log.Warn("cannot remove the remains of a restore test", "error", err, "remedy",
-			"rm -r "+filepath.Join(spoolOf(conf), "drill"))
+			"rm -r "+filepath.Join(spoolOf(conf), "restoreTest"))
 	}
 }
 
@@ -114,7 +114,7 @@ func tidyRestoreTest(conf config.Config, log *slog.Logger) {
 	defer tick.Stop()
 	for {
 		sweepRestoreTest(conf, log)
-		if _, err := os.Lstat(filepath.Join(spoolOf(conf), "drill")); err != nil {
+		if _, err := os.Lstat(filepath.Join(spoolOf(conf), "restoreTest")); err != nil {
 			return
 		}
 		select {
