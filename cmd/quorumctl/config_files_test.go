@@ -53,7 +53,7 @@ func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", "no-such-user", file)
-	if r.code == exitOK || !strings.Contains(r.stderr, "cannot look as no-such-user: ") {
+	if r.code == exitOK || !strings.Contains(r.stderr, "cannot check access as no-such-user: ") {
 		t.Errorf("as nobody who is there: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -65,8 +65,8 @@ func TestAHistoryThatMayLackTheNewestLinesSaysSo(t *testing.T) {
 	socket, _ := serving(t, d)
 	if r := quorumctl(t, socket, "history"); r.code != exitOK || !strings.Contains(r.stdout, "PROMOTE") ||
 		!strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
-			"no voter answers: these are the entries that quorumd on this host has written since its start; newer "+
-				"ones, and what other hosts did, are missing") {
+			"no voter answers: these are the lines that quorumd on this host has written since its start; newer "+
+				"lines and those of other hosts are missing") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := quorumctl(t, socket, "history", "-o", "json"); r.code != exitOK ||
