@@ -76,6 +76,11 @@ func typedElsewhere() []elsewhere {
 			"export ETCDCTL_USER=quorumd:$(cat /etc/quorumd/etcd.password)",
 			"etcdctl user passwd quorumd --interactive=false <etcd.password",
 		}},
+		{"../agent/control/openapi_served_test.go", "docs.Shell(string(page))", []string{
+			"curl --unix-socket /run/quorumd/control.sock http://quorumd/v1/status",
+			"curl --unix-socket /run/quorumd/control.sock 'http://quorumd/v1/history?limit=5'",
+			"curl --unix-socket /run/quorumd/control.sock 'http://quorumd/v1/history?limit=0'",
+		}},
 		{"typed_peers_test.go", "range typedForPeers()", typedForPeers()},
 		{"../contrib/lab/recover_test.go", `"disaster-recovery.md"`, []string{
 			"for h in n1 n2; do ssh $h quorumctl recover collect > $h.json; done",

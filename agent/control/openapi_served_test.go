@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/contrib/docs"
 )
 
 // readOpenAPI reads the file, so that these tests compare the server with what a reader gets.
@@ -166,14 +167,27 @@ func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 	}
 }
 
-func TestTheErrorThatTheAPIPageShowsIsReal(t *testing.T) {
+// TestTheRequestsOfTheAPIPageAreAnsweredAsItShows makes the requests that the page types with curl.
+func TestTheRequestsOfTheAPIPageAreAnsweredAsItShows(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../contrib/docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, answer := ask(t, open(t, &desk{}), "GET", "/v1/history?limit=0", "")
-	if !strings.Contains(string(page), "/v1/history?limit=0\n    "+answer) {
-		t.Errorf("api.md does not show %s", answer)
+	socket, n := open(t, &desk{}), 0
+	for _, line := range docs.Shell(string(page)) {
+		address, typed := strings.CutPrefix(line, "curl --unix-socket "+DefaultSocket+" ")
+		if !typed {
+			continue
+		}
+		n++
+		path := strings.TrimPrefix(docs.Words(address)[0], "http://quorumd")
+		if status, answer := ask(t, socket, "GET", path, ""); status != 200 &&
+			!strings.Contains(string(page), line+"\n    "+answer) {
+			t.Errorf("%s: the page does not show %s", line, answer)
+		}
+	}
+	if n < 3 {
+		t.Errorf("the page has only %d requests", n)
 	}
 }
