@@ -108,7 +108,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 
 	h.configure(config("observe"))
 	h.run("systemctl enable --now quorumd")
-	h.expect("quorumctl status", "voters 1/1", "n1    voter, leader", "mode observe", "IDLE")
+	h.expect("quorumctl status", "1 of 1 voters up", "n1    voter, leader", "mode observe", "IDLE")
 	if status := h.property("quorumd", "StatusText"); !strings.Contains(status, "voter, health") {
 		t.Errorf("the status line is %q", status)
 	}

@@ -35,7 +35,7 @@ func say(format string, args ...any) Line {
 
 // Cluster returns how many more failures the cluster survives, or why that is unknown.
 func Cluster(c control.Cluster) []Line {
-	lines := []Line{say("%s · voters %s · %s%s%s", Styled{c.Name, Strong}, Voters(c), Tolerance(c), Standbys(c),
+	lines := []Line{say("%s · %s · %s%s%s", Styled{c.Name, Strong}, Voters(c), Tolerance(c), Standbys(c),
 		After(" · etcd ", c.Version))}
 	if c.ID == "" {
 		lines = []Line{say("%s · no cluster in view", Styled{c.Name, Strong})}

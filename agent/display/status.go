@@ -17,23 +17,20 @@ func Unreachable(c control.Cluster) bool {
 	return !c.Reachable && !slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Live })
 }
 
-// Voters returns the number of voters, of wanted ones, and of those that are down.
+// Voters returns how many voters are up, and the target if their number differs from it.
 func Voters(c control.Cluster) Styled {
-	w := Styled{Text: fmt.Sprintf("%d/%d", c.Voters, c.Target)}
-	if c.Voters != c.Target {
-		w.Tone = Warn
-	}
 	down := 0
 	for _, m := range c.Members {
 		if m.Role == control.RoleVoter && !m.Live {
 			down++
 		}
 	}
-	switch {
-	case down > 0 && Unreachable(c):
-		w = Styled{w.Text + ", none answers", Bad}
-	case down > 0:
-		w = Styled{fmt.Sprintf("%s, %d down", w.Text, down), Bad}
+	w := Styled{Text: fmt.Sprintf("%d of %d voters up", c.Voters-down, c.Voters)}
+	if c.Voters != c.Target {
+		w = Styled{fmt.Sprintf("%s (target %d)", w.Text, c.Target), Warn}
+	}
+	if down > 0 {
+		w.Tone = Bad
 	}
 	return w
 }
@@ -67,13 +64,13 @@ func Omitted(o *control.Omitted) string {
 func Tolerance(c control.Cluster) Styled {
 	switch {
 	case Unreachable(c):
-		return Styled{"no quorum in view", Bad}
+		return Styled{"no voter answers", Bad}
 	case c.FaultTolerance < 0:
 		return Styled{"no quorum", Bad}
 	case c.FaultTolerance == 0:
-		return Styled{"can lose none", Bad}
+		return Styled{"fault tolerance 0", Bad}
 	}
-	return Styled{fmt.Sprintf("can lose %d", c.FaultTolerance), Good}
+	return Styled{fmt.Sprintf("fault tolerance %d", c.FaultTolerance), Good}
 }
 
 // Standbys returns the number of standbys; "" if there are none.

@@ -118,7 +118,7 @@ func linesOf(c control.Cluster) []display.Line {
 	lines := display.Cluster(c)[1:]
 	if c.ID != "" {
 		more := display.Styled{Text: display.Standbys(c) + display.After(" · etcd ", c.Version)}
-		lines = slices.Insert(lines, 0, display.Line{{Text: "voters "}, display.Voters(c), more})
+		lines = slices.Insert(lines, 0, display.Line{display.Voters(c), more})
 	}
 	return cutAll(lines)
 }

@@ -69,7 +69,7 @@ func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, scene(t, "steady"))
 	if out, err := asProgram(t, socketVariable+"="+socket, "status"); err != nil ||
-		!strings.Contains(out, "voters 3/3") {
+		!strings.Contains(out, "3 of 3 voters up") {
 		t.Errorf("%v: %s", err, out)
 	}
 	other := filepath.Join(t.TempDir(), "other")

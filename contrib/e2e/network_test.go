@@ -31,7 +31,7 @@ func TestEveryHostReportsWhichMembersItReaches(t *testing.T) {
 			}
 		}
 		page, ok := h.fetch("/")
-		for _, want := range []string{">can lose 1<", "<svg", "Connectivity", "to " + w.hosts[0].Options.Name} {
+		for _, want := range []string{">fault tolerance 1<", "<svg", "Connectivity", "to " + w.hosts[0].Options.Name} {
 			if !ok || !strings.Contains(page, want) {
 				t.Errorf("the status page of %s lacks %q:\n%s", h.Options.Name, want, page)
 			}

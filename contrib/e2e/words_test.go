@@ -136,7 +136,7 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 			t.Errorf("%s is shown as one that answers: %t", m.Name, m.Live)
 		}
 	}
-	me().ctl(n1, "status").is(t, "status", 0, "voters 3/3, 2 down", "no quorum", "n2", "voter, down")
+	me().ctl(n1, "status").is(t, "status", 0, "1 of 3 voters up", "no quorum", "n2", "voter, down")
 	w.eventually("n3 reports the cluster", func() bool { return n3.names(policy.NoQuorum) })
 	for end := time.Now().Add(quiet); time.Now().Before(end); {
 		for _, h := range []*host{n1, n3} {
