@@ -52,11 +52,11 @@ func TestConfigCheckReportsWhoCanReadTheKey(t *testing.T) {
 	}
 	key := "/etc/quorumd/pki/client.key"
 	says("chown root:root "+key+"; chmod 0600 "+key,
-		key+" cannot be read: permission denied; let the user that runs quorumd read it")
-	says("chown root:quorumd-admin "+key+"; chmod 0640 "+key, "is open to the group quorumd-admin")
-	says("chown root:quorumd "+key, "is open to bert, of the group quorumd")
+		key+" cannot be read: permission denied; make it readable by the user that runs quorumd")
+	says("chown root:quorumd-admin "+key+"; chmod 0640 "+key, "is readable by the group quorumd-admin")
+	says("chown root:quorumd "+key, "is readable by bert, of the group quorumd")
 	says("chmod 0644 "+key,
-		"is open to every user on this host, and whoever has it may do anything in etcd; run: chown quorumd: "+key+
+		"is readable by every user on this host, and gives full access to etcd; run: chown quorumd: "+key+
 			" && chmod 0400 "+key)
 	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key +
 		"; quorumctl config check"); strings.Contains(out, "open to") || strings.Contains(out, "permission denied") {

@@ -94,8 +94,8 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 
 	h.run(install + " /pk/" + filepath.Base(etcd) + " /pk/" + filepath.Base(quorumd))
 	h.expect("quorumctl init --name n1 --hosts n1=127.0.0.1 --tls /operator/quorumd-pki/n1.tar --mode manage",
-		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "written, and checked",
-		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "→ quorumctl bootstrap --yes")
+		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "quorumd.yaml: OK",
+		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
 	as := func(user string) string { // as its unit runs: without further groups
 		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "

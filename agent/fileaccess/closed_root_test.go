@@ -51,7 +51,7 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	said := look()
 	for _, wanted := range []string{
 		"cluster.tls.key: " + dir + "/client.key cannot be read: permission denied",
-		"paths.state: " + dir + " cannot be written: permission denied",
+		"paths.state: " + dir + " is not writable: permission denied",
 	} {
 		if !strings.Contains(said, wanted) {
 			t.Errorf("it does not say %q but\n%s", wanted, said)

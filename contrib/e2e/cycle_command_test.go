@@ -27,7 +27,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 	if pid := n1.etcdPID(); pid != 0 {
 		t.Errorf("the command runs while etcd runs as process %d", pid)
 	}
-	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already",
+	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is already in maintenance",
 		"a test")
 	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance was already requested")
 	n1.stop() // as an upgrade of quorumd does

@@ -130,14 +130,14 @@ func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]strin
 	shown := me().ctl(n1, args...)
 	shown.is(t, "without the name", 64, "proposed: restores the snapshot", saved.Name, "is lost", "--cluster NAME")
 	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)
-	shown.is(t, "the plan", 0, "Nothing was changed yet")
+	shown.is(t, "the plan", 0, "nothing has changed yet")
 	t.Log("\n" + shown.said)
 	for _, h := range []*host{n3, n1, n2} {
 		shown = me().ctl(h, "recover", "apply", plan)
-		shown.is(t, "applied", 0, "accepted: this host")
+		shown.is(t, "applied", 0, "accepted plan ")
 	}
 	n1.recovered()
-	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "carried out on this host already")
+	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "is already complete on this host")
 	if got := w.loadKeys(n1); !maps.Equal(got, before) {
 		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
 	}
@@ -174,9 +174,9 @@ func snapshotStruck(t *testing.T, what victim) {
 			args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
 			args = append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName, "--unproven-origin")
 			me().ctl(n1, args...).is(t,
-				"the plan", 0, "Nothing was changed yet")
+				"the plan", 0, "nothing has changed yet")
 			n1.struckInARecovery(what, side, snapshotSteps(), func() {
-				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "continues alone with the snapshot")
+				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "this host is the survivor with the snapshot")
 			})
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			if got := w.loadKeys(n1); !maps.Equal(got, before) {
@@ -194,7 +194,7 @@ func TestADamagedSnapshotIsNotUsedUntilTheStoreIsRepaired(t *testing.T) {
 	n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
 	args = append(args, "--from-snapshot", saved.Name, "--out", plan, "--cluster", clusterName, "--unproven-origin")
-	me().ctl(n1, args...).is(t, "the plan", 0, "Nothing was changed yet")
+	me().ctl(n1, args...).is(t, "the plan", 0, "nothing has changed yet")
 	data := filepath.Join(dir, clusterName, saved.Name+".db.zst")
 	text, err := os.ReadFile(data)
 	must(t, err)

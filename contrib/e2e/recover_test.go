@@ -319,17 +319,17 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	}
 	me().runsCtl(t, "recover", "plan", file).is(t, "no host is named as gone", 70, "--gone n2,n3")
 	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
-	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 continues alone", "--cluster NAME")
+	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 is the survivor", "--cluster NAME")
 	t.Log("\n" + shown.said)
 	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t,
 		"another name",
 		70, `the cluster is "demo"`)
 	shown = me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
-	shown.is(t, "the plan", 0, "Nothing was changed yet")
+	shown.is(t, "the plan", 0, "nothing has changed yet")
 	t.Log("\n" + shown.said)
 	n1.stopAt("before place-copy")
 	shown = me().ctl(n1, "recover", "apply", plan)
-	shown.is(t, "applied", 0, "accepted: this host continues alone")
+	shown.is(t, "applied", 0, "this host is the survivor")
 	t.Log("\n" + shown.said)
 	n1.waitStopped()
 	shown = me().ctl(n1, "recover", "status")
@@ -340,7 +340,7 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	shown.is(t, "at its end", 0, "has ended on this host", "RECOVERED")
 	t.Log("\n" + shown.said)
 	n1.recovered()
-	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "carried out on this host already")
+	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "is already complete on this host")
 	w.readBack(n1, report)
 }
 
@@ -461,10 +461,10 @@ func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(file, text, 0o600))
 	n1.stopAt("before " + string(policy.StepPlaceCopy))
-	me().ctl(n1, "recover", "apply", file).is(t, "applied", 0, "continues alone")
+	me().ctl(n1, "recover", "apply", file).is(t, "applied", 0, "this host is the survivor")
 	n1.waitStopped()
 	shown := me().ctl(n1, "recover", "give-up")
-	shown.is(t, "given up", 0, "etcd starts again on the data that it had", "not undone")
+	shown.is(t, "given up", 0, "etcd starts again on its old data", "still applies on other hosts")
 	t.Log("\n" + shown.said)
 	n1.resume() // in the middle of the step, which is refused now
 	n1.eventuallyEnded(policy.RecoveryGivenUp)
@@ -475,7 +475,7 @@ func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
 	me().ctl(n1, "recover", "collect").is(t, "the plan that was given up is reported", 0, `"givenUp": true`)
 	n1.stopAt("after " + string(policy.StepPlaceCopy))
-	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "continues alone")
+	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "this host is the survivor")
 	n1.waitStopped()
 	me().ctl(n1, "recover", "give-up").is(t, "too late", 70, "begun to move its old data")
 	n1.resume()
