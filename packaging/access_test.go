@@ -52,7 +52,7 @@ func TestConfigCheckReportsWhoCanReadTheKey(t *testing.T) {
 	}
 	key := "/etc/quorumd/pki/client.key"
 	says("chown root:root "+key+"; chmod 0600 "+key,
-		key+" cannot be read: permission denied; make it readable by the user that runs quorumd")
+		key+" cannot be read: permission denied; let the user that runs quorumd read it")
 	says("chown root:quorumd-admin "+key+"; chmod 0640 "+key, "is readable by the group quorumd-admin")
 	says("chown root:quorumd "+key, "is readable by bert, of the group quorumd")
 	says("chmod 0644 "+key,

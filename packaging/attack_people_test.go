@@ -37,7 +37,8 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	h.expect(anna+"quorumctl pause --reason audit --for 1m && "+anna+"quorumctl resume", "") // the purpose of the group
 	for _, script := range []string{
 		"touch /etc/quorumd/x", "touch /etc/quorumd/hooks/before.d/x", "touch /var/lib/quorumd/x",
-		"touch /var/lib/quorumd-etcd/x", "mkdir -p /run/quorumd-hooks/x", "touch /run/quorumd/x", "ls /var/lib/etcd/default",
+		"touch /var/lib/quorumd-etcd/x", "mkdir -p /run/quorumd-hooks/x", "touch " +
+			"/run/quorumd/x", "ls /var/lib/etcd/default",
 		"cat /var/lib/quorumd-etcd/etcd.env", "systemctl --no-ask-password stop etcd",
 		"systemctl --no-ask-password stop quorumd", "systemctl --no-ask-password start quorumd-hooks@before.service",
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,
@@ -45,7 +46,8 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		// programs that are not root's, by every name that leads to them
 		"quorumctl rollout start command ../../../../tmp/evil/run --reason x",
 		"quorumctl rollout start command /tmp/evil/run --reason x", "quorumctl rollout start command .. --reason x",
-		"quorumctl rollout start command run --reason x", "quorumctl cycle --command ../../../../tmp/evil/run --reason x --yes",
+		"quorumctl rollout start command run --reason x", "quorumctl cycle --command ../../../../tmp/evil/run " +
+			"--reason x --yes",
 		// a recovery while the cluster is healthy, from an invented plan and from a file of another user
 		"echo {} >/tmp/p && quorumctl recover apply /tmp/p --yes",
 		"quorumctl recover apply /etc/shadow --yes", "quorumctl recover apply /dev/zero --yes",
@@ -92,8 +94,8 @@ func attackListeners(t *testing.T, h *host) {
 	}
 	served("its start")
 	// 23790, 9380 and 9379, on the loopback alone: /proc/net/tcp shows them in hexadecimal
-	if open := h.run("cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}' | grep -E ':(5CEE|24A4|24A3)$' | " +
-		"grep -v '^0100007F:' || :"); open != "" {
+	if open := h.run("cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}' | grep -E " +
+		"':(5CEE|24A4|24A3)$' | grep -v '^0100007F:' || :"); open != "" {
 		t.Errorf("other machines may connect to %s", open)
 	}
 	pid := h.property("quorumd-proxy", "MainPID")

@@ -172,7 +172,8 @@ func attackObserver(t *testing.T, h *host) {
 	}
 	h.configure(config("manage"))
 	h.order(attacker, `{"word":"stop","agent":"quorumd"}`, "{}")
-	h.waitUntil(30*time.Second, "etcd has stopped", func() bool { return h.property("etcd", "ActiveState") == "inactive" })
+	h.waitUntil(30*time.Second, "etcd has "+
+		"stopped", func() bool { return h.property("etcd", "ActiveState") == "inactive" })
 }
 
 func TestUserQuorumdManagesNoUnit(t *testing.T) { onEachDebian(t, attackUnits) }
@@ -255,7 +256,8 @@ func attackInstall(t *testing.T, h *host) {
 	for _, install := range []string{"dpkg -i /pk/next.deb", "dpkg -r quorumd && dpkg -i /pk/next.deb"} {
 		h.run(lay)
 		h.run(install)
-		if after := h.run("sha256sum /var/lib/quorumd-etcd/*; find /var/lib/quorumd-etcd -printf '%p %U:%G %m\n' | sort"); after != before {
+		if after := h.run("sha256sum /var/lib/quorumd-etcd/*; find /var/lib/quorumd-etcd -printf '%p %U:%G %m\n' | " +
+			"sort"); after != before {
 			t.Errorf("after %s:\n%s\nbefore:\n%s", install, after, before)
 		}
 		h.run("systemctl restart etcd")

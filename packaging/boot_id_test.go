@@ -21,7 +21,8 @@ func TestTheAgentDetectsARebootOfItsContainer(t *testing.T) {
 	h.configure(config("observe"))
 	// umount shows what other managers show, and what a /proc of the service's own shows: the machine's boot ID.
 	write(t, h.root+"/etc/systemd/system/machines-boot.service", "[Unit]\nDefaultDependencies=no\n"+
-		"Before=quorumd.service\n[Service]\nType=oneshot\nExecStart=umount /proc/sys/kernel/random/boot_id\n[Install]\nRequiredBy=quorumd.service\n")
+		"Before=quorumd.service\n[Service]\nType=oneshot\nExecStart=umount "+
+		"/proc/sys/kernel/random/boot_id\n[Install]\nRequiredBy=quorumd.service\n")
 	h.run("systemctl enable machines-boot.service")
 	boot := func() string {
 		t.Helper()

@@ -69,7 +69,8 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 		}
 	}
 	// While the machine boots, logind may answer late; the lines after the shutdown count.
-	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the shutdown delay lock") {
+	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the "+
+		"shutdown delay lock") {
 		t.Errorf("the end of the bus at the shutdown is taken for a fault:\n%s", before)
 	}
 	// The lowest number is the highest priority: the journal writes it to every terminal.

@@ -23,7 +23,7 @@ import (
 const Command = "back-up"
 
 const (
-	// A job that does less than leastProgress within DefaultPatience is ended.
+	// DefaultPatience is how long a job may go without leastProgress before it is ended.
 	DefaultPatience = 2 * time.Minute
 	leastProgress   = 1 << 20
 	// maxLine bounds a child's report: a list of some thousand snapshots.

@@ -241,7 +241,10 @@ func TestDiagnoseNamesWhyAMemberDoesNotAnswer(t *testing.T) {
 			badMember(t, "elsewhere", ca.WrongSAN), good,
 			"x509: certificate is valid for 192.0.2.1, not 127.0.0.1; see cluster.tls.ca",
 		},
-		"the member speaks plain": {"https://" + plain(t), good, "TLS: it closes the connection: EOF; check whether it speaks TLS"},
+		"the member speaks plain": {
+			"https://" + plain(t), good,
+			"TLS: it closes the connection: EOF; check whether it speaks TLS",
+		},
 	} {
 		client := connectTLS(t, c.url, c.files)
 		err := client.Diagnose(within(t), c.url)

@@ -120,7 +120,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("transferInterval", "interval", "callTimeout"),
 			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxGiveWay,
-			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " + call + " together, and at most " +
+			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " +
+				"" + call + " together, and at most " +
 				durationfmt.Typed(MaxGiveWay) + ", because it doubles",
 		},
 		{
@@ -249,7 +250,8 @@ func (d *decoder) backupRules(b *Backup) []rule {
 	}, {
 		[]string{"backup.restoreTest"},
 		b.Drill == 0 || time.Duration(b.Drill) >= leastBackup,
-		d.show("backup.restoreTest", b.Drill) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
+		d.show("backup.restoreTest", b.Drill) + " must be off, or at least " +
+			"" + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
 		b.Rate >= leastRate,
@@ -257,7 +259,7 @@ func (d *decoder) backupRules(b *Backup) []rule {
 	}, {
 		[]string{"backup.restoreTest", "backup.store.directory"},
 		b.Drill == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
-		d.show("backup.restoreTest", b.Drill) + " asks for snapshots to be proven, and there is no place for them; set " +
-			"backup.store.directory or backup.store.s3",
+		d.show("backup.restoreTest", b.Drill) + " asks for snapshots to be proven, and there is no place for them; " +
+			"set backup.store.directory or backup.store.s3",
 	}}
 }

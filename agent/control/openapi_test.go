@@ -362,7 +362,8 @@ func limitFields(t *testing.T, reader *schemadoc.Reader, s *jsonschema.Schema, d
 			}
 			p.Description = text
 		}
-		p.Description = strings.NewReplacer("WorkMaintenance", WorkMaintenance, "WorkRestart", WorkRestart, "WorkReboot",
+		p.Description = strings.NewReplacer("WorkMaintenance", WorkMaintenance, "WorkRestart", WorkRestart,
+			"WorkReboot",
 			WorkReboot, "WorkCommand", WorkCommand).Replace(p.Description)
 		if p.Enum = enums[request+"."+name]; p.Enum != nil {
 			p.Description = ""

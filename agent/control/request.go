@@ -97,7 +97,8 @@ func lasting(text, what string, in bounds) (time.Duration, error) {
 func (b releaseBody) request() (ReleaseRequest, error) {
 	if !b.Force {
 		return ReleaseRequest{}, badRequest(
-			"make sure that its host is powered off or repaired, then: quorumctl operation release --force --reason '<why>'",
+			"make sure that its host is powered off or repaired, then: quorumctl operation release --force --reason "+
+				"'<why>'",
 			"cannot release the operation: the request is without force")
 	}
 	reason, err := oneLine(b.Reason, "cannot release the operation")

@@ -116,7 +116,8 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Network: j.network(r), Discovery: j.discovered(r),
-		Devices: j.devicesBelow(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device), Links: j.linked(ctx),
+		Devices: j.devicesBelow(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device),
+		Links: j.linked(ctx),
 	})
 	j.logAbsent(changes)
 	for _, c := range changes {
@@ -163,7 +164,8 @@ func (j *judge) logAbsent(changes []health.Change) {
 
 // lastReading refreshes a look in the background and returns its last value; if that is too old, it returns silence
 // with the reason.
-func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration, look func(context.Context) T,
+func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration,
+	look func(context.Context) T,
 	silent func(why string) T, why string,
 ) T {
 	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })

@@ -53,7 +53,8 @@ func limitsOf(c config.Config) policy.Limits {
 	return policy.Limits{
 		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
 		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
-		TransferTimeout: t.TransferTimeout, TransferInterval: t.TransferInterval, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax,
+		TransferTimeout: t.TransferTimeout, TransferInterval: t.TransferInterval, ReturnStable: t.ReturnStable,
+		ReturnMax:    t.ReturnMax,
 		ReturnGiveUp: t.ReturnGiveUp,
 		Word:         t.Interval + wordCalls*t.CallTimeout,
 		OrphanGrace:  t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,

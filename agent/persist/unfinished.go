@@ -18,7 +18,8 @@ import (
 func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
-	next.Text = r.View.Self.Name + " was already attempted, with another outcome (" + string(r.LastRequest.Code) + ": " +
+	next.Text = r.View.Self.Name + " was already attempted, with another outcome " +
+		"(" + string(r.LastRequest.Code) + ": " +
 		r.LastRequest.Text + "): quorumctl rollout resume tries it again"
 	if r.LastRequest.Code == policy.Cycled {
 		next.Text = r.View.Self.Name +

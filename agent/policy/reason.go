@@ -166,8 +166,7 @@ func clusterReasons() []ReasonInfo {
 		{
 			ClusterIDMismatch, "the endpoints belong to a different cluster than this host",
 			"check cluster.endpoints, cluster.id and which cluster's data is in etcd.dataDir; if the old cluster is " +
-				"gone " +
-				"for good, remove cluster.json from paths.state",
+				"gone for good, remove cluster.json from paths.state",
 		},
 		{
 			HostConflict, "another host uses the same ID, name or peer URL, or all other hosts use a different " +
@@ -181,8 +180,7 @@ func clusterReasons() []ReasonInfo {
 			"check the named host: quorumd runs, the port of its URL in bootstrap.hosts " +
 				"answers, its list is the same. If hosts are committed to an earlier attempt and certainly no " +
 				"cluster exists: stop quorumd on all listed hosts, remove founding.json from paths.state on each, " +
-				"and start " +
-				"quorumd again",
+				"and start quorumd again",
 		},
 	}
 }
@@ -270,8 +268,7 @@ func joinReasons() []ReasonInfo {
 		{
 			VoterNotLive, "a voter does not answer a linearizable read",
 			"start etcd there, or find out why it is unreachable; if its machine is gone for good: quorumctl member " +
-				"remove " +
-				"NAME --reason '<why>'",
+				"remove NAME --reason '<why>'",
 		},
 		{Settling, "the membership just changed, or an operation just ended", ""},
 		{
@@ -332,8 +329,8 @@ func backupReasons() []ReasonInfo {
 		},
 		{
 			RestoreTestFailed, "the last restore test failed",
-			"if the snapshot is damaged, take a new one: quorumctl snapshot save; quorumctl snapshot test-restore repeats " +
-				"the test",
+			"if the snapshot is damaged, take a new one: quorumctl snapshot save; quorumctl snapshot test-restore " +
+				"repeats the test",
 		},
 	}
 }
@@ -406,8 +403,8 @@ func memberReasons() []ReasonInfo {
 		{Returning, "the member is coming back", ""},
 		{
 			NotBack, "the member came back and has not become healthy in time; the next hosts wait for it",
-			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl operation release " +
-				"--force",
+			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl operation " +
+				"release --force",
 		},
 		{Cycled, "the host was taken down and is back", ""},
 		{
@@ -447,9 +444,8 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",
-			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', or " +
-				"raise " +
-				"repair.maxPerDay",
+			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', " +
+				"or raise repair.maxPerDay",
 		},
 	}
 }

@@ -138,7 +138,10 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 		{"a spare is added", nil, StepAddLearner, ""},
 		{"it does not wait for a free place", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
 		{"not if it is healthy again", well, StepEndOp, ""},
-		{"nor if its grace period has restarted", func(v *View) { v.Hosts[2].UnhealthySince.For = time.Minute }, StepEndOp, ""},
+		{
+			"nor if its grace period has restarted", func(v *View) { v.Hosts[2].UnhealthySince.For = time.Minute },
+			StepEndOp, "",
+		},
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},

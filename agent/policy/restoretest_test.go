@@ -83,7 +83,10 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 			due(v)
 			spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed
 		}, false, "encrypted to recipients whose key no host has that could run one"},
-		"no spare": {func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false, "quorumctl snapshot test-restore runs one"},
+		"no spare": {
+			func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false,
+			"quorumctl snapshot test-restore runs one",
+		},
 		"with a clock that was two days ahead": {func(v *View) {
 			v.Backup.Drill.Age = -48 * time.Hour
 		}, true, "now, by n5"},

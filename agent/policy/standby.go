@@ -45,7 +45,8 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 		return 0, ""
 	case Unhealthy(h.Health) && h.UnhealthySince.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
-		return h.UnhealthySince.For, fmt.Sprintf("it has been %s for %s by its own report, and could not replace a voter",
+		return h.UnhealthySince.For, fmt.Sprintf("it has been %s for %s by its own report, and could not replace a "+
+			"voter",
 			h.Health, durationfmt.Seconds(h.UnhealthySince.For))
 	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:
 		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has made no progress for %s", m.Lag,

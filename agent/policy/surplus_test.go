@@ -113,7 +113,10 @@ func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"nor if the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone, RepairLimitReached},
+		{
+			"nor if the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone,
+			RepairLimitReached,
+		},
 		{"nor while the cluster is paused", func(v *View) {
 			v.Pause = &Pause{By: "root", Reason: "lunch"}
 		}, StepNone, Paused},

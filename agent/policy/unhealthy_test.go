@@ -52,9 +52,12 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 		why       string // for one that is not
 	}{
 		"it is slow for the grace period": {func(*View) {}, true, ""},
-		"not for so long":                 {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, false, ""},
-		"its disk hangs for a minute":     {hangs(time.Minute), true, ""},
-		"not for so long, it hangs":       {hangs(59 * time.Second), false, ""},
+		"not for so long": {
+			func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, false,
+			"",
+		},
+		"its disk hangs for a minute": {hangs(time.Minute), true, ""},
+		"not for so long, it hangs":   {hangs(59 * time.Second), false, ""},
 		"it was slow before it hung": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, 1 }, true, "",
 		},
@@ -88,7 +91,8 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Warm, 0 }, false, "it is WARM",
 		},
 		"its health is unknown": {
-			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Unknown, 0 }, false, "it is UNKNOWN",
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Unknown, 0 }, false,
+			"it is UNKNOWN",
 		},
 		"it is behind the leader": {func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0,
@@ -217,10 +221,12 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 	}{
 		"only its own health state reports it": {func(*View) {}, says},
 		"it has just failed": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed, UnhealthySince{For: time.Second, HangsFor: time.Second}
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed,
+				UnhealthySince{For: time.Second, HangsFor: time.Second}
 		}, ""},
 		"it has been FAILED for a minute": {func(v *View) {
-			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed, UnhealthySince{For: time.Minute, HangsFor: time.Minute}
+			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed,
+				UnhealthySince{For: time.Minute, HangsFor: time.Minute}
 		}, strings.Replace(says, "SLOW for 12m", "FAILED for 1m", 1) + ", or it answers no linearizable read"},
 		"its etcd does not answer": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },

@@ -48,7 +48,8 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	names := []string{
-		"quorumd_external_check_state", "quorumd_external_check_value", "quorumd_external_check_duration_seconds", "quorumd_external_checks_hung",
+		"quorumd_external_check_state", "quorumd_external_check_value", "quorumd_external_check_duration_seconds",
+		"quorumd_external_checks_hung",
 		"quorumd_finding_muted",
 	}
 	if got := fmt.Sprint(series(t, registry, names...)); got != "map[quorumd_external_checks_hung[]:0]" {

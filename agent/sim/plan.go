@@ -136,7 +136,8 @@ func (p plan) repair() string {
 	if p.Unhealthy > 0 {
 		unhealthy = p.Unhealthy.String()
 	}
-	return fmt.Sprintf("repair: {dead: %s, unhealthy: %s, maxPerDay: %d, cleanFor: %s}\n", p.Dead, unhealthy, p.PerDay, p.Clean)
+	return fmt.Sprintf("repair: {dead: %s, unhealthy: %s, maxPerDay: %d, cleanFor: %s}\n", p.Dead, unhealthy,
+		p.PerDay, p.Clean)
 }
 
 // String returns the scenario.

@@ -29,11 +29,13 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, scene(t, "steady"))
 	golden(t, "mistakes.golden", transcript(t, socket,
-		"stauts", "operation relaese", "frobnicate", "status now", "status --wach", "status -o xml", "status --color pink",
+		"stauts", "operation relaese", "frobnicate", "status now", "status --wach", "status -o xml",
+		"status --color pink",
 		"status --watch --interval 1ms", "history -n 0", "history -n 1001", "history -n many",
 		"pause", "pause --reason ''", "pause --reason x --for 0s", "pause --reason x --for 200h",
 		"pause --reason x --for later",
-		"pause --reason 'two\tcells'", "operation release", "operation release --reason x", "operation release --force --reason ' '",
+		"pause --reason 'two\tcells'", "operation release", "operation release --reason x",
+		"operation release --force --reason ' '",
 		"member remove", "member remove n3", "member remove n3 n4 --reason x", "member remove n3 --reason ' '",
 		"member remove n3 --reason x --timeout 2h",
 		"maintenance of", "maintenance onn", "maintenance on",

@@ -112,7 +112,8 @@ func graded(s control.Status) (grade, string) {
 		}
 		known = append(known, f.Code)
 	}
-	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, fault tolerance %d%s", s.Host.Name, s.Role, h.State,
+	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, fault tolerance %d%s", s.Host.Name, s.Role,
+		h.State,
 		c.Voters, c.Target, c.FaultTolerance, display.After(", muted: ", strings.Join(known, ", ")))
 }
 

@@ -179,8 +179,8 @@ func mayRead(t *config.EtcdTLS) bool {
 	})
 }
 
-// lookAtListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may listen
-// on the loopback, and then only the first of the two starts.
+// lookAtListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may
+// listen on the loopback, and then only the first of the two starts.
 func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
@@ -218,8 +218,8 @@ func writeConfigVerdict(p *page, v verdictOnConfig) {
 	}
 }
 
-// misconfigured is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose access
-// was checked, or empty.
+// misconfigured is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
+// access was checked, or empty.
 func misconfigured(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f

@@ -22,8 +22,8 @@ func (a *app) historyCommand() *cobra.Command {
 		Use:     "history",
 		GroupID: groupInspect,
 		Short:   "Show the steps and refusals of the cluster, oldest first",
-		Long: "Show the steps, operations and refusals of all hosts, oldest first. With --follow, print new lines as\n" +
-			"they appear, until interrupted.",
+		Long: "Show the steps, operations and refusals of all hosts, oldest first. With --follow, print new lines " +
+			"as\nthey appear, until interrupted.",
 		Example: examples("quorumctl history", "quorumctl history --since 2h", "quorumctl history --follow"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -98,8 +98,8 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	socket, _ := serving(t, d)
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, io.Discard, &errOut)
-	want := "quorumctl: interrupted while waiting until this host is safe to work on: the request stays queued, and etcd will be " +
-		"stopped when it is this host's turn\n" +
+	want := "quorumctl: interrupted while waiting until this host is safe to work on: the request stays queued, and " +
+		"etcd will be stopped when it is this host's turn\n" +
 		"→ quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it\n"
 	if code != exitFault || errOut.String() != want {
 		t.Errorf("exit %d: %s", code, &errOut)

@@ -87,8 +87,9 @@ func (a *app) memberAddCommand() *cobra.Command {
 			"or standbys than configured: quorumd adds it as a learner, one host at a time, and checks first that\n" +
 			"its data directory is empty and that every voter reaches it. To add a host, install quorumd there and\n" +
 			"give it the cluster's configuration.",
-		Example: examples("quorumctl explain n4", "quorumctl init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3,n4=10.0.0.4"),
-		Args:    cobra.ArbitraryArgs,
+		Example: examples("quorumctl explain n4", "quorumctl init --hosts "+
+			"n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3,n4=10.0.0.4"),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usage("quorumctl explain, on the new host, shows what it waits for",
 				"cannot add a member: quorumd does this itself when a host is healthy and a place is free")

@@ -62,9 +62,10 @@ func (a *app) muteCommand() *cobra.Command {
 
 func (a *app) unmuteCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "unmute CODE",
-		Short:             "Unmute a finding on this host",
-		Example:           examples("quorumctl health unmute DISK_FSYNC_SLOW", "quorumctl health unmute CLOCK_UNSYNCED"),
+		Use:   "unmute CODE",
+		Short: "Unmute a finding on this host",
+		Example: examples("quorumctl health unmute DISK_FSYNC_SLOW",
+			"quorumctl health unmute CLOCK_UNSYNCED"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {

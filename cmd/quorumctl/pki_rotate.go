@@ -88,8 +88,8 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next",
 		Short: "Check every member and take the next step",
-		Long: "Check every member and take the next step. If the current step is not complete, list what is missing,\n" +
-			"change nothing, and exit 78.",
+		Long: "Check every member and take the next step. If the current step is not complete, list what is " +
+			"missing,\nchange nothing, and exit 78.",
 		Example: examples("quorumctl pki rotate next", "quorumctl pki rotate next --without n4"),
 		Args:    cobra.NoArgs,
 	}

@@ -21,7 +21,8 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [DIR]",
 		Short: "Show certificates and when they expire",
-		Long: "Show the CAs in DIR with the newest certificates of each host, or a host's certificates. DIR defaults\n" +
+		Long: "Show the CAs in DIR with the newest certificates of each host, or a host's certificates. DIR " +
+			"defaults\n" +
 			"to " + defaultPKI + " if it exists, otherwise to " + hostTLS + ". The exit status is that of a\n" +
 			"Nagios plugin for the certificate that expires first: 0 OK, 1 WARNING, 2 CRITICAL or expired,\n" +
 			"3 UNKNOWN.",

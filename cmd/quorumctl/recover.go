@@ -26,7 +26,8 @@ func (a *app) recoverCommand() *cobra.Command {
 		Use:     "recover",
 		GroupID: groupOperate,
 		Short:   "Recover a cluster that has lost quorum for good",
-		Long: "Recover a cluster that has lost quorum for good, in three steps: collect the facts of every remaining\n" +
+		Long: "Recover a cluster that has lost quorum for good, in three steps: collect the facts of every " +
+			"remaining\n" +
 			"host, make a plan from them, and apply the plan on each of these hosts, in any order. etcd need not\n" +
 			"run. One host, the survivor, continues alone with its whole log and a new cluster ID. The others move\n" +
 			"their data aside (nothing is deleted) and join it as new members.",
@@ -120,7 +121,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that will never start again, by name or ID")
 	flags.StringSliceVar(&wish.KeptOff, "kept-off", nil,
 		"survivors of earlier plans that will never start again, by name")
-	flags.StringVar(&wish.Survivor, "survivor", "", "name of the survivor (default: the host with the most advanced log)")
+	flags.StringVar(&wish.Survivor, "survivor", "", "name of the survivor (default: the host with the most advanced "+
+		"log)")
 	flags.StringVar(&snapshot, "from-snapshot", "", "snapshot to restore if no host has data")
 	flags.BoolVar(&unproven, "unproven-origin", false,
 		"accept a snapshot without a recorded hash: it may be forged")
@@ -264,7 +266,8 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		case r.Done:
 			p.line("plan %s is already complete on this host", r.Plan)
 		case r.Alone:
-			p.line("accepted plan %s: this host is the survivor%s and becomes cluster %s", r.Plan, withSnapshot(r), r.New)
+			p.line("accepted plan %s: this host is the survivor%s and becomes cluster %s", r.Plan, withSnapshot(r),
+				r.New)
 		default:
 			p.line("accepted plan %s: this host moves its data aside and joins %s", r.Plan, r.Survivor)
 		}

@@ -36,7 +36,8 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 	const what = "plan the recovery"
 	if strings.ContainsRune(name, filepath.Separator) {
 		if dir := hidden(name); dir != "" && sandboxed() {
-			return nil, usage("move it to a directory that etcd's user may enter, such as /srv, and run: chown etcd: FILE",
+			return nil, usage("move it to a directory that etcd's user may enter, such as /srv, and run: chown etcd: "+
+				"FILE",
 				"cannot %s: %s is in %s, which is hidden from quorumd's service", what, name, dir)
 		}
 		s, err := fileSnapshot(ctx, name)
@@ -77,8 +78,8 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 		"cannot %s: there is no snapshot %q in the store", what, name)
 }
 
-// originOf compares a snapshot in the store with the hashes that this host and the others have recorded, and returns the
-// evidence that it is the one that was saved.
+// originOf compares a snapshot in the store with the hashes that this host and the others have recorded, and returns
+// the evidence that it is the one that was saved.
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
 	exchanged := func(by string, at time.Time) error {
 		return &failure{
@@ -136,7 +137,8 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 		display.Timestamp(newest.Saved))
 }
 
-// hidden returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=), or "".
+// hidden returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=), or
+// "".
 func hidden(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {

@@ -42,7 +42,8 @@ func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
 	for typed, want := range map[string]int{"prod\n": 0, "prd\n": exitUsage, "\n": exitUsage, "\x04": exitUsage} {
 		out := filepath.Join(t.TempDir(), "plan.json")
 		cmd, master := session(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out", out)
-		seen := follow(master, "To write the plan, type the name of the cluster: ", func() { _, _ = master.WriteString(typed) })
+		seen := follow(master, "To write the plan, type the name of the cluster: ",
+			func() { _, _ = master.WriteString(typed) })
 		_ = cmd.Wait()
 		_, err := os.Stat(out)
 		if code := cmd.ProcessState.ExitCode(); code != want || (err == nil) != (want == 0) {

@@ -65,7 +65,8 @@ func goesOn(p *page, plan recovery.Plan) {
 			"1000000000, so that watchers notice. The other hosts move their data aside and join it.", host, plan.Old)
 		return
 	}
-	p.line("%s is the survivor: it moves its data, if any, aside and continues alone with the snapshot %s (revision %d, %d keys, "+
+	p.line("%s is the survivor: it moves its data, if any, aside and continues alone with the snapshot %s (revision "+
+		"%d, %d keys, "+
 		"%s, SHA-256 %.12s) and a new cluster ID. Its revision is raised by 1000000000, so that watchers notice. The "+
 		"other hosts move their data aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
 		s.SHA256)
@@ -127,8 +128,8 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the progress of the recovery plan on this host",
-		Long: "Show the progress of the recovery plan on this host. With --watch, follow it until it has ended here;\n" +
-			"the exit status is 70 if the plan was given up.",
+		Long: "Show the progress of the recovery plan on this host. With --watch, follow it until it has ended " +
+			"here;\nthe exit status is 70 if the plan was given up.",
 		Example: examples("quorumctl recover status", "quorumctl recover status --watch"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -48,7 +48,8 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			"healthy; a host that does not come back healthy stops the rollout. quorumctl on any host can start,\n" +
 			"watch and abort it.\n\n" +
 			"With --wait, show the progress until the rollout has ended. The exit status is 0 if every host is\n" +
-			"back, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then continues.\n\n" +
+			"back, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
+			"continues.\n\n" +
 			"A command is the program /etc/quorumd/hooks/commands.d/NAME on every host. It runs once on each host,\n" +
 			"as root, while etcd is stopped. A host on which it is missing or fails stops the rollout.",
 		Example: examples("quorumctl rollout start restart --reason 'new flags' --wait",
@@ -82,8 +83,10 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
 	w.onlyWait(cmd)
-	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not then")
-	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --until-version: do not require a recent snapshot")
+	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not "+
+		"then")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
+		"with --until-version: do not require a recent snapshot")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug
 	}
@@ -114,8 +117,8 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the progress of the rollout and the time left",
-		Long: "Show the current or last rollout. With --watch, refresh until it has ended; the exit status is then 0\n" +
-			"if every host is back, and 70 if the rollout stopped or was aborted.",
+		Long: "Show the current or last rollout. With --watch, refresh until it has ended; the exit status is then " +
+			"0\nif every host is back, and 70 if the rollout stopped or was aborted.",
 		Example: examples("quorumctl rollout status", "quorumctl rollout status --watch"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

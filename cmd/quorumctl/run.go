@@ -54,7 +54,8 @@ func (a *app) rootCommand() *cobra.Command {
 		Short: "Inspect and operate quorumd on this host",
 		Long: "quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses\n" +
 			"quorumd's control socket only, so it works while etcd is down.",
-		Example:       examples("quorumctl status", "quorumctl explain", "quorumctl maintenance on --reason 'new disk' --for 1h"),
+		Example: examples("quorumctl status", "quorumctl explain",
+			"quorumctl maintenance on --reason 'new disk' --for 1h"),
 		Args:          onlySubcommands,
 		Version:       ownVersion(),
 		SilenceUsage:  true,

@@ -296,7 +296,8 @@ func TestWhatCommandsWriteIsOfTheirSchemas(t *testing.T) {
 	}
 	write(scene(t, "joining"), "status", "wait --for health=OK --timeout 5s", "explain", "explain NO_QUORUM",
 		"explain n2", "codes", "health", "health DISK_FSYNC_SLOW", "health mute DISK_FSYNC_SLOW --reason x", "network",
-		"history", "member list", "operation show", "pause --reason x", "resume", "recover collect", "recover status", "version",
+		"history", "member list", "operation show", "pause --reason x", "resume", "recover collect",
+		"recover status", "version",
 		"schema")
 	write(scene(t, "fresh"), "bootstrap", "bootstrap --yes")
 	write(scene(t, "rollout"), "rollout status", "rollout start restart --reason x", "snapshot list")

@@ -19,8 +19,10 @@ import (
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	help := transcript(t, "SOCKET", "", "status --help", "health --help", "health mute --help",
-		"health unmute --help", "explain --help", "history --help", "codes --help", "qualify --help", "support-bundle --help",
-		"bootstrap --help", "pause --help", "resume --help", "operation", "operation show --help", "operation release --help",
+		"health unmute --help", "explain --help", "history --help", "codes --help", "qualify --help",
+		"support-bundle --help",
+		"bootstrap --help", "pause --help", "resume --help", "operation", "operation show --help",
+		"operation release --help",
 		"maintenance", "maintenance on --help", "maintenance off --help", "maintenance status --help", "cycle --help",
 		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help",
 		"rollout abort --help",

@@ -57,7 +57,8 @@ func hostTable(p *page, s control.Status) table {
 			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, display.Lag(m), display.Database(m),
 				strings.Join(m.ClientURLs, ","))...)
 		}
-		t.add(append(row, word{Text: h.Domain}, word(display.RoleOf(h, m, isMember)), word(display.HealthState(h.Health)),
+		t.add(append(row, word{Text: h.Domain}, word(display.RoleOf(h, m, isMember)),
+			word(display.HealthState(h.Health)),
 			word{Text: display.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: display.LastSeen(h)},
 			word{Text: h.Waiting})...)
 	}

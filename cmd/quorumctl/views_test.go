@@ -25,7 +25,8 @@ func TestEveryViewOfEveryScene(t *testing.T) {
 			t.Parallel()
 			socket, _ := serving(t, scene(t, name))
 			golden(t, name+".golden", transcript(t, socket,
-				"status", "status -o wide", "explain", "health", "operation show", "maintenance status", "rollout status",
+				"status", "status -o wide", "explain", "health", "operation show", "maintenance status",
+				"rollout status",
 				"member list", "bootstrap"))
 		})
 	}

@@ -26,8 +26,9 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	t.Parallel()
 	const hosts, voters = 20, 3
 	w := newWorld(t, worldOptions{hosts: hosts, voters: voters, set: map[string]string{
-		"timing.interval": "1s", "timing.hostRecordTTL": "30s", "disk.directInterval": "1s", "timing.learnerStall": "60s",
-		"timing.callTimeout": "2s", "timing.lockTTL": "20s",
+		"timing.interval": "1s", "timing.hostRecordTTL": "30s", "disk.directInterval": "1s",
+		"timing.learnerStall": "60s",
+		"timing.callTimeout":  "2s", "timing.lockTTL": "20s",
 	}})
 	w.start(w.hosts[:voters]...)
 	w.bootstrap()

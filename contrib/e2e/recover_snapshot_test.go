@@ -176,7 +176,8 @@ func snapshotStruck(t *testing.T, what victim) {
 			me().ctl(n1, args...).is(t,
 				"the plan", 0, "nothing has changed yet")
 			n1.struckInARecovery(what, side, snapshotSteps(), func() {
-				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "this host is the survivor with the snapshot")
+				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0,
+					"this host is the survivor with the snapshot")
 			})
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			if got := w.loadKeys(n1); !maps.Equal(got, before) {

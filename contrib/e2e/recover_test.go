@@ -211,7 +211,10 @@ func (w *world) refusedWhileHealthy() recovery.Plan {
 	if err != nil || !f.Quorum {
 		w.t.Fatalf("a host of a healthy cluster reports %+v: %v", f, err)
 	}
-	wish := recovery.Choice{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
+	wish := recovery.Choice{
+		Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0",
+		New: 2,
+	}
 	_, err = recovery.NewPlan([]recovery.Facts{f}, wish)
 	if err == nil || !strings.Contains(err.Error(), "sees a quorum") {
 		w.t.Errorf("a plan for a healthy cluster: %v", err)

@@ -120,7 +120,11 @@ func unhealthyMistakes() []Mistake {
 		{
 			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
 			scope: tardily(unhealthyScope(1, EtcdCrash)),
-			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.UnhealthySince.HangsFor = ages }),
+			rules: ofReplaced(func(_ *policy.View, _ *policy.Member,
+				h *policy.Host,
+			) {
+				h.UnhealthySince.HangsFor = ages
+			}),
 		},
 		{
 			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,

@@ -150,8 +150,9 @@ func limits() policy.Limits {
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
 		PromoteLag: 100, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: time.Minute,
 		LockTTL: 30 * time.Second, StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
-		TransferTimeout: 30 * time.Second, TransferInterval: time.Minute, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
-		CleanFor: 10 * time.Minute,
+		TransferTimeout: 30 * time.Second, TransferInterval: time.Minute, ReturnStable: 10 * time.Second,
+		ReturnMax: 40 * time.Second,
+		CleanFor:  10 * time.Minute,
 	}
 }
 
@@ -325,7 +326,8 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
-			UnhealthySince: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow || g.fit == off,
+			UnhealthySince: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow ||
+				g.fit == off,
 			Writes: s.writesOf(i),
 		}
 		if g.fit == off && s.speaksAgainst(i) != 0 {

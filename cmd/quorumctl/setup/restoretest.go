@@ -27,8 +27,8 @@ func NoDrill(c config.Config) string {
 	case len(c.Backup.EncryptTo) > 0 && c.Backup.IdentityFile == "":
 		return never + ": it cannot decrypt snapshots; set backup.identityFile"
 	case c.Cluster.Voters == 1 && c.Cluster.Standbys == 0:
-		return "backup.restoreTest: the only voter leads, so only a host without a member runs the scheduled restore test; " +
-			"without one, run quorumctl snapshot test-restore"
+		return "backup.restoreTest: the only voter leads, so only a host without a member runs the scheduled restore " +
+			"test; without one, run quorumctl snapshot test-restore"
 	}
 	return noDrillRoom(c, never)
 }
