@@ -166,7 +166,7 @@ func TestHungTasksAreCountedFromTheLogIfTheKernelHasNoCounter(t *testing.T) {
 	b.finds()
 	b.hardware.TasksHung = known(5)
 	b.each(time.Second, ms)
-	b.advises("2 tasks hung in the last hour, limit 0")
+	b.advises("2 hung tasks in the last hour, limit 0")
 	b = withChecks(t)
 	b.hardware.TasksHung = known(9) // the kernel's own count takes precedence over its log
 	b.machine.TasksHung = Figure{Absent: "kernel readings are out of date"}

@@ -69,9 +69,10 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	r.Verdict.Findings = []health.Finding{{Code: "CHECK_RAID"}, {Code: health.MemoryLow}}
 	r.Verdict.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "CHECK_RAID"}}
 	m.Round(r, 0)
-	want := "map[quorumd_finding_muted[code=CHECK_RAID]:1 quorumd_external_check_duration_seconds[plugin=raid]:1 " +
+	want := "map[quorumd_external_check_duration_seconds[plugin=raid]:1 " +
 		"quorumd_external_check_state[plugin=ntp]:3 quorumd_external_check_state[plugin=raid]:2 " +
-		"quorumd_external_check_value[label=legs plugin=raid unit=c]:1 quorumd_external_checks_hung[]:1]"
+		"quorumd_external_check_value[label=legs plugin=raid unit=c]:1 quorumd_external_checks_hung[]:1 " +
+		"quorumd_finding_muted[code=CHECK_RAID]:1]"
 	if got := fmt.Sprint(series(t, registry, names...)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
