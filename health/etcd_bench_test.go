@@ -46,7 +46,7 @@ func (m *localEtcd) asked(now time.Duration) {
 	}
 }
 
-// The buckets of a member on the bench.
+// Indexes of the histogram buckets that the simulated writes fall into.
 const (
 	over4ms  = 3
 	over8ms  = 4

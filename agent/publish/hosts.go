@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The most bytes that a row and a sight take in JSON besides their strings.
+// Upper bounds in bytes on the JSON of a row and of a member report, without their strings.
 const (
 	rowBytes   = 320
 	sightBytes = 120

@@ -57,11 +57,11 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"a negative time": {
 			n1, "maintenance on --reason x --for -4h", exitUsage,
-			[]string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"},
+			[]string{"out of range (1m to 168h)", "→ quorumctl maintenance on --reason"},
 		},
 		"a time without end": {
 			n1, "maintenance on --reason x --for 2000000h", exitUsage,
-			[]string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"},
+			[]string{"out of range (1m to 168h)", "→ quorumctl maintenance on --reason"},
 		},
 		"a time beyond counting": {
 			n1, "cycle --for 9999999999999h", exitUsage,
@@ -69,7 +69,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"a cycle of no time": {
 			n1, "cycle --for 0s", exitUsage,
-			[]string{"it is 1m to 168h", "→ quorumctl cycle --for 1h"},
+			[]string{"out of range (1m to 168h)", "→ quorumctl cycle --for 1h"},
 		},
 		"a reboot without a way to reboot": {
 			n1, "cycle --reboot --no-wait", exitConflict,

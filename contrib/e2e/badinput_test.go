@@ -60,7 +60,7 @@ func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ")
 
 func me() person { return person{} }
 
-// myName is the name that an agent sees me under.
+// myName is the name by which an agent identifies the test's user.
 func myName(t *testing.T) string {
 	t.Helper()
 	uid := os.Geteuid()
