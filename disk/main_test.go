@@ -65,7 +65,7 @@ func parent(dir string) {
 
 func command(as string) []string { return []string{"/proc/self/exe", as} }
 
-// options returns those of a probe of a temporary directory at the highest rate.
+// options returns probe options for a temporary directory, at the highest rate.
 func options(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()

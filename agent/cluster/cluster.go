@@ -4,7 +4,7 @@
 // Package cluster talks to etcd: members, statuses, learner add, promotion, removal, and the
 // key-value calls that the lock and the records need. It promises:
 //
-//   - Every call is bounded, for each endpoint and in all.
+//   - Every call is bounded, per endpoint and in total.
 //   - Only voters are asked. A learner in an endpoint list makes calls fail at random.
 //   - A change of membership is idempotent and is read again afterwards: a call that timed out
 //     may still be applied, so its error says nothing about the outcome.

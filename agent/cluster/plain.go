@@ -78,7 +78,7 @@ func inWords(err error) string {
 	return transportWords(err.Error())
 }
 
-// etcdWords words an answer of etcd itself.
+// etcdWords describes an error returned by etcd itself.
 func etcdWords(err rpctypes.EtcdError) string {
 	for text, causes := range map[string][]error{
 		"it knows no leader": {rpctypes.ErrNoLeader},

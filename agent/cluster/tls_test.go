@@ -74,7 +74,7 @@ func TestAnAcceptedCertificatePermitsEveryCall(t *testing.T) {
 	}
 }
 
-// replace replaces a certificate and its key by others.
+// replace replaces a certificate and its key with others.
 func replace(t *testing.T, place, with cluster.TLSFiles) {
 	t.Helper()
 	for _, pair := range [][2]string{{with.Cert, place.Cert}, {with.Key, place.Key}} {

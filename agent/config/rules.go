@@ -114,7 +114,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("transferTimeout", "interval", "callTimeout"), t.TransferTimeout >= t.Interval+2*t.CallTimeout,
 			show("transferTimeout", t.TransferTimeout) + " must be at least " + interval + " and twice " + call +
-				", or what the other voters' hosts say before a stop is old when they have said it; raise the first " +
+				", or the other voters' reports before a stop are stale when they arrive; raise the first " +
 				"or lower the others",
 		},
 		{

@@ -39,7 +39,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 			{"etcd.tls.peerKey", tls.PeerKey},
 		}
 		for i, p := range all {
-			if i < 3 || p.path != all[i-3].path { // not if it is the same by default
+			if i < 3 || p.path != all[i-3].path { // skip a peer file that defaults to the client file
 				owned = append(owned, p)
 			}
 		}

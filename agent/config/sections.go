@@ -65,7 +65,7 @@ type Config struct {
 	// The listener for reboot agents that speak FleetLock, such as Zincati.
 	FleetLock FleetLock `yaml:"fleetlock"`
 
-	// The TCP proxy for etcd clients on this host. It is a unit of its own: quorumd-proxy.service.
+	// The TCP proxy for etcd clients on this host. It runs as a separate unit, quorumd-proxy.service.
 	Proxy Proxy `yaml:"proxy"`
 
 	// The control socket, which quorumctl connects to.
@@ -540,7 +540,7 @@ type FleetLock struct {
 // Proxy describes the TCP proxy for local clients.
 type Proxy struct {
 	// Loopback address to listen on, such as 127.0.0.1:2379. Connections go to a live voter that is not SLOW. The
-	// address must be free; an etcd on this host may use it already. Empty: quorumd-proxy.service does not start,
+	// address must be free: an etcd on this host may already be using it. Empty: quorumd-proxy.service does not start,
 	// and quorumd writes no list of voters for it.
 	Listen string `yaml:"listen" default:"" is:"loopback"`
 }

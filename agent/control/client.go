@@ -283,7 +283,7 @@ func (c *Client) read(resp *http.Response, into any) error {
 		return c.unanswered(err)
 	}
 	if len(body) > maxAnswer {
-		return c.foreign(fmt.Sprintf("its answer is over %d bytes", maxAnswer))
+		return c.foreign(fmt.Sprintf("its response is larger than %d bytes", maxAnswer))
 	}
 	if resp.StatusCode >= 400 {
 		var doc errorDocument

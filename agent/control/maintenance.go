@@ -17,7 +17,7 @@ const (
 	WorkCommand     = "command"     // a program on the host runs while etcd is down
 )
 
-// The bounds of a maintenance's duration, and the default.
+// Bounds and default for how long maintenance may last.
 const (
 	MinMaintenance     = time.Minute
 	MaxMaintenance     = 7 * 24 * time.Hour

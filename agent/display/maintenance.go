@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// MaintenanceState returns the progress of a maintenance.
+// MaintenanceState returns the progress of maintenance.
 func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
 	case control.MaintenanceWaiting:

@@ -46,7 +46,7 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 			return nil
 		}
 		if !pause(ctx) {
-			return s.notYet(kindWaiting, "this host must still wait")
+			return s.notYet(kindWaiting, "this host cannot reboot yet")
 		}
 		if now := s.opt.Host.Status().Maintenance; now != nil {
 			m, missing = *now, time.Now()

@@ -55,7 +55,7 @@ func find(dir, name string) error {
 		err = trusted(dir, info, os.Geteuid())
 	}
 	if err == nil && info.Mode()&0o022 != 0 {
-		return fmt.Errorf("others than the owner may write %s: chmod go-w", dir)
+		return fmt.Errorf("%s is writable by group or others: chmod go-w", dir)
 	}
 	if err == nil {
 		info, err = os.Lstat(path)

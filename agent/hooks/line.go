@@ -56,7 +56,7 @@ func (l Line) Run(ctx context.Context, when string) error {
 	}
 	var w wanted
 	if err := read(wantedPath(l.Wanted, when), &w); err != nil {
-		return fmt.Errorf("cannot run hooks: quorumd wants none: %w", err)
+		return fmt.Errorf("cannot run hooks: quorumd has not requested any: %w", err)
 	}
 	held, err := lock(l.Outcomes, when)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {

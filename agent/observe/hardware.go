@@ -13,8 +13,8 @@ import (
 // hardwareEvery is how often sensors are asked, and the drives' answers are read.
 const hardwareEvery = time.Minute
 
-// askHardware asks drives and sensors in the background, and returns their last answers. Sensors have a look of their
-// own: a hanging drive may block its thermometer, and the other readings of that drive are needed then.
+// askHardware asks drives and sensors in the background, and returns their last answers. Sensors are
+// read separately: a hung drive may block its temperature sensor, and its other readings are needed then.
 func (j *judge) askHardware(ctx context.Context) health.HardwareReading {
 	seen := j.askDrives(ctx)
 	seen.Sensors = j.askChips(ctx)

@@ -66,7 +66,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 		seen.Alarms = known(float64(len(seen.Errors)))
 		seen.OwnSize, seen.SmallestSize = known(float64(s.DBSize)), smallest(r, own.ID)
 		if own.Learner {
-			seen.OwnSize = health.Figure{Absent: "etcd defragments no learner"}
+			seen.OwnSize = health.Figure{Absent: "etcd does not defragment learners"}
 		}
 		seen.Version, seen.FarthestRTT = s.Version, farthest(r, own.ID)
 	}

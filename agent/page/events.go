@@ -33,11 +33,11 @@ type history struct {
 type historyReader struct {
 	source  Source
 	last    history
-	next    time.Time    // no read starts before
+	next    time.Time    // no read starts before this time
 	running chan history // receives the result of the running read; nil if none runs
 }
 
-// current returns the history, read anew if it is time. It waits for a read only briefly.
+// current returns the history, read again if it is time. It waits for a read only briefly.
 func (h *historyReader) current(ctx context.Context) history {
 	if now := time.Now(); h.running == nil && !now.Before(h.next) {
 		result := make(chan history, 1)

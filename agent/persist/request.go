@@ -59,7 +59,7 @@ func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	})
 }
 
-// requestOf returns a rollout's request to this host. It has the default time limit, so that a hung one raises an
+// requestOf returns a rollout's request to this host. It has the default time limit, so that a hung request raises an
 // alert.
 func requestOf(rollout record.Rollout, r *round.Round, bootID string) *hoststate.Request {
 	return &hoststate.Request{

@@ -42,7 +42,7 @@ type BackupNote struct {
 const backupRetry = 10 * time.Minute
 
 // noteBackup decides which host takes the next snapshot, and when: the host of the member where it costs least, so that
-// the database does not cross the network. A pause does not prevent it: that is when one is wanted.
+// the database does not cross the network. A pause does not prevent it: an operator wants a snapshot then, too.
 func noteBackup(v View) BackupNote {
 	_, first := snapshotFirst(v)
 	if v.Backup.Every == 0 && !first {

@@ -59,8 +59,8 @@ func (h Health) Well() bool { return h.State == health.Warm || !h.gates(health.J
 // Judged reports whether a health state is known. An agent that has just started has none for a moment.
 func (h Health) Judged() bool { return h.State != health.Unknown && h.State != health.Qualifying }
 
-// ejected keeps an ejected host from joining. For a member, or a joining host, the period is over: a restarted agent
-// has forgotten it.
+// ejected keeps an ejected host from joining. It does not apply to a member or a joining host: a restarted
+// agent no longer has the period in memory.
 func ejected(v View) (string, bool) {
 	left := v.clean() - v.Ejections.WellFor
 	if v.Ejections.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {

@@ -275,7 +275,7 @@ func finishJoin(v View, m Member) Decision {
 	}
 	switch {
 	case m.DownFor > v.Limits.LearnerStall:
-		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, but has not answered for too long"})
+		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter, but has not responded for too long"})
 	case v.Op.Phase != PhasePromoted:
 		return do(Step{Kind: StepSetPhase, Phase: PhasePromoted, MemberID: m.ID})
 	case !m.Live || m.ThinksLearner:

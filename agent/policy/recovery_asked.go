@@ -11,7 +11,7 @@ func AgainstRecovery(v View, wants string) *Refusal {
 		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and restart quorumd")
 	case wants != "":
 		return conflicts("",
-			"the configuration wants the cluster with the ID "+wants+", the recovered one has a different ID",
+			"cluster.id is "+wants+", but the recovered cluster has a different ID",
 			"remove cluster.id from quorumd.yaml on every host, restart quorumd, and apply the plan again")
 	}
 	return nil

@@ -220,7 +220,7 @@ func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, e
 		return l.lines[max(0, len(l.lines)-limit):], nil
 	}
 	found, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), int64(limit))
-	if cluster.Denied(err) { // a voter answers
+	if cluster.Denied(err) { // etcd is up and denies the read: do not hide that
 		return nil, err
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	// etcdPublishes is how long etcd 3.6 waits, before it serves any client, for the answer to the proposal that
 	// publishes its name. A learner loses that answer if it proposes before its first snapshot has arrived.
 	etcdPublishes = 7 * time.Second
-	// replacedBound is when a replacement is given up.
+	// replacedBound is how long the row waits for a replacement.
 	replacedBound = 5 * time.Minute
 	// plainDeadFor is how long a cluster without intervention is watched: its writes continue within seconds, or never.
 	plainDeadFor = 30 * time.Second
@@ -52,7 +52,7 @@ func deads() []row {
 				about: fmt.Sprintf("the leader of three%s dies with all that runs on its host, under 50 writes/s that "+
 					"retry for 5 s", size.about),
 				plainly: fmt.Sprintf("no intervention; watched for %v", plainDeadFor),
-				ours: fmt.Sprintf("a %s replaces it after a grace of %v, or of %v with -quick", ready, deadFor,
+				ours: fmt.Sprintf("a %s replaces it after a grace period of %v, or of %v with -quick", ready, deadFor,
 					quickDeadFor),
 				figures: []figure{
 					{name: worstGap, unit: "ms"},

@@ -81,7 +81,7 @@ func (l probeLoad) disk() string {
 	return fmt.Sprintf(", each sync made %v longer", l.longer)
 }
 
-// probeWithEtcd has both measure the same disk in the same minute.
+// probeWithEtcd runs etcd and the probe on the same disk in the same minute, and measures both.
 func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	f, err := s.probed(l)
 	if err != nil {

@@ -228,7 +228,7 @@ func (s *site) own(servers []string) (*forwarding, error) {
 	return s.program("proxy", address, exec.Command(s.quorumd, "proxy", "--config", file))
 }
 
-// dial connects through a proxy, and sends the letter.
+// dial connects through a proxy, and sends the byte that selects what the server does.
 func (p *forwarding) dial(ctx context.Context, kind byte) (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: linkBound}
 	conn, err := dialer.DialContext(ctx, "tcp", p.address)

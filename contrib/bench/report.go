@@ -154,10 +154,10 @@ func median(all []float64) float64 {
 func (r *Report) write(path string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return fmt.Errorf("cannot write the figures: %w", err)
+		return fmt.Errorf("cannot write the report: %w", err)
 	}
 	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("cannot write the figures: %w", err)
+		return fmt.Errorf("cannot write the report: %w", err)
 	}
 	return nil
 }

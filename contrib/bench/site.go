@@ -182,7 +182,7 @@ func (s *site) end() error {
 	return errors.Join(failed...)
 }
 
-// ports returns ports that stay free until the side ends.
+// ports returns ports that stay reserved until the site shuts down.
 func (s *site) ports(n int) ([]int, error) {
 	ports, release, err := testbed.ReservePorts(n)
 	if err != nil {

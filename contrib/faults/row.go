@@ -30,7 +30,7 @@ type Row struct {
 	Cause   string `json:"cause,omitempty"` // with its evidence
 }
 
-// place is a component with faults, and the file of its rows.
+// place is a component that tests inject faults into, and the file with its rows.
 type place struct{ name, title, about string }
 
 func places() []place {

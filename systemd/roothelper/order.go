@@ -131,7 +131,7 @@ func (i Initial) Names(host string) bool {
 func (i Initial) check() error {
 	members := strings.Split(i.Cluster, ",")
 	if len(i.Cluster) > maxCluster || len(members) > maxMembers {
-		return fmt.Errorf("an initial cluster of %d members in %d bytes: at most %d and %d are taken", len(members),
+		return fmt.Errorf("an initial cluster of %d members in %d bytes: the limits are %d and %d", len(members),
 			len(i.Cluster), maxMembers, maxCluster)
 	}
 	for _, m := range members {

@@ -116,7 +116,7 @@ func odd() map[string]string {
 		run("command", ""):          "no name of a command",
 		run("before:../x", ""):      "no time of hooks",
 		initial("", "existing", ""): "no member",
-		initial(strings.Repeat("a=http://a:1,", 70)+"a=http://a:1", "existing", ""): "at most",
+		initial(strings.Repeat("a=http://a:1,", 70)+"a=http://a:1", "existing", ""): "the limits are",
 	}
 	for _, agent := range []string{
 		"", ".", "..", "../x", "a/b", "-a", ".a", "a b", "a\nb", "a%b",

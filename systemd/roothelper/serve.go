@@ -94,10 +94,10 @@ func admit(conn *net.UnixConn) error {
 	}
 	var socket unix.Stat_t
 	if err := unix.Lstat(conn.LocalAddr().String(), &socket); err != nil {
-		return fmt.Errorf("cannot look whose the socket is: %w", err)
+		return fmt.Errorf("cannot determine the owner of the socket: %w", err)
 	}
 	if peer.Uid != 0 && peer.Uid != socket.Uid {
-		return fmt.Errorf("user %d may give no orders here, only user %d", peer.Uid, socket.Uid)
+		return fmt.Errorf("user %d may not send orders on this socket, only user %d", peer.Uid, socket.Uid)
 	}
 	return nil
 }

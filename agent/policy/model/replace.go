@@ -18,7 +18,7 @@ type replacing struct {
 	// that for long enough
 	witness uint8 // 1: it hangs if it does not answer; 2: it is too slow to answer then
 
-	opReplace uint8 // the operation is one; opStandby then marks that its host was a standby when it began
+	opReplace uint8 // the operation is a replacement; opStandby then marks that its host was a standby when it began
 	rpWho     uint8 // the host that is replaced
 	rpGone    uint8 // that member has left the list
 	opVotes   uint8 // its host voted when it began: no host joins

@@ -46,7 +46,7 @@ func newPermitted(texts []string) (permitted, error) {
 	return p, nil
 }
 
-// constraintsOf returns those of a CA.
+// constraintsOf returns the name constraints of a CA.
 func constraintsOf(c *x509.Certificate) permitted {
 	return permitted{c.PermittedDNSDomains, c.PermittedIPRanges}
 }

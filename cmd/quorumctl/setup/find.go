@@ -221,7 +221,7 @@ func (f *Found) findRunning(pid string) {
 	}
 	line, err := readProc(pid, "cmdline")
 	if err != nil {
-		f.warn("etcd runs, and how it is set cannot be read: %v; ask as root", err)
+		f.warn("etcd is running, but its flags cannot be read: %v; run this command as root", err)
 		return
 	}
 	environment, err := readProc(pid, "environ")

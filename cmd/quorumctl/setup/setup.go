@@ -249,8 +249,7 @@ func explain(section *yaml.Node, path string) {
 	}
 }
 
-// Write writes a configuration that does not exist yet. check looks at it under another name first, in the same
-// directory. A file with the same text is left as it is.
+// Write creates a configuration file. check first validates it under another name in the same directory. A file with the same text is left as it is.
 func Write(path string, text []byte, check func(path string) error) error {
 	before, err := CanWrite(path, text)
 	if err != nil {

@@ -80,7 +80,7 @@ func readFile(path string, most int64, end bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Join puts several sources into one text, each under its title. What one of them lacks is said there.
+// Join concatenates several sources, each under its title. The text reports what a source lacks.
 func Join(parts ...Source) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		var b bytes.Buffer

@@ -6,7 +6,7 @@
 //	lab up              boot the hosts, install quorumd, and return
 //	lab shell HOST      a shell on a host, or: lab shell HOST COMMAND…
 //	lab do WHAT HOST…   break and repair, see "lab do"
-//	lab down            end it all and leave nothing
+//	lab down            stop all hosts and remove the lab
 package main
 
 import (
