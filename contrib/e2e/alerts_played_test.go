@@ -242,7 +242,7 @@ func playMaintenance(t *testing.T) []*act {
 		row: 2, name: "a voter is down for its maintenance", does: func() {
 			me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1m").is(t, "maintenance on", 0)
 		},
-		inhibited: []string{"QuorumdTurn", "etcdMembersDown"},
+		inhibited: []string{"QuorumdOperationInFlight", "etcdMembersDown"},
 	})
 	o.shows()
 	s, _ := voter.status()
@@ -311,7 +311,7 @@ func playLosses(t *testing.T) []*act {
 			rule(t, disk, "fsync * delay=300ms")
 		},
 		notified: []string{
-			"QuorumdFinding DISK_FSYNC_SLOW", "QuorumdVoterSick n3", "etcdHighCommitDurations",
+			"QuorumdFinding DISK_FSYNC_SLOW", "QuorumdVoterUnhealthy n3", "etcdHighCommitDurations",
 			"etcdHighFsyncDurations",
 		},
 		may: []string{"etcdGRPCRequestsSlow", "etcdHighNumberOfFailedGRPCRequests"},
@@ -447,7 +447,7 @@ const playedTail = `
 
 - Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as
   ` + "`quorumd-a`" + `. Otherwise etcd's rules count agents as members.
-- While a host is in an operation, ` + "`QuorumdTurn`" + ` inhibits the alerts of etcd's rules about its member. Both must
+- While a host is in an operation, ` + "`QuorumdOperationInFlight`" + ` inhibits the alerts of etcd's rules about its member. Both must
   have the same label ` + "`cluster`" + `. quorumd's rules keep only ` + "`job`" + `, so derive ` + "`cluster`" + ` from it in Prometheus:
 
 ` + "```yaml" + `

@@ -56,7 +56,7 @@ func hurry(rules string) string {
 	for minutes, seconds := range map[int]int{1: 2, 5: 5, 15: 12, 30: 20} {
 		rules = strings.ReplaceAll(rules, fmt.Sprintf("for: %dm\n", minutes), fmt.Sprintf("for: %ds\n", seconds))
 	}
-	return regexp.MustCompile(`(quorumd_voter_(?:dead|sick)_seconds\)) > 60`).ReplaceAllString(rules, "$1 > 5")
+	return regexp.MustCompile(`(quorumd_voter_(?:dead|unhealthy)_seconds\)) > 60`).ReplaceAllString(rules, "$1 > 5")
 }
 
 // observed is a world with a Prometheus that scrapes its agents and its etcds with our rules, shortened, and an
