@@ -207,7 +207,7 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 		t.Errorf("%+v %v", all, err)
 	}
 	if _, err := a.Renew("n9", nil, later); err == nil {
-		t.Error("a host that nobody knows was renewed")
+		t.Error("an unknown host was renewed")
 	}
 }
 

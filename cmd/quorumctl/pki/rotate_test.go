@@ -111,7 +111,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 		without        []string
 		unseen, behind []string
 	}{
-		{"nobody was left out", []Port{done}, nil, nil, nil},
+		{"no host was skipped", []Port{done}, nil, nil, nil},
 		{"one that is no member", []Port{done}, []string{"n4"}, []string{"n4"}, nil},
 		{
 			"one that does not answer",
@@ -122,7 +122,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 		},
 		{"one that is repeated", []Port{done}, []string{"n4", "n3", "n4"}, []string{"n3", "n4"}, nil},
 		{
-			"one of which a port was seen",
+			"one of its ports was seen",
 			[]Port{done, port("n4", ByNew, Refuses, Accepts), port("n4", "", Unknown, Unknown)},
 			[]string{"n4"},
 			[]string{"n4"},
@@ -288,7 +288,7 @@ func TestAChangeThatWasCutShortAsItEndedIsEndedByTheNextCommand(t *testing.T) {
 	}
 }
 
-// wantFiles wants these in a directory, renewed bundles beside, and nothing else: no key of a CA that has retired.
+// wantFiles checks that a directory contains these files, renewed bundles, and nothing else: no key of a retired CA.
 func wantFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -447,7 +447,7 @@ func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
 	wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
 }
 
-func TestARecordOfAStepThatNobodyKnowsStopsAll(t *testing.T) {
+func TestUnknownStepInTheRecordIsRefused(t *testing.T) {
 	t.Parallel()
 	_, dir := advanced(t, stepBoth)
 	for _, text := range []string{`{"step": 9}`, `{"step": 0}`, "", "[]", strings.Repeat("x", maxFile+1)} {
