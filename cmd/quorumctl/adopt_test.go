@@ -79,7 +79,7 @@ func (h *adopted) client() testbed.CertFiles {
 	return testbed.CertFiles{CA: h.tls + "/ca.crt", Cert: h.tls + "/client.crt", Key: h.tls + "/client.key"}
 }
 
-// serves has the etcd answer somebody with these files, and gives its version.
+// serves reads the version of etcd with these TLS files, as a client.
 func (h *adopted) serves(t *testing.T, files testbed.CertFiles) (version string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -111,11 +111,11 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var told []string // without the disk, which is this machine's
+	var got []string // without the disk, which is this machine's
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "disk ") && !strings.Contains(line, "GiB free") &&
 			!strings.Contains(line, "run this as root") {
-			told = append(told, line)
+			got = append(got, line)
 		}
 	}
 	want := []string{
@@ -136,8 +136,8 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		"→ mv -i " + file + " " + defaultConfig,
 		"→ systemctl enable --now quorumd", // and no bootstrap: there is a cluster
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("it says\n%s\nand not\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(got, want) {
+		t.Errorf("it says\n%s\nand not\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
 	c, err := config.Load(file)
@@ -208,14 +208,14 @@ func TestInitSaysInWhatAnEtcdThatRunsIsAnother(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		var told []string
+		var got []string
 		for line := range strings.Lines(out) {
 			if _, text, found := strings.Cut(line, "warning: the etcd that runs here "); found {
-				told = append(told, "the etcd that runs here "+strings.TrimSpace(text))
+				got = append(got, "the etcd that runs here "+strings.TrimSpace(text))
 			}
 		}
-		if !slices.Equal(told, c.want) {
-			t.Errorf("%s %q: it says\n%s\nand not\n%s", c.name, c.args, strings.Join(told, "\n"),
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: it says\n%s\nand not\n%s", c.name, c.args, strings.Join(got, "\n"),
 				strings.Join(c.want, "\n"))
 		}
 	}

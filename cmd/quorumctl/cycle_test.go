@@ -67,7 +67,7 @@ func TestWhatQuorumctlSaysIsKeptOutOfTheCommandsOutput(t *testing.T) {
 	}
 }
 
-func TestACommandDoesNotEndSomebodyElsesMaintenance(t *testing.T) {
+func TestCycleDoesNotEndAnotherUsersMaintenance(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "overdue")
 	socket, _ := serving(t, d)
@@ -79,7 +79,7 @@ func TestACommandDoesNotEndSomebodyElsesMaintenance(t *testing.T) {
 	}
 }
 
-func TestACommandDoesNotEndAMaintenanceThatSomebodyAskedForInTheSameMoment(t *testing.T) {
+func TestCycleDoesNotEndAMaintenanceRequestedInTheSameMoment(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
 	d.onAsk = func(s *control.Status) {
@@ -96,7 +96,7 @@ func TestACommandDoesNotEndAMaintenanceThatSomebodyAskedForInTheSameMoment(t *te
 	}
 }
 
-func TestAnInterruptBeforeTheCommandWithdrawsTheWish(t *testing.T) {
+func TestInterruptBeforeTheCommandCancelsTheRequest(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -184,7 +184,7 @@ func TestATerminationReachesTheCommandAndTheHostIsBroughtBack(t *testing.T) {
 	}
 }
 
-func TestATerminalThatGoesAwayWithdrawsWhatNobodyWaitsForAnyMore(t *testing.T) {
+func TestClosedTerminalCancelsTheRequest(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
 	d.down = d.down[:1]

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// pagesForPeople gives every page, by its path, with its text.
+// pagesForPeople returns the text of every page, by its path.
 func pagesForPeople(t *testing.T) map[string]string {
 	t.Helper()
 	pages, err := docs.Pages("../..")
@@ -66,7 +66,8 @@ func TestEveryCommandInTheDocumentsIsOneThatQuorumctlKnows(t *testing.T) {
 	}
 }
 
-// accepted tells whether quorumctl would take these words; one that is only spoken of may lack what it needs.
+// accepted returns an error unless quorumctl accepts these arguments. Commands mentioned in running text may lack
+// required arguments.
 func accepted(words []string, whole bool) error {
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	root.InitDefaultCompletionCmd()
@@ -92,7 +93,7 @@ func accepted(words []string, whole bool) error {
 	return nil
 }
 
-// known tells whether there is such a command, and, where it has commands below it, such a one.
+// known returns an error unless the command exists and, if it has subcommands, the next word is one of them.
 func known(word, next string) error {
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	root.InitDefaultCompletionCmd()

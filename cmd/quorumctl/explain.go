@@ -50,7 +50,7 @@ func (a *app) explainCommand() *cobra.Command {
 	}
 }
 
-// explainNamed says what a code means, or what a host has told of itself. The agent is asked for the host alone.
+// explainNamed explains a code, or a host by its host record. It contacts the agent only for a host.
 func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	if c, known := codeOf(name); known {
 		return a.emit(c, func(p *page) { writeCode(p, c) })
@@ -64,7 +64,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
 }
 
-// writeHost says what a host has told of itself, as this one has last read it.
+// writeHost shows the host record as this host last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
 	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.HealthState(h.Health))
 	if h.Former {
@@ -96,7 +96,7 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 }
 
 func writeExplanation(p *page, s control.Status) {
-	writeVerdict(p, s)
+	writeSummary(p, s)
 	for _, r := range s.Reasons {
 		p.line("[%s] %s", word{r.Code, warn}, r.Text)
 		if !r.Since.IsZero() {
@@ -117,8 +117,8 @@ func writeExplanation(p *page, s control.Status) {
 	}
 }
 
-// writeVerdict writes the one line that says whether the host goes on, and what holds it back.
-func writeVerdict(p *page, s control.Status) {
+// writeSummary writes one line: whether the host acts, and what prevents it.
+func writeSummary(p *page, s control.Status) {
 	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, display.LastRole(s), s.Host.Mode)
 	because := ""
 	if n := len(s.Reasons); n > 0 {
@@ -143,7 +143,7 @@ func writeVerdict(p *page, s control.Status) {
 	}
 }
 
-// writeMeasured puts the measured number beside its limit.
+// writeMeasured shows the measured value with its limit.
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
 	switch l := h.Disk.WAL; {

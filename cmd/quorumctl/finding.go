@@ -23,7 +23,7 @@ type finding struct {
 	Check      control.Check `json:"check"`
 }
 
-// findingNames gives the codes that the shell completes.
+// findingNames returns the codes for shell completion.
 func findingNames() []string {
 	var names []string
 	for _, c := range codes() {
@@ -110,12 +110,12 @@ func writeFinding(p *page, f finding) {
 	}
 }
 
-// concerns tells whether a rule leads to a code, or back from its state.
+// concerns reports whether a rule sets a code or ends its state.
 func concerns(r control.Rule, k control.Code) bool {
 	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
 }
 
-// now says how things are at this moment.
+// now describes the present state.
 func now(f finding) string {
 	c := f.Check
 	text := display.After(": ", c.Text)

@@ -157,7 +157,7 @@ func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
 	}
 }
 
-// TestInitWritesNothingForCertificatesOfAnotherHost has an etcd whose user is not there, whoever is on this machine.
+// TestInitWritesNothingForCertificatesOfAnotherHost configures an etcd user that does not exist on any test machine.
 func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -109,7 +109,7 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	}
 }
 
-func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
+func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, line string

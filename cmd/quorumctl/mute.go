@@ -79,7 +79,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 	}
 }
 
-// writeMutes writes what is not told.
+// writeMutes lists the muted findings.
 func writeMutes(p *page, s control.Status, indent string) {
 	for _, m := range s.Health.Mutes {
 		p.line(indent+"%s", display.Mute(m, s.Time))

@@ -12,7 +12,7 @@ import (
 
 // Of four hosts with a member, n3 does not get through to n1, large packets are lost between n1 and n2, and n4 has an
 // agent that does not look. Of two spares one reaches all.
-func TestTheNetworkIsShownAsWhoReachesWhom(t *testing.T) {
+func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	ids := map[string]string{}

@@ -38,8 +38,8 @@ func TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted(t *testin
 		"exchanged, as another remembers": {
 			control.OriginRecorded, remembers("one", 2), true, "", "was replaced in the store",
 		},
-		"remembered by nobody": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
-		"accepted":             {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
+		"remembered by no host": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
+		"accepted":              {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
 			Name: "one", ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",

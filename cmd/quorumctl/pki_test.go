@@ -108,7 +108,7 @@ func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAFinishedChangeSaysOfWhomItWasNotSeen(t *testing.T) {
+func TestFinishedRotationNamesSkippedHosts(t *testing.T) {
 	t.Parallel()
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted\n"
 	const seen = "  no member that was checked trusts them\n"

@@ -98,9 +98,9 @@ func TestAMachineThatHasNoDirectoryForEtcdYetIsExaminedInTheOneAbove(t *testing.
 	vacant(t, above)
 }
 
-// TestThisMachineIsExaminedBesideFio types what the page does, for a shorter time. Where fio is not installed, that is
-// said and counts for nothing.
-func TestThisMachineIsExaminedBesideFio(t *testing.T) {
+// TestThisMachineIsExaminedWithFio runs the command of the documentation for a shorter time. Without fio, it expects a
+// finding that does not change the result.
+func TestThisMachineIsExaminedWithFio(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	peer, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -283,7 +283,7 @@ func (d *desk) SetRollout(_ context.Context, state, _ string) (control.Rollout, 
 	return r, d.fail
 }
 
-// was gives what the maintainer was asked.
+// was returns the requests that the maintainer received.
 func (d *desk) was() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

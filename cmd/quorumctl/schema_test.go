@@ -23,8 +23,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
-// TestTheSchemasAreThoseOfTheGoTypes holds the files that quorumctl brings against the types. With -update it writes
-// them anew, unless a program that reads the documents would break.
+// TestTheSchemasAreThoseOfTheGoTypes compares the schema files with the Go types. -update rewrites them, unless that
+// would break programs that read the documents.
 func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 	t.Parallel()
 	doc := schemadoc.NewReader("../..")
@@ -51,7 +51,7 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if !bytes.Equal(was, text) {
-			t.Errorf("%s is not that of its Go type; go test ./cmd/quorumctl -run Schema -update writes it anew", path)
+			t.Errorf("%s does not match its Go type; go test ./cmd/quorumctl -run Schema -update rewrites it", path)
 		}
 	}
 	there, err := filepath.Glob("schema/*")
@@ -87,7 +87,7 @@ func read(t *testing.T, text []byte) *jsonschema.Schema {
 	return s
 }
 
-// breaks gives what a program that knows the old schema could stumble over in documents of the new one.
+// breaks lists the changes that could break a program written for the old schema.
 func breaks(was, is *jsonschema.Schema, at string) []string {
 	if is == nil {
 		return []string{at + " is gone"}
@@ -161,8 +161,8 @@ func TestASchemaThatWouldBreakItsReadersIsNoticed(t *testing.T) {
 	}
 }
 
-// conforms holds what a command has written with -o json against the schemas of that command, in which nothing may be
-// that they do not name. It gives the names of the schemas that fit.
+// conforms checks the -o json output of a command against that command's schemas, with no unknown field allowed, and
+// returns the names of the schemas that match.
 func conforms(t *testing.T, args []string, stdout string) []string {
 	t.Helper()
 	i := slices.Index(args, "-o")

@@ -159,7 +159,7 @@ func TestConfigCheck(t *testing.T) {
 	}
 }
 
-func TestConfigCheckLooksAtTheCertificatesUnlessToldNotTo(t *testing.T) {
+func TestConfigCheckReadsCertificatesByDefault(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "q.yaml")
 	text := "cluster:\n  name: prod\n  endpoints: [https://192.0.2.1:2379]\n  tls:\n    ca: /nowhere/ca.pem\n" +

@@ -32,10 +32,10 @@ const (
 	plantedS3       = "wJalrXUtnFEMIK7MDENGbPxRfiCY"
 	plantedIdentity = "AGE-SECRET-KEY-1QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQS"
 	plantedToken    = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJl"
-	plantedFlag     = "flag-nobody-may-see"
-	plantedVariable = "variable-nobody-may-see"
+	plantedFlag     = "flag-stays-hidden"
+	plantedVariable = "variable-stays-hidden"
 	plantedKey      = "MHcCAQEEIBFlantedKeyOfTheCluster"
-	plantedURL      = "urlpass-nobody-may-see"
+	plantedURL      = "urlpass-stays-hidden"
 )
 
 func planted() []string {
@@ -51,7 +51,7 @@ type sick struct {
 	dir    string
 	socket string
 	config string
-	keys   []string // the first lines of what stands in etcd's own
+	keys   []string // the first lines of etcd's own keys
 }
 
 // secrets are all that must not be in a bundle.
@@ -118,7 +118,7 @@ backup:
 	return s
 }
 
-// certify gives the directory with etcd's certificates and keys.
+// certify creates the directory with etcd's certificates and keys, and returns it.
 func (s *sick) certify() string {
 	s.t.Helper()
 	authority, dir, now := filepath.Join(s.dir, "pki"), filepath.Join(s.dir, "tls"), time.Now()
@@ -147,7 +147,7 @@ func (s *sick) certify() string {
 	return dir
 }
 
-// bundle runs the command as a process of its own, and gives its exit code, what it said and the files of its bundle.
+// bundle runs the command in a process of its own, and returns its exit code, its output and the files of its bundle.
 func (s sick) bundle(more ...string) (code int, said string, files map[string]string) {
 	s.t.Helper()
 	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
@@ -158,7 +158,7 @@ func (s sick) bundle(more ...string) (code int, said string, files map[string]st
 	return code, said, s.unpack(out)
 }
 
-// packs runs the command as one who stands in that directory, and gives its exit code and what it said.
+// packs runs the command in that directory, and returns its exit code and its output.
 func (s sick) packs(where string, flags ...string) (code int, said string) {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -173,7 +173,7 @@ func (s sick) packs(where string, flags ...string) (code int, said string) {
 	return cmd.ProcessState.ExitCode(), string(told)
 }
 
-// unpack gives the files of a bundle, by their names.
+// unpack returns the files of a bundle, by name.
 func (s sick) unpack(bundle string) map[string]string {
 	s.t.Helper()
 	text, err := os.ReadFile(bundle)

@@ -129,7 +129,7 @@ func TestFioIsKilledWithWhatItHasStarted(t *testing.T) {
 	empty(t, dir)
 }
 
-func TestFioKnowsNothingOfWhoeverAsks(t *testing.T) {
+func TestFioInheritsNoEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_OPERATOR", "x")
 	said, err := runFio(t.Context(), script(t, "env"), t.TempDir(), time.Minute, time.Minute)
 	if err != nil || strings.Contains(string(said), "SECRET") || !strings.Contains(string(said), "LC_ALL=C\n") {

@@ -47,8 +47,8 @@ func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
 	t.Parallel()
 	well := health.MachineReading{MemoryCorrected: known(0), MemoryUncorrected: known(0), ClockError: known(0.01)}
 	sick := health.MachineReading{MemoryCorrected: known(7), MemoryUncorrected: known(2), ClockError: known(16)}
-	mended := well
-	mended.MemoryCorrected = known(7)
+	corrected := well
+	corrected.MemoryCorrected = known(7)
 	ssd := map[string]string{
 		"class/block/sda/queue/rotational": "0\n", "class/block/sda/queue/write_cache": "write back\n",
 	}
@@ -82,15 +82,15 @@ func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
 			"RAID md1": {Result: Pass, Text: "active, all 2 disks"},
 			"RAID md2": {Result: Warn, Text: "it is checking"},
 		}},
-		{"mended", mended, "", nil, map[string]string{"mdstat": "md0 : nonsense"}, map[string]Finding{
+		{"corrected", corrected, "", nil, map[string]string{"mdstat": "md0 : nonsense"}, map[string]Finding{
 			"clock":         {Result: Pass, Text: "it may be off by 10 ms, limit 1 s"},
 			"memory errors": {Result: Warn, Text: "7 since the boot, all corrected"},
 			"device":        {Result: NotAvailable, Text: "there is not one block device behind the directory"},
 			"RAID":          {Result: NotAvailable},
 		}},
-		{"silent", health.Silent("nobody knows"), "sda", nil, nil, map[string]Finding{
-			"clock":         {Result: NotAvailable, Text: "nobody knows"},
-			"memory errors": {Result: NotAvailable, Text: "nobody knows"},
+		{"silent", health.Silent("unknown"), "sda", nil, nil, map[string]Finding{
+			"clock":         {Result: NotAvailable, Text: "unknown"},
+			"memory errors": {Result: NotAvailable, Text: "unknown"},
 			"device":        {Result: NotAvailable, Text: "the kernel does not tell what sda is"},
 		}},
 	} {

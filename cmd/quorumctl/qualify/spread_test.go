@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ladder gives the latencies 1 µs, 2 µs … n µs, longest first.
+// ladder returns the latencies 1 µs, 2 µs … n µs, longest first.
 func ladder(n int) []time.Duration {
 	var out []time.Duration
 	for i := n; i > 0; i-- {
