@@ -59,7 +59,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	i := slices.IndexFunc(s.Hosts, func(h control.HostRecord) bool { return h.Name == name || h.ID == name })
 	if err != nil || i < 0 {
 		return usage("quorumctl codes lists all codes, quorumctl status all hosts",
-			"cannot explain %q: it is no code, and no host that is known here", name)
+			"cannot explain %q: it is neither a code nor a known host", name)
 	}
 	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
 }
@@ -73,14 +73,14 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 	}
 	switch {
 	case h.Rank == 1:
-		p.line("It goes first when a place is free.")
+		p.line("join queue: position 1")
 	case h.Rank > 1:
-		p.line("It is number %d in the line of those that are ready when a place is free.", h.Rank)
+		p.line("join queue: position %d", h.Rank)
 	case h.Role != control.RoleVoter:
-		p.line("It is not in the line of those that are ready when a place is free.")
+		p.line("join queue: not ready to join")
 	}
 	if c, known := codeOf(h.Waiting); known {
-		p.line("It waits:")
+		p.line("waits for:")
 		writeCode(p, c)
 	}
 	switch {
@@ -91,7 +91,7 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 		p.line("last seen at most %s ago: its member does not answer; its record has not expired yet",
 			display.Age(h.SilentSeconds))
 	case h.AgeSeconds != nil:
-		p.line("%s has read that %s ago, as it told it.", s.Host.Name, display.Age(h.AgeSeconds))
+		p.line("reported by %s, read by %s %s ago", h.Name, s.Host.Name, display.Age(h.AgeSeconds))
 	}
 }
 

@@ -90,10 +90,10 @@ func writeDisk(p *page, h control.Health) {
 	t.add(laneRow("direct", d.Direct, "")...)
 	p.table(t)
 	if display.Stopped(h.State) {
-		p.line("what was measured before it was %s says nothing now", h.State)
+		p.line("latencies from before %s no longer apply", h.State)
 	}
 	if d.LeftOut > 0 {
-		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut,
+		p.line("discarded: %d of the last minute's %s, because of CPU starvation", d.LeftOut,
 			display.Count(int(d.Samples), "sample", "samples"))
 	}
 	if d.InFlightOp != "" {

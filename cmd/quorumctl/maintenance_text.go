@@ -100,7 +100,7 @@ func workOf(m control.Maintenance) string {
 	case m.KeepRunning:
 		return m.Work + ", etcd runs on"
 	case m.External:
-		return m.Work + ", by somebody else"
+		return m.Work + ", started outside quorumd"
 	}
 	return display.Work(m.Work, m.Command)
 }

@@ -74,7 +74,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 			if err != nil {
 				return cannot("unmute "+code, err)
 			}
-			return a.emit(done, func(p *page) { p.line("%s is told again, said %s", code, done.By) })
+			return a.emit(done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
 		},
 	}
 }

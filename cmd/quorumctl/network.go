@@ -87,7 +87,7 @@ func networkOf(s control.Status) networkDocument {
 
 func writeNetwork(p *page, doc networkDocument) {
 	if len(doc.Members) == 0 {
-		p.line("nobody has told this host who is a member")
+		p.line("this host has not read the member list yet")
 		return
 	}
 	t := table{head: []string{"FROM"}}

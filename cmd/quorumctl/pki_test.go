@@ -41,7 +41,7 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 	do(1, "179 d", "status", dir, "--warning", "181")
 	do(2, "179 d", "status", dir, "--warning", "181", "--critical", "181")
 	do(exitUsage, "--critical 10 is more than --warning 5", "status", dir, "--warning", "5", "--critical", "10")
-	do(3, "'pki init' makes an authority", "status", filepath.Join(dir, "nowhere"))
+	do(3, "'pki init' creates the CAs", "status", filepath.Join(dir, "nowhere"))
 	do(exitUsage, "quorumctl pki host n9 ADDRESS", "renew", "n9", "--dir", dir)
 	var certs []pki.Certificate
 	err := json.Unmarshal([]byte(do(exitOK, "", "status", dir, "-o", "json")), &certs)

@@ -16,7 +16,7 @@ import (
 func (a *app) followRollout(ctx context.Context, started control.Rollout, most time.Duration) error {
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: most, goal: "until the rollout is over",
-		stands: "it goes on", hint: "quorumctl rollout status tells how it goes, quorumctl rollout abort ends it",
+		stands: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
 		lost: "another rollout has been started, or quorumd no longer knows of this one",
 	}
 	last := display.Progress(started)
@@ -25,8 +25,8 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, most t
 			return sight{state: "unknown", text: "quorumd has not looked at it yet", says: last, missing: true}
 		}
 		last = rolloutStanding(s)
-		goesOn := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
-		return sight{state: s.Rollout.State, text: last, says: last, over: !goesOn}
+		active := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
+		return sight{state: s.Rollout.State, text: last, says: last, over: !active}
 	})
 	if err != nil {
 		return err
@@ -47,13 +47,13 @@ func rolloutFault(r control.Rollout) error {
 	switch r.State {
 	case control.RolloutStopped:
 		return &failure{
-			code: exitFault, message: "cannot go on with the rollout: " + r.Text,
-			hint: "quorumctl rollout resume, when it is mended",
+			code: exitFault, message: "rollout stopped: " + r.Text,
+			hint: "after fixing it: quorumctl rollout resume",
 		}
 	case control.RolloutAborted:
 		return &failure{
 			code:    exitFault,
-			message: "cannot go on with the rollout: it was aborted" + display.After(", ", r.Text),
+			message: "rollout aborted" + display.ChangedBy(r),
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func writeRollout(p *page, s control.Status) {
 	p.table(t)
 	switch r.State {
 	case control.RolloutStopped:
-		p.line("→ when it is mended: quorumctl rollout resume; to give it up: quorumctl rollout abort")
+		p.line("→ after fixing it: quorumctl rollout resume; to end it: quorumctl rollout abort")
 	case control.RolloutPaused:
 		p.line("→ quorumctl rollout resume, or quorumctl rollout abort")
 	}

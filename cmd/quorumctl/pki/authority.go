@@ -160,7 +160,7 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 }
 
 func noAuthority(dir string) error {
-	return refused("quorumctl pki init; or name its directory with --dir", "there is no authority in %s", dir)
+	return refused("quorumctl pki init; or name its directory with --dir", "there is no CA in %s", dir)
 }
 
 // read reads the CAs and applies the rotation in progress, if any.
@@ -200,8 +200,8 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 		return signer{}, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return signer{}, refused("chmod 0600 "+path+"; if anybody else was on this machine meanwhile, make a new "+
-			"authority", "%s has mode %04o, and whoever reads it may make certificates for anybody", path, mode)
+		return signer{}, refused("chmod 0600 "+path+"; if other users had access to this machine, create new "+
+			"CAs", "%s has mode %04o: anyone who can read it can issue certificates", path, mode)
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -210,7 +210,7 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return signer{}, refused("make one with 'quorumctl pki init'", "the key in %s is no authority's of this kind",
+		return signer{}, refused("create CAs with 'quorumctl pki init'", "the key in %s is not a CA key of quorumctl",
 			dir)
 	}
 	return signer{pem: certPEM, cert: pair.Leaf, key: key}, nil

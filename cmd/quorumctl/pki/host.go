@@ -92,7 +92,7 @@ func (a *Directory) Host(name string, addresses []string, now time.Time) (string
 			"%s has certificates already", name)
 	}
 	if len(known) >= maxHosts {
-		return "", refused("make another authority", "there are %d hosts", len(known))
+		return "", refused("create another CA directory", "there are already %d hosts", len(known))
 	}
 	return a.give(name, names, name+".tar", now)
 }
@@ -181,7 +181,7 @@ func (a *Directory) newestOf(name string) ([]*x509.Certificate, error) {
 	}
 	path, ok := all[name]
 	if !ok {
-		return nil, mistyped("quorumctl pki host "+name+" ADDRESS...", "%q has no certificates of this authority",
+		return nil, mistyped("quorumctl pki host "+name+" ADDRESS...", "%q has no certificates from these CAs",
 			name)
 	}
 	return readCertificates(path)

@@ -44,7 +44,7 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		const remedy = "'pki init' makes an authority, and 'pki install' puts a host's certificates in place"
+		const remedy = "'pki init' creates the CAs, and 'pki install' installs a host's certificates"
 		_, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, mistyped(remedy, "there is no %s", dir)
@@ -55,7 +55,7 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 		return nil, refused(remedy, "there is no certificate in %s", dir)
 	}
 	if len(paths) > 2*maxHosts {
-		return nil, refused("name the directory of an authority, or of a host's certificates", "%s has %d certificates",
+		return nil, refused("name a CA directory, or the directory of a host's certificates", "%s has %d certificates",
 			dir, len(paths))
 	}
 	slices.Sort(paths)

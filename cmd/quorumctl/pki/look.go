@@ -215,7 +215,7 @@ func (l look) listed(ctx context.Context, at string) ([]Port, error) {
 		ClientURLs []string `json:"clientURLs"`
 	}
 	if err := json.Unmarshal(body, &members); err != nil {
-		return nil, fmt.Errorf("%s gives no list of members: %w", at, err)
+		return nil, fmt.Errorf("%s returned no member list: %w", at, err)
 	}
 	var all []Port
 	for _, m := range members {
@@ -258,7 +258,7 @@ func (l look) port(ctx context.Context, p *Port) {
 		remote, refusal := errors.AsType[*net.OpError](err)
 		switch {
 		case leaf != nil && !asked:
-			p.Why = "it asks for no certificate, so nobody sees whom it trusts (client-cert-auth)"
+			p.Why = "it asks for no client certificate, so its trusted CAs cannot be seen (client-cert-auth)"
 		case err == nil:
 			*probe.into = Accepts
 		case refusal && remote.Op == "remote error": // crypto/tls reports an alert from the other side so
@@ -351,7 +351,7 @@ func missing(step int, hosts []string, ports []Port, without []string) (all []st
 	}
 	for _, name := range hosts {
 		if !seen[name] && !slices.Contains(without, name) {
-			all = append(all, name+" has certificates, and is no member, so nobody sees whom it trusts")
+			all = append(all, name+" has certificates but is not a member, so its trusted CAs cannot be seen")
 		}
 	}
 	return all

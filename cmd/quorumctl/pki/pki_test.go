@@ -167,7 +167,7 @@ func TestWhatIsThereIsNeverOverwritten(t *testing.T) {
 		t.Errorf("it became %q, %v", mine, err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, caKey)); err != nil || !bytes.Equal(before, after) {
-		t.Error("the authority's key has changed", err)
+		t.Error("the CA's key has changed", err)
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".quorumd-pki-*"))
 	if len(left) > 0 || err != nil {
@@ -238,7 +238,7 @@ func TestKeysAreForTheirOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir, today())
-	mustRefuse(t, err, "may make certificates for anybody")
+	mustRefuse(t, err, "anyone who can read it can issue certificates")
 }
 
 // us are the users whose files the test takes.
@@ -385,7 +385,7 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := Inspect(dir, today()); err != nil || !all[0].Until.Equal(today().AddDate(10, 0, 0)) {
-		t.Errorf("a leaf outlives its authority: %v %v", all, err)
+		t.Errorf("a leaf outlives its CA: %v %v", all, err)
 	}
 }
 

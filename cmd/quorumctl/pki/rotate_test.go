@@ -61,8 +61,8 @@ func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *tes
 		{stepBoth, port("n1", ByNew, Refuses, Accepts), "no longer trusts the old CA"},
 		{stepBoth, port("n1", ByOther, Accepts, Accepts), "neither CA signed for that address"},
 		{stepBoth, port("n1", "", Unknown, Unknown), "cannot be seen"},
-		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates, and is no member"},
-		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates, and is no member"},
+		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
+		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
 		{stepLeaves, port("n1", ByNew, Accepts, Accepts), ""},
 		{stepLeaves, port("n1", ByOld, Accepts, Accepts), "shows a certificate of the old CA"},
 		{stepLeaves, port("n1", ByNew, Accepts, Refuses), "does not trust the new CA"},
@@ -96,7 +96,7 @@ func TestAHostWithoutEtcdIsLeftOutByName(t *testing.T) {
 	bundle(t, a, "n2", "10.0.0.2")
 	seen := []Port{port("n1", ByOld, Accepts, Accepts), port("n3", "", Unknown, Unknown)}
 	_, err := a.Next(seen, []string{"n3"}, today())
-	mustRefuse(t, err, "n2 has certificates, and is no member")
+	mustRefuse(t, err, "n2 has certificates but is not a member")
 	if _, err := a.Next(seen, []string{"n2", "n3"}, today().Add(time.Hour)); err != nil {
 		t.Error(err)
 	}
@@ -175,7 +175,7 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 		}
 		leaf, err := parseCertificates("peer", f["peer.crt"])
 		if err != nil || (leaf[0].CheckSignatureFrom(a.rotation.next.peers.cert) == nil) != want.byNew {
-			t.Errorf("step %d: a new one by the new authority: %v, %v", step, !want.byNew, err)
+			t.Errorf("step %d: a new one by the new CA: %v, %v", step, !want.byNew, err)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, nextCert)); err != nil || !slices.Equal(before, after) {
-		t.Error("there is another authority", err)
+		t.Error("there is another CA", err)
 	}
 	for _, name := range []string{nextKey, nextPeerKey, rotationFile} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != 0o600 {

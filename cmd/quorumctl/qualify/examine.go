@@ -205,9 +205,9 @@ func (r *Report) meetNeighbours(nextToEtcd bool) bool {
 			only)
 	case found.hidden != 0:
 		r.find("neighbours", Warn, "run it as root",
-			"etcd, process %d, runs, and whether it writes to the same disk cannot be seen", found.hidden)
+			"etcd, process %d, is running; this user cannot see whether it writes to the same disk", found.hidden)
 	case found.cut != "":
-		r.find("neighbours", NotAvailable, "", "whether an etcd writes to the same disk cannot be told: %s", found.cut)
+		r.find("neighbours", NotAvailable, "", "cannot see whether an etcd writes to the same disk: %s", found.cut)
 	}
 	return r.Neighbour != 0
 }
@@ -256,7 +256,7 @@ func (r *Report) judgeRuns() {
 	for _, run := range r.Runs {
 		if run.LeftOut > run.Writes/4 {
 			r.find("processor", Warn, "examine the machine while it is idle",
-				"with %s the processor was short in %d of %d writes, which are left out", plural(run.Writers),
+				"with %s, %d of %d writes were discarded because of CPU starvation", plural(run.Writers),
 				run.LeftOut, run.Writes+run.LeftOut)
 			break
 		}

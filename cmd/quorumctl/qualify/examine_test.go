@@ -181,7 +181,7 @@ func TestOnlyWhatIsProvenPasses(t *testing.T) {
 			"starved",
 			[]Run{with(func(r *Run) { r.LeftOut = 2000 })},
 			Pass,
-			"with 1 writer the processor was short in 2000 of 7000 writes, which are left out",
+			"with 1 writer, 2000 of 7000 writes were discarded because of CPU starvation",
 		},
 		{"starved, all", []Run{{Writers: 1, LeftOut: 9}}, Undecided, "of 0 writes"},
 	} {

@@ -209,7 +209,7 @@ func readFio(said []byte) (*Fio, error) {
 		P50: took.Percentile["50.000000"] / 1e9, P99: took.Percentile["99.000000"] / 1e9,
 	}
 	if f.Writes <= 0 || !(f.P50 > 0 && f.P50 <= f.P99 && f.P99 <= 2*f.Max) {
-		return nil, errors.New("it gives no figures of fdatasync")
+		return nil, errors.New("it reports no fdatasync latencies")
 	}
 	return f, nil
 }

@@ -58,42 +58,42 @@ func (r *Report) judgeMemory(m health.MachineReading) {
 		r.find("memory errors", NotAvailable, "", "%s", cmp.Or(uncorrected.Absent, corrected.Absent))
 	case uncorrected.Value > 0:
 		r.find("memory errors", Fail, "replace the module that 'edac-util -v' or the kernel log names",
-			"%.0f since the boot that could not be corrected", uncorrected.Value)
+			"%.0f uncorrected since boot", uncorrected.Value)
 	case corrected.Value > 0:
 		r.find("memory errors", Warn, "watch whether there are more: 'edac-util -v' names the module",
-			"%.0f since the boot, all corrected", corrected.Value)
+			"%.0f since boot, all corrected", corrected.Value)
 	default:
-		r.find("memory errors", Pass, "", "none since the boot")
+		r.find("memory errors", Pass, "", "none since boot")
 	}
 }
 
 // judgeDevice reports the type of disk behind the directory.
 func (r *Report) judgeDevice(k kernel) {
 	if r.Device == "" {
-		r.find("device", NotAvailable, "", "there is not one block device behind the directory")
+		r.find("device", NotAvailable, "", "the directory is not on a single block device")
 		return
 	}
 	queue := filepath.Join(k.sys, "class", "block", r.Device, "queue")
-	turns, err := word(filepath.Join(queue, "rotational"))
+	rotational, err := word(filepath.Join(queue, "rotational"))
 	if err != nil {
-		r.find("device", NotAvailable, "", "the kernel does not tell what %s is", r.Device)
+		r.find("device", NotAvailable, "", "the kernel does not report the type of %s", r.Device)
 		return
 	}
 	cache, err := word(filepath.Join(queue, "write_cache"))
 	switch {
 	case err != nil:
-		cache = "of which the kernel tells nothing"
+		cache = "unknown"
 	case cache == "write back":
-		cache = "that has to be flushed: write back"
+		cache = "write back (needs flushes)"
 	case cache == "write through":
-		cache = "that needs no flush: write through"
+		cache = "write through (needs no flushes)"
 	}
-	if turns == "1" {
+	if rotational == "1" {
 		r.find("device", Warn, "take an SSD with power-loss protection",
-			"the kernel takes %s for a disk with platters that turn, with a cache %s", r.Device, cache)
+			"the kernel reports %s as a rotational disk; write cache: %s", r.Device, cache)
 		return
 	}
-	r.find("device", Pass, "", "%s is no disk with platters that turn, and has a cache %s", r.Device, cache)
+	r.find("device", Pass, "", "%s is not a rotational disk; write cache: %s", r.Device, cache)
 }
 
 // judgeRAID reports degraded arrays. Without arrays it adds no finding.

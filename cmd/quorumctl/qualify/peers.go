@@ -151,7 +151,7 @@ func answers(ctx context.Context, address string, padding int) bool {
 
 func (r *Report) judgePeer(p Peer) {
 	const (
-		down = "start what is to listen there, or name a port that somebody listens on"
+		down = "start the server, or name a port on which one listens"
 		path = "see whether a firewall, the route or the cable is in the way"
 		slow = "give etcd a --heartbeat-interval of that and an --election-timeout of ten times that, on all members"
 		mtu  = "make the MTU the same along the way, and let ICMP 'fragmentation needed' through"
@@ -165,7 +165,7 @@ func (r *Report) judgePeer(p Peer) {
 	case p.Failed > 0:
 		r.find(name, Fail, path, "%d of %d connections failed: %s", p.Failed, p.Tries, p.Error)
 	case p.Refused == p.Tries:
-		r.find(name, Warn, down, "nobody listens there; the host refuses within %s", show(p.P99))
+		r.find(name, Warn, down, "no server listens there; the host refused within %s", show(p.P99))
 	case p.Small && !p.Large:
 		r.find(name, Fail, mtu, "a request of %d bytes is lost, and a small one is answered", padding)
 	case p.P99 > heartbeat.Seconds():

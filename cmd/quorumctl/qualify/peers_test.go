@@ -91,7 +91,7 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 	}{
 		{"plain", plain.Listener.Addr().String(), Pass, "large packets arrive"},
 		{"secured", secured.Listener.Addr().String(), Pass, "large packets arrive"},
-		{"gone", gone.Listener.Addr().String(), Warn, "nobody listens there; the host refuses within "},
+		{"gone", gone.Listener.Addr().String(), Warn, "no server listens there; the host refused within "},
 		{"full", full(t), Fail, "no connection: no answer within 2s"},
 		{"no name", "unknown.invalid:2380", Fail, "no connection: the name cannot be resolved: "},
 		{

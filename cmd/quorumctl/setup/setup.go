@@ -59,7 +59,7 @@ func (r *Refusal) Error() string { return r.Text }
 type FileExists struct{ Path string }
 
 func (t *FileExists) Error() string {
-	return t.Path + " is somebody's configuration already, and nothing is overwritten"
+	return t.Path + " exists with other contents, and nothing is overwritten"
 }
 
 // hosts parses the hosts; names and addresses must be unique.
