@@ -117,7 +117,7 @@ func TestInterruptBeforeTheCommandCancelsTheRequest(t *testing.T) {
 	}
 }
 
-// session runs quorumctl as a process of its own with a terminal of its own.
+// session runs quorumctl in a process of its own with a terminal of its own.
 func session(t *testing.T, socket string, args ...string) (cmd *exec.Cmd, master *os.File) {
 	t.Helper()
 	master, terminal := openTerminal(t)
@@ -138,7 +138,7 @@ func session(t *testing.T, socket string, args ...string) (cmd *exec.Cmd, master
 	return cmd, master
 }
 
-// follow reads what a session shows, and does something when it first shows a text.
+// follow reads the output of a session and calls a function when a text first appears.
 func follow(master io.Reader, when string, act func()) string {
 	var seen strings.Builder
 	buffer := make([]byte, 4096)
@@ -204,7 +204,7 @@ func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
 	socket, stop := serving(t, d)
 	d.mu.Lock()
 	d.onLook = func(look int, _ *control.Status) {
-		if look == 3 { // the one that sees the host down: the command comes next
+		if look == 3 { // the read that sees etcd stopped: the command runs next
 			go stop()
 		}
 	}

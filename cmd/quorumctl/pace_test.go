@@ -150,7 +150,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 			d.snapshot.Snapshots = d.snapshot.Snapshots[:1]
 			d.onSnapshot = func(look int, j *control.SnapshotJob) {
 				switch {
-				case look < 18: // longer than a pace is looked at
+				case look < 18: // longer than the window of the estimate
 					j.Ended, j.Bytes = nil, int64(look)*100<<20
 					j.Progress = &control.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: control.UnitBytes}
 				case look < 20: // no estimate of how long an etcd takes
@@ -180,7 +180,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 func TestTerminalShowsTimeLeftOfQualify(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
-	dir := tempdir.New(t) // a longer name has line breaks
+	dir := tempdir.New(t) // a longer path is wrapped
 	code, out, seen := nextToTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s", "--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {
 		t.Errorf("exit %d: %s", code, out)

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// examined is a report with everything in it.
+// examined is a report with every field.
 func examined(t *testing.T) qualify.Report {
 	t.Helper()
 	b, err := os.ReadFile("testdata/qualify.json")
@@ -143,7 +143,7 @@ func TestAnExaminationThatCannotBeSaysWhatToDo(t *testing.T) {
 	golden(t, "qualify-mistakes.golden", got)
 }
 
-// TestNothingStaysOnTheDisk ends a process that writes, in three ways.
+// TestNothingStaysOnTheDisk stops a running benchmark in three ways.
 func TestNothingStaysOnTheDisk(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
@@ -172,7 +172,7 @@ func TestNothingStaysOnTheDisk(t *testing.T) {
 			_ = cmd.Process.Signal(signal)
 			_ = cmd.Wait()
 			want := "quorumctl: cannot finish the examination: it was interrupted\n"
-			if signal == syscall.SIGKILL { // then the child takes them away
+			if signal == syscall.SIGKILL { // the child removes the files
 				want = ""
 				soon(t, "an empty directory", func() bool { return entries() == 0 })
 			} else if code := cmd.ProcessState.ExitCode(); code != exitUndecided {

@@ -35,7 +35,7 @@ func generatedPage(t *testing.T, name, text string) {
 	}
 }
 
-// TestReferenceOfCodes makes the page from the list that quorumctl codes prints.
+// TestReferenceOfCodes generates the page from the list of quorumctl codes.
 func TestReferenceOfCodes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

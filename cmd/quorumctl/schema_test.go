@@ -65,7 +65,7 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 	}
 }
 
-// schemaOf makes a schema of a Go type. It allows fields that are not in it: newer programs add some.
+// schemaOf generates the schema of a Go type. It allows unknown fields, because newer versions add some.
 func schemaOf(t *testing.T, doc *schemadoc.Reader, d document) *jsonschema.Schema {
 	t.Helper()
 	made, err := doc.Schema(reflect.TypeOf(d.of))
@@ -203,7 +203,7 @@ func conforms(t *testing.T, args []string, stdout string) []string {
 	return fit
 }
 
-// commandOf leaves flags and arguments out.
+// commandOf strips flags and arguments.
 func commandOf(text string) string {
 	var words []string
 	for _, w := range strings.Fields(text) {
@@ -214,7 +214,7 @@ func commandOf(text string) string {
 	return strings.Join(words, " ")
 }
 
-// strictly reads a schema as one that allows no more than it names.
+// strictly parses a schema so that it allows only the fields it names.
 func strictly(t *testing.T, name string) *jsonschema.Resolved {
 	t.Helper()
 	text, err := schemas.ReadFile("schema/" + name + ".json")
@@ -271,13 +271,13 @@ func TestEveryCommandHasADocumentOrIsSaidToHaveNone(t *testing.T) {
 	}
 }
 
-// TestWhatCommandsWriteIsOfTheirSchemas has each document written by a real command. So is every other in these tests.
-func TestWhatCommandsWriteIsOfTheirSchemas(t *testing.T) {
+// TestOutputMatchesItsSchema covers each document with a real command. The other tests check their output too.
+func TestOutputMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{
-		"qualification": true, // takes its time, and is looked at where it is tested
-		"recovery":      true, // wants a plan, which wants real facts
-		"installed":     true, // wants the users of the services, or not to be root
+		"qualification": true, // slow; its own test covers it
+		"recovery":      true, // needs a plan, which needs real facts
+		"installed":     true, // needs the service users, or an unprivileged user
 	}
 	write := func(d *desk, lines ...string) {
 		d.lines, d.snapshot, d.checks = story(), jobs(), looked(t)

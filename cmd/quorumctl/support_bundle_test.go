@@ -26,7 +26,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// planted are secrets, and what must not be in any bundle of them.
+// planted returns secrets that no bundle may contain.
 const (
 	plantedPassword = "correct-horse-battery"
 	plantedS3       = "wJalrXUtnFEMIK7MDENGbPxRfiCY"
@@ -44,8 +44,8 @@ func planted() []string {
 	}
 }
 
-// sick is a machine with secrets everywhere: in its files, in the arguments and the variables of its etcd, in the
-// journal, and in what quorumd says.
+// sick is a machine with secrets everywhere: in files, in etcd's arguments and variables, in the journal, and in
+// quorumd's documents.
 type sick struct {
 	t      *testing.T
 	dir    string
@@ -54,7 +54,7 @@ type sick struct {
 	keys   []string // the first lines of etcd's own keys
 }
 
-// secrets are all that must not be in a bundle.
+// secrets lists everything that must not be in a bundle.
 func (s sick) secrets() []string { return append(planted(), s.keys...) }
 
 func (s sick) file(name, text string, mode os.FileMode) string {
@@ -169,7 +169,7 @@ func (s sick) packs(where string, flags ...string) (code int, said string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{"--socket", s.socket, "support-bundle"}, flags...)...)
 	cmd.Dir, cmd.Env = where, append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
-	told, _ := cmd.CombinedOutput() // the exit code says it
+	told, _ := cmd.CombinedOutput() // the exit code reports failure
 	return cmd.ProcessState.ExitCode(), string(told)
 }
 
@@ -204,7 +204,7 @@ func (s sick) unpack(bundle string) map[string]string {
 	}
 }
 
-// TestABundleLiesWhereOneStands has no flags, so that this machine's own configuration is read, if it has one.
+// TestABundleLiesWhereOneStands passes no flags, so that it reads this machine's configuration, if any.
 func TestABundleLiesWhereOneStands(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, &desk{})
@@ -293,7 +293,7 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestAQuorumdThatHangsCostsNothingElse lasts as long as quorumd is waited for.
+// TestAQuorumdThatHangsCostsNothingElse takes as long as the timeout for quorumd.
 func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")

@@ -95,7 +95,7 @@ func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
 	}
 }
 
-// story is a history.
+// story is a sample history.
 func story() []control.HistoryLine {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	line := func(second int, host, kind, code, text string) control.HistoryLine {

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// screen is an output that tells when it was written to.
+// screen is an output that signals each write.
 type screen struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -111,7 +111,7 @@ func watchedOnATerminal(t *testing.T) string {
 	return watched(t, size{100, 50}, "100ms", "steady", func(int, *os.File) {})
 }
 
-// size is that of a terminal.
+// size is the size of a terminal.
 type size struct{ wide, high uint16 }
 
 func (s size) set(t *testing.T, terminal *os.File) {
@@ -178,11 +178,11 @@ func frames(seen string) (drawn [][]string, after string) {
 
 func TestAFrameFitsTheTerminalAndFollowsItsSize(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
-	// Nothing but the new size has the second frame drawn.
+	// Only the new size triggers the second frame.
 	seen := watched(t, size{50, 9}, "1h", "hostile", func(frames int, terminal *os.File) {
 		if frames == 1 {
 			size{90, 40}.set(t, terminal)
-			if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil { // as the kernel tells those in its foreground
+			if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil { // as the kernel does on a resize
 				t.Error(err)
 			}
 		}
@@ -283,7 +283,7 @@ func TestLinesThatDoNotFitAreCut(t *testing.T) {
 	}
 }
 
-// openTerminal makes a pseudo-terminal.
+// openTerminal opens a pseudo-terminal.
 func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// member serves as etcd's ports do, with the certificate of a host, and trusts these authorities.
+// member serves like etcd's ports, with a host's certificate, and trusts these CAs.
 func member(t *testing.T, a *Directory, set func(*tls.Config), trusted ...signer) string {
 	t.Helper()
 	made, err := a.issue("n1", sans{ips: []net.IP{net.IPv4(127, 0, 0, 1)}}, today())

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// port is one that was seen.
+// port is a checked port.
 func port(host, shows string, old, next Answer) Port {
 	return Port{Host: host, URL: "https://" + host + ":2380", For: "peer", Shows: shows, Old: old, New: next}
 }
 
-// reopen opens the directory again, as the next command does.
+// reopen opens the directory again, like the next command.
 func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	t.Helper()
 	a, err := Open(dir, now)
@@ -27,7 +27,7 @@ func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	return a
 }
 
-// advanced is an authority with a host n1 that is in a step of a change, and its directory.
+// advanced returns a CA directory with host n1, in a step of a rotation, and its path.
 func advanced(t *testing.T, step int) (*Directory, string) {
 	t.Helper()
 	a, dir := authority(t)
@@ -53,7 +53,7 @@ func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *tes
 	for _, c := range []struct {
 		step int
 		seen Port
-		says string // empty: it is taken
+		says string // empty: accepted
 	}{
 		{stepBoth, port("n1", ByOld, Accepts, Accepts), ""},
 		{stepBoth, port("n1", ByOld, Accepts, Refuses), "does not trust the new CA"},
@@ -183,7 +183,7 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 func TestBundlesThatWereNotMadeAreMadeByTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	a, dir := advanced(t, stepLeaves)
-	a.cas = a.rotation.old // as if it had been cut short before this host
+	a.cas = a.rotation.old // as if interrupted before
 	if _, err := a.Host("n2", []string{"10.0.0.2"}, today()); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, trustBoth)); err != nil { // which Begin leaves last
+	if err := os.Remove(filepath.Join(dir, trustBoth)); err != nil { // Begin writes it last
 		t.Fatal(err)
 	}
 	if err := a.Begin(false, today().Add(time.Hour)); err != nil {
@@ -235,7 +235,7 @@ func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(s.Trust); err != nil { // as if it had been cut short after the record of the step
+		if err := os.Remove(s.Trust); err != nil { // as if interrupted after
 			t.Fatal(err)
 		}
 		a = reopen(t, dir, today().Add(time.Hour))
@@ -306,7 +306,7 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// seenAt is n1 as it is seen when it is done with a step.
+// seenAt is n1 when it has completed a step.
 func seenAt(step int) []Port {
 	return []Port{map[int]Port{
 		stepBoth: port("n1", ByOld, Accepts, Accepts), stepLeaves: port("n1", ByNew, Accepts, Accepts),
@@ -371,7 +371,7 @@ func TestAnUndoneChangeCanBeTakenUpAgain(t *testing.T) {
 	}
 }
 
-// sharedAuthority is a directory as quorumctl pki made it before peers had a CA of their own, with n1.
+// sharedAuthority creates a directory of older versions, with one CA for clients and peers, and a host n1.
 func sharedAuthority(t *testing.T) (*Directory, string) {
 	t.Helper()
 	_, dir := authority(t)
@@ -394,7 +394,7 @@ func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // as it was before
+	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // as in older versions
 		t.Fatal(err)
 	}
 	clients := a.clients.cert

@@ -234,10 +234,10 @@ func TestRootWritesOnlyWhereNoOtherUserMayRename(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := safeFor(1000, dir); err != nil { // who is not root risks no file of root's
+	if err := safeFor(1000, dir); err != nil { // only root's writes could be redirected to root's files
 		t.Error(err)
 	}
-	// A directory of another user's is that one's to write to.
+	// In another user's directory, that user writes.
 	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) {
 		t.Error(err)
 	}

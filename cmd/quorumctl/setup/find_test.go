@@ -111,9 +111,9 @@ func runs(t *testing.T, name string, variables []string, flags ...string) (pid s
 	}
 	t.Cleanup(func() {
 		in.Close()
-		_ = c.Wait() // the shell says that there was nothing to read
+		_ = c.Wait() // the shell fails because its input is closed
 	})
-	if _, err := out.Read(make([]byte, 1)); err != nil { // before that the kernel may still show who has started it
+	if _, err := out.Read(make([]byte, 1)); err != nil { // until then the kernel may still show the parent's program
 		t.Fatal(err)
 	}
 	return strconv.Itoa(c.Process.Pid)
@@ -158,8 +158,8 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 	}
 }
 
-// TestHowARunningEtcdIsSetIsRead has a process with etcd's flags and variables.
-func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
+// TestSettingsOfARunningEtcdAreRead runs a process with etcd's flags and variables.
+func TestSettingsOfARunningEtcdAreRead(t *testing.T) {
 	t.Parallel()
 	pid := runs(t, "etcd", []string{
 		"ETCD_NAME=not-this", "ETCD_ADVERTISE_CLIENT_URLS=http://127.0.0.1:2379,http://10.9.9.9:2379",
