@@ -44,7 +44,7 @@ func writeMaintenance(p *page, s control.Status) {
 	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
 		p.line("→ when the work is over: quorumctl maintenance off")
 	default:
-		p.line("→ to withdraw it: quorumctl maintenance off")
+		p.line("→ to cancel it: quorumctl maintenance off")
 	}
 }
 
