@@ -188,7 +188,7 @@ func (a *Agent) round(ctx context.Context) bool {
 	}
 	a.publisher.Metrics().Round(r, a.opt.Now()-began)
 	if a.opt.Rounded != nil {
-		a.opt.Rounded(r.Decision, r.Verdict)
+		a.opt.Rounded(r.Decision, r.Assessment)
 	}
 	if !acted {
 		a.taken = policy.Step{}

@@ -119,7 +119,7 @@ func attackListeners(t *testing.T, h *host) {
 	etcd := h.property("etcd", "InvocationID")
 	post := func(host, header, body string) string {
 		write(t, h.root+"/tmp/body", body)
-		out, _ := h.try(`setpriv --reuid=nobody --regid=nogroup --clear-groups timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/9380; ` +
+		out, _ := h.try(`setpriv --reuid=65534 --regid=65534 --clear-groups timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/9380; ` +
 			`printf "POST /v1/pre-reboot HTTP/1.1\r\nHost: ` + host + `\r\n` + header + `Connection: close\r\nContent-Length: %d\r\n\r\n" $(stat -c %s /tmp/body) >&3; ` +
 			`cat /tmp/body >&3 2>/dev/null; head -1 <&3'`)
 		return out

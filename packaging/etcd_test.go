@@ -100,7 +100,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 	as := func(user string) string { // as its unit runs: without further groups
 		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
 	}
-	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "nobody": ""} {
+	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "daemon": ""} {
 		for _, key := range []string{"server.key", "peer.key", "client.key"} {
 			_, err := h.try(as(user) + "cat /etc/quorumd/tls/" + key)
 			if mayRead := strings.Contains(its, key); (err == nil) != mayRead {

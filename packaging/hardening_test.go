@@ -83,7 +83,7 @@ func sandboxHooks(t *testing.T, h *host) {
 	write(t, h.root+"/etc/quorumd/hooks/before.d/10-try", `#!/bin/bash
 for it in "touch /etc/was-here" "touch /var/lib/was-here" "touch /root/was-here" "mount -t tmpfs none /mnt" "mknod " +
 	"/tmp/d b 8 0" \
-	"systemctl stop etcd" "chown nobody /tmp" "cat /proc/sysrq-trigger" "sysctl -w kernel.panic=1" "hostname evil"; do
+	"systemctl stop etcd" "chown daemon /tmp" "cat /proc/sysrq-trigger" "sysctl -w kernel.panic=1" "hostname evil"; do
 	$it >/dev/null 2>&1 && echo "MAY $it"
 done
 touch /tmp/mine && cat /etc/hostname >/dev/null && exec 3<>/dev/tcp/127.0.0.1/2379 && echo "STILL READS AND CONNECTS"

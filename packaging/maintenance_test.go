@@ -104,7 +104,7 @@ func delaysAndReboots(t *testing.T, h *host) {
 	if out := h.run(asQuorumd + can + "CanPowerOff"); out == `s "yes"` {
 		t.Errorf("quorumd can power the machine off: %s", out)
 	}
-	if out := h.run("setpriv --reuid=nobody --regid=nogroup --clear-groups " + can + "CanReboot"); out == `s "yes"` {
+	if out := h.run("setpriv --reuid=65534 --regid=65534 --clear-groups " + can + "CanReboot"); out == `s "yes"` {
 		t.Errorf("any user may reboot: %s", out)
 	}
 	h.run(asQuorumd + "systemd-inhibit --what=shutdown --mode=delay true")

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// unprivileged is a user of every Linux host that owns no files.
-const unprivileged = "nobody"
+// unprivileged exists on every Linux host and owns none of the test's files.
+const unprivileged = "daemon"
 
 func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	t.Parallel()

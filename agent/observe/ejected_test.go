@@ -59,9 +59,9 @@ func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 		{"repairs record unreadable", 12 * time.Minute, nil, health.OK, false, policy.Ejections{}},
 	} {
 		r := quiet(uint64(i)+1, k.at)
-		r.Wall, r.Repairs, r.Verdict.State = wall, k.repairs, k.state
+		r.Wall, r.Repairs, r.Assessment.State = wall, k.repairs, k.state
 		if k.state == health.Slow {
-			r.Verdict.Gates = health.Joins
+			r.Assessment.Gates = health.Joins
 		}
 		if k.silent {
 			r.ClusterState = round.ClusterState{EtcdAt: k.at}
@@ -98,9 +98,9 @@ func TestCleanStretchContinuesAcrossARestartOfTheAgent(t *testing.T) {
 		var got policy.Ejections
 		for i, state := range []health.State{k.first, health.OK} {
 			r := quiet(uint64(i)+1, noted.Seen+k.after+time.Duration(i)*time.Minute)
-			r.Wall, r.Repairs, r.Verdict.State, r.Noted.HealthyPeriod = wall, &once, state, noted
+			r.Wall, r.Repairs, r.Assessment.State, r.Noted.HealthyPeriod = wall, &once, state, noted
 			if r.Noted.HealthyPeriod.Member = k.member; state == health.Slow {
-				r.Verdict.Gates = health.Joins
+				r.Assessment.Gates = health.Joins
 			}
 			got = b.View(r, nil).Ejections
 		}

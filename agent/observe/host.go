@@ -109,6 +109,6 @@ func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	lost := listed && own.ID == r.Noted.Lost
 	member := policy.HoldsMember(r.Listed, listed, lost, stateOfData(r.Data))
 	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()
-	r.Verdict = o.judge.observe(ctx, r, member)
-	r.Mutes, r.MutesOver = o.opt.Local.Mutes(r.Verdict.Findings, r.Wall)
+	r.Assessment = o.judge.observe(ctx, r, member)
+	r.Mutes, r.MutesOver = o.opt.Local.Mutes(r.Assessment.Findings, r.Wall)
 }

@@ -37,7 +37,7 @@ func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) 
 			h.ID, h.PeerURL, h.Role, h.Mode = r.Hosts[i].ID, r.Hosts[i].PeerURL, "voter", "manage"
 			h.WriteMean, h.WritesAt = verdict.Writes.Most.Seconds(), time.Unix(int64(since/time.Second), 0)
 			if h.Name = fmt.Sprintf("n%d", i+1); i == 0 {
-				h.Instance, r.Verdict = "i", verdict
+				h.Instance, r.Assessment = "i", verdict
 			}
 			r.Hosts[i] = h
 		}

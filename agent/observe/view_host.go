@@ -127,10 +127,12 @@ func stateOfData(f round.HostState[datadir.Contents]) policy.DataState {
 // health makes the view of the health state.
 func (b *Builder) health(r *round.Round) policy.Health {
 	return policy.Health{
-		State: r.Verdict.State, For: r.Probed - r.Verdict.Since, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
-		Hangs:  r.Reading.InFlightAge > b.config.Disk.Stall,
-		Spares: health.Everything.Without(r.Verdict.Gates), SlowWrites: r.Verdict.OnlySlowWrites(health.Leadership),
-		Writes: r.Verdict.Writes.Least,
+		State: r.Assessment.State, For: r.Probed - r.Assessment.Since, Qualified: r.Assessment.Qualified,
+		Text:       r.Assessment.Text,
+		Hangs:      r.Reading.InFlightAge > b.config.Disk.Stall,
+		Spares:     health.Everything.Without(r.Assessment.Gates),
+		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
+		Writes:     r.Assessment.Writes.Least,
 	}
 }
 

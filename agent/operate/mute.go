@@ -71,7 +71,7 @@ func (o *Operator) checkOf(code health.Code) *health.Check {
 // foundAs returns the current finding of a code. If there is none, it returns one with the code's mildest state.
 func (o *Operator) foundAs(c *health.Check, code health.Code) health.Finding {
 	if r := o.opt.Rounds.Current(); r != nil {
-		for _, f := range r.Verdict.Findings {
+		for _, f := range r.Assessment.Findings {
 			if f.Code == code {
 				return f
 			}

@@ -37,7 +37,7 @@ type historyReader struct {
 	running chan history // receives the result of the running read; nil if none runs
 }
 
-// current returns the history, read again if it is time. It waits for a read only briefly.
+// current returns the history. It starts a new read if one is due, and waits for it only briefly.
 func (h *historyReader) current(ctx context.Context) history {
 	if now := time.Now(); h.running == nil && !now.Before(h.next) {
 		result := make(chan history, 1)

@@ -54,11 +54,11 @@ func declared(c health.Check) control.Check {
 
 // addResult adds the check's result in a round.
 func addResult(c *control.Check, r *round.Round) {
-	i := slices.IndexFunc(r.Verdict.Checks, func(s health.Standing) bool { return s.Check == c.Name })
+	i := slices.IndexFunc(r.Assessment.Checks, func(s health.Standing) bool { return s.Check == c.Name })
 	if i < 0 {
 		return
 	}
-	s := r.Verdict.Checks[i]
+	s := r.Assessment.Checks[i]
 	c.State, c.Code, c.Since, c.Text = s.State.String(), string(s.Code), wallOf(r, s.Since), s.Text
 	c.NotAvailable, c.Behind, c.Figures = s.NotAvailable, s.Behind, figuresOf(r, c.Name)
 	for _, m := range r.Mutes {

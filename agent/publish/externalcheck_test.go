@@ -66,8 +66,8 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 		{Name: "new"},
 	}}
 	r.Mutes = []health.Mute{{Code: "CHECK_RAID", State: health.Slow, By: "root"}}
-	r.Verdict.Findings = []health.Finding{{Code: "CHECK_RAID"}, {Code: health.MemoryLow}}
-	r.Verdict.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "CHECK_RAID"}}
+	r.Assessment.Findings = []health.Finding{{Code: "CHECK_RAID"}, {Code: health.MemoryLow}}
+	r.Assessment.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "CHECK_RAID"}}
 	m.Round(r, 0)
 	want := "map[quorumd_external_check_duration_seconds[plugin=raid]:1 " +
 		"quorumd_external_check_state[plugin=ntp]:3 quorumd_external_check_state[plugin=raid]:2 " +

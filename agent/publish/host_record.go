@@ -209,10 +209,10 @@ func (p *presence) confirm(ctx context.Context) {
 
 // setHealth sets the health state in a host's record.
 func (p *presence) setHealth(h *record.Host, r *round.Round) {
-	h.Health, h.HealthText, h.Spares, h.Recovers = r.Verdict.State.String(), "", nil, r.Verdict.Recovers
-	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
-		h.HealthText = string(r.Verdict.Code) // the code, not the text, whose numbers change all the time
-		h.Spares = health.Everything.Without(r.Verdict.Gates).Names()
+	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
+	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
+		h.HealthText = string(r.Assessment.Code) // the code, not the text, whose numbers change all the time
+		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()
 	}
 }
 
@@ -232,8 +232,9 @@ func (p *presence) record(r *round.Round) record.Host {
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
 		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
-		Role: string(r.Decision.Role), Health: r.Verdict.State.String(), Qualified: r.Verdict.Qualified,
-		Waiting: string(r.Decision.Waiting), FsyncP99: p.steadyP99(r.At, r.Verdict.Figures.WAL.P99, r.Verdict.State),
+		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
+		Waiting:  string(r.Decision.Waiting),
+		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()

@@ -87,7 +87,7 @@ func (s *slowHost) writes(state health.State, answers int64) {
 // publishes publishes a health state while no read completes.
 func (s *slowHost) publishes(state health.State) {
 	r := &round.Round{}
-	r.Verdict.State = state
+	r.Assessment.State = state
 	s.publishHealth(s.t.Context(), r)
 }
 

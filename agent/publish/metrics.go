@@ -144,7 +144,7 @@ func hostGauges() []gauge {
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				now := health.Unknown
 				if r != nil {
-					now = r.Verdict.State
+					now = r.Assessment.State
 				}
 				for state := health.Unknown; state <= health.Failed; state++ {
 					emit(truth(state == now), state.String())
@@ -154,7 +154,7 @@ func hostGauges() []gauge {
 		{
 			"quorumd_health_qualified", "1 if this host has passed its qualification.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.Verdict.Qualified))
+				emit(truth(r != nil && r.Assessment.Qualified))
 			},
 		},
 		{
@@ -282,7 +282,7 @@ func readFindings(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	if r == nil {
 		return
 	}
-	for _, f := range r.Verdict.Findings {
+	for _, f := range r.Assessment.Findings {
 		emit(1, string(f.Code), string(f.Component))
 	}
 }

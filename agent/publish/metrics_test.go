@@ -83,7 +83,7 @@ func TestEveryFindingIsAMetricAndNotOnlyTheWorst(t *testing.T) {
 		{empty, []string{"DISK_STALLED disk 1"}},
 	} {
 		verdict, _ := judge.Observe(health.Input{Now: time.Hour, Member: true, Disk: look.disk})
-		m.last.Store(&round.Round{Verdict: verdict})
+		m.last.Store(&round.Round{Assessment: verdict})
 		if got := findings(t, registry); !slices.Equal(got, look.want) {
 			t.Errorf("the findings are %v, want %v", got, look.want)
 		}

@@ -15,10 +15,10 @@ func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 	if c, counted := policy.Progress(r.View, reason.Code); counted {
 		return &control.Progress{Now: c.Now, Goal: c.Goal, Unit: string(c.Unit)}
 	}
-	switch f := r.Verdict.Figures; {
+	switch f := r.Assessment.Figures; {
 	case reason.Code == policy.Recovering && r.Copy.Runs && r.Copy.All > 0:
 		return EncodedBytes(r.Copy.Done, r.Copy.All)
-	case reason.Text != r.Verdict.Text:
+	case reason.Text != r.Assessment.Text:
 	case f.QualifyNeed > 0:
 		return &control.Progress{Now: float64(f.QualifyDone), Goal: float64(f.QualifyNeed), Unit: control.UnitWrites}
 	case f.GatherNeed > 0:

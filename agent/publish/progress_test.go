@@ -44,7 +44,7 @@ func TestAReasonThatQuotesTheHealthStateHasItsProgress(t *testing.T) {
 				look.Disk.Samples = []health.Sample{{Lane: health.LaneWAL, End: look.Now, Latency: time.Millisecond}}
 				state, _ = judge.Observe(look)
 			}
-			r := &round.Round{Verdict: state}
+			r := &round.Round{Assessment: state}
 			got := progressOf(r, policy.Reason{Code: policy.NotQualified, Text: state.Text})
 			if got == nil || *got != c.want {
 				t.Errorf("%s: %+v, not %+v", state.Text, got, c.want)

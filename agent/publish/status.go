@@ -258,7 +258,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 			continue
 		}
 		h.Sees, h.SilentSeconds = seenNow(now.Sights), nil
-		h.Health, h.HealthText = now.Verdict.State.String(), string(now.Verdict.Code)
+		h.Health, h.HealthText = now.Assessment.State.String(), string(now.Assessment.Code)
 		if now.View.Cluster.Reachable { // otherwise nothing newer is known
 			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)
 		}
@@ -292,7 +292,7 @@ func recordsStatus(r *round.Round) (l control.Lock, op *control.Op, pause *contr
 }
 
 func (p *Publisher) healthStatus(r *round.Round) control.Health {
-	verdict := r.Verdict
+	verdict := r.Assessment
 	wall := func(moment time.Duration) time.Time { return wallOf(r, moment) }
 	out := control.Health{
 		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy,

@@ -22,7 +22,7 @@ func TestTheRowOfTheAnsweringHostAgreesWithTheStatus(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{}
 	r.Decision = policy.Decision{Role: policy.RoleVoter}
-	r.Verdict = health.Assessment{State: health.Failed, Code: health.DiskFailed}
+	r.Assessment = health.Assessment{State: health.Failed, Code: health.DiskFailed}
 	r.View.Cluster.Reachable = true
 	read := func() []control.HostRecord { // as the records were last read
 		return []control.HostRecord{

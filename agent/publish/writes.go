@@ -28,12 +28,12 @@ type writeMean struct {
 // publish adds a round's measurement to a host record, if it is requested and known.
 func (w *writeMean) publish(h *record.Host, r *round.Round, asked bool) {
 	h.WriteMean, h.WritesAt = 0, time.Time{}
-	if !asked || !r.Verdict.Writes.Known() {
+	if !asked || !r.Assessment.Writes.Known() {
 		*w = writeMean{}
 		return
 	}
 	age := r.At - w.at
-	level := halfOctave(r.Verdict.Writes.Most)
+	level := halfOctave(r.Assessment.Writes.Most)
 	if w.at == 0 || age >= writesEvery || level != w.level && age >= writesSoonest {
 		*w = writeMean{at: r.At, wall: r.Wall.UTC().Truncate(time.Second), level: level}
 	}

@@ -20,7 +20,7 @@ func TestWriteDurationsArePublishedOnlyOnRequestAndChangeRarely(t *testing.T) {
 	at := func(now, mean time.Duration, asked bool, want, measured time.Duration) {
 		t.Helper()
 		r := &round.Round{At: time.Hour + now, Wall: begin.Add(now)}
-		r.Verdict.Writes = health.Writes{Least: mean / 2, Most: mean}
+		r.Assessment.Writes = health.Writes{Least: mean / 2, Most: mean}
 		h := record.Host{WriteMean: 9, WritesAt: begin}
 		w.publish(&h, r, asked)
 		var since time.Duration

@@ -29,7 +29,7 @@ type Round struct {
 	Led          *ClusterState // as seen by this host's own member, if it leads and should not; nil otherwise
 	Unit         systemd.Status
 	UnitErr      error
-	Verdict      health.Assessment
+	Assessment   health.Assessment
 	Plugins      []health.ExternalCheckReading // last results of the operator's own checks
 	Reading      disk.Reading
 	Request      *hoststate.Request

@@ -18,15 +18,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// adopted is a host on which a real etcd with TLS runs already, and a systemctl that knows it.
+// adopted is a host with a running etcd with TLS, and a systemctl that knows it.
 type adopted struct {
 	dir, tls, data, address string
 	binary                  string
 	member                  *testbed.Member
 }
 
-// adopts starts that etcd: half of its settings are flags, and half are variables, as in a file that a unit reads. The
-// n-th has an address of its own, because the ports are those that every etcd has.
+// adopts starts that etcd: half of its settings are flags, half are variables, as in a unit's environment file. The
+// n-th host has an address of its own, because all etcds use the same ports.
 func adopts(t *testing.T, n int) *adopted {
 	t.Helper()
 	dir, pid := t.TempDir(), os.Getpid()
@@ -74,12 +74,12 @@ func ok(t *testing.T, err error) {
 
 func (h *adopted) url(port int) string { return fmt.Sprintf("https://%s:%d", h.address, port) }
 
-// client are the files of who may ask it.
+// client returns the TLS files of a client.
 func (h *adopted) client() testbed.CertFiles {
 	return testbed.CertFiles{CA: h.tls + "/ca.crt", Cert: h.tls + "/client.crt", Key: h.tls + "/client.key"}
 }
 
-// serves has the etcd answer somebody with these files, and gives its version.
+// serves reads the version of etcd with these TLS files, as a client.
 func (h *adopted) serves(t *testing.T, files testbed.CertFiles) (version string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -94,7 +94,7 @@ func (h *adopted) serves(t *testing.T, files testbed.CertFiles) (version string)
 	return s.Version
 }
 
-// init runs quorumctl init there, for a cluster of three.
+// init runs quorumctl init on the host, for a cluster of three.
 func (h *adopted) init(t *testing.T, name string, more ...string) (string, error) {
 	t.Helper()
 	return asProgram(t, "PATH="+h.dir, append([]string{
@@ -111,11 +111,11 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var told []string // without the disk, which is this machine's
+	var got []string // without the line about this machine's disk
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "disk ") && !strings.Contains(line, "GiB free") &&
 			!strings.Contains(line, "run this as root") {
-			told = append(told, line)
+			got = append(got, line)
 		}
 	}
 	want := []string{
@@ -131,13 +131,13 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		"runs with --peer-cert-file=" + h.tls + "/peer.crt",
 		"runs with --peer-trusted-ca-file=" + h.tls + "/peer-ca.crt",
 		"runs with --trusted-ca-file=" + h.tls + "/ca.crt",
-		"warning: no interface of this host has " + h.address + ": is this n1?", // the loopback has all, and names one
+		"warning: no interface of this host has " + h.address + ": is this n1?", // 127/8 is on lo, under one address
 		"wrote " + file + ": OK",
 		"→ mv -i " + file + " " + defaultConfig,
-		"→ systemctl enable --now quorumd", // and no bootstrap: there is a cluster
+		"→ systemctl enable --now quorumd", // no bootstrap, because the cluster exists
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("it says\n%s\nand not\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(got, want) {
+		t.Errorf("it says\n%s\nand not\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
 	c, err := config.Load(file)
@@ -169,17 +169,17 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 			t.Errorf("%s is %s, and not %s", what, is[0], is[1])
 		}
 	}
-	h.member.Options.ClientURL = c.Etcd.ClientURL // with what is written quorumd speaks to it
+	h.member.Options.ClientURL = c.Etcd.ClientURL // quorumd uses the URL of the written configuration
 	h.serves(t, testbed.CertFiles(*c.Cluster.TLS))
-	// The other hosts have addresses of their own, and this one that of every machine: all else is right.
+	// The other hosts have addresses of their own, and this one a loopback address: nothing else is wrong.
 	if out, err := asProgram(t, "PATH="+h.dir, "config", "check", file); err == nil ||
 		!strings.Contains(out, ": 2 mistakes\n") || strings.Count(out, "no other host can reach 127.") != 2 {
 		t.Errorf("config check: %v: %s", err, out)
 	}
 }
 
-// TestInitSaysInWhatAnEtcdThatRunsIsAnother has answers that are not what a real etcd was started with.
-func TestInitSaysInWhatAnEtcdThatRunsIsAnother(t *testing.T) {
+// TestInitReportsHowARunningEtcdDiffers passes answers that differ from the settings of a running etcd.
+func TestInitReportsHowARunningEtcdDiffers(t *testing.T) {
 	t.Parallel()
 	h := adopts(t, 2)
 	other := t.TempDir()
@@ -208,14 +208,14 @@ func TestInitSaysInWhatAnEtcdThatRunsIsAnother(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		var told []string
+		var got []string
 		for line := range strings.Lines(out) {
 			if _, text, found := strings.Cut(line, "warning: the etcd that runs here "); found {
-				told = append(told, "the etcd that runs here "+strings.TrimSpace(text))
+				got = append(got, "the etcd that runs here "+strings.TrimSpace(text))
 			}
 		}
-		if !slices.Equal(told, c.want) {
-			t.Errorf("%s %q: it says\n%s\nand not\n%s", c.name, c.args, strings.Join(told, "\n"),
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: it says\n%s\nand not\n%s", c.name, c.args, strings.Join(got, "\n"),
 				strings.Join(c.want, "\n"))
 		}
 	}

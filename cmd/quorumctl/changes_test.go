@@ -22,7 +22,7 @@ func TestChangesSayWhatWasDoneAndWhatToTypeNext(t *testing.T) {
 	if err := json.Unmarshal([]byte(quorumctl(t, socket, "resume", "-o", "json").stdout), &done); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "changes.golden", bytes.ReplaceAll(got, []byte(done.By), []byte("root"))) // whoever runs the test
+	golden(t, "changes.golden", bytes.ReplaceAll(got, []byte(done.By), []byte("root"))) // the user who runs the test
 }
 
 func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestAMonitoringSystemIsToldHowThingsAre(t *testing.T) {
+func TestCheckReportsEverySceneToAMonitoringSystem(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^QUORUMD (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+` +
 		`( \|( [a-z_0-9]+=-?[0-9.]+[sB]?(;[0-9.]*;;0)?)+)?\n$`)

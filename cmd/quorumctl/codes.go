@@ -16,8 +16,8 @@ import (
 // code is a code with its meaning and remedy.
 type code struct {
 	Code    string `json:"code"`
-	Kind    string `json:"kind"`              // reason or problem (a finding)
-	Verdict string `json:"verdict,omitempty"` // the health state that a finding sets
+	Kind    string `json:"kind"`            // reason or problem (a finding)
+	State   string `json:"state,omitempty"` // the health state that a finding sets
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy,omitempty"`
 }
@@ -31,7 +31,7 @@ const (
 func codes() []code {
 	var list []code
 	for _, e := range journalcatalog.Codes() {
-		c := code{Code: e.Code, Kind: kindReason, Verdict: e.State, Meaning: e.Subject, Remedy: e.Remedy}
+		c := code{Code: e.Code, Kind: kindReason, State: e.State, Meaning: e.Subject, Remedy: e.Remedy}
 		if e.State != "" {
 			c.Kind = kindFinding
 		}
@@ -95,7 +95,7 @@ func writeCode(p *page, c code) {
 	}
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
 	if c.Kind == kindFinding {
-		p.line("    finding: sets the health state to %s", display.HealthState(c.Verdict))
+		p.line("    finding: sets the health state to %s", display.HealthState(c.State))
 	} else {
 		p.line("    reason: why a host acts, or does not")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestCodesAreExplainedWithoutQuorumd has no server at the socket.
+// TestCodesAreExplainedWithoutQuorumd uses a socket without a server.
 func TestCodesAreExplainedWithoutQuorumd(t *testing.T) {
 	t.Parallel()
 	golden(t, "codes.golden", transcript(t, filepath.Join(t.TempDir(), "none"),
@@ -83,8 +83,8 @@ func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestConfigCheckTellsOfAUnitThatIsNotEnabled has a systemctl that knows one unit.
-func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
+// TestConfigCheckReportsADisabledUnit uses a systemctl that knows one unit.
+func TestConfigCheckReportsADisabledUnit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "q.yaml")

@@ -57,7 +57,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 				file = args[0]
 			}
 			c, err := config.Load(file)
-			doc := verdictOnConfig{File: file, Warnings: orEmpty(c.Warnings)}
+			doc := configCheck{File: file, Warnings: orEmpty(c.Warnings)}
 			if err == nil && !elsewhere {
 				err = doc.look(cmd.Context(), c, as)
 				err = withMissing(err, setup.Missing(cmd.Context(), file, c))
@@ -68,7 +68,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 			if !elsewhere {
 				doc.Warnings = slices.Concat(doc.Warnings, warnings(notAtBoot(cmd.Context(), c), setup.NoDrill(c)))
 			}
-			return a.emit(doc, func(p *page) { writeConfigVerdict(p, doc) })
+			return a.emit(doc, func(p *page) { writeConfigCheck(p, doc) })
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "check access to the files as this `user` instead of the service user")
@@ -91,8 +91,8 @@ func withMissing(err error, missing config.Errors) error {
 	return slices.Concat(problems, missing)
 }
 
-// verdictOnConfig is the document of config check.
-type verdictOnConfig struct {
+// configCheck is the document of config check.
+type configCheck struct {
 	File     string   `json:"file"`
 	As       string   `json:"as,omitempty"` // the user whose access was checked
 	Warnings []string `json:"warnings"`
@@ -100,7 +100,7 @@ type verdictOnConfig struct {
 
 // look checks the files that the configuration names: as the service user if root runs this and a service reads the
 // configuration, otherwise as the caller.
-func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) error {
+func (v *configCheck) look(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.Me(), os.Geteuid() == 0
 	user := as
 	if user == "" {
@@ -152,7 +152,7 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 
 // lookAsEtcd checks the files of etcd.tls as the user of etcd's unit if root runs this, otherwise as the caller. With
 // runner: process they are checked with the other files.
-func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
+func (v *configCheck) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
 	}
@@ -181,7 +181,7 @@ func mayRead(t *config.EtcdTLS) bool {
 
 // lookAtListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may
 // listen on the loopback, and then only the first of the two starts.
-func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
+func (v *configCheck) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
@@ -208,7 +208,7 @@ func asProblems(err error) (config.Errors, error) {
 	return nil, err
 }
 
-func writeConfigVerdict(p *page, v verdictOnConfig) {
+func writeConfigCheck(p *page, v configCheck) {
 	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // one line, however long the path: scripts search for it
 	if v.As != "" {
 		p.line("  checked as %s", v.As)

@@ -25,7 +25,7 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const open = "is readable by every user on this host, and gives full access to etcd; run: chown quorumd: "
+	const open = "is readable by every user on this host and allows full access to etcd; run: chown quorumd: "
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
 		strings.Contains(r.stderr, "is open to") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)
@@ -54,6 +54,6 @@ func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 	}
 	r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", "no-such-user", file)
 	if r.code == exitOK || !strings.Contains(r.stderr, "cannot check access as no-such-user: ") {
-		t.Errorf("as nobody who is there: exit %d: %s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("as an unknown user: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

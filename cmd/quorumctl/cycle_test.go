@@ -67,7 +67,7 @@ func TestWhatQuorumctlSaysIsKeptOutOfTheCommandsOutput(t *testing.T) {
 	}
 }
 
-func TestACommandDoesNotEndSomebodyElsesMaintenance(t *testing.T) {
+func TestCycleDoesNotEndAnotherUsersMaintenance(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "overdue")
 	socket, _ := serving(t, d)
@@ -79,7 +79,7 @@ func TestACommandDoesNotEndSomebodyElsesMaintenance(t *testing.T) {
 	}
 }
 
-func TestACommandDoesNotEndAMaintenanceThatSomebodyAskedForInTheSameMoment(t *testing.T) {
+func TestCycleDoesNotEndAMaintenanceRequestedInTheSameMoment(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
 	d.onAsk = func(s *control.Status) {
@@ -96,7 +96,7 @@ func TestACommandDoesNotEndAMaintenanceThatSomebodyAskedForInTheSameMoment(t *te
 	}
 }
 
-func TestAnInterruptBeforeTheCommandWithdrawsTheWish(t *testing.T) {
+func TestInterruptBeforeTheCommandCancelsTheRequest(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestAnInterruptBeforeTheCommandWithdrawsTheWish(t *testing.T) {
 	}
 }
 
-// session runs quorumctl as a process of its own with a terminal of its own.
+// session runs quorumctl in a process of its own with a terminal of its own.
 func session(t *testing.T, socket string, args ...string) (cmd *exec.Cmd, master *os.File) {
 	t.Helper()
 	master, terminal := openTerminal(t)
@@ -138,7 +138,7 @@ func session(t *testing.T, socket string, args ...string) (cmd *exec.Cmd, master
 	return cmd, master
 }
 
-// follow reads what a session shows, and does something when it first shows a text.
+// follow reads the output of a session and calls a function when a text first appears.
 func follow(master io.Reader, when string, act func()) string {
 	var seen strings.Builder
 	buffer := make([]byte, 4096)
@@ -184,7 +184,7 @@ func TestATerminationReachesTheCommandAndTheHostIsBroughtBack(t *testing.T) {
 	}
 }
 
-func TestATerminalThatGoesAwayWithdrawsWhatNobodyWaitsForAnyMore(t *testing.T) {
+func TestClosedTerminalCancelsTheRequest(t *testing.T) {
 	t.Parallel()
 	d := worker(t)
 	d.down = d.down[:1]
@@ -204,7 +204,7 @@ func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
 	socket, stop := serving(t, d)
 	d.mu.Lock()
 	d.onLook = func(look int, _ *control.Status) {
-		if look == 3 { // the one that sees the host down: the command comes next
+		if look == 3 { // the read that sees etcd stopped: the command runs next
 			go stop()
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// pagesForPeople gives every page, by its path, with its text.
+// pagesForPeople returns the text of every page, by its path.
 func pagesForPeople(t *testing.T) map[string]string {
 	t.Helper()
 	pages, err := docs.Pages("../..")
@@ -28,10 +28,10 @@ func pagesForPeople(t *testing.T) map[string]string {
 	return pages
 }
 
-// In a page a command is typed in a block of code; or it is spoken of, in line or in what was printed.
+// Pages contain commands in code blocks, and mention commands in text and in quoted output.
 var (
 	spokenSpan = regexp.MustCompile("(?:`|\\*\\*)(?:[A-Z_]+=\\S+ )?(?:\\S*/)?quorumctl ([a-z][^`*]*)(?:`|\\*\\*)")
-	variable   = regexp.MustCompile(`\*\* \*(\w+)\*`) // behind a command of a manual page, as in **explain** *CODE*
+	variable   = regexp.MustCompile(`\*\* \*(\w+)\*`) // follows a command in a manual page, as in **explain** *CODE*
 	mention    = regexp.MustCompile(`\bquorumctl ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?`)
 )
 
@@ -46,7 +46,7 @@ func TestEveryCommandInTheDocumentsIsOneThatQuorumctlKnows(t *testing.T) {
 			}
 		}
 		for _, block := range docs.Blocks(text) {
-			for _, words := range mention.FindAllStringSubmatch(block, -1) { // in what it printed, often cut off
+			for _, words := range mention.FindAllStringSubmatch(block, -1) { // in quoted output, often truncated
 				if err := known(words[1], words[2]); err != nil {
 					t.Errorf("%s: %s: %v", name, words[0], err)
 				}
@@ -66,7 +66,8 @@ func TestEveryCommandInTheDocumentsIsOneThatQuorumctlKnows(t *testing.T) {
 	}
 }
 
-// accepted tells whether quorumctl would take these words; one that is only spoken of may lack what it needs.
+// accepted returns an error unless quorumctl accepts these arguments. Commands mentioned in running text may lack
+// required arguments.
 func accepted(words []string, whole bool) error {
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	root.InitDefaultCompletionCmd()
@@ -92,7 +93,7 @@ func accepted(words []string, whole bool) error {
 	return nil
 }
 
-// known tells whether there is such a command, and, where it has commands below it, such a one.
+// known returns an error unless the command exists and, if it has subcommands, the next word is one of them.
 func known(word, next string) error {
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	root.InitDefaultCompletionCmd()
@@ -128,7 +129,7 @@ func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationsInTheDocumentsAreGood has those that are whole: their first line says which file they are.
+// TestTheConfigurationsInTheDocumentsAreGood checks complete examples: their first line names the file.
 func TestTheConfigurationsInTheDocumentsAreGood(t *testing.T) {
 	t.Parallel()
 	whole := regexp.MustCompile("(?ms)^```yaml\n# /etc/quorumd/\\S+\\.yaml\n(.*?)^```$")
@@ -136,7 +137,7 @@ func TestTheConfigurationsInTheDocumentsAreGood(t *testing.T) {
 	for name, text := range pagesForPeople(t) {
 		for _, block := range whole.FindAllStringSubmatch(text, -1) {
 			n++
-			// Longer than a line: what is said of it stays one line.
+			// The path is longer than a line, so that its message stays on one line.
 			path := filepath.Join(t.TempDir(), strings.Repeat("long-", 20)+"quorumd.yaml")
 			if err := os.WriteFile(path, []byte(block[1]), 0o600); err != nil {
 				t.Fatal(err)
@@ -159,7 +160,7 @@ func TestEveryCodeInTheDocumentsIsOneThatThereIs(t *testing.T) {
 	there := codeNames()
 	spelt := regexp.MustCompile("(?:`|\\*)([A-Z]+(?:_[A-Z]+)+)(?:`|\\*)" +
 		`|\[([A-Z]+_[A-Z_]+)\]|because(?: of)? ([A-Z]+_[A-Z_]+)`)
-	// Variables, and what an operator's own checks find.
+	// Variables, and the findings of external checks.
 	other := regexp.MustCompile(`^(ETCD|QUORUMD|QUORUMCTL|PLUGIN|NO|MESSAGE)_`)
 	n := 0
 	for name, text := range pagesForPeople(t) {

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// everyCommand calls visit for each command but those that cobra adds.
+// everyCommand calls visit for each command except cobra's own.
 func everyCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, sub := range cmd.Commands() {

@@ -50,7 +50,7 @@ func (a *app) explainCommand() *cobra.Command {
 	}
 }
 
-// explainNamed says what a code means, or what a host has told of itself. The agent is asked for the host alone.
+// explainNamed explains a code, or a host by its host record. It contacts the agent only for a host.
 func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	if c, known := codeOf(name); known {
 		return a.emit(c, func(p *page) { writeCode(p, c) })
@@ -59,12 +59,12 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	i := slices.IndexFunc(s.Hosts, func(h control.HostRecord) bool { return h.Name == name || h.ID == name })
 	if err != nil || i < 0 {
 		return usage("quorumctl codes lists all codes, quorumctl status all hosts",
-			"cannot explain %q: it is no code, and no host that is known here", name)
+			"cannot explain %q: it is neither a code nor a known host", name)
 	}
 	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
 }
 
-// writeHost says what a host has told of itself, as this one has last read it.
+// writeHost shows the host record as this host last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
 	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.HealthState(h.Health))
 	if h.Former {
@@ -73,14 +73,14 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 	}
 	switch {
 	case h.Rank == 1:
-		p.line("It goes first when a place is free.")
+		p.line("join queue: position 1")
 	case h.Rank > 1:
-		p.line("It is number %d in the line of those that are ready when a place is free.", h.Rank)
+		p.line("join queue: position %d", h.Rank)
 	case h.Role != control.RoleVoter:
-		p.line("It is not in the line of those that are ready when a place is free.")
+		p.line("join queue: not ready to join")
 	}
 	if c, known := codeOf(h.Waiting); known {
-		p.line("It waits:")
+		p.line("waits for:")
 		writeCode(p, c)
 	}
 	switch {
@@ -91,12 +91,12 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 		p.line("last seen at most %s ago: its member does not answer; its record has not expired yet",
 			display.Age(h.SilentSeconds))
 	case h.AgeSeconds != nil:
-		p.line("%s has read that %s ago, as it told it.", s.Host.Name, display.Age(h.AgeSeconds))
+		p.line("reported by %s, read by %s %s ago", h.Name, s.Host.Name, display.Age(h.AgeSeconds))
 	}
 }
 
 func writeExplanation(p *page, s control.Status) {
-	writeVerdict(p, s)
+	writeSummary(p, s)
 	for _, r := range s.Reasons {
 		p.line("[%s] %s", word{r.Code, warn}, r.Text)
 		if !r.Since.IsZero() {
@@ -117,8 +117,8 @@ func writeExplanation(p *page, s control.Status) {
 	}
 }
 
-// writeVerdict writes the one line that says whether the host goes on, and what holds it back.
-func writeVerdict(p *page, s control.Status) {
+// writeSummary writes one line: whether the host acts, and what prevents it.
+func writeSummary(p *page, s control.Status) {
 	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, display.LastRole(s), s.Host.Mode)
 	because := ""
 	if n := len(s.Reasons); n > 0 {
@@ -143,7 +143,7 @@ func writeVerdict(p *page, s control.Status) {
 	}
 }
 
-// writeMeasured puts the measured number beside its limit.
+// writeMeasured shows the measured value with its limit.
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
 	switch l := h.Disk.WAL; {

@@ -14,16 +14,16 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// finding is the document of one finding: the check that may find it, and the code that was asked for.
+// finding is the document of one finding: its check, and the requested code.
 type finding struct {
 	APIVersion string        `json:"apiVersion"`
 	Time       time.Time     `json:"time"`
-	Code       *control.Code `json:"code,omitempty"` // none when a check was asked for that finds nothing
+	Code       *control.Code `json:"code,omitempty"` // none for a check without findings
 	Holds      bool          `json:"holds"`
 	Check      control.Check `json:"check"`
 }
 
-// findingNames gives the codes that the shell completes.
+// findingNames returns the codes for shell completion.
 func findingNames() []string {
 	var names []string
 	for _, c := range codes() {
@@ -34,7 +34,7 @@ func findingNames() []string {
 	return names
 }
 
-// explainFinding says all there is to say of a code, or of a check by its name.
+// explainFinding shows everything about a code, or about a check by its name.
 func (a *app) explainFinding(ctx context.Context, name string) error {
 	all, err := a.client().Checks(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) explainFinding(ctx context.Context, name string) error {
 	return a.emit(doc, func(p *page) { writeFinding(p, doc) })
 }
 
-// findingOf looks a code or a check up. People copy codes from a log, where they may stand in lower case.
+// findingOf finds a code or check in any case: operators copy codes from logs that use lower case.
 func findingOf(all control.Checks, what, name string) (finding, error) {
 	doc := finding{APIVersion: all.APIVersion, Time: all.Time}
 	var names []string
@@ -110,12 +110,12 @@ func writeFinding(p *page, f finding) {
 	}
 }
 
-// concerns tells whether a rule leads to a code, or back from its state.
+// concerns reports whether a rule sets a code or ends its state.
 func concerns(r control.Rule, k control.Code) bool {
 	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
 }
 
-// now says how things are at this moment.
+// now describes the present state.
 func now(f finding) string {
 	c := f.Check
 	text := display.After(": ", c.Text)
@@ -136,7 +136,7 @@ func now(f finding) string {
 
 func goal(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
 
-// again says how a recovery becomes harder.
+// again describes how a recovery becomes harder.
 func again(r control.Rule) string {
 	if r.Return {
 		return "; twice as long for each time in the last day"

@@ -17,8 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// looked gives what the checks say of a machine whose disk has become slow and whose memory is short, and which has no
-// memory modules that count their errors.
+// looked returns the checks of a machine with a slow disk and little memory, whose memory modules do not count errors.
 func looked(t *testing.T) control.Checks {
 	t.Helper()
 	limits := health.DefaultThresholds()
@@ -29,14 +28,14 @@ func looked(t *testing.T) control.Checks {
 	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
 	machine := health.Silent("there is no memory controller that counts (EDAC)")
 	machine.MemoryAvailable, machine.MemoryStalled, machine.ClockError = known(4), known(9), known(0.002)
-	var verdict health.Assessment
+	var assessment health.Assessment
 	now := time.Hour
 	for ; now < time.Hour+20*time.Minute; now += time.Second {
 		took := 2 * time.Millisecond
 		if now > time.Hour+18*time.Minute {
 			took = 210 * time.Millisecond
 		}
-		verdict, _ = judge.Observe(health.Input{
+		assessment, _ = judge.Observe(health.Input{
 			Now: now, Member: true, Machine: machine,
 			Disk: health.DiskReading{
 				Samples: []health.Sample{{Lane: health.LaneWAL, End: now, Latency: took}}, Alive: true,
@@ -49,7 +48,7 @@ func looked(t *testing.T) control.Checks {
 		Checks: health.Checks(limits), Wall: func() time.Time { return wall.Add(time.Second) },
 	}, record.KeysFor("test"), nil)
 	r := &round.Round{Wall: wall, Probed: now}
-	r.Verdict = verdict
+	r.Assessment = assessment
 	p.Show(r)
 	return p.Checks()
 }

@@ -79,7 +79,7 @@ func mutedIf(muted bool) string {
 	return ""
 }
 
-// writeDisk writes the figures of the probe beside their limit. Those of a disk that has failed since say nothing.
+// writeDisk shows the probe's latencies with their limit, none if the disk has failed since.
 func writeDisk(p *page, h control.Health) {
 	d := h.Disk
 	if display.Stopped(h.State) {
@@ -90,10 +90,10 @@ func writeDisk(p *page, h control.Health) {
 	t.add(laneRow("direct", d.Direct, "")...)
 	p.table(t)
 	if display.Stopped(h.State) {
-		p.line("what was measured before it was %s says nothing now", h.State)
+		p.line("latencies from before %s no longer apply", h.State)
 	}
 	if d.LeftOut > 0 {
-		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut,
+		p.line("discarded: %d of the last minute's %s, because of CPU starvation", d.LeftOut,
 			display.Count(int(d.Samples), "sample", "samples"))
 	}
 	if d.InFlightOp != "" {
@@ -110,7 +110,7 @@ func writeDisk(p *page, h control.Health) {
 	p.line("measured %s ago%s", display.Age(d.AgeSeconds), free)
 }
 
-// devices gives the devices below etcd's data, each below those that lie on it.
+// devices lists the devices below etcd's data, each after the devices that use it.
 func devices(all []control.Device) table {
 	t := table{head: []string{"DEVICE", "KIND", "ON", "NAME", "SERIAL", "MEDIUM", "CACHE", "FLUSH", "ERRORS"}}
 	for _, d := range all {
@@ -137,7 +137,7 @@ func limit(d control.Disk) string {
 	return display.Latency(d.LimitSeconds)
 }
 
-// do writes what a person can do.
+// do shows the remedy.
 func do(p *page, remedy string) {
 	if remedy != "" {
 		p.line("    → %s", remedy)

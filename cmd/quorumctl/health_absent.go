@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// together gives the checks that are not available for the same reason as one, in which all are named.
+// together merges unavailable checks with the same reason into one entry that names them all.
 func together(all []control.Absence) []control.Absence {
 	var out []control.Absence
 	for _, n := range all {

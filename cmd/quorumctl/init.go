@@ -178,7 +178,7 @@ func (d *beginning) write(ctx context.Context, c config.Config, text []byte) err
 		as = ""
 	}
 	err := setup.Write(d.File, text, func(path string) error {
-		v := verdictOnConfig{File: path}
+		v := configCheck{File: path}
 		err := v.look(ctx, c, as)
 		if errors.Is(err, fileaccess.ErrNoUser) {
 			v.Warnings = append(v.Warnings, "there is no user "+as+" for quorumd: install its package")

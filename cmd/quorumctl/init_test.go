@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
-// threeHosts are the flags for a host that has the address of every machine.
+// threeHosts are flags for a host whose address every machine has.
 func threeHosts(file string, more ...string) []string {
 	return append([]string{
 		"init", "-o", "wide", "--name", "n1", "--id", "id-1", "--hosts", "n1=127.0.0.1,n2=10.0.0.2,n3=10.0.0.3",
@@ -157,7 +157,7 @@ func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
 	}
 }
 
-// TestInitWritesNothingForCertificatesOfAnotherHost has an etcd whose user is not there, whoever is on this machine.
+// TestInitWritesNothingForCertificatesOfAnotherHost configures an etcd user that does not exist on any test machine.
 func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

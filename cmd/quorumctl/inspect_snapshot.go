@@ -19,14 +19,14 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// inspectCommand is the hidden command of the child that reads the database in a file, which nobody has verified yet:
-// root's plan is made of what the child found, within the memory that it may allocate.
+// inspectCommand is the hidden command of the child that reads an unverified database file: root builds its plan from
+// the child's results, and the child's memory is limited.
 const inspectCommand = "inspect-snapshot"
 
-// inspectMemory is what the child may allocate, in bytes: some 50 million keys fit.
+// inspectMemory is the child's memory limit in bytes: about 50 million keys fit.
 const inspectMemory = 2 << 30
 
-// inspectTime is what the child may compute.
+// inspectTime is the child's CPU time limit.
 const inspectTime = time.Hour
 
 // inspection is what the child found in a file.

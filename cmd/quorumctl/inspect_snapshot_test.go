@@ -58,7 +58,7 @@ func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
 	if found, err := inspect(text); err != nil || found.Contents.Revision != 4999 || found.Contents.Keys != 1 {
 		t.Errorf("one that is whole: %+v, %v", found, err)
 	}
-	const branch, child = 1, 16 + 8 // the flag of a branch page, and where its first child is named
+	const branch, child = 1, 16 + 8 // the flag of a branch page, and the offset of its first child
 	for at := 2 * 4096; at < len(text); at += 4096 {
 		if page := text[at:]; binary.LittleEndian.Uint16(page[8:]) == branch {
 			binary.LittleEndian.PutUint64(page[child:], binary.LittleEndian.Uint64(page))

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestConfigCheckRefusesAForwarderWhereTheEtcdThatRunsListens has a real etcd that somebody has set up by hand, which
-// listens where its configuration does not say, and a systemctl that knows it.
-func TestConfigCheckRefusesAForwarderWhereTheEtcdThatRunsListens(t *testing.T) {
+// TestConfigCheckRefusesAProxyOnAPortOfTheRunningEtcd runs a real etcd, set up by hand, that listens on a port missing
+// from its configuration, and a systemctl that reports it.
+func TestConfigCheckRefusesAProxyOnAPortOfTheRunningEtcd(t *testing.T) {
 	t.Parallel()
 	ports, dir := testbed.FreePorts(t, 4), t.TempDir()
 	at := func(host, port int) string { return fmt.Sprintf("127.0.0.%d:%d", host, ports[port]) }

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// worker is a backend whose host is taken down and brought back as they go.
+// worker is a backend whose host goes down and comes back step by step.
 func worker(t *testing.T) *desk {
 	t.Helper()
 	d := scene(t, "steady")
@@ -109,7 +109,7 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	}
 }
 
-func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
+func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, line string
@@ -179,7 +179,7 @@ func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 		}
 	}
 	go serve(ctx)
-	// The new daemon comes when this one has shown that the old one is gone.
+	// The new daemon starts when this one has reported that the old one is gone.
 	out := &screen{wrote: func(int) {}}
 	second, end := context.WithCancel(t.Context())
 	out.wrote = func(int) {

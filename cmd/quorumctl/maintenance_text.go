@@ -20,7 +20,7 @@ func maintenanceOf(s control.Status) maintenance {
 	return maintenance{s.APIVersion, s.Maintenance, s.LastMaintenance, s.Op}
 }
 
-// writeMaintenance writes all that is known of what takes this host down, and of the cluster's turn.
+// writeMaintenance shows the maintenance of this host, and the cluster's current operation.
 func writeMaintenance(p *page, s control.Status) {
 	m := s.Maintenance
 	if m == nil {
@@ -44,11 +44,11 @@ func writeMaintenance(p *page, s control.Status) {
 	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
 		p.line("→ when the work is over: quorumctl maintenance off")
 	default:
-		p.line("→ to withdraw it: quorumctl maintenance off")
+		p.line("→ to cancel it: quorumctl maintenance off")
 	}
 }
 
-// writeTurn writes whose turn it is in the cluster.
+// writeTurn shows the cluster's current operation.
 func writeTurn(p *page, s control.Status) {
 	if !s.Cluster.Reachable {
 		p.line("cluster: %s", word{"no quorum answers", bad})
@@ -68,7 +68,7 @@ func writeLast(p *page, s control.Status) {
 	l := s.LastMaintenance
 	switch {
 	case l == nil:
-	case l.Code == control.CodeCycled: // its text would only say so again
+	case l.Code == control.CodeCycled: // its text repeats the code
 		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, display.Since(l.Ended, s.Time))
 	default:
 		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code,
@@ -76,7 +76,7 @@ func writeLast(p *page, s control.Status) {
 	}
 }
 
-// writeSafe says that the machine may be touched, and how long.
+// writeSafe shows that the machine may be worked on, and for how long.
 func writeSafe(p *page, s control.Status) {
 	m := *s.Maintenance
 	p.line("%s: %s", word{s.Host.Name, bold}, display.MaintenanceState(m))
@@ -84,7 +84,7 @@ func writeSafe(p *page, s control.Status) {
 	p.line("→ when the work is over: quorumctl maintenance off")
 }
 
-// writeEnd says how the newest maintenance ended, and how long it took from the asking.
+// writeEnd shows how the last maintenance ended, and its duration since the request.
 func writeEnd(p *page, s control.Status) {
 	l := s.LastMaintenance
 	code, text := word{l.Code, warn}, l.Text
@@ -100,7 +100,7 @@ func workOf(m control.Maintenance) string {
 	case m.KeepRunning:
 		return m.Work + ", etcd runs on"
 	case m.External:
-		return m.Work + ", by somebody else"
+		return m.Work + ", started outside quorumd"
 	}
 	return display.Work(m.Work, m.Command)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// undertaker is a backend that removes a member as it goes: each look sees the next of these reasons, and at last that
-// end.
+// undertaker is a backend that removes a member step by step: each read returns the next of these reasons, the last
+// read the end.
 func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk {
 	t.Helper()
 	d := scene(t, "steady")

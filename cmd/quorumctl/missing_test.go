@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestConfigCheckFindsWhatIsMissingOnThisHost has a systemctl that answers as the host of each case.
+// TestConfigCheckFindsWhatIsMissingOnThisHost uses a systemctl that answers like the host of each case.
 func TestConfigCheckFindsWhatIsMissingOnThisHost(t *testing.T) {
 	t.Parallel()
 	const loaded = "LoadState=loaded\nUser=root"

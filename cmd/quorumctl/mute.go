@@ -74,12 +74,12 @@ func (a *app) unmuteCommand() *cobra.Command {
 			if err != nil {
 				return cannot("unmute "+code, err)
 			}
-			return a.emit(done, func(p *page) { p.line("%s is told again, said %s", code, done.By) })
+			return a.emit(done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
 		},
 	}
 }
 
-// writeMutes writes what is not told.
+// writeMutes lists the muted findings.
 func writeMutes(p *page, s control.Status, indent string) {
 	for _, m := range s.Health.Mutes {
 		p.line(indent+"%s", display.Mute(m, s.Time))

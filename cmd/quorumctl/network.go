@@ -42,13 +42,13 @@ type networkDocument struct {
 	Findings   []control.Finding `json:"findings"` // on the network of the host that answers
 }
 
-// networkMember is whom the hosts look at.
+// networkMember is a member that the hosts check.
 type networkMember struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// networkHost is who looks.
+// networkHost is a host that checks the members.
 type networkHost struct {
 	Name       string          `json:"name"`
 	MemberID   string          `json:"memberID,omitempty"`
@@ -87,7 +87,7 @@ func networkOf(s control.Status) networkDocument {
 
 func writeNetwork(p *page, doc networkDocument) {
 	if len(doc.Members) == 0 {
-		p.line("nobody has told this host who is a member")
+		p.line("this host has not read the member list yet")
 		return
 	}
 	t := table{head: []string{"FROM"}}

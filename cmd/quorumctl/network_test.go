@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Of four hosts with a member, n3 does not get through to n1, large packets are lost between n1 and n2, and n4 has an
-// agent that does not look. Of two spares one reaches all.
-func TestTheNetworkIsShownAsWhoReachesWhom(t *testing.T) {
+// n3 cannot reach n1, large packets are lost between n1 and n2, and the agent of n4 does not probe. One of two spares
+// reaches all members.
+func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	ids := map[string]string{}

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted has the evidence of this host, and of others.
-func TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted(t *testing.T) {
+// TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin covers the records of this host and of others.
+func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	sum := func(i int) string { return fmt.Sprintf("%064x", i) }
@@ -29,7 +29,7 @@ func TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted(t *testin
 		origin   string
 		facts    []recovery.Facts
 		unproven bool
-		want     string // in what proves it
+		want     string // part of the evidence
 		refused  string
 	}{
 		"recorded here":           {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
@@ -38,8 +38,8 @@ func TestARecoveryGoesOnOnlyWithASnapshotWhoseOriginIsProvenOrAccepted(t *testin
 		"exchanged, as another remembers": {
 			control.OriginRecorded, remembers("one", 2), true, "", "was replaced in the store",
 		},
-		"remembered by nobody": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
-		"accepted":             {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
+		"remembered by no host": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
+		"accepted":              {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
 			Name: "one", ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",

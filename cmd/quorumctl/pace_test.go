@@ -30,13 +30,13 @@ func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
 		{0, "behind", control.Progress{Now: 1100, Goal: 100, Unit: entries}, ""},
 		{1, "behind", control.Progress{Now: 1000, Goal: 100, Unit: entries}, ""}, // too soon
 		{10, "behind", control.Progress{Now: 600, Goal: 100, Unit: entries}, "10s"},
-		{12, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // fallen back
-		{22, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // stands still
+		{12, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // went backwards
+		{22, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // unchanged
 		{32, "behind", control.Progress{Now: 650, Goal: 100, Unit: entries}, "20s"},
-		{36, "behind", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // of something else
+		{36, "behind", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // another unit
 		{40, "writes", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""},
 		{50, "writes", control.Progress{Now: 20, Goal: 40, Unit: writes}, "20s"},
-		{60, "writes", control.Progress{Now: 30, Goal: 60, Unit: writes}, "30s"}, // there is more than was known
+		{60, "writes", control.Progress{Now: 30, Goal: 60, Unit: writes}, "30s"}, // the total grew
 		{70, "writes", control.Progress{Now: 60, Goal: 60, Unit: writes}, "0s"},
 		{80, "none", none, ""},
 		{90, "writes", control.Progress{Now: 60, Goal: 90, Unit: writes}, ""},
@@ -56,8 +56,9 @@ func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
 	}
 }
 
-// besideTerminal runs a command whose answer goes elsewhere, and gives its exit code, that, and what the terminal got.
-func besideTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string) (code int, out, seen string,
+// nextToTerminal runs a command with its output redirected from the terminal, and returns its exit code, its output,
+// and what the terminal shows.
+func nextToTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string) (code int, out, seen string,
 ) {
 	t.Helper()
 	ended := make(chan string, 1)
@@ -71,7 +72,7 @@ func besideTerminal(t *testing.T, master, terminal *os.File, socket string, args
 	return code, answer.String(), <-ended
 }
 
-func TestATerminalIsToldHowLongItTakesUntilAHostJoins(t *testing.T) {
+func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
 	d := scene(t, "joining")
@@ -87,7 +88,7 @@ func TestATerminalIsToldHowLongItTakesUntilAHostJoins(t *testing.T) {
 		}
 	}
 	socket, _ := serving(t, d)
-	code, out, seen := besideTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	code, out, seen := nextToTerminal(t, master, terminal, socket, "wait", "--for", "voter")
 	if code != exitOK || !strings.HasPrefix(out, "voter: ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
@@ -101,7 +102,7 @@ func TestATerminalIsToldHowLongItTakesUntilAHostJoins(t *testing.T) {
 	}
 }
 
-func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
+func TestTerminalShowsRecoveryProgress(t *testing.T) {
 	t.Parallel()
 	for code, exit := range map[string]int{"RECOVERED": exitOK, "RECOVERY_GIVEN_UP": exitFault} {
 		t.Run(code, func(t *testing.T) {
@@ -122,7 +123,7 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 				}
 			}
 			socket, _ := serving(t, d)
-			got, out, seen := besideTerminal(t, master, terminal, socket, "recover", "status", "--watch")
+			got, out, seen := nextToTerminal(t, master, terminal, socket, "recover", "status", "--watch")
 			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root ended on this host at ") {
 				t.Errorf("exit %d: %s", got, out)
 			}
@@ -138,7 +139,7 @@ func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
 	}
 }
 
-func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
+func TestTerminalShowsSnapshotProgress(t *testing.T) {
 	t.Parallel()
 	for _, do := range []string{"save", "test-restore"} {
 		t.Run(do, func(t *testing.T) {
@@ -149,15 +150,15 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 			d.snapshot.Snapshots = d.snapshot.Snapshots[:1]
 			d.onSnapshot = func(look int, j *control.SnapshotJob) {
 				switch {
-				case look < 18: // longer than a pace is looked at
+				case look < 18: // longer than the window of the estimate
 					j.Ended, j.Bytes = nil, int64(look)*100<<20
 					j.Progress = &control.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: control.UnitBytes}
-				case look < 20: // nobody knows how long an etcd takes
+				case look < 20: // no estimate of how long an etcd takes
 					j.Ended, j.Bytes, j.Serving = nil, 2<<30, do == "test-restore"
 				}
 			}
 			socket, _ := serving(t, d)
-			code, out, seen := besideTerminal(t, master, terminal, socket, "snapshot", do)
+			code, out, seen := nextToTerminal(t, master, terminal, socket, "snapshot", do)
 			if code != exitOK || !strings.Contains(out, d.snapshot.Snapshots[0].Name) {
 				t.Errorf("exit %d: %s", code, out)
 			}
@@ -176,11 +177,11 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 	}
 }
 
-func TestATerminalIsToldHowLongAnExaminationStillTakes(t *testing.T) {
+func TestTerminalShowsTimeLeftOfQualify(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
-	dir := tempdir.New(t) // a longer name has line breaks
-	code, out, seen := besideTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s", "--writers", "2")
+	dir := tempdir.New(t) // a longer path is wrapped
+	code, out, seen := nextToTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s", "--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {
 		t.Errorf("exit %d: %s", code, out)
 	}

@@ -124,13 +124,13 @@ func (a *app) pkiHostCommand() *cobra.Command {
 	days := daysFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		now := time.Now()
-		authority, done, err := pki.OpenToChange(*dir, now)
+		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
 			return uncertified("create the certificates", err)
 		}
 		defer done()
-		authority.Days = *days
-		file, err := authority.Host(args[0], args[1:], now)
+		cas.Days = *days
+		file, err := cas.Host(args[0], args[1:], now)
 		if err != nil {
 			return uncertified("create the certificates", err)
 		}
@@ -158,15 +158,15 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 			return usage("quorumctl pki renew --help", "cannot renew certificates: want either a host name or --all")
 		}
 		now := time.Now()
-		authority, done, err := pki.OpenToChange(*dir, now)
+		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
 			return uncertified("renew certificates", err)
 		}
 		defer done()
-		authority.Days = *days
+		cas.Days = *days
 		var names, addresses []string
 		if all {
-			if names, err = authority.Hosts(); err != nil {
+			if names, err = cas.Hosts(); err != nil {
 				return uncertified("renew certificates", err)
 			}
 		} else {
@@ -174,7 +174,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		}
 		var made given
 		for _, name := range names {
-			file, err := authority.Renew(name, addresses, now)
+			file, err := cas.Renew(name, addresses, now)
 			if err != nil {
 				return errors.Join(a.emitBundles(made), uncertified("renew the certificates of "+name, err))
 			}

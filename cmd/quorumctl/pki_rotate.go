@@ -66,15 +66,15 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 		"(default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
-		authority, done, err := pki.OpenToChange(*dir, now)
+		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
 			return uncertified("begin the rotation", err)
 		}
 		defer done()
-		if err := authority.Begin(peers, now, *permit...); err != nil {
+		if err := cas.Begin(peers, now, *permit...); err != nil {
 			return uncertified("begin the rotation", err)
 		}
-		s, err := authority.Status(nil, nil)
+		s, err := cas.Status(nil, nil)
 		if err != nil {
 			return uncertified("read the CAs", err)
 		}
@@ -96,16 +96,16 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 	r := rotatingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
-		authority, done, err := pki.OpenToChange(*r.dir, now)
+		cas, done, err := pki.OpenToChange(*r.dir, now)
 		if err != nil {
 			return uncertified("take the next step", err)
 		}
 		defer done()
-		ports, err := authority.CheckTrust(cmd.Context(), r.peers, now)
+		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
 			return uncertified("take the next step", err)
 		}
-		s, err := authority.Next(ports, r.without, now)
+		s, err := cas.Next(ports, r.without, now)
 		if err != nil {
 			return uncertified("take the next step", err)
 		}
@@ -127,12 +127,12 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 	dir := authorityFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
-		authority, done, err := pki.OpenToChange(*dir, now)
+		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
 			return uncertified("undo the rotation", err)
 		}
 		defer done()
-		s, err := authority.Undo(now)
+		s, err := cas.Undo(now)
 		if err != nil {
 			return uncertified("undo the rotation", err)
 		}
@@ -153,15 +153,15 @@ func (a *app) pkiRotateStatusCommand() *cobra.Command {
 	r := rotatingFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
-		authority, err := pki.Open(*r.dir, now)
+		cas, err := pki.Open(*r.dir, now)
 		if err != nil {
 			return uncertified("check the members", err)
 		}
-		ports, err := authority.CheckTrust(cmd.Context(), r.peers, now)
+		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
 			return uncertified("check the members", err)
 		}
-		s, err := authority.Status(ports, r.without)
+		s, err := cas.Status(ports, r.without)
 		if err != nil {
 			return uncertified("check the members", err)
 		}

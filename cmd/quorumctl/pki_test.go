@@ -41,7 +41,7 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 	do(1, "179 d", "status", dir, "--warning", "181")
 	do(2, "179 d", "status", dir, "--warning", "181", "--critical", "181")
 	do(exitUsage, "--critical 10 is more than --warning 5", "status", dir, "--warning", "5", "--critical", "10")
-	do(3, "'pki init' makes an authority", "status", filepath.Join(dir, "nowhere"))
+	do(3, "'pki init' creates the CAs", "status", filepath.Join(dir, "nowhere"))
 	do(exitUsage, "quorumctl pki host n9 ADDRESS", "renew", "n9", "--dir", dir)
 	var certs []pki.Certificate
 	err := json.Unmarshal([]byte(do(exitOK, "", "status", dir, "-o", "json")), &certs)
@@ -108,7 +108,7 @@ func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAFinishedChangeSaysOfWhomItWasNotSeen(t *testing.T) {
+func TestFinishedRotationNamesSkippedHosts(t *testing.T) {
 	t.Parallel()
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted\n"
 	const seen = "  no member that was checked trusts them\n"
@@ -178,7 +178,7 @@ func TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken(t *testing.T
 		} {
 			if slices.Contains([]string{s.CAs[0].NewFingerprint, s.CAs[1].NewFingerprint}, want) &&
 				(shown == made || shown == installed) {
-				continue // they came later
+				continue // added later
 			}
 			if len(want) != 95 || !strings.Contains(shown, "\n    "+want+"\n") {
 				t.Errorf("no line has %q:\n%s", want, shown)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTheDocumentForProgramsShowsWhatIsWritten runs the commands that it shows.
+// TestTheDocumentForProgramsShowsWhatIsWritten runs the commands on that page.
 func TestTheDocumentForProgramsShowsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/docs/api.md")

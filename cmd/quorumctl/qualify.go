@@ -44,7 +44,7 @@ func (a *app) qualifyCommand() *cobra.Command {
 			if len(args) > 0 {
 				o.Dir = args[0]
 			}
-			o.Beside = cmd.Flags().Changed("writers")
+			o.NextToEtcd = cmd.Flags().Changed("writers")
 			return a.qualify(cmd.Context(), o)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

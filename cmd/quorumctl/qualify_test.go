@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// examined is a report with everything in it.
+// examined is a report with every field.
 func examined(t *testing.T) qualify.Report {
 	t.Helper()
 	b, err := os.ReadFile("testdata/qualify.json")
@@ -98,9 +98,9 @@ func TestAMachineThatHasNoDirectoryForEtcdYetIsExaminedInTheOneAbove(t *testing.
 	vacant(t, above)
 }
 
-// TestThisMachineIsExaminedBesideFio types what the page does, for a shorter time. Where fio is not installed, that is
-// said and counts for nothing.
-func TestThisMachineIsExaminedBesideFio(t *testing.T) {
+// TestThisMachineIsExaminedWithFio runs the command of the documentation for a shorter time. Without fio, it expects a
+// finding that does not change the result.
+func TestThisMachineIsExaminedWithFio(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	peer, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -143,7 +143,7 @@ func TestAnExaminationThatCannotBeSaysWhatToDo(t *testing.T) {
 	golden(t, "qualify-mistakes.golden", got)
 }
 
-// TestNothingStaysOnTheDisk ends a process that writes, in three ways.
+// TestNothingStaysOnTheDisk stops a running benchmark in three ways.
 func TestNothingStaysOnTheDisk(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
@@ -172,7 +172,7 @@ func TestNothingStaysOnTheDisk(t *testing.T) {
 			_ = cmd.Process.Signal(signal)
 			_ = cmd.Wait()
 			want := "quorumctl: cannot finish the examination: it was interrupted\n"
-			if signal == syscall.SIGKILL { // then the child takes them away
+			if signal == syscall.SIGKILL { // the child removes the files
 				want = ""
 				soon(t, "an empty directory", func() bool { return entries() == 0 })
 			} else if code := cmd.ProcessState.ExitCode(); code != exitUndecided {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
-// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. What follows the command may
-// be a flag, an argument or the rest of a sentence; where only subcommands may follow, it is one.
+// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. A flag, an argument or the
+// rest of a sentence may follow the command; if only subcommands can follow, the next word must be one.
 func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 	t.Parallel()
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
@@ -26,14 +26,14 @@ func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 		for _, m := range command.FindAllStringSubmatch(c.Remedy, -1) {
 			seen++
 			cmd, rest, err := root.Find(strings.Fields(m[1]))
-			onlySubcommands := cmd.HasSubCommands() && cmd.Name() != "health" // which shows all by itself
+			onlySubcommands := cmd.HasSubCommands() && cmd.Name() != "health" // without a subcommand it shows all
 			if err != nil || cmd == root || onlySubcommands && len(rest) > 0 {
 				t.Errorf("%s: there is no quorumctl%s: %v", c.Code, m[1], err)
 			}
 		}
 		for _, m := range quoted.FindAllStringSubmatch(c.Remedy, -1) {
 			cmd, rest, err := root.Find(strings.Fields(m[1]))
-			if err == nil && len(rest) > 0 && !strings.ContainsAny(m[1], "-<") { // else they may be of a flag
+			if err == nil && len(rest) > 0 && !strings.ContainsAny(m[1], "-<") { // otherwise it may belong to a flag
 				err = cmd.ValidateArgs(rest)
 			}
 			if err == nil && len(rest) > 0 && cmd.HasSubCommands() && strings.ToLower(rest[0]) == rest[0] {

@@ -85,7 +85,7 @@ func whileReading(ctx context.Context, ask func(context.Context) error) error {
 }
 
 func (a *app) recoverPlanCommand() *cobra.Command {
-	var wish recovery.Choice
+	var choice recovery.Choice
 	var out, snapshot string
 	var unproven bool
 	cmd := &cobra.Command{
@@ -109,19 +109,19 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 				return err
 			}
 			if snapshot != "" {
-				if wish.Snapshot, err = a.findSnapshot(cmd.Context(), snapshot, facts, unproven); err != nil {
+				if choice.Snapshot, err = a.findSnapshot(cmd.Context(), snapshot, facts, unproven); err != nil {
 					return err
 				}
 			}
-			return a.recoverPlan(facts, wish, out, cmd.InOrStdin())
+			return a.recoverPlan(facts, choice, out, cmd.InOrStdin())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&wish.Cluster, "cluster", "", "name of the cluster, instead of typing it")
-	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that will never start again, by name or ID")
-	flags.StringSliceVar(&wish.KeptOff, "kept-off", nil,
+	flags.StringVar(&choice.Cluster, "cluster", "", "name of the cluster, instead of typing it")
+	flags.StringSliceVar(&choice.Gone, "gone", nil, "voters that will never start again, by name or ID")
+	flags.StringSliceVar(&choice.KeptOff, "kept-off", nil,
 		"survivors of earlier plans that will never start again, by name")
-	flags.StringVar(&wish.Survivor, "survivor", "", "name of the survivor (default: the host with the most advanced "+
+	flags.StringVar(&choice.Survivor, "survivor", "", "name of the survivor (default: the host with the most advanced "+
 		"log)")
 	flags.StringVar(&snapshot, "from-snapshot", "", "snapshot to restore if no host has data")
 	flags.BoolVar(&unproven, "unproven-origin", false,
@@ -152,15 +152,15 @@ func planExists(out string) error {
 		"cannot write the plan: %s exists", out)
 }
 
-func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Choice, out string, in io.Reader) error {
-	wish.At = time.Now()
-	typed := wish.Cluster
+func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out string, in io.Reader) error {
+	choice.At = time.Now()
+	typed := choice.Cluster
 	if typed == "" { // until it is typed, the plan is only shown
-		wish.Cluster = facts[0].Cluster
+		choice.Cluster = facts[0].Cluster
 	}
-	wish.ID = strings.ToLower(rand.Text()[:12])
-	wish.New = randomID()
-	plan, err := recovery.NewPlan(facts, wish)
+	choice.ID = strings.ToLower(rand.Text()[:12])
+	choice.New = randomID()
+	plan, err := recovery.NewPlan(facts, choice)
 	shown := a.showComparison(facts, plan)
 	switch {
 	case shown != nil:
@@ -174,7 +174,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Choice, out stri
 	if typed == "" {
 		typed = a.askName(in)
 	}
-	if typed != wish.Cluster {
+	if typed != choice.Cluster {
 		return usage("to write the plan, type the name of the cluster or add --cluster NAME",
 			"cannot plan the recovery: not confirmed, so no plan was written")
 	}

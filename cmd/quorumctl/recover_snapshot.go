@@ -25,7 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// newestSnapshot stands for the newest snapshot in the store.
+// newestSnapshot selects the newest snapshot in the store.
 const newestSnapshot = "newest"
 
 // findSnapshot returns the snapshot to restore: one in the store of this host, or a file here. It refuses a replaced

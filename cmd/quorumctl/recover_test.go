@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// oneLeft writes the facts of the one host of three that is left, with the plans that it was told, and gives the file.
-func oneLeft(t *testing.T, told ...recovery.AppliedPlan) string {
+// oneLeft writes the facts of the only remaining host of three, with the plans that it received, and returns the file.
+func oneLeft(t *testing.T, received ...recovery.AppliedPlan) string {
 	t.Helper()
 	f := recovery.Facts{
 		Version: recovery.Version, HostID: "host-n1", Host: "n1", Cluster: "prod", PeerURL: "http://n1",
@@ -24,7 +24,7 @@ func oneLeft(t *testing.T, told ...recovery.AppliedPlan) string {
 		Log: recovery.Log{Cluster: 0xc1, Member: 1, Term: 3, Index: 100, Commit: 99, Members: []recovery.Member{
 			{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}, {ID: 3, Name: "n3"},
 		}},
-		Plans: told,
+		Plans: received,
 	}
 	text, err := json.Marshal(f.Sealed())
 	if err != nil {
@@ -55,7 +55,7 @@ func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
 	}
 }
 
-func TestAPlanIsNotWrittenWhereNobodyCanTypeTheName(t *testing.T) {
+func TestPlanIsNotWrittenWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	r := quorumctl(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out",
 		filepath.Join(t.TempDir(), "p"))
@@ -64,11 +64,11 @@ func TestAPlanIsNotWrittenWhereNobodyCanTypeTheName(t *testing.T) {
 	}
 }
 
-func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *testing.T) {
+func TestSecondPlanNeedsTheFirstGivenUpOrItsSurvivorKeptOff(t *testing.T) {
 	t.Parallel()
-	told := oneLeft(t, recovery.AppliedPlan{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
+	facts := oneLeft(t, recovery.AppliedPlan{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
 	plan := func(out string, more ...string) result {
-		args := []string{"recover", "plan", told, "--gone", "n2,n3", "--cluster", "prod", "--out", out}
+		args := []string{"recover", "plan", facts, "--gone", "n2,n3", "--cluster", "prod", "--out", out}
 		return quorumctl(t, "/nowhere", append(args, more...)...)
 	}
 	out := filepath.Join(t.TempDir(), "plan.json")
@@ -80,12 +80,12 @@ func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *t
 	}
 	r = plan(out, "--kept-off", "n2")
 	if r.code != 0 || !strings.Contains(r.stdout, "must never start again with their data") {
-		t.Errorf("with a person's word: exit %d: %s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("with --kept-off: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	if text, err := os.ReadFile(out); err != nil || !strings.Contains(string(text), `"keptOff": [
     "n2"
   ]`) {
-		t.Errorf("that word does not stand in the plan (%v): %s", err, text)
+		t.Errorf("the plan lacks --kept-off (%v): %s", err, text)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestAPlanThatExistsIsKeptAndNamesWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAFileOfFactsThatIsNotThereIsToldBeforeQuorumdIsAsked(t *testing.T) {
+func TestMissingFactsFileIsReportedBeforeContactingQuorumd(t *testing.T) {
 	t.Parallel()
 	r := quorumctl(t, "/nowhere", "recover", "plan", "nope.json", "--from-snapshot", "newest")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "nope.json: open nope.json: no such file") ||
@@ -127,7 +127,7 @@ func TestGivingUpSaysWhatIsNotUndone(t *testing.T) {
 	}
 }
 
-func TestAFileThatQuorumdsServicesDoNotSeeIsToldBySayingWhere(t *testing.T) {
+func TestFileHiddenFromQuorumdsServicesIsReportedWithItsDirectory(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
 		"/root/etcd.db": "/root", "/home/ann/etcd.db": "/home", "/tmp/x/etcd.db": "/tmp",
@@ -135,7 +135,7 @@ func TestAFileThatQuorumdsServicesDoNotSeeIsToldBySayingWhere(t *testing.T) {
 		"/srv/etcd.db":     "", "/rooted/etcd.db": "", "/srv/../tmp/etcd.db": "/tmp", "/srv/tmp/etcd.db": "",
 	} {
 		if got := hidden(path); got != want {
-			t.Errorf("%s lies below %q, want %q", path, got, want)
+			t.Errorf("hidden(%s) = %q, want %q", path, got, want)
 		}
 	}
 }

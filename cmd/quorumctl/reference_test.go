@@ -35,7 +35,7 @@ func generatedPage(t *testing.T, name, text string) {
 	}
 }
 
-// TestReferenceOfCodes makes the page from the list that quorumctl codes prints.
+// TestReferenceOfCodes generates the page from the list of quorumctl codes.
 func TestReferenceOfCodes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -52,8 +52,8 @@ func TestReferenceOfCodes(t *testing.T) {
 				continue
 			}
 			fmt.Fprintf(&b, "\n### %s\n\n", c.Code)
-			if c.Verdict != "" {
-				fmt.Fprintf(&b, "Health state: %s\n\n", c.Verdict)
+			if c.State != "" {
+				fmt.Fprintf(&b, "Health state: %s\n\n", c.State)
 			}
 			b.WriteString(sentence(c.Meaning) + "\n")
 			if c.Remedy != "" {

@@ -31,7 +31,7 @@ func TestABootstrapThatWouldBeRefusedIsNotPromised(t *testing.T) {
 	}
 }
 
-func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
+func TestStatusShowsReasonsThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{

@@ -11,12 +11,12 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// followRollout shows how a rollout goes until it is over, and how it ended. A daemon that does not answer may be
-// restarting, perhaps because it is its host's turn.
+// followRollout shows a rollout until it is over, then its outcome. A daemon that does not answer may be restarting as
+// part of the rollout.
 func (a *app) followRollout(ctx context.Context, started control.Rollout, most time.Duration) error {
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: most, goal: "until the rollout is over",
-		stands: "it goes on", hint: "quorumctl rollout status tells how it goes, quorumctl rollout abort ends it",
+		stands: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
 		lost: "another rollout has been started, or quorumd no longer knows of this one",
 	}
 	last := display.Progress(started)
@@ -25,8 +25,8 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, most t
 			return sight{state: "unknown", text: "quorumd has not looked at it yet", says: last, missing: true}
 		}
 		last = rolloutStanding(s)
-		goesOn := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
-		return sight{state: s.Rollout.State, text: last, says: last, over: !goesOn}
+		active := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
+		return sight{state: s.Rollout.State, text: last, says: last, over: !active}
 	})
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, most t
 	return a.rolloutOver(s)
 }
 
-// rolloutOver shows a rollout that is over. One that has not ended well is an error.
+// rolloutOver shows a finished rollout. It returns an error unless the rollout succeeded.
 func (a *app) rolloutOver(s control.Status) error {
 	if err := a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) }); err != nil {
 		return err
@@ -42,24 +42,24 @@ func (a *app) rolloutOver(s control.Status) error {
 	return rolloutFault(*s.Rollout)
 }
 
-// rolloutFault is the failure of a rollout that will not go on by itself.
+// rolloutFault returns the error of a rollout that will not continue by itself.
 func rolloutFault(r control.Rollout) error {
 	switch r.State {
 	case control.RolloutStopped:
 		return &failure{
-			code: exitFault, message: "cannot go on with the rollout: " + r.Text,
-			hint: "quorumctl rollout resume, when it is mended",
+			code: exitFault, message: "rollout stopped: " + r.Text,
+			hint: "after fixing it: quorumctl rollout resume",
 		}
 	case control.RolloutAborted:
 		return &failure{
 			code:    exitFault,
-			message: "cannot go on with the rollout: it was aborted" + display.After(", ", r.Text),
+			message: "rollout aborted" + display.ChangedBy(r),
 		}
 	}
 	return nil
 }
 
-// rolloutStanding says how far a rollout is, and whose turn it is.
+// rolloutStanding describes the progress of a rollout and its current host.
 func rolloutStanding(s control.Status) string {
 	text := display.Progress(*s.Rollout)
 	for _, h := range s.Rollout.Hosts {

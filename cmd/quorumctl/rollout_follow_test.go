@@ -11,8 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// course has the rollout that is started be seen by the looks in these states, one after the other, with n1 done from
-// the second on.
+// course lets successive reads return the started rollout in these states, with n1 done from the second read on.
 func course(t *testing.T, text string, states ...string) *desk {
 	t.Helper()
 	d := scene(t, "rollout")

@@ -15,7 +15,7 @@ import (
 type rollout struct {
 	APIVersion string           `json:"apiVersion"`
 	Rollout    *control.Rollout `json:"rollout"`
-	// as estimated; absent when there is nothing to estimate from
+	// estimated; absent without data for an estimate
 	RemainingSeconds *float64 `json:"remainingSeconds,omitempty"`
 }
 
@@ -30,7 +30,7 @@ func rolloutOf(s control.Status) rollout {
 	return doc
 }
 
-// writeRollout writes how far the rollout is, and what becomes of each host.
+// writeRollout shows the progress of the rollout and the state of each host.
 func writeRollout(p *page, s control.Status) {
 	if s.Rollout == nil {
 		p.line("there has been no rollout")
@@ -63,14 +63,13 @@ func writeRollout(p *page, s control.Status) {
 	p.table(t)
 	switch r.State {
 	case control.RolloutStopped:
-		p.line("→ when it is mended: quorumctl rollout resume; to give it up: quorumctl rollout abort")
+		p.line("→ after fixing it: quorumctl rollout resume; to end it: quorumctl rollout abort")
 	case control.RolloutPaused:
 		p.line("→ quorumctl rollout resume, or quorumctl rollout abort")
 	}
 }
 
-// writeCurrent says how far the host is whose turn it is. One that does not come back keeps its turn, and the rollout
-// waits.
+// writeCurrent shows the progress of the current host. If it does not come back, the rollout waits for it.
 func writeCurrent(p *page, s control.Status) {
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
@@ -80,7 +79,7 @@ func writeCurrent(p *page, s control.Status) {
 	}
 }
 
-// ordered gives the hosts as they come: what is done, what is on, what follows.
+// ordered sorts the hosts: done, current, waiting.
 func ordered(hosts []control.RolloutHost) []control.RolloutHost {
 	order := []string{
 		control.RolloutHostSkipped, control.RolloutHostDone, control.RolloutHostCurrent,

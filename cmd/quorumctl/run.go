@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report(stderr, cmd, err)
 }
 
-// socketVariable is the environment variable that stands in for --socket.
+// socketVariable is the environment variable that replaces --socket.
 const socketVariable = "QUORUMCTL_SOCKET"
 
 // The groups of the help.

@@ -31,11 +31,11 @@ import (
 func TestMain(m *testing.M) {
 	child := len(os.Args) > 1 && (os.Args[1] == probeCommand || os.Args[1] == fileaccess.Command ||
 		os.Args[1] == inspectCommand)
-	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
+	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // run as the program, for tests that need a process
 		main()
 		os.Exit(exitOK)
 	}
-	os.Setenv("TERM", "xterm") // whatever the tests are run on: their terminals are their own
+	os.Setenv("TERM", "xterm") // independent of the caller's terminal: the tests open their own
 	flag.Bool("update", false, "rewrite the golden files")
 	goleak.VerifyTestMain(m)
 }
@@ -45,26 +45,26 @@ type desk struct {
 	mu     sync.Mutex
 	status control.Status
 	looks  int
-	onLook func(look int, s *control.Status) // called with the number of the look
-	fail   error                             // of everything but the status
+	onLook func(look int, s *control.Status) // called with the number of the read
+	fail   error                             // returned by everything except the status
 	checks control.Checks
 	lines  []control.HistoryLine
 
-	down, back []moment // what the looks see after the host was asked to go down, and after it was to come back
-	course     []moment // what the next looks see
-	asked      []string // of the maintainer, in order
+	down, back []moment // what reads return after the host was asked to go down, and after it was asked to return
+	course     []moment // what the next reads return
+	asked      []string // requests, in order
 	stale      bool
-	removed    bool   // the member that is to be removed is gone already
-	rounds     uint64 // that the loop runs between two looks
+	removed    bool   // the member is gone already
+	rounds     uint64 // rounds of the loop between two reads
 	onAsk      func(*control.Status)
 	onEnd      func() error
-	snapshot   control.SnapshotJob // how the job with snapshots that is asked for ends
+	snapshot   control.SnapshotJob // how the requested snapshot job ends
 
-	onSnapshot    func(look int, j *control.SnapshotJob) // changes how that is shown at a look; may be nil
+	onSnapshot    func(look int, j *control.SnapshotJob) // modifies the job at each read; may be nil
 	snapshotLooks int
 }
 
-// moment is what one look sees of a maintenance. One without a state is its end.
+// moment is the maintenance as one read returns it. A moment without a state is the end.
 type moment struct{ state, code, text string }
 
 func (d *desk) Status() control.Status {
@@ -76,21 +76,21 @@ func (d *desk) Status() control.Status {
 	}
 	d.step()
 	s := d.status
-	if s.Maintenance != nil { // what was given away does not change
+	if s.Maintenance != nil { // a status already returned must not change
 		m := *s.Maintenance
 		s.Maintenance = &m
 	}
 	return s
 }
 
-// step takes the maintenance to its next moment; the last one lasts.
+// step advances the maintenance to its next moment; the last one stays.
 func (d *desk) step() {
 	d.status.Loop.Rounds += d.rounds
 	if len(d.course) == 0 || d.status.Maintenance == nil {
 		return
 	}
 	d.status.Time = d.status.Time.Add(time.Second)
-	if d.stale { // the round before it was asked
+	if d.stale { // still from before the request
 		d.stale = false
 		return
 	}
@@ -114,7 +114,7 @@ func (d *desk) step() {
 	}
 }
 
-// Revision is another one after each look, so that every command sees the next one.
+// Revision changes after each read, so that every command sees the next status.
 func (d *desk) Revision() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -283,14 +283,14 @@ func (d *desk) SetRollout(_ context.Context, state, _ string) (control.Rollout, 
 	return r, d.fail
 }
 
-// was gives what the maintainer was asked.
+// was returns the requests that the maintainer received.
 func (d *desk) was() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return strings.Join(d.asked, "; ")
 }
 
-// scene reads a status from testdata.
+// scene loads a status from testdata.
 func scene(t *testing.T, name string) *desk {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
@@ -306,7 +306,7 @@ func scene(t *testing.T, name string) *desk {
 	return d
 }
 
-// scenes names the statuses in testdata.
+// scenes lists the statuses in testdata.
 func scenes() []string {
 	return []string{
 		"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile", "overdue",
@@ -314,10 +314,10 @@ func scenes() []string {
 	}
 }
 
-// serving runs a real server for a backend until the test ends, or until stop is called.
+// serving runs a real server for a backend until the test ends or stop is called.
 func serving(t *testing.T, d *desk) (socket string, stop func()) {
 	t.Helper()
-	socket = filepath.Join(tempdir.New(t), "s") // a longer path is shown with line breaks
+	socket = filepath.Join(tempdir.New(t), "s") // a longer path is wrapped
 	s := control.NewServer(control.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -335,14 +335,14 @@ func serving(t *testing.T, d *desk) (socket string, stop func()) {
 	return socket, stop
 }
 
-// result is how a command went.
+// result is the outcome of a command.
 type result struct {
 	code   int
 	stdout string
 	stderr string
 }
 
-// quorumctl runs a command line. What it writes with -o json must be of its schema.
+// quorumctl runs a command line and checks -o json output against its schema.
 func quorumctl(t *testing.T, socket string, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -351,7 +351,7 @@ func quorumctl(t *testing.T, socket string, args ...string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
-// transcript shows commands and what they gave, as on a terminal.
+// transcript returns commands and their output, as on a terminal.
 func transcript(t *testing.T, socket string, lines ...string) []byte {
 	t.Helper()
 	var b strings.Builder
@@ -367,7 +367,7 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	return []byte(b.String())
 }
 
-// byRoot makes what a server says of the user who runs the tests what it says of root.
+// byRoot replaces the name of the user who runs the tests with root.
 func byRoot(t *testing.T, text string) string {
 	t.Helper()
 	uid := os.Geteuid()
@@ -384,7 +384,7 @@ func byRoot(t *testing.T, text string) string {
 	return text
 }
 
-// spoken splits a command line at blanks, outside of single quotes.
+// spoken splits a command line at blanks outside single quotes.
 func spoken(line string) []string {
 	var list []string
 	for i, part := range strings.Split(line, "'") {
@@ -397,7 +397,7 @@ func spoken(line string) []string {
 	return list
 }
 
-// golden compares with a file in testdata, or rewrites it with -update.
+// golden compares text with a file in testdata, or rewrites the file with -update.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

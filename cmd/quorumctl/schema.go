@@ -60,7 +60,7 @@ func documents() []document {
 		{"recovery-facts", recovery.Facts{}, []string{"recover collect"}},
 		{"recovery", control.Recovery{}, []string{"recover apply", "recover give-up"}},
 		{"recovery-status", recoveryState{}, []string{"recover status"}},
-		{"config-check", verdictOnConfig{}, []string{"config check"}},
+		{"config-check", configCheck{}, []string{"config check"}},
 		{"init", beginning{}, []string{"init"}},
 		{"authority", authority{}, []string{"pki init"}},
 		{"bundles", given{}, []string{"pki host", "pki renew"}},

@@ -23,8 +23,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
-// TestTheSchemasAreThoseOfTheGoTypes holds the files that quorumctl brings against the types. With -update it writes
-// them anew, unless a program that reads the documents would break.
+// TestTheSchemasAreThoseOfTheGoTypes compares the schema files with the Go types. -update rewrites them, unless that
+// would break programs that read the documents.
 func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 	t.Parallel()
 	doc := schemadoc.NewReader("../..")
@@ -51,7 +51,7 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if !bytes.Equal(was, text) {
-			t.Errorf("%s is not that of its Go type; go test ./cmd/quorumctl -run Schema -update writes it anew", path)
+			t.Errorf("%s does not match its Go type; go test ./cmd/quorumctl -run Schema -update rewrites it", path)
 		}
 	}
 	there, err := filepath.Glob("schema/*")
@@ -65,7 +65,7 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 	}
 }
 
-// schemaOf makes a schema of a Go type. It allows fields that are not in it: newer programs add some.
+// schemaOf generates the schema of a Go type. It allows unknown fields, because newer versions add some.
 func schemaOf(t *testing.T, doc *schemadoc.Reader, d document) *jsonschema.Schema {
 	t.Helper()
 	made, err := doc.Schema(reflect.TypeOf(d.of))
@@ -87,7 +87,7 @@ func read(t *testing.T, text []byte) *jsonschema.Schema {
 	return s
 }
 
-// breaks gives what a program that knows the old schema could stumble over in documents of the new one.
+// breaks lists the changes that could break a program written for the old schema.
 func breaks(was, is *jsonschema.Schema, at string) []string {
 	if is == nil {
 		return []string{at + " is gone"}
@@ -161,8 +161,8 @@ func TestASchemaThatWouldBreakItsReadersIsNoticed(t *testing.T) {
 	}
 }
 
-// conforms holds what a command has written with -o json against the schemas of that command, in which nothing may be
-// that they do not name. It gives the names of the schemas that fit.
+// conforms checks the -o json output of a command against that command's schemas, with no unknown field allowed, and
+// returns the names of the schemas that match.
 func conforms(t *testing.T, args []string, stdout string) []string {
 	t.Helper()
 	i := slices.Index(args, "-o")
@@ -203,7 +203,7 @@ func conforms(t *testing.T, args []string, stdout string) []string {
 	return fit
 }
 
-// commandOf leaves flags and arguments out.
+// commandOf strips flags and arguments.
 func commandOf(text string) string {
 	var words []string
 	for _, w := range strings.Fields(text) {
@@ -214,7 +214,7 @@ func commandOf(text string) string {
 	return strings.Join(words, " ")
 }
 
-// strictly reads a schema as one that allows no more than it names.
+// strictly parses a schema so that it allows only the fields it names.
 func strictly(t *testing.T, name string) *jsonschema.Resolved {
 	t.Helper()
 	text, err := schemas.ReadFile("schema/" + name + ".json")
@@ -271,13 +271,13 @@ func TestEveryCommandHasADocumentOrIsSaidToHaveNone(t *testing.T) {
 	}
 }
 
-// TestWhatCommandsWriteIsOfTheirSchemas has each document written by a real command. So is every other in these tests.
-func TestWhatCommandsWriteIsOfTheirSchemas(t *testing.T) {
+// TestOutputMatchesItsSchema covers each document with a real command. The other tests check their output too.
+func TestOutputMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{
-		"qualification": true, // takes its time, and is looked at where it is tested
-		"recovery":      true, // wants a plan, which wants real facts
-		"installed":     true, // wants the users of the services, or not to be root
+		"qualification": true, // slow; its own test covers it
+		"recovery":      true, // needs a plan, which needs real facts
+		"installed":     true, // needs the service users, or an unprivileged user
 	}
 	write := func(d *desk, lines ...string) {
 		d.lines, d.snapshot, d.checks = story(), jobs(), looked(t)

@@ -104,7 +104,7 @@ func TestTheHostsOfFactsAndCertificatesAreCompletedWithoutQuorumd(t *testing.T) 
 	}
 }
 
-// program returns the path of one that exists.
+// program returns the path of an existing program.
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -152,14 +152,14 @@ func TestConfigCheck(t *testing.T) {
 		!strings.HasPrefix(r.stderr, "quorumctl: cannot ") {
 		t.Errorf("a missing file: exit %d: %s", r.code, r.stderr)
 	}
-	var closed *failure // root can read every file, so none is made
+	var closed *failure // only for other users: root can read every file
 	if err := misconfigured(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err,
 		&closed) || closed.code != exitPermission {
 		t.Errorf("a closed file: %v", err)
 	}
 }
 
-func TestConfigCheckLooksAtTheCertificatesUnlessToldNotTo(t *testing.T) {
+func TestConfigCheckReadsCertificatesByDefault(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "q.yaml")
 	text := "cluster:\n  name: prod\n  endpoints: [https://192.0.2.1:2379]\n  tls:\n    ca: /nowhere/ca.pem\n" +
@@ -196,7 +196,7 @@ func TestTheVersionsOfBothAreShown(t *testing.T) {
 	}
 }
 
-// broken is an output that cannot be written to.
+// broken is an output whose writes fail.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }

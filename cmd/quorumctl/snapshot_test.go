@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// jobs is a job with snapshots that has ended.
+// jobs returns a finished snapshot job.
 func jobs() control.SnapshotJob {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	ended, verified := began.Add(1500*time.Millisecond), began.Add(-26*time.Hour)

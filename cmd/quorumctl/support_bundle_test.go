@@ -26,16 +26,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// planted are secrets, and what must not be in any bundle of them.
+// planted returns secrets that no bundle may contain.
 const (
 	plantedPassword = "correct-horse-battery"
 	plantedS3       = "wJalrXUtnFEMIK7MDENGbPxRfiCY"
 	plantedIdentity = "AGE-SECRET-KEY-1QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQS"
 	plantedToken    = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJl"
-	plantedFlag     = "flag-nobody-may-see"
-	plantedVariable = "variable-nobody-may-see"
+	plantedFlag     = "flag-stays-hidden"
+	plantedVariable = "variable-stays-hidden"
 	plantedKey      = "MHcCAQEEIBFlantedKeyOfTheCluster"
-	plantedURL      = "urlpass-nobody-may-see"
+	plantedURL      = "urlpass-stays-hidden"
 )
 
 func planted() []string {
@@ -44,17 +44,17 @@ func planted() []string {
 	}
 }
 
-// sick is a machine with secrets everywhere: in its files, in the arguments and the variables of its etcd, in the
-// journal, and in what quorumd says.
+// sick is a machine with secrets everywhere: in files, in etcd's arguments and variables, in the journal, and in
+// quorumd's documents.
 type sick struct {
 	t      *testing.T
 	dir    string
 	socket string
 	config string
-	keys   []string // the first lines of what stands in etcd's own
+	keys   []string // the first lines of etcd's own keys
 }
 
-// secrets are all that must not be in a bundle.
+// secrets lists everything that must not be in a bundle.
 func (s sick) secrets() []string { return append(planted(), s.keys...) }
 
 func (s sick) file(name, text string, mode os.FileMode) string {
@@ -118,7 +118,7 @@ backup:
 	return s
 }
 
-// certify gives the directory with etcd's certificates and keys.
+// certify creates the directory with etcd's certificates and keys, and returns it.
 func (s *sick) certify() string {
 	s.t.Helper()
 	authority, dir, now := filepath.Join(s.dir, "pki"), filepath.Join(s.dir, "tls"), time.Now()
@@ -147,7 +147,7 @@ func (s *sick) certify() string {
 	return dir
 }
 
-// bundle runs the command as a process of its own, and gives its exit code, what it said and the files of its bundle.
+// bundle runs the command in a process of its own, and returns its exit code, its output and the files of its bundle.
 func (s sick) bundle(more ...string) (code int, said string, files map[string]string) {
 	s.t.Helper()
 	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
@@ -158,7 +158,7 @@ func (s sick) bundle(more ...string) (code int, said string, files map[string]st
 	return code, said, s.unpack(out)
 }
 
-// packs runs the command as one who stands in that directory, and gives its exit code and what it said.
+// packs runs the command in that directory, and returns its exit code and its output.
 func (s sick) packs(where string, flags ...string) (code int, said string) {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -169,11 +169,11 @@ func (s sick) packs(where string, flags ...string) (code int, said string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{"--socket", s.socket, "support-bundle"}, flags...)...)
 	cmd.Dir, cmd.Env = where, append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
-	told, _ := cmd.CombinedOutput() // the exit code says it
+	told, _ := cmd.CombinedOutput() // the exit code reports failure
 	return cmd.ProcessState.ExitCode(), string(told)
 }
 
-// unpack gives the files of a bundle, by their names.
+// unpack returns the files of a bundle, by name.
 func (s sick) unpack(bundle string) map[string]string {
 	s.t.Helper()
 	text, err := os.ReadFile(bundle)
@@ -204,7 +204,7 @@ func (s sick) unpack(bundle string) map[string]string {
 	}
 }
 
-// TestABundleLiesWhereOneStands has no flags, so that this machine's own configuration is read, if it has one.
+// TestABundleLiesWhereOneStands passes no flags, so that it reads this machine's configuration, if any.
 func TestABundleLiesWhereOneStands(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, &desk{})
@@ -293,7 +293,7 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestAQuorumdThatHangsCostsNothingElse lasts as long as quorumd is waited for.
+// TestAQuorumdThatHangsCostsNothingElse takes as long as the timeout for quorumd.
 func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")

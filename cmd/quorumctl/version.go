@@ -46,7 +46,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// ownVersion is what the linker was told, or else what the Go toolchain knows.
+// ownVersion returns the version set by the linker, otherwise the one recorded by the Go toolchain.
 func ownVersion() string {
 	if version.Version != "" {
 		return version.Version

@@ -95,7 +95,7 @@ func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
 	}
 }
 
-// story is a history.
+// story is a sample history.
 func story() []control.HistoryLine {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	line := func(second int, host, kind, code, text string) control.HistoryLine {
@@ -131,10 +131,10 @@ func TestColoursAreOnlyAddedWhereTheyAreWanted(t *testing.T) {
 		auto, never := quorumctl(t, socket, command), quorumctl(t, socket, command, "--color", "never")
 		always := quorumctl(t, socket, command, "--color", "always")
 		if auto != never || strings.Contains(auto.stdout, "\x1b") {
-			t.Errorf("%s: a pipe gets colours", command)
+			t.Errorf("%s: a pipe gets colors", command)
 		}
 		if !strings.Contains(always.stdout, "\x1b[") {
-			t.Errorf("%s: always gives none", command)
+			t.Errorf("%s: --color always writes no colors", command)
 		}
 		for i, line := range strings.Split(always.stdout, "\n") {
 			if got, want := unpainted(line), strings.Split(never.stdout, "\n")[i]; got != want {

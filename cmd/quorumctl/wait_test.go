@@ -54,7 +54,7 @@ func TestWaitInVainSaysWhatItLastSaw(t *testing.T) {
 func TestWaitOutlastsADaemonThatStartsLate(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "s")
-	r := quorumctl(t, socket, "wait", "--timeout", "2500ms") // longer than the client itself waits
+	r := quorumctl(t, socket, "wait", "--timeout", "2500ms") // longer than the client's own timeout
 	if r.code != exitTimeout || !strings.Contains(r.stderr, "cannot reach quorumd at "+socket) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// screen is an output that tells when it was written to.
+// screen is an output that signals each write.
 type screen struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -105,13 +105,13 @@ func TestNoColourIsAddedWhereTheEnvironmentForbidsIt(t *testing.T) {
 	}
 }
 
-// watchedOnATerminal gives what a terminal gets from two looks of status --watch.
+// watchedOnATerminal returns the terminal output of two frames of status --watch.
 func watchedOnATerminal(t *testing.T) string {
 	t.Helper()
 	return watched(t, size{100, 50}, "100ms", "steady", func(int, *os.File) {})
 }
 
-// size is that of a terminal.
+// size is the size of a terminal.
 type size struct{ wide, high uint16 }
 
 func (s size) set(t *testing.T, terminal *os.File) {
@@ -122,8 +122,8 @@ func (s size) set(t *testing.T, terminal *os.File) {
 	}
 }
 
-// watched gives what a terminal of that size gets from status --watch until two frames are drawn. After each one it
-// calls drew.
+// watched returns the output of status --watch on a terminal of this size, until two frames are drawn. It calls drew
+// after each frame.
 func watched(t *testing.T, of size, interval, name string, drew func(frames int, terminal *os.File)) string {
 	t.Helper()
 	t.Setenv("TERM", "xterm")
@@ -163,7 +163,7 @@ func watched(t *testing.T, of size, interval, name string, drew func(frames int,
 	return seen.String()
 }
 
-// frames gives the lines of each frame that was drawn, without colours, and what was written last.
+// frames returns the lines of each frame, without colors, and the output after the last one.
 func frames(seen string) (drawn [][]string, after string) {
 	for _, part := range strings.Split(seen, home)[1:] {
 		text, rest, _ := strings.Cut(part, clearBelow)
@@ -178,11 +178,11 @@ func frames(seen string) (drawn [][]string, after string) {
 
 func TestAFrameFitsTheTerminalAndFollowsItsSize(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
-	// Nothing but the new size has the second frame drawn.
+	// Only the new size triggers the second frame.
 	seen := watched(t, size{50, 9}, "1h", "hostile", func(frames int, terminal *os.File) {
 		if frames == 1 {
 			size{90, 40}.set(t, terminal)
-			if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil { // as the kernel tells those in its foreground
+			if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil { // as the kernel does on a resize
 				t.Error(err)
 			}
 		}
@@ -257,7 +257,7 @@ func TestAWaitOnATerminalThatCannotBeDrawnOnShowsALineForEachChange(t *testing.T
 		}
 	}
 	socket, _ := serving(t, d)
-	code, out, seen := besideTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	code, out, seen := nextToTerminal(t, master, terminal, socket, "wait", "--for", "voter")
 	if code != exitOK || !strings.HasPrefix(out, "voter: ") ||
 		seen != "    0s  joining    LEARNER_BEHIND: 900 entries behind\r\n" {
 		t.Errorf("exit %d: %s%q", code, out, seen)
@@ -283,7 +283,7 @@ func TestLinesThatDoNotFitAreCut(t *testing.T) {
 	}
 }
 
-// openTerminal makes a pseudo-terminal.
+// openTerminal opens a pseudo-terminal.
 func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -105,7 +105,7 @@ func ranElsewhere() map[string]elsewhere {
 		`health CHECK_LOAD`:     {"TestEveryFindingThereIsIsExplainedInFull", `"health", string(p.Code)`},
 		`qualify /var/lib/etcd`: {"TestThisMachineIsExamined", `"qualify", dir`},
 		`qualify /tmp/etcd --fio --writers 1,4,16 --peer 127.0.0.1:32380`: {
-			"TestThisMachineIsExaminedBesideFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
+			"TestThisMachineIsExaminedWithFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
 		},
 		`cycle --reason "etcd 3.6.16" -- apt-get install -y etcd-server`: {
 			"TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode", "cycle --reason 'new fan' -- sh -c",

@@ -18,14 +18,14 @@ func TestEveryHostReportsTheSameJoinQueue(t *testing.T) {
 		for _, h := range w.hosts[1:] {
 			explained := me().ctl(by, "explain", h.Options.Name).said
 			for line := range strings.Lines(explained) {
-				if strings.HasPrefix(line, "It ") {
+				if strings.HasPrefix(line, "join queue: ") {
 					all += h.Options.Name + ": " + line
 				}
 			}
 		}
 		return all
 	}
-	const first, second, third = "It goes first when", "It is number 2 in the line", "It is number 3 in the line"
+	const first, second, third = "join queue: position 1", "join queue: position 2", "join queue: position 3"
 	w.eventually("all report the same three positions", func() bool {
 		want := ranks(w.hosts[0])
 		for _, place := range []string{first, second, third} {

@@ -51,21 +51,21 @@ func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 	return w.planned(recovery.Choice{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
 }
 
-func (w *world) planned(wish recovery.Choice, hosts ...*host) recovery.Plan {
+func (w *world) planned(choice recovery.Choice, hosts ...*host) recovery.Plan {
 	w.t.Helper()
 	var all []recovery.Facts
 	for _, h := range hosts {
 		all = append(all, h.facts())
 	}
-	wish.Cluster, wish.At = clusterName, time.Now()
-	if gone := wish.Gone; len(gone) > 0 {
+	choice.Cluster, choice.At = clusterName, time.Now()
+	if gone := choice.Gone; len(gone) > 0 {
 		if _, err := recovery.NewPlan(all, recovery.Choice{
-			Cluster: clusterName, At: time.Now(), ID: wish.ID, New: 1,
+			Cluster: clusterName, At: time.Now(), ID: choice.ID, New: 1,
 		}); err == nil || !strings.Contains(err.Error(), "--gone "+strings.Join(gone, ",")) {
 			w.t.Errorf("a plan that does not name the hosts that are gone: %v", err)
 		}
 	}
-	p, err := recovery.NewPlan(all, wish)
+	p, err := recovery.NewPlan(all, choice)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,16 +211,16 @@ func (w *world) refusedWhileHealthy() recovery.Plan {
 	if err != nil || !f.Quorum {
 		w.t.Fatalf("a host of a healthy cluster reports %+v: %v", f, err)
 	}
-	wish := recovery.Choice{
+	choice := recovery.Choice{
 		Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0",
 		New: 2,
 	}
-	_, err = recovery.NewPlan([]recovery.Facts{f}, wish)
+	_, err = recovery.NewPlan([]recovery.Facts{f}, choice)
 	if err == nil || !strings.Contains(err.Error(), "sees a quorum") {
 		w.t.Errorf("a plan for a healthy cluster: %v", err)
 	}
 	f.Quorum = false
-	p, err := recovery.NewPlan([]recovery.Facts{f.Sealed()}, wish)
+	p, err := recovery.NewPlan([]recovery.Facts{f.Sealed()}, choice)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// signer is a certificate of an authority with its key.
+// signer is a CA certificate with its key.
 type signer struct {
 	pem  []byte // the certificate
 	cert *x509.Certificate
@@ -56,12 +56,12 @@ type Directory struct {
 	rotation *rotation // the change to another CA that is in progress, or nil
 }
 
-// caNames are the beginnings of their common names.
+// caNames maps the file of each CA to the prefix of its common name.
 func caNames() map[string]string {
 	return map[string]string{caCert: "etcd client CA of ", peerCACert: "etcd peer CA of "}
 }
 
-// newCA makes the certificate and the key of the CA with that file.
+// newCA creates the certificate and the key of the CA with that file.
 func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -83,10 +83,10 @@ func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte,
 	return certPEM, keyPEM, err
 }
 
-// Create makes an authority in a directory that is not there, or is empty.
+// Create creates the two CAs in a directory that does not exist or is empty.
 //
-// Without permit it signs for any name. With domains and address ranges it has name constraints: a host elsewhere needs
-// another CA first, which [Authority.Begin] makes.
+// Without permit they sign for any name. With domains and address ranges they have name constraints; a host outside
+// them needs new CAs first, which [Directory.Begin] creates.
 func Create(dir string, now time.Time, permit ...string) error {
 	names, err := newPermitted(permit)
 	if err != nil {
@@ -97,7 +97,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // it is gone, where all went well
+	defer func() { _ = os.RemoveAll(temp) }() // after a success nothing is left to remove
 	err = os.Mkdir(filepath.Join(temp, issuedDir), 0o700)
 	for cert, key := range map[string]string{caCert: caKey, peerCACert: peerCAKey} {
 		certPEM, keyPEM, makeErr := newCA(cert, names, now)
@@ -107,7 +107,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err != nil {
 		return err
 	}
-	// rename(2) puts a directory in the place of an empty one only; Go's asks first, and refuses any.
+	// rename(2) replaces an empty directory only; os.Rename checks first and refuses any directory.
 	if err := syscall.Rename(temp, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
 			return refused("choose another with --dir; 'quorumctl pki status' shows what it holds",
@@ -118,8 +118,8 @@ func Create(dir string, now time.Time, permit ...string) error {
 	return syncDir(filepath.Dir(dir))
 }
 
-// Open reads an authority, to look at it, and sees whether it can sign today. A change to another authority that was
-// cut short while it ended is ended first. It is refused while another process changes the authority.
+// Open reads the CAs for inspection and checks that they can sign today. It first completes the final step of a
+// rotation if that was interrupted. It fails while another process changes the directory.
 func Open(dir string, now time.Time) (*Directory, error) {
 	a, done, err := open(dir, toRead, now)
 	if err != nil {
@@ -129,13 +129,13 @@ func Open(dir string, now time.Time) (*Directory, error) {
 	return a, nil
 }
 
-// OpenToChange opens an authority for [Authority.Begin], [Authority.Next], [Authority.Host] and [Authority.Renew].
-// Until done is called or this process ends, whoever else opens it is refused.
+// OpenToChange opens the directory for [Directory.Begin], [Directory.Next], [Directory.Host] and [Directory.Renew].
+// Until done is called or this process exits, every other attempt to open it fails.
 func OpenToChange(dir string, now time.Time) (a *Directory, done func(), err error) {
 	return open(dir, toChange, now)
 }
 
-// open locks the directory of an authority, reads it, and keeps the lock until done is called.
+// open locks the directory, reads the CAs, and keeps the lock until done is called.
 func open(dir string, how int, now time.Time) (a *Directory, done func(), err error) {
 	unlock, err := lock(dir, how)
 	if err != nil {
@@ -143,7 +143,7 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 	}
 	r, err := readRotation(dir)
 	if err == nil && r != nil && r.Step == stepEnding {
-		if how == toRead { // to end it is a change
+		if how == toRead { // completing it needs the exclusive lock
 			unlock()
 			return open(dir, toChange, now)
 		}
@@ -160,10 +160,10 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 }
 
 func noAuthority(dir string) error {
-	return refused("quorumctl pki init; or name its directory with --dir", "there is no authority in %s", dir)
+	return refused("quorumctl pki init; or name its directory with --dir", "there is no CA in %s", dir)
 }
 
-// read gives an authority and the change to another one that is under way in it, if one is.
+// read reads the CAs and applies the rotation in progress, if any.
 func read(dir string, r *rotation, now time.Time) (*Directory, error) {
 	if _, err := os.Lstat(filepath.Join(dir, caCert)); errors.Is(err, fs.ErrNotExist) {
 		return nil, noAuthority(dir)
@@ -188,7 +188,7 @@ func read(dir string, r *rotation, now time.Time) (*Directory, error) {
 		inTime("the certificate in "+peerCACert, a.peers.cert, now))
 }
 
-// openSigner reads a certificate of an authority and its key.
+// openSigner reads a CA certificate and its key.
 func openSigner(dir, cert, keyFile string) (signer, error) {
 	certPEM, _, err := readBounded(filepath.Join(dir, cert), maxFile)
 	if err != nil {
@@ -200,8 +200,8 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 		return signer{}, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return signer{}, refused("chmod 0600 "+path+"; if anybody else was on this machine meanwhile, make a new "+
-			"authority", "%s has mode %04o, and whoever reads it may make certificates for anybody", path, mode)
+		return signer{}, refused("chmod 0600 "+path+"; if other users had access to this machine, create new "+
+			"CAs", "%s has mode %04o: anyone who can read it can issue certificates", path, mode)
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -210,13 +210,13 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return signer{}, refused("make one with 'quorumctl pki init'", "the key in %s is no authority's of this kind",
+		return signer{}, refused("create CAs with 'quorumctl pki init'", "the key in %s is not a CA key of quorumctl",
 			dir)
 	}
 	return signer{pem: certPEM, cert: pair.Leaf, key: key}, nil
 }
 
-// issue makes the certificates of a host, and gives the files of its bundle.
+// issue creates the certificates of a host and returns the files of its bundle.
 func (a *Directory) issue(host string, names sans, now time.Time) (files, error) {
 	out := maps.Clone(a.trusted)
 	for _, l := range leaves() {
@@ -274,7 +274,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// inTime refuses a certificate that is not good now. One that is not good yet usually means that the clock is off.
+// inTime refuses a certificate that is not valid now. One that is not valid yet usually means that the clock is wrong.
 func inTime(what string, c *x509.Certificate, now time.Time) error {
 	const clock = "; this machine's clock says "
 	today := now.UTC().Format(time.DateTime) + "Z"

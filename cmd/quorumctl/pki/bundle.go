@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// files are those of a host, by their names.
+// files maps the names of a host's files to their contents.
 type files map[string][]byte
 
-// caFiles lists the files that hold whom a host trusts.
+// caFiles lists the files with the CAs that a host trusts.
 func caFiles() []string { return []string{caCert, peerCACert} }
 
-// fileNames lists what a bundle holds, in this order.
+// fileNames lists the files of a bundle, in order.
 func fileNames() []string {
 	names := caFiles()
 	for _, l := range leaves() {
@@ -32,7 +32,7 @@ func fileNames() []string {
 	return names
 }
 
-// modeOf gives the mode of a file before it has an owner.
+// modeOf returns the mode of a file before its owner is set.
 func modeOf(name string) fs.FileMode {
 	if strings.HasSuffix(name, ".key") {
 		return 0o600
@@ -40,7 +40,7 @@ func modeOf(name string) fs.FileMode {
 	return 0o644
 }
 
-// pack makes a tar of these files.
+// pack returns a tar of these files.
 func (f files) pack(names []string, now time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -56,14 +56,14 @@ func (f files) pack(names []string, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil { // it writes the end, without which tar(1) takes the last file for cut off
+	if err := w.Close(); err != nil { // without the end marker tar(1) considers the last file truncated
 		return nil, err
 	}
 	return out.Bytes(), nil
 }
 
-// readBundle reads a bundle that was carried here, of any of these users. One that others may read is refused: its keys
-// may be known.
+// readBundle reads a bundle that belongs to one of these users. It refuses a bundle that others may read, because they
+// may know the keys.
 func readBundle(path string, users []int) (files, error) {
 	data, info, err := readBounded(path, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func readBundle(path string, users []int) (files, error) {
 		return nil, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, refused("make a new one with 'quorumctl pki renew'; if nobody else was here, chmod 0600 "+path,
+		return nil, refused("create a new one with 'quorumctl pki renew'; if no one else had access, chmod 0600 "+path,
 			"%s has mode %04o: others may have read the keys in it", path, mode)
 	}
 	f, err := unpack(data, fileNames())
@@ -87,7 +87,7 @@ func readBundle(path string, users []int) (files, error) {
 	return f, nil
 }
 
-// unpack takes a tar apart: exactly these files, each once.
+// unpack reads a tar that must contain exactly these files, each once.
 func unpack(data []byte, names []string) (files, error) {
 	f := files{}
 	for r := tar.NewReader(bytes.NewReader(data)); ; {
@@ -114,14 +114,14 @@ func unpack(data []byte, names []string) (files, error) {
 	return f, nil
 }
 
-// host is what the certificates of a bundle say of their host.
+// host identifies the host of a bundle, from its certificates.
 type host struct {
 	name   string
 	peer   *x509.Certificate
 	server *x509.Certificate
 }
 
-// check says whether the files fit together, and are good now, for each what it is for.
+// check verifies that the files match each other and that each certificate is valid now for its purpose.
 func (f files) check(now time.Time) (host, error) {
 	roots := map[string]*x509.CertPool{}
 	for _, file := range caFiles() {
@@ -145,7 +145,7 @@ func (f files) check(now time.Time) (host, error) {
 		if err := inTime(file, pair.Leaf, now); err != nil {
 			return host{}, err
 		}
-		for _, usage := range l.usages { // Verify is content with one of several
+		for _, usage := range l.usages { // Verify accepts any one of several usages
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
 				Roots: roots[l.ca], CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 			}); err != nil {

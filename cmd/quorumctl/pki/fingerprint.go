@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// fingerprint is the SHA-256 of a certificate as openssl x509 -fingerprint -sha256 writes it. A name can be given to
-// anything; by this, people tell that what a host trusts is what they have made.
+// fingerprint returns the SHA-256 of a certificate as openssl x509 -fingerprint -sha256 prints it. Any CA can have any
+// name; the fingerprint lets operators verify that a host trusts the CA they created.
 func fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	pairs := make([]string, 0, len(sum))

@@ -20,16 +20,16 @@ import (
 	"time"
 )
 
-// stampLayout is the end of a record's name: when it was issued, in UTC.
+// stampLayout is the suffix of a record's name: the time of issue, in UTC.
 const stampLayout = "20060102T150405Z"
 
-// sans are the names under which a host is reached.
+// sans are the subject alternative names of a host.
 type sans struct {
 	dns []string
 	ips []net.IP
 }
 
-// isName is what may stand in a certificate as the name of a host: a DNS name, of 64 at most to be a common name.
+// isName reports whether a certificate may name a host so: a DNS name of at most 64 bytes, the limit of a common name.
 func isName(s string) bool {
 	label := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 	return s != "" && len(s) <= 64 && !slices.ContainsFunc(strings.Split(s, "."), func(part string) bool {
@@ -37,7 +37,7 @@ func isName(s string) bool {
 	})
 }
 
-// namesOf gives what goes into a host's certificates: what it is told, its own name, and the host as seen from itself.
+// namesOf returns the names for a host's certificates: its name, the given addresses, and localhost.
 func namesOf(host string, addresses []string) (sans, error) {
 	if !isName(host) {
 		return sans{}, mistyped("take letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
@@ -56,7 +56,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 	s := sans{dns: []string{host, "localhost"}, ips: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}}
 	for _, text := range addresses {
 		ip, err := netip.ParseAddr(text)
-		numbers := strings.Trim(text, "0123456789.") == "" // a mistyped address, and no name
+		numbers := strings.Trim(text, "0123456789.") == "" // a mistyped address, not a name
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
 			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is no address of a host",
@@ -77,7 +77,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 	return s, nil
 }
 
-// Host makes the certificates of a host that has none, and gives the path of its bundle.
+// Host creates the certificates of a host that has none and returns the path of its bundle.
 func (a *Directory) Host(name string, addresses []string, now time.Time) (string, error) {
 	names, err := namesOf(name, addresses)
 	if err != nil {
@@ -92,13 +92,13 @@ func (a *Directory) Host(name string, addresses []string, now time.Time) (string
 			"%s has certificates already", name)
 	}
 	if len(known) >= maxHosts {
-		return "", refused("make another authority", "there are %d hosts", len(known))
+		return "", refused("create another CA directory", "there are already %d hosts", len(known))
 	}
 	return a.give(name, names, name+".tar", now)
 }
 
-// Renew makes new certificates with new keys for a host that has some, with the names of those unless addresses are
-// given.
+// Renew creates new certificates with new keys for a host that has some. They keep the names of the old ones unless
+// addresses are passed.
 func (a *Directory) Renew(name string, addresses []string, now time.Time) (string, error) {
 	old, err := a.newest(name)
 	if err != nil {
@@ -113,8 +113,8 @@ func (a *Directory) Renew(name string, addresses []string, now time.Time) (strin
 	return a.give(name, names, name+"-"+now.UTC().Format(stampLayout)+".tar", now)
 }
 
-// give issues, and writes the bundle and the record. The bundle comes first: a record without one would make a host of
-// which nobody has the keys.
+// give issues the certificates and writes the bundle, then the record. In the other order, an interruption would leave
+// a host on record whose keys do not exist.
 func (a *Directory) give(name string, names sans, bundle string, now time.Time) (string, error) {
 	if a.Days < 0 || a.Days > MaxLeafDays {
 		return "", mistyped(fmt.Sprintf("pass --days 1 to %d", MaxLeafDays), "certificates cannot be valid for %d days",
@@ -147,10 +147,10 @@ func (a *Directory) give(name string, names sans, bundle string, now time.Time) 
 	return path, nil
 }
 
-// Hosts gives those that have certificates, sorted.
+// Hosts returns the names of the hosts that have certificates, sorted.
 func (a *Directory) Hosts() ([]string, error) { return HostsIn(a.dir) }
 
-// HostsIn gives those that have certificates of the authority in a directory, which is only read.
+// HostsIn returns the names of the hosts that have certificates from the CAs in a directory, which it only reads.
 func HostsIn(dir string) ([]string, error) {
 	newest, err := records(dir)
 	if err != nil {
@@ -164,7 +164,7 @@ func HostsIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// newest gives a host's newest certificate, which names it.
+// newest returns a host's newest server certificate, which contains its addresses.
 func (a *Directory) newest(name string) (*x509.Certificate, error) {
 	all, err := a.newestOf(name)
 	if err != nil {
@@ -181,13 +181,13 @@ func (a *Directory) newestOf(name string) ([]*x509.Certificate, error) {
 	}
 	path, ok := all[name]
 	if !ok {
-		return nil, mistyped("quorumctl pki host "+name+" ADDRESS...", "%q has no certificates of this authority",
+		return nil, mistyped("quorumctl pki host "+name+" ADDRESS...", "%q has no certificates from these CAs",
 			name)
 	}
 	return readCertificates(path)
 }
 
-// records gives the newest record of each host.
+// records returns the path of each host's newest record.
 func records(dir string) (map[string]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, issuedDir)) // sorted by name, so a host's newest comes last
 	if err != nil {
@@ -207,7 +207,7 @@ func records(dir string) (map[string]string, error) {
 	return newest, nil
 }
 
-// readCertificates reads a file of certificates, at least one.
+// readCertificates reads a file with at least one certificate.
 func readCertificates(path string) ([]*x509.Certificate, error) {
 	data, _, err := readBounded(path, maxFile)
 	if err != nil {
@@ -234,5 +234,5 @@ func parseCertificates(name string, data []byte) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// same tells whether two files hold the same certificate first.
+// same reports whether two certificates are identical.
 func same(a, b *x509.Certificate) bool { return bytes.Equal(a.Raw, b.Raw) }

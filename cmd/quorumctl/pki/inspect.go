@@ -17,7 +17,7 @@ import (
 
 type certificate = x509.Certificate
 
-// Certificate is one that was found, as people want to see it.
+// Certificate describes one certificate for operators.
 type Certificate struct {
 	File  string    `json:"file"` // without its directory
 	What  string    `json:"what"` // whose, and what it is for
@@ -29,8 +29,8 @@ type Certificate struct {
 	Shared bool `json:"shared,omitempty"`
 }
 
-// Inspect gives the certificates in a directory, those that end first before the others: of an authority its own and
-// the newest of each host, in any other all that lie in files ending in .crt.
+// Inspect returns the certificates in a directory, ordered by expiry. For a CA directory these are the CAs and the
+// newest certificates of each host, for any other all files that end in .crt.
 func Inspect(dir string, now time.Time) ([]Certificate, error) {
 	paths, err := filepath.Glob(filepath.Join(quoteGlob(dir), "*.crt"))
 	if err != nil {
@@ -44,7 +44,7 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		const remedy = "'pki init' makes an authority, and 'pki install' puts a host's certificates in place"
+		const remedy = "'pki init' creates the CAs, and 'pki install' installs a host's certificates"
 		_, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, mistyped(remedy, "there is no %s", dir)
@@ -55,7 +55,7 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 		return nil, refused(remedy, "there is no certificate in %s", dir)
 	}
 	if len(paths) > 2*maxHosts {
-		return nil, refused("name the directory of an authority, or of a host's certificates", "%s has %d certificates",
+		return nil, refused("name a CA directory, or the directory of a host's certificates", "%s has %d certificates",
 			dir, len(paths))
 	}
 	slices.Sort(paths)
@@ -76,18 +76,18 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 	return all, nil
 }
 
-// sharedIn returns the CAs that a directory has for clients and for peers alike, none if it has no CAs.
+// sharedIn returns the CAs in a directory that both clients and peers use, none if it has no CAs.
 func sharedIn(dir string) []*certificate {
 	trusted, err := trustedIn(dir)
 	if err != nil {
-		return nil // that is said of the file itself
+		return nil // the file itself is reported elsewhere
 	}
 	return slices.DeleteFunc(trusted[caCert], func(c *certificate) bool {
 		return !slices.ContainsFunc(trusted[peerCACert], func(p *certificate) bool { return same(p, c) })
 	})
 }
 
-// quoteGlob makes a path match itself alone.
+// quoteGlob escapes a path so that it matches only itself.
 func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }

@@ -15,27 +15,28 @@ import (
 	"time"
 )
 
-// Place is where a bundle is installed, and for whom.
+// Place describes the target of an installation.
 type Place struct {
 	Dir string
-	// Etcd and Quorumd are the groups that may read etcd's keys and quorumd's. Below zero: nobody but who installs.
+	// Etcd and Quorumd are the groups that may read etcd's keys and quorumd's. Below zero: only the installing user
+	// may.
 	Etcd, Quorumd int
-	// Addresses are those of this host; one of them must be in the certificates. Empty: not looked at.
+	// Addresses are those of this host; the certificates must contain one of them. Empty: not checked.
 	Addresses []netip.Addr
 	// Fingerprints are the SHA-256 of the CAs that a bundle may hold, as 'pki init' shows them. Empty: any.
 	Fingerprints []string
 }
 
-// Installed says what was installed.
+// Installed describes what was installed.
 type Installed struct {
 	Host    string    `json:"host"`
 	Dir     string    `json:"dir"`
 	Until   time.Time `json:"until"`
-	Renewed bool      `json:"renewed"` // there were certificates of this host
+	Renewed bool      `json:"renewed"` // the host had certificates before
 	CAs     []CA      `json:"cas"`     // of the bundle
 }
 
-// CA is one of those that a directory or a bundle holds.
+// CA identifies a CA in a directory or bundle.
 type CA struct {
 	File        string `json:"file"`
 	Name        string `json:"name"`
@@ -45,7 +46,7 @@ type CA struct {
 // cas returns the CAs of a bundle.
 func (f files) cas() (all []CA) {
 	for _, file := range caFiles() {
-		certs, _ := parseCertificates(file, f[file]) // check has said what is wrong with it
+		certs, _ := parseCertificates(file, f[file]) // check has reported an invalid file
 		for _, c := range certs {
 			all = append(all, CA{file, c.Subject.CommonName, fingerprint(c)})
 		}
@@ -56,7 +57,7 @@ func (f files) cas() (all []CA) {
 // CAs returns the CAs of an opened directory that sign now.
 func (a *Directory) CAs() []CA { return files{caCert: a.clients.pem, peerCACert: a.peers.pem}.cas() }
 
-// mayTrust refuses a bundle with another CA than those whose fingerprints were given.
+// mayTrust refuses a bundle with a CA whose fingerprint was not passed.
 func (p Place) mayTrust(cas []CA) error {
 	plain := strings.NewReplacer(":", "", " ", "")
 	for _, ca := range cas {
@@ -72,16 +73,16 @@ func (p Place) mayTrust(cas []CA) error {
 	return nil
 }
 
-// Install checks a bundle and puts its files in place, each in one step. Files of the same host and CA that are older
-// are replaced, which is a renewal; all else that is there is refused. A file of CAs that holds this one stays: the
-// operator may have added another.
+// Install checks a bundle and installs its files, each atomically. It replaces older files of the same host and CA,
+// which is a renewal, and refuses to replace anything else. A CA file that already contains this CA stays: the operator
+// may have added another.
 //
-// The bundle must belong to root, to who runs this, or to who became root by sudo.
+// The bundle must belong to root, to the user who runs this, or to the user who became root with sudo.
 func Install(bundle string, p Place, now time.Time) (Installed, error) {
 	return install(bundle, p, owners(os.Geteuid(), os.Getenv("SUDO_UID")), now)
 }
 
-// install takes the bundle of any of these users.
+// install accepts a bundle that belongs to any of these users.
 func install(bundle string, p Place, users []int, now time.Time) (Installed, error) {
 	f, err := readBundle(bundle, users)
 	if err != nil {
@@ -111,7 +112,7 @@ func install(bundle string, p Place, users []int, now time.Time) (Installed, err
 	return done, f.put(names, p)
 }
 
-// isHere refuses a bundle of which every address is somebody else's. One with names alone cannot be told.
+// isHere refuses a bundle none of whose addresses is this host's. A bundle with names only is not checked.
 func (h host) isHere(addresses []netip.Addr) error {
 	if len(addresses) == 0 {
 		return nil
@@ -136,7 +137,7 @@ func (h host) isHere(addresses []netip.Addr) error {
 		strings.Join(foreign, ", "))
 }
 
-// makeDir makes the directory, and refuses one into which others may write.
+// makeDir creates the directory and refuses one that others may write to.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -153,7 +154,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// mayReplace looks at what is there already, and tells whether it is replaced.
+// mayReplace checks the installed files and reports whether the bundle replaces them.
 func mayReplace(dir string, h host) (bool, error) {
 	const byHand = "if that is intended, move the files of that directory away first"
 	before, err := trustedIn(dir)
@@ -163,7 +164,7 @@ func mayReplace(dir string, h host) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The files of CAs stay as they are: what they hold must have signed what is to be installed.
+	// The CA files stay as they are: their CAs must have signed the new certificates.
 	for file, leaf := range map[string]*certificate{caCert: h.server, peerCACert: h.peer} {
 		signs := func(c *certificate) bool { return leaf.CheckSignatureFrom(c) == nil }
 		if !slices.ContainsFunc(before[file], signs) {
@@ -175,7 +176,7 @@ func mayReplace(dir string, h host) (bool, error) {
 	}
 	peer, err := readCertificates(filepath.Join(dir, "peer.crt"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // an install that was cut short
+		return false, nil // an install that was interrupted
 	}
 	if err != nil {
 		return false, err
@@ -191,7 +192,7 @@ func mayReplace(dir string, h host) (bool, error) {
 	return !same(peer[0], h.peer), nil
 }
 
-// put writes the files. Who reads a pair meanwhile may see a new key beside an old certificate, and tries again.
+// put writes the files. A program that reads a pair meanwhile may get a new key with an old certificate, and retries.
 func (f files) put(names []string, p Place) error {
 	staged := map[string]string{}
 	defer func() {
@@ -219,7 +220,7 @@ func (f files) put(names []string, p Place) error {
 				return err
 			}
 		}
-		if err := os.Chmod(temp, mode); err != nil { // after the owner is right
+		if err := os.Chmod(temp, mode); err != nil { // after the owner is set
 			return err
 		}
 	}

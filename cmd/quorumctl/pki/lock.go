@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whether others may have a directory too.
+// The two modes of the lock on a directory.
 const (
-	toRead   = unix.LOCK_SH // those who read
-	toChange = unix.LOCK_EX // nobody
+	toRead   = unix.LOCK_SH // shared by readers
+	toChange = unix.LOCK_EX // exclusive
 )
 
-// lock takes the flock of an authority's directory, or refuses at once where somebody else has it. The kernel frees it
-// with this process, however that ends.
+// lock takes the flock of the CA directory, or fails at once if another process has it. The kernel releases it when
+// this process exits, for whatever reason.
 func lock(dir string, how int) (unlock func(), err error) {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,5 +34,5 @@ func lock(dir string, how int) (unlock func(), err error) {
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", dir, err), d.Close())
 	}
-	return func() { _ = d.Close() }, nil // it was only read
+	return func() { _ = d.Close() }, nil // opened for reading only
 }

@@ -18,7 +18,7 @@ func TestAnAuthorityIsChangedByOneAtATime(t *testing.T) {
 	}
 	_, _, err = OpenToChange(dir, today())
 	mustRefuse(t, err, busy)
-	_, err = Open(dir, today()) // it would see the key of one authority beside the certificate of another
+	_, err = Open(dir, today()) // it would see the key of one CA with the certificate of another
 	mustRefuse(t, err, busy)
 	if err := a.Begin(false, today()); err != nil {
 		t.Fatal(err)

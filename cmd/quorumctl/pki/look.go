@@ -35,38 +35,39 @@ const (
 	maxMemberURL = 8 // of a member
 )
 
-// Whose certificate a port shows.
+// By which CA the certificate of a port is signed.
 const (
 	ByOld   = "old"
 	ByNew   = "new"
-	ByOther = "other" // of neither, or not good for the address
+	ByOther = "other" // by neither, or not valid for the address
 )
 
-// Answer says whether a port lets in who shows a certificate of an authority.
+// Answer says whether a port accepts clients with a certificate of a CA.
 type Answer string
 
-// What a port does.
+// The answers of a port.
 const (
 	Accepts Answer = "accepts"
 	Refuses Answer = "refuses"
 	Unknown Answer = "unknown"
 )
 
-// Port is one at which a member of the cluster is reached, as it was seen in handshakes.
+// Port describes a port of a member, as observed in TLS handshakes.
 type Port struct {
-	Host  string `json:"host"` // its name as a member, or as its certificate has it; empty when neither is known
+	Host  string `json:"host"` // its member name, or the name in its certificate; empty if neither is known
 	URL   string `json:"url"`
 	For   string `json:"for"`             // client or peer
-	Shows string `json:"shows,omitempty"` // old, new, or other; empty when none was seen
-	Old   Answer `json:"old"`             // who shows a certificate of the old authority
+	Shows string `json:"shows,omitempty"` // old, new, or other; empty if none was seen
+	Old   Answer `json:"old"`             // the answer to a client with a certificate of the old CA
 	New   Answer `json:"new"`
-	Why   string `json:"why,omitempty"` // what was in the way
+	Why   string `json:"why,omitempty"` // why an answer is unknown
 }
 
-// CheckTrust makes handshakes with the client and the peer port of every member, with a certificate of each CA that is
-// made for it and forgotten; with the peer ports alone if only their CA changes. The members are those that are listed
-// by any of the hosts, asked at these addresses (HOST:PORT of the peer port), or by the addresses in their certificates
-// and the port 2380.
+// CheckTrust makes a TLS handshake with the client and peer port of every member, once with a certificate of the old CA
+// and once with one of the new CA. It creates these certificates for the check and does not store them. If only the CA
+// of the peers changes, it checks only the peer ports. It takes the members from the lists of all hosts that answer at
+// these addresses (HOST:PORT of the peer port); without addresses it uses those in the hosts' certificates and port
+// 2380.
 func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
 	if a.rotation == nil {
 		return nil, nil
@@ -92,17 +93,17 @@ func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time
 	return ports, nil
 }
 
-// look is what a look needs: what to show at each of the two ports, and by what to judge what is shown.
+// look holds the certificates to show at each of the two ports, and the CAs to verify theirs.
 type look struct {
 	now            time.Time
 	clients, peers probes
 	peersOnly      bool // the clients' CA does not change
 }
 
-// probes are for one of etcd's two ports.
+// probes are the certificates and CAs for one of etcd's two ports.
 type probes struct {
 	old, next          tls.Certificate
-	trusted            tls.Certificate // the one of these that every host lets in, from before this step on
+	trusted            tls.Certificate // the one that every host accepts since before this step
 	oldRoots, newRoots *x509.CertPool
 }
 
@@ -132,7 +133,7 @@ func (r *rotation) newProbes(file string, now time.Time) (p probes, err error) {
 	return p, nil
 }
 
-// probe makes a certificate as quorumd's on a host, which is good for minutes and kept in memory alone.
+// probe creates a certificate like quorumd's on a host. It is valid for minutes and kept only in memory.
 func (s signer) probe(now time.Time) (tls.Certificate, error) {
 	template, err := newTemplate(now, now.Add(probeLife))
 	if err != nil {
@@ -149,7 +150,7 @@ func (s signer) probe(now time.Time) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// peerAddresses gives where the hosts of this authority may have their peer ports.
+// peerAddresses returns the probable addresses of the hosts' peer ports.
 func (a *Directory) peerAddresses() ([]string, error) {
 	hosts, err := a.Hosts()
 	if err != nil {
@@ -168,7 +169,7 @@ func (a *Directory) peerAddresses() ([]string, error) {
 	return all[:min(len(all), maxPorts)], nil
 }
 
-// members gives the ports of all members that are listed by who answers at these addresses.
+// members returns the ports of all members listed by the hosts that answer at these addresses.
 func (l look) members(ctx context.Context, addresses []string) ([]Port, error) {
 	lists := make([][]Port, len(addresses))
 	whys := make([]error, len(addresses))
@@ -183,7 +184,7 @@ func (l look) members(ctx context.Context, addresses []string) ([]Port, error) {
 			"HOST:PORT if they are others", "no member lists the others: %s", sum(texts(whys)))
 	}
 	slices.SortFunc(all, func(a, b Port) int {
-		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host)) // one that has started has a name
+		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host)) // a started member has a name
 	})
 	all = slices.CompactFunc(all, func(a, b Port) bool { return a.URL == b.URL })
 	slices.SortStableFunc(all, func(a, b Port) int { return cmp.Compare(a.Host, b.Host) })
@@ -202,7 +203,7 @@ func texts(errs []error) (all []string) {
 	return append(all, "no host has certificates")[:max(len(all), 1)]
 }
 
-// listed asks at a peer port for the members.
+// listed reads the member list from a peer port.
 func (l look) listed(ctx context.Context, at string) ([]Port, error) {
 	body, _, _, err := exchange(ctx, at, l.peers.trusted, "/members")
 	if err != nil {
@@ -214,7 +215,7 @@ func (l look) listed(ctx context.Context, at string) ([]Port, error) {
 		ClientURLs []string `json:"clientURLs"`
 	}
 	if err := json.Unmarshal(body, &members); err != nil {
-		return nil, fmt.Errorf("%s gives no list of members: %w", at, err)
+		return nil, fmt.Errorf("%s returned no member list: %w", at, err)
 	}
 	var all []Port
 	for _, m := range members {
@@ -234,7 +235,7 @@ func (l look) listed(ctx context.Context, at string) ([]Port, error) {
 	return all, nil
 }
 
-// port looks at one.
+// port checks one port with both certificates.
 func (l look) port(ctx context.Context, p *Port) {
 	u, err := url.Parse(p.URL)
 	if err != nil || u.Scheme != "https" {
@@ -257,10 +258,10 @@ func (l look) port(ctx context.Context, p *Port) {
 		remote, refusal := errors.AsType[*net.OpError](err)
 		switch {
 		case leaf != nil && !asked:
-			p.Why = "it asks for no certificate, so nobody sees whom it trusts (client-cert-auth)"
+			p.Why = "it asks for no client certificate, so its trusted CAs cannot be seen (client-cert-auth)"
 		case err == nil:
 			*probe.into = Accepts
-		case refusal && remote.Op == "remote error": // as crypto/tls calls an alert of the other side
+		case refusal && remote.Op == "remote error": // crypto/tls reports an alert from the other side so
 			*probe.into = Refuses
 		default:
 			p.Why = err.Error()
@@ -268,7 +269,7 @@ func (l look) port(ctx context.Context, p *Port) {
 	}
 }
 
-// whose returns of which CA a certificate is that is shown at an address.
+// whose returns which CA signed a certificate shown at this address.
 func (p probes) whose(leaf *x509.Certificate, name string, now time.Time) string {
 	for by, roots := range map[string]*x509.CertPool{ByOld: p.oldRoots, ByNew: p.newRoots} {
 		if _, err := leaf.Verify(x509.VerifyOptions{
@@ -280,8 +281,9 @@ func (p probes) whose(leaf *x509.Certificate, name string, now time.Time) string
 	return ByOther
 }
 
-// exchange asks for a path, showing a certificate. It gives what is answered, what is shown there, and whether a
-// certificate was asked for. With TLS 1.3 a refusal comes only after the handshake, so nothing but an answer is a yes.
+// exchange requests a path and shows a certificate. It returns the response body, the server's certificate, and whether
+// the server asked for a client certificate. With TLS 1.3 a server rejects a certificate only after the handshake, so
+// only a response counts as accepted.
 func exchange(ctx context.Context, at string, show tls.Certificate, path string) (body []byte,
 	shown *x509.Certificate, asked bool, err error,
 ) {
@@ -302,7 +304,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 	}
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: name, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: true, // what is shown is judged by whose; nothing is told that is a secret
+		InsecureSkipVerify: true, // whose verifies the server's certificate, and the request contains no secret
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) > 0 {
 				shown = s.PeerCertificates[0]
@@ -311,7 +313,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked = true
-			return &show, nil // of whichever authority it says that it trusts
+			return &show, nil // whichever CAs the server says it accepts
 		},
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -333,7 +335,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 	return body, shown, asked, err
 }
 
-// missing says what is not yet as the step wants it, of all hosts but those that need not be seen.
+// missing lists what the hosts still lack for the step, except the hosts to skip.
 func missing(step int, hosts []string, ports []Port, without []string) (all []string) {
 	seen := map[string]bool{}
 	for _, p := range ports {
@@ -349,13 +351,13 @@ func missing(step int, hosts []string, ports []Port, without []string) (all []st
 	}
 	for _, name := range hosts {
 		if !seen[name] && !slices.Contains(without, name) {
-			all = append(all, name+" has certificates, and is no member, so nobody sees whom it trusts")
+			all = append(all, name+" has certificates but is not a member, so its trusted CAs cannot be seen")
 		}
 	}
 	return all
 }
 
-// leftOut gives, of the hosts that need not be seen, those of which a port or all were not, and what the others lack.
+// leftOut returns the skipped hosts with a port that was not seen, and what the others lack.
 func leftOut(step int, ports []Port, without []string) (unseen, behind []string) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(without))) {
 		seen := false
@@ -377,12 +379,12 @@ func leftOut(step int, ports []Port, without []string) (unseen, behind []string)
 	return unseen, behind
 }
 
-// says makes a text of what this port lacks.
+// says describes what this port lacks.
 func (p Port) says(lack string) string {
 	return fmt.Sprintf("%s at %s %s", cmp.Or(p.Host, "a host"), strings.TrimPrefix(p.URL, "https://"), lack)
 }
 
-// lacks says what keeps a port from being done with a step.
+// lacks returns why a port has not completed a step, or an empty string.
 func (p Port) lacks(step int) string {
 	switch {
 	case p.Shows == "":

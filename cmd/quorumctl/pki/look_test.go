@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// member serves as etcd's ports do, with the certificate of a host, and trusts these authorities.
+// member serves like etcd's ports, with a host's certificate, and trusts these CAs.
 func member(t *testing.T, a *Directory, set func(*tls.Config), trusted ...signer) string {
 	t.Helper()
 	made, err := a.issue("n1", sans{ips: []net.IP{net.IPv4(127, 0, 0, 1)}}, today())
@@ -46,7 +46,7 @@ func member(t *testing.T, a *Directory, set func(*tls.Config), trusted ...signer
 	return strings.TrimPrefix(s.URL, "https://")
 }
 
-func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
+func TestCheckReportsCertificateAndAcceptedCAsOfAPort(t *testing.T) {
 	t.Parallel()
 	a, _ := advanced(t, stepBoth)
 	r := a.rotation
@@ -64,13 +64,13 @@ func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
 		old, new Answer
 		why      string
 	}{
-		"old alone":      {member(t, a, nil, r.old.peers), ByOld, Accepts, Refuses, ""},
-		"both":           {member(t, a, nil, r.old.peers, r.next.peers), ByOld, Accepts, Accepts, ""},
-		"new alone":      {member(t, byNew, nil, r.next.peers), ByNew, Refuses, Accepts, ""},
-		"TLS 1.2":        {member(t, byNew, old, r.next.peers), ByNew, Refuses, Accepts, ""},
-		"neither":        {member(t, stranger, nil, stranger.peers), ByOther, Refuses, Refuses, ""},
-		"asks for none":  {member(t, a, open), ByOld, Unknown, Unknown, "asks for no"},
-		"nobody is here": {"127.0.0.1:1", "", Unknown, Unknown, "refused"},
+		"old alone":     {member(t, a, nil, r.old.peers), ByOld, Accepts, Refuses, ""},
+		"both":          {member(t, a, nil, r.old.peers, r.next.peers), ByOld, Accepts, Accepts, ""},
+		"new alone":     {member(t, byNew, nil, r.next.peers), ByNew, Refuses, Accepts, ""},
+		"TLS 1.2":       {member(t, byNew, old, r.next.peers), ByNew, Refuses, Accepts, ""},
+		"neither":       {member(t, stranger, nil, stranger.peers), ByOther, Refuses, Refuses, ""},
+		"asks for none": {member(t, a, open), ByOld, Unknown, Unknown, "asks for no"},
+		"not listening": {"127.0.0.1:1", "", Unknown, Unknown, "refused"},
 	} {
 		p := Port{URL: "https://" + c.at, For: "peer", Old: Unknown, New: Unknown}
 		l.port(t.Context(), &p)

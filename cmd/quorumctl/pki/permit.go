@@ -11,14 +11,14 @@ import (
 	"net/netip"
 )
 
-// permitted are the name constraints of a CA: the names and addresses that its certificates may have. The zero value
-// permits all. A certificate without any, as quorumd's and those of etcd's users, is not bound by them.
+// permitted are the name constraints of a CA: the names and addresses that its certificates may contain. The zero value
+// permits all. Certificates without any, such as those of quorumd and of etcd's users, are not affected.
 type permitted struct {
-	dns []string // with all below them
+	dns []string // includes subdomains
 	ips []*net.IPNet
 }
 
-// newPermitted reads domains and address ranges. Localhost is always among them: every host's certificates name it.
+// newPermitted parses domains and address ranges. It always adds localhost, which every host's certificates contain.
 func newPermitted(texts []string) (permitted, error) {
 	var p permitted
 	for _, text := range texts {
@@ -56,7 +56,7 @@ func (p permitted) constrain(template *x509.Certificate) {
 	template.PermittedDNSDomainsCritical = len(p.dns)+len(p.ips) > 0
 }
 
-// permits refuses a certificate with a name that its CA may not sign for: every host would refuse it.
+// permits refuses a certificate with a name outside the CA's constraints: every host would reject it.
 func (s signer) permits(certPEM, keyPEM []byte, usages []x509.ExtKeyUsage) error {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {

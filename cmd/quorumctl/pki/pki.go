@@ -3,24 +3,24 @@
 
 // Package pki issues the certificates of one etcd cluster, from two small CAs in a directory on the operator's machine.
 //
-// The members of etcd have a CA of their own. Whoever etcd's peer port lets in may send raft messages, and etcd's
-// authentication does not apply there: with one CA, quorumd's certificate, or any user's, would open it. etcd could
-// refuse by name instead (--peer-cert-allowed-cn, --peer-cert-allowed-hostname). A CA is simpler and safer: the same
-// file and flag in every etcd from 3.4 to 3.7, no name that all members share and that a certificate issued later may
-// happen to have, and a member's certificate, which names its host, is no user at the client port. A directory made
-// before has one CA for both; a rotation of the peers' CA separates them.
+// The members of etcd have a CA of their own. Every client that etcd's peer port accepts may send raft messages, and
+// etcd's authentication does not apply there: with one CA, quorumd's certificate, or any user's, would be accepted.
+// etcd could check names instead (--peer-cert-allowed-cn, --peer-cert-allowed-hostname). A CA is simpler and safer: the
+// same file and flag work in every etcd from 3.4 to 3.7; no certificate issued later can match a shared name by
+// accident; and a member's certificate, which names its host, is no user at the client port. Older directories have one
+// CA for both; a rotation of the peers' CA separates them.
 //
 // It promises:
-//   - No key travels but in the one bundle made for its host, and those of the CAs never leave their directory.
+//   - Each host's keys travel only in its own bundle, and the CA keys never leave their directory.
 //   - Nothing is overwritten: not a CA, not a bundle, not the record of what was issued. An install replaces only what
-//     another one has put on that host, by a newer bundle of the same host and CAs. The keys of a CA are deleted when a
-//     rotation away from it has ended.
-//   - What a host is given fits together: an install checks the owner of the bundle, each key against its certificate,
-//     each certificate against its CA, its usage, its dates and this host's addresses, before it changes a file.
-//   - On a host each user reads its own keys alone: root owns them, and one group may read.
+//     another install has written on that host, with a newer bundle of the same host and CAs. The keys of a CA are
+//     deleted when a rotation away from it has ended.
+//   - The files on a host match each other: before it changes a file, an install checks the owner of the bundle, each
+//     key against its certificate, and each certificate against its CA, its usage, its dates and this host's addresses.
+//   - On a host each user can read only its own keys: root owns them, and one group may read.
 //
 // A bundle is a tar of eight files. Peers of etcd are server and client to each other, and so is etcd's gateway to its
-// own server; the certificate of quorumd is for a client alone.
+// own server; the certificate of quorumd is for a client only.
 package pki
 
 import (
@@ -35,15 +35,15 @@ import (
 )
 
 const (
-	// AuthorityYears is for how long an authority is good.
+	// AuthorityYears is the lifetime of a CA.
 	AuthorityYears = 10
-	// LeafDays is for how long the certificates of a host are good unless another number is given, MaxLeafDays at most.
-	// An operator carries each bundle to its host, so they cannot live for days; half a year bounds for how long a key
-	// that was stolen is of use, and leaves the month before the end in which checks warn.
+	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so a
+	// lifetime of days is impractical; half a year limits the use of a stolen key, and leaves the month before expiry
+	// in which checks warn.
 	LeafDays = 180
-	// MaxLeafDays is the most that may be given.
+	// MaxLeafDays is the longest lifetime that may be requested.
 	MaxLeafDays = 365
-	// backDate is how far the clock of a host may be behind that of the operator's machine.
+	// backDate is how far a host's clock may be behind that of the operator's machine.
 	backDate = time.Hour
 
 	maxFile   = 64 << 10  // bytes of one file: a certificate has one or two KiB
@@ -53,7 +53,7 @@ const (
 	day = 24 * time.Hour
 )
 
-// The files of the two CAs: the clients' and the peers'.
+// The files of the CAs for clients and for peers.
 const (
 	caCert     = "ca.crt"
 	caKey      = "ca.key"
@@ -62,14 +62,14 @@ const (
 	issuedDir  = "issued"
 )
 
-// User is the common name in quorumd's certificate: in an etcd with authentication its user.
+// User is the common name in quorumd's certificate. With authentication it is quorumd's etcd user.
 const User = "quorumd"
 
-// Error is a refusal, with what to do about it.
+// Error is a refusal with its remedy.
 type Error struct {
 	Text   string // without "cannot …"
 	Remedy string
-	// Argument tells that what was typed is wrong, and not what was found.
+	// Argument reports that an argument is wrong, not what was found on disk.
 	Argument bool
 }
 
@@ -84,16 +84,16 @@ func mistyped(remedy, format string, args ...any) error {
 	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy, Argument: true}
 }
 
-// leaf is one of the certificates that each host has.
+// leaf describes one of the certificates that each host has.
 type leaf struct {
 	name   string // of its files
-	owner  string // who shows it, for people
+	owner  string // who uses it, in words for operators
 	ca     string // the file of the CA that signs it
 	usages []x509.ExtKeyUsage
 	common func(host string) string
 }
 
-// leaves lists them. The server's has no common name: etcd's own gateway shows it, and would act as the user of that
+// leaves lists them. The server's has no common name: etcd's own gateway uses it, and would act as the user of that
 // name.
 func leaves() []leaf {
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -108,7 +108,7 @@ func leaves() []leaf {
 	}
 }
 
-// readBounded reads a regular file of at most limit bytes. It follows no link and waits for no pipe.
+// readBounded reads a regular file of at most limit bytes. It follows no symbolic link and does not wait for a pipe.
 func readBounded(path string, limit int64) ([]byte, os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -132,7 +132,7 @@ func readBounded(path string, limit int64) ([]byte, os.FileInfo, error) {
 	return data, info, err
 }
 
-// create writes a new file, whole or not at all; one that is there stays.
+// create writes a new file atomically; an existing file stays.
 func create(path string, data []byte, mode os.FileMode) error {
 	temp, err := stage(path, data, mode)
 	if err != nil {
@@ -145,7 +145,7 @@ func create(path string, data []byte, mode os.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// stage writes a file beside path, for a rename or a link, and gives its name.
+// stage writes a temporary file in the same directory, for a rename or a link, and returns its name.
 func stage(path string, data []byte, mode os.FileMode) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {

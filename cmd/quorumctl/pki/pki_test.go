@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// today is any day: nothing here asks the machine for the time.
+// today is an arbitrary day: these tests never read the clock.
 func today() time.Time { return time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 func authority(t *testing.T) (*Directory, string) {
@@ -37,7 +37,7 @@ func authority(t *testing.T) (*Directory, string) {
 	return a, dir
 }
 
-// bundle makes the first one of a host.
+// bundle creates a host's first bundle.
 func bundle(t *testing.T, a *Directory, name string, addresses ...string) string {
 	t.Helper()
 	path, err := a.Host(name, addresses, today())
@@ -52,7 +52,7 @@ func place(t *testing.T) Place {
 	return Place{Dir: filepath.Join(t.TempDir(), "tls"), Etcd: -1, Quorumd: -1}
 }
 
-// mustRefuse wants an error with a remedy that says this.
+// mustRefuse requires an error with a remedy that contains the text.
 func mustRefuse(t *testing.T, err error, says string) {
 	t.Helper()
 	e, ok := errors.AsType[*Error](err)
@@ -94,10 +94,10 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 		{"n1 client", "n2 server", "10.0.0.2", true},
 		{"n2 server", "n2 server", "localhost", true}, // etcd's gateway
 		{"n1 client", "n2 server", "10.0.0.1", false},
-		{"n1 client", "n2 client", "10.0.0.2", false}, // quorumd's is no server's
-		{"n1 client", "n2 peer", "10.0.0.2", false},   // the peer port is for members alone
+		{"n1 client", "n2 client", "10.0.0.2", false}, // quorumd's certificate is not for servers
+		{"n1 client", "n2 peer", "10.0.0.2", false},   // the peer port is for members only
 		{"n1 server", "n2 peer", "10.0.0.2", false},
-		{"n1 peer", "n2 server", "10.0.0.2", false}, // nor is a member a user of etcd
+		{"n1 peer", "n2 server", "10.0.0.2", false}, // a member is no etcd user
 	} {
 		_, port, _ := strings.Cut(c.server, " ")
 		pool := pools[map[string]string{"server": "server", "peer": "peer", "client": "server"}[port]]
@@ -167,7 +167,7 @@ func TestWhatIsThereIsNeverOverwritten(t *testing.T) {
 		t.Errorf("it became %q, %v", mine, err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, caKey)); err != nil || !bytes.Equal(before, after) {
-		t.Error("the authority's key has changed", err)
+		t.Error("the CA's key has changed", err)
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".quorumd-pki-*"))
 	if len(left) > 0 || err != nil {
@@ -207,7 +207,7 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 		t.Errorf("%+v %v", all, err)
 	}
 	if _, err := a.Renew("n9", nil, later); err == nil {
-		t.Error("a host that nobody knows was renewed")
+		t.Error("an unknown host was renewed")
 	}
 }
 
@@ -238,10 +238,10 @@ func TestKeysAreForTheirOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir, today())
-	mustRefuse(t, err, "may make certificates for anybody")
+	mustRefuse(t, err, "anyone who can read it can issue certificates")
 }
 
-// us are the users whose files the test takes.
+// us lists the users whose files the tests accept.
 func us() []int { return []int{os.Geteuid()} }
 
 func TestABundleOfAnotherUserIsRefused(t *testing.T) {
@@ -385,7 +385,7 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := Inspect(dir, today()); err != nil || !all[0].Until.Equal(today().AddDate(10, 0, 0)) {
-		t.Errorf("a leaf outlives its authority: %v %v", all, err)
+		t.Errorf("a leaf outlives its CA: %v %v", all, err)
 	}
 }
 
@@ -398,7 +398,7 @@ func TestNamesAndAddressesThatCannotBeAreRefused(t *testing.T) {
 		{"-n", "10.0.0.1"},
 		{strings.Repeat("n", 65), "10.0.0.1"},
 		{"n1"},
-		{"root", "10.0.0.1"}, // etcd's user that may do anything
+		{"root", "10.0.0.1"}, // etcd's superuser
 		{"Root", "10.0.0.1"},
 		{"quorumd", "10.0.0.1"},
 		{"n1", "10.0.0.1:2380"},
@@ -487,7 +487,7 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 	}
 }
 
-// archive is a tar with one entry.
+// archive returns a tar with one entry.
 func archive(t *testing.T, h tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -538,7 +538,7 @@ func TestADirectoryThatOthersMayWriteToGetsNoKeys(t *testing.T) {
 	}
 }
 
-// handshake lets a client and a server meet, over a pipe.
+// handshake connects a client and a server over a pipe.
 func handshake(client, server *tls.Config) error {
 	c, s := net.Pipe()
 	defer c.Close()

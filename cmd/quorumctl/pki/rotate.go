@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// A cluster changes to another CA in three steps, each of which leaves every host able to speak to every other: all
-// trust both, all show certificates of the new one, all trust the new one alone. etcd reads whom it trusts when it
-// starts, so the first and the last are a restart of each host. Until the last has ended, the change can be turned
-// round: then the old CA is the one to arrive at, and the hosts take the same steps from where they are.
+// A cluster changes its CA in three steps: all hosts trust both CAs, all use certificates of the new CA, all trust only
+// the new CA. After each step every host can still talk to every other. etcd reads its trusted CAs at startup, so the
+// first and the last step restart each host. Until the last step has ended, the rotation can be reversed: then the old
+// CA is the target, and the hosts take the same steps from where they are.
 const (
-	stepBoth    = 1 // the hosts come to trust both
+	stepBoth    = 1 // the hosts start to trust both
 	stepLeaves  = 2 // the hosts get certificates of the new one
-	stepNewOnly = 3 // the hosts cease to trust the old one
-	stepEnding  = 4 // all is done: the files of the new one take the place of those of the old one
+	stepNewOnly = 3 // the hosts stop trusting the old one
+	stepEnding  = 4 // done: the new CA's files replace the old ones
 )
 
-// The files of a change, in the directory of the CAs.
+// The files of a rotation, in the directory of the CAs.
 const (
 	rotationFile = "rotation.json"
 	nextCert     = "next.crt"
@@ -42,36 +42,36 @@ const (
 type rotation struct {
 	Step  int       `json:"step"`
 	Since time.Time `json:"since"`
-	// Peers reports that the peers' CA alone changes, and the clients' stays.
+	// Peers reports that only the CA of the peers changes.
 	Peers bool `json:"peers,omitempty"`
-	// Back reports that the change was turned round: it leads back to the CAs that were there when it began.
+	// Back reports that the rotation was reversed: it leads back to the CAs from before it began.
 	Back bool `json:"back,omitempty"`
 
-	old, next cas // whom the hosts leave, and whom they arrive at
+	old, next cas // the CAs that the hosts leave and adopt
 }
 
-// Rotation says how far the change to another CA is, and what it waits for.
+// Rotation describes the progress of a CA rotation and what it waits for.
 type Rotation struct {
-	// Step is 1 while the hosts come to trust both CAs, 2 while they get certificates of the new one, 3 while they
-	// cease to trust the old one, and 0 when no change is in progress.
+	// Step is 1 while the hosts start to trust both CAs, 2 while they get certificates of the new one, 3 while they
+	// stop trusting the old one, and 0 if no rotation is in progress.
 	Step  int       `json:"step"`
 	Since time.Time `json:"since,omitzero"`
-	// Back reports that the change was turned round: what is new here is what was there when it began.
+	// Back reports that the rotation was reversed: New below is then the CA from before it began.
 	Back bool     `json:"back,omitempty"`
-	CAs  []Change `json:"cas,omitempty"` // that change
-	// Trust is the file that goes to every host in this step, if one does; Bundles go to one host each.
+	CAs  []Change `json:"cas,omitempty"` // the CAs that change
+	// Trust is the file to copy to every host in this step, if any; Bundles go to one host each.
 	Trust   string   `json:"trust,omitempty"`
 	Bundles []string `json:"bundles,omitempty"`
 	Ports   []Port   `json:"ports"`
-	// Missing is what the next step waits for, as it was just seen.
+	// Missing lists what the next step waits for, as just observed.
 	Missing []string `json:"missing,omitempty"`
-	// Unseen are hosts that were left out and of which nobody has seen whom they trust.
+	// Unseen are the skipped hosts whose trusted CAs could not be observed.
 	Unseen []string `json:"unseen,omitempty"`
-	// Behind is what was seen of hosts that were left out, and is not as the step wants it.
+	// Behind lists what the skipped hosts still lack for the step.
 	Behind []string `json:"behind,omitempty"`
 }
 
-// Change is one of the two CAs, which gives way to another.
+// Change describes one of the two CAs and its replacement.
 type Change struct {
 	For string `json:"for"` // clients or peers
 	Old string `json:"old"` // their names
@@ -97,7 +97,7 @@ func (r *rotation) changes() []Change {
 	return all
 }
 
-// readRotation gives the change that is under way, or nil.
+// readRotation returns the rotation in progress, or nil.
 func readRotation(dir string) (*rotation, error) {
 	path := filepath.Join(dir, rotationFile)
 	data, _, err := readBounded(path, maxFile)
@@ -115,7 +115,7 @@ func readRotation(dir string) (*rotation, error) {
 	return r, nil
 }
 
-// write records the step; what is there gives way in one move.
+// write records the step; it replaces the old record atomically.
 func (r *rotation) write(dir string) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *rotation) write(dir string) error {
 	return replace(filepath.Join(dir, rotationFile), data, 0o600)
 }
 
-// replace writes a file in the place of the one that is there.
+// replace writes a file atomically and replaces an existing one.
 func replace(path string, data []byte, mode fs.FileMode) error {
 	temp, err := stage(path, data, mode)
 	if err != nil {
@@ -172,14 +172,14 @@ func (r *rotation) beginning() cas {
 	return r.old
 }
 
-// Begin makes new CAs, with the name constraints of the old ones unless others are given, beside the old ones, or for
-// the peers alone. From now on bundles hold both. If a change is in progress already it makes nothing but the file of
-// whom to trust, which an attempt that was cut short may not have left.
+// Begin creates new CAs next to the old ones, or a new CA for the peers only, with the name constraints of the old ones
+// unless others are passed. From now on bundles contain both. If a rotation is already in progress, it writes only the
+// trust file, which may be missing after an interrupted attempt.
 func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
 		return a.leaveTrust()
 	}
-	// Without the record of the step, what an earlier attempt has left is no CA of anything.
+	// Without a record of the step, files from an earlier attempt are not in use.
 	makes := [][3]string{{peerCACert, nextPeerCert, nextPeerKey}}
 	if !peersOnly {
 		makes = append(makes, [3]string{caCert, nextCert, nextKey})
@@ -213,15 +213,16 @@ func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error
 	return a.leaveTrust()
 }
 
-// Undo turns the change round: it leads back to the CAs that were there when it began, or forward again if it was
-// turned round before. No host has to be seen for it, because at any moment every host can speak to every other.
+// Undo reverses the rotation: it leads back to the CAs from before it began, or forward again if it was reversed
+// before. It need not check any host, because at any moment every host can talk to every other.
 func (a *Directory) Undo(now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
 		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
 	}
 	a.cas = r.beginning()
-	// All that is undone of a first step is that hosts trust the new one too, and of a last that they do so alone.
+	// Reversing a first step undoes that hosts also trust the new CA; reversing a last step, that they trust only that
+	// one.
 	r.Step, r.Back = stepEnding-r.Step, !r.Back
 	if err := r.write(a.dir); err != nil {
 		return Rotation{}, err
@@ -234,12 +235,12 @@ func (a *Directory) Undo(now time.Time) (Rotation, error) {
 		return Rotation{}, err
 	}
 	s, err := a.Status(nil, nil)
-	s.Bundles, s.Missing = bundles, nil // nobody has looked
+	s.Bundles, s.Missing = bundles, nil // no host was checked
 	return s, err
 }
 
-// Status says how far the change is. ports are what [Authority.Look] has seen, and without names hosts that need not be
-// seen.
+// Status describes the progress of the rotation. ports is the result of [Directory.CheckTrust], and without names the
+// hosts to skip.
 func (a *Directory) Status(ports []Port, without []string) (Rotation, error) {
 	s := Rotation{Ports: append([]Port{}, ports...)}
 	if a.rotation == nil {
@@ -257,8 +258,8 @@ func (a *Directory) Status(ports []Port, without []string) (Rotation, error) {
 	return s, nil
 }
 
-// Next takes the next step if nothing is missing for it; what the present one still has to leave is made first. A
-// refusal says what is missing, and changes nothing.
+// Next takes the next step if nothing is missing for it; first it creates what the present step still has to deliver. A
+// refusal says what is missing and changes nothing.
 func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
@@ -272,7 +273,7 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 	if s.Bundles = bundles; err != nil {
 		return s, err
 	}
-	if len(bundles) > 0 { // they were missing, so no host has them
+	if len(bundles) > 0 { // they did not exist before, so no host has them
 		return s, nil
 	}
 	if len(s.Missing) > 0 {
@@ -300,8 +301,8 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 	return s, err
 }
 
-// leave makes what this step hands to the hosts, where it is not there: bundles for those whose newest certificates are
-// the old one's, or the file of whom to trust.
+// leave creates the missing files of this step: a bundle for each host whose newest certificates are from the old CA,
+// or the trust file.
 func (a *Directory) leave(now time.Time) (bundles []string, err error) {
 	if a.trustFile() != "" {
 		return nil, a.leaveTrust()
@@ -330,7 +331,7 @@ func (a *Directory) leave(now time.Time) (bundles []string, err error) {
 	return bundles, nil
 }
 
-// trustFile is the path of the file of whom to trust that goes to the hosts in this step, or empty.
+// trustFile returns the path of the trust file that goes to the hosts in this step, or an empty string.
 func (a *Directory) trustFile() string {
 	switch a.rotation.Step {
 	case stepBoth:
@@ -341,7 +342,7 @@ func (a *Directory) trustFile() string {
 	return ""
 }
 
-// leaveTrust writes that file, if this step has one.
+// leaveTrust writes the trust file, if this step has one.
 func (a *Directory) leaveTrust() error {
 	path := a.trustFile()
 	if path == "" {
@@ -354,10 +355,10 @@ func (a *Directory) leaveTrust() error {
 	return replace(path, packed, 0o644)
 }
 
-// end puts the files of the new CA in the place of those of the old one. The old certificate is kept aside, for whoever
-// finds one that it signed. The old key is not: nothing needs it when no host trusts it, and until a host that was left
-// out has been seen, it would open that one. The change that was turned round leaves what was there at its beginning.
-// end may be cut short anywhere, and does the rest when it is called again.
+// end replaces the old CA's files with those of the new one. It keeps the old certificate to identify certificates that
+// it signed. It removes the old key: nothing needs it once no host trusts that CA, and a skipped host that was not seen
+// would still accept it. A reversed rotation keeps the files from before it began. end may be interrupted anywhere and
+// completes the rest when called again.
 func (r *rotation) end(dir string) error {
 	aside := filepath.Join(dir, retiredDir)
 	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -381,11 +382,11 @@ func (r *rotation) end(dir string) error {
 	return syncDir(dir)
 }
 
-// take puts one file of the new CA in the place of the old one's, or removes it if the change was turned round.
+// take replaces one file of the old CA with the new one's, or removes the new one if the rotation was reversed.
 func (r *rotation) take(dir, aside, next, old string) error {
 	from, to := filepath.Join(dir, next), filepath.Join(dir, old)
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil // it is done, or this one stays
+		return nil // done already, or this CA does not change
 	}
 	gone := to
 	if r.Back {
@@ -394,7 +395,7 @@ func (r *rotation) take(dir, aside, next, old string) error {
 	if strings.HasSuffix(old, ".crt") {
 		kept := filepath.Join(aside, r.Since.UTC().Format(stampLayout)+"-"+old)
 		err := os.Link(gone, kept)
-		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) { // it may be the first
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) { // it may not exist
 			return err
 		}
 	}
@@ -404,7 +405,7 @@ func (r *rotation) take(dir, aside, next, old string) error {
 	return os.Rename(from, to)
 }
 
-// remedy says what ends a step.
+// remedy returns the commands that complete a step.
 func (a *Directory) remedy() string {
 	const again = "; then repeat this command. To skip a host that is gone or runs no etcd: --without NAME"
 	restart := "on one of them: quorumctl rollout start restart --reason 'new CA'"
@@ -417,7 +418,7 @@ func (a *Directory) remedy() string {
 	return "on every host named: quorumctl pki install FILE, with its newest bundle" + again
 }
 
-// sum makes one text of several, of which some are named.
+// sum joins several texts and lists only the first few.
 func sum(all []string) string {
 	const named = 3
 	text := strings.Join(all[:min(len(all), named)], "; ")

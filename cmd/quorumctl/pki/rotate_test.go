@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// port is one that was seen.
+// port is a checked port.
 func port(host, shows string, old, next Answer) Port {
 	return Port{Host: host, URL: "https://" + host + ":2380", For: "peer", Shows: shows, Old: old, New: next}
 }
 
-// reopen opens the directory again, as the next command does.
+// reopen opens the directory again, like the next command.
 func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	t.Helper()
 	a, err := Open(dir, now)
@@ -27,7 +27,7 @@ func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	return a
 }
 
-// advanced is an authority with a host n1 that is in a step of a change, and its directory.
+// advanced returns a CA directory with host n1, in a step of a rotation, and its path.
 func advanced(t *testing.T, step int) (*Directory, string) {
 	t.Helper()
 	a, dir := authority(t)
@@ -53,7 +53,7 @@ func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *tes
 	for _, c := range []struct {
 		step int
 		seen Port
-		says string // empty: it is taken
+		says string // empty: accepted
 	}{
 		{stepBoth, port("n1", ByOld, Accepts, Accepts), ""},
 		{stepBoth, port("n1", ByOld, Accepts, Refuses), "does not trust the new CA"},
@@ -61,8 +61,8 @@ func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *tes
 		{stepBoth, port("n1", ByNew, Refuses, Accepts), "no longer trusts the old CA"},
 		{stepBoth, port("n1", ByOther, Accepts, Accepts), "neither CA signed for that address"},
 		{stepBoth, port("n1", "", Unknown, Unknown), "cannot be seen"},
-		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates, and is no member"},
-		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates, and is no member"},
+		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
+		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
 		{stepLeaves, port("n1", ByNew, Accepts, Accepts), ""},
 		{stepLeaves, port("n1", ByOld, Accepts, Accepts), "shows a certificate of the old CA"},
 		{stepLeaves, port("n1", ByNew, Accepts, Refuses), "does not trust the new CA"},
@@ -96,7 +96,7 @@ func TestAHostWithoutEtcdIsLeftOutByName(t *testing.T) {
 	bundle(t, a, "n2", "10.0.0.2")
 	seen := []Port{port("n1", ByOld, Accepts, Accepts), port("n3", "", Unknown, Unknown)}
 	_, err := a.Next(seen, []string{"n3"}, today())
-	mustRefuse(t, err, "n2 has certificates, and is no member")
+	mustRefuse(t, err, "n2 has certificates but is not a member")
 	if _, err := a.Next(seen, []string{"n2", "n3"}, today().Add(time.Hour)); err != nil {
 		t.Error(err)
 	}
@@ -111,7 +111,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 		without        []string
 		unseen, behind []string
 	}{
-		{"nobody was left out", []Port{done}, nil, nil, nil},
+		{"no host was skipped", []Port{done}, nil, nil, nil},
 		{"one that is no member", []Port{done}, []string{"n4"}, []string{"n4"}, nil},
 		{
 			"one that does not answer",
@@ -122,7 +122,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 		},
 		{"one that is repeated", []Port{done}, []string{"n4", "n3", "n4"}, []string{"n3", "n4"}, nil},
 		{
-			"one of which a port was seen",
+			"one of its ports was seen",
 			[]Port{done, port("n4", ByNew, Refuses, Accepts), port("n4", "", Unknown, Unknown)},
 			[]string{"n4"},
 			[]string{"n4"},
@@ -175,7 +175,7 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 		}
 		leaf, err := parseCertificates("peer", f["peer.crt"])
 		if err != nil || (leaf[0].CheckSignatureFrom(a.rotation.next.peers.cert) == nil) != want.byNew {
-			t.Errorf("step %d: a new one by the new authority: %v, %v", step, !want.byNew, err)
+			t.Errorf("step %d: a new one by the new CA: %v, %v", step, !want.byNew, err)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 func TestBundlesThatWereNotMadeAreMadeByTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	a, dir := advanced(t, stepLeaves)
-	a.cas = a.rotation.old // as if it had been cut short before this host
+	a.cas = a.rotation.old // as if interrupted before
 	if _, err := a.Host("n2", []string{"10.0.0.2"}, today()); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, trustBoth)); err != nil { // which Begin leaves last
+	if err := os.Remove(filepath.Join(dir, trustBoth)); err != nil { // Begin writes it last
 		t.Fatal(err)
 	}
 	if err := a.Begin(false, today().Add(time.Hour)); err != nil {
@@ -211,7 +211,7 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, nextCert)); err != nil || !slices.Equal(before, after) {
-		t.Error("there is another authority", err)
+		t.Error("there is another CA", err)
 	}
 	for _, name := range []string{nextKey, nextPeerKey, rotationFile} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != 0o600 {
@@ -235,7 +235,7 @@ func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(s.Trust); err != nil { // as if it had been cut short after the record of the step
+		if err := os.Remove(s.Trust); err != nil { // as if interrupted after
 			t.Fatal(err)
 		}
 		a = reopen(t, dir, today().Add(time.Hour))
@@ -288,7 +288,7 @@ func TestAChangeThatWasCutShortAsItEndedIsEndedByTheNextCommand(t *testing.T) {
 	}
 }
 
-// wantFiles wants these in a directory, renewed bundles beside, and nothing else: no key of a CA that has retired.
+// wantFiles checks that a directory contains these files, renewed bundles, and nothing else: no key of a retired CA.
 func wantFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -306,7 +306,7 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// seenAt is n1 as it is seen when it is done with a step.
+// seenAt is n1 when it has completed a step.
 func seenAt(step int) []Port {
 	return []Port{map[int]Port{
 		stepBoth: port("n1", ByOld, Accepts, Accepts), stepLeaves: port("n1", ByNew, Accepts, Accepts),
@@ -371,7 +371,7 @@ func TestAnUndoneChangeCanBeTakenUpAgain(t *testing.T) {
 	}
 }
 
-// sharedAuthority is a directory as quorumctl pki made it before peers had a CA of their own, with n1.
+// sharedAuthority creates a directory of older versions, with one CA for clients and peers, and a host n1.
 func sharedAuthority(t *testing.T) (*Directory, string) {
 	t.Helper()
 	_, dir := authority(t)
@@ -394,7 +394,7 @@ func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // as it was before
+	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // as in older versions
 		t.Fatal(err)
 	}
 	clients := a.clients.cert
@@ -447,7 +447,7 @@ func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
 	wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
 }
 
-func TestARecordOfAStepThatNobodyKnowsStopsAll(t *testing.T) {
+func TestUnknownStepInTheRecordIsRefused(t *testing.T) {
 	t.Parallel()
 	_, dir := advanced(t, stepBoth)
 	for _, text := range []string{`{"step": 9}`, `{"step": 0}`, "", "[]", strings.Repeat("x", maxFile+1)} {

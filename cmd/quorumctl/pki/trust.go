@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// Trusted says whom a host trusts from now on.
+// Trusted describes which CAs a host trusts from now on.
 type Trusted struct {
 	Dir   string        `json:"dir"`
 	Files []TrustedFile `json:"files"`
 }
 
-// TrustedFile is one of the host's two files of CAs: for clients, and for etcd's peers.
+// TrustedFile describes one of the host's two CA files: for clients, and for etcd's peers.
 type TrustedFile struct {
 	File string   `json:"file"`
 	CAs  []string `json:"cas"`
-	// Fingerprints are the SHA-256 of the certificates of these, in the same order.
+	// Fingerprints are the SHA-256 of their certificates, in the same order.
 	Fingerprints []string `json:"fingerprints"`
 	Added        []string `json:"added,omitempty"`
 	Dropped      []string `json:"dropped,omitempty"`
-	// New reports that the file was not there before, so that etcd does not read it unless it is told to.
+	// New reports that the file did not exist before, so etcd reads it only after its configuration names it.
 	New bool `json:"new,omitempty"`
 }
 
-// Trust puts the files of CAs from a file of [Authority.Next] in the place of a host's, each in one step. It is refused
-// when one of this host's own certificates is of none of them, or when none of them is trusted already: then the host
-// would be alone. The file must belong to root, to who runs this, or to who became root by sudo, and nobody else may
-// write to it.
+// Trust replaces a host's CA files with those in a trust file of [Directory.Next], each atomically. It refuses if the
+// new file lacks the CA of one of this host's own certificates, or contains none of the CAs that the host trusts
+// already: the host would lose its peers. The file must belong to root, to the user who runs this, or to the user who
+// became root with sudo, and no other user may be able to write to it.
 func Trust(file, dir string, now time.Time) (Trusted, error) {
 	return trust(file, dir, owners(os.Geteuid(), os.Getenv("SUDO_UID")), now)
 }
 
-// trust takes the file of any of these users.
+// trust accepts a file that belongs to any of these users.
 func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	after, err := readTrust(file, users)
 	if err != nil {
@@ -85,7 +85,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	return t, nil
 }
 
-// readTrust reads the files of CAs that were carried here.
+// readTrust reads a trust file that was copied here.
 func readTrust(file string, users []int) (files, error) {
 	data, info, err := readBounded(file, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func readTrust(file string, users []int) (files, error) {
 	return f, nil
 }
 
-// mayTrust refuses what would cut this host off.
+// mayTrust refuses CA files that would cut this host off.
 func mayTrust(dir, file string, before, after []*certificate, now time.Time) error {
 	for _, c := range after {
 		if !c.IsCA {
@@ -138,8 +138,8 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 	return nil
 }
 
-// trustedIn returns the CAs that a host trusts, by file. A host that was installed before peers had a CA of their own
-// has the same for both.
+// trustedIn returns the CAs that a host trusts, by file. A host installed before peers had their own CA has the same
+// one for both.
 func trustedIn(dir string) (map[string][]*certificate, error) {
 	clients, err := readCertificates(filepath.Join(dir, caCert))
 	if err != nil {
@@ -152,7 +152,7 @@ func trustedIn(dir string) (map[string][]*certificate, error) {
 	return map[string][]*certificate{caCert: clients, peerCACert: peers}, err
 }
 
-// namesNotIn names those of the first that are not among the others.
+// namesNotIn returns the names of the CAs of the first list that the second lacks.
 func namesNotIn(of, others []*certificate) []string {
 	var names []string
 	for _, c := range of {

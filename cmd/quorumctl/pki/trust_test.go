@@ -25,7 +25,7 @@ func TestAHostTrustsBothAndThenTheNewAuthorityAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := filepath.Join(dir, trustBoth)
-	// each wants so many CAs, added ones and dropped ones in both files.
+	// each checks the numbers of CAs, added CAs and dropped CAs in both files.
 	each := func(file string, cas, added, dropped int) {
 		t.Helper()
 		done, err := Trust(file, p.Dir, later)
@@ -60,7 +60,7 @@ func TestAHostTrustsBothAndThenTheNewAuthorityAlone(t *testing.T) {
 	}
 }
 
-// trustTar makes a file of CAs as a rotation does, whatever they are.
+// trustTar creates a trust file, as a rotation does, with any contents.
 func trustTar(t *testing.T, f files) string {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(f))
@@ -72,7 +72,7 @@ func trustTar(t *testing.T, f files) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(file, 0o644); err != nil { // whatever the umask
+	if err := os.Chmod(file, 0o644); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 	return file
@@ -133,7 +133,7 @@ func TestAFileOfAnotherUserIsRefused(t *testing.T) {
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
 	}
-	file := trustTar(t, a.trusted) // mode 0644, and of who runs the test
+	file := trustTar(t, a.trusted) // mode 0644, owned by the user who runs the test
 	others := []int{os.Geteuid() + 1, os.Geteuid() + 2}
 	_, err := trust(file, p.Dir, others, today())
 	mustRefuse(t, err, "belongs to the user "+strconv.Itoa(os.Geteuid()))
@@ -152,7 +152,7 @@ func TestTheFilesOfRootOfTheCallerAndOfWhoCalledSudoAreTaken(t *testing.T) {
 		{0, "", []int{0, 0}},
 		{0, "1000", []int{0, 0, 1000}},
 		{1000, "", []int{0, 1000}},
-		{1000, "1001", []int{0, 1000}}, // who is not root has not become it by sudo
+		{1000, "1001", []int{0, 1000}}, // only root can have come from sudo
 		{0, "-1", []int{0, 0}},
 		{0, "4294967296", []int{0, 0}},
 		{0, "bert", []int{0, 0}},
@@ -165,7 +165,7 @@ func TestTheFilesOfRootOfTheCallerAndOfWhoCalledSudoAreTaken(t *testing.T) {
 
 func TestFingerprintsAreThoseThatOpensslShows(t *testing.T) {
 	t.Parallel()
-	raw := []byte("abc") // with the sum of FIPS 180
+	raw := []byte("abc") // its hash is in FIPS 180
 	const want = "BA:78:16:BF:8F:01:CF:EA:41:41:40:DE:5D:AE:22:23:B0:03:61:A3:96:17:7A:9C:B4:10:FF:61:F2:00:15:AD"
 	if got := fingerprint(&x509.Certificate{Raw: raw}); got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -19,45 +19,45 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// Limit is what the 99th percentile of the time that one writer's fdatasync takes has to stay under: etcd's guidance
-// for its write-ahead log.
+// Limit is the upper bound for the 99th percentile of one writer's fdatasync: etcd's guidance for its write-ahead log.
 const Limit = 10 * time.Millisecond
 
-// The limits of what an examination does to a machine. Each writer is a process.
+// The bounds of a benchmark. Each writer is a process.
 const (
 	MostWriters = 64
 	ShortestRun = time.Second
 	LongestRun  = time.Hour
 )
 
-// Options tell what to examine. Child, Dir and For are needed.
+// Options describe a benchmark. Child, Dir and For are required.
 type Options struct {
-	// Child starts the child of package disk, for instance {"/proc/self/exe", "probe-disk"}.
+	// Child is the command of package disk's child process, for instance {"/proc/self/exe", "probe-disk"}.
 	Child []string
-	// Dir is where to write: an absolute path on the disk that etcd is to have.
+	// Dir is the directory to write to: an absolute path on etcd's future disk.
 	Dir string
-	// Writers are how many write at once, run after run. One alone, which is judged, is always the first.
+	// Writers are the numbers of concurrent writers, one run each. A run with one writer, which decides the result,
+	// always comes first.
 	Writers []int
-	// Beside has several write at once even where an etcd has its files on the same disk.
-	Beside bool
-	// Peers are HOST:PORT of other members, to be, the network to which is examined.
+	// NextToEtcd runs several writers even if an etcd has its files on the same disk.
+	NextToEtcd bool
+	// Peers are HOST:PORT of other present or future members; the network to them is tested.
 	Peers []string
-	// Fio runs fio too, if it is installed, and compares.
+	// Fio also runs fio, if it is installed, and compares the results.
 	Fio bool
-	// For is how long each run takes.
+	// For is the length of each run.
 	For time.Duration
-	// Said hears how far it is, often. Nil: nobody does.
+	// Said is called often with the progress; it may be nil.
 	Said func(Stage)
 }
 
-// Stage is how far an examination is: what it does, how far that is, and how long all that is to come takes, if nothing
-// cuts it short.
+// Stage describes the progress of a benchmark: the current step, its progress, and the time left if nothing cuts it
+// short.
 type Stage struct {
 	What, Text string
 	Left       time.Duration
 }
 
-// Check tells whether a machine may be examined with the options.
+// Check reports whether the options are valid.
 func (o Options) Check() error {
 	for _, n := range o.Writers {
 		if n < 1 || n > MostWriters {
@@ -79,7 +79,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Examine examines the machine. An error is an [Error].
+// Examine benchmarks the machine. An error is an [Error].
 func Examine(ctx context.Context, o Options) (Report, error) {
 	wanted := o.Dir
 	o.Dir = existing(o.Dir)
@@ -104,13 +104,13 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 		if len(left) > 0 {
 			r.find("files", Warn, "when the disk answers again: rm -r "+strings.Join(left, " "),
 				"what was written could not be removed, because the disk hangs")
-			break // the next would hang too
+			break // the next run would hang too
 		}
 		if n == 1 && o.Fio {
 			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
-		if n == 1 && r.meetNeighbours(o.Beside) && !o.Beside {
+		if n == 1 && r.meetNeighbours(o.NextToEtcd) && !o.NextToEtcd {
 			break
 		}
 	}
@@ -126,7 +126,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	return r, nil
 }
 
-// rest is how long that many runs take, and fio if it is still to come.
+// rest returns how long that many runs take, plus fio if it is still to come.
 func (o Options) rest(runs int, fio bool) time.Duration {
 	if fio && o.Fio {
 		runs++
@@ -140,7 +140,7 @@ func (o Options) say(what, text string, left time.Duration) {
 	}
 }
 
-// existing returns the directory, or the nearest one above it that exists: etcd need not be installed yet.
+// existing returns the directory or its nearest existing parent: etcd need not be installed yet.
 func existing(dir string) string {
 	for dir != "/" {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -151,11 +151,11 @@ func existing(dir string) string {
 	return dir
 }
 
-// safeFor refuses to write as root where others could put a link in the way: into a directory of root's in which they
-// may rename. In one of another user's it is that user who writes.
+// safeFor refuses to write as root into a directory of root's where others may rename, because they could redirect
+// root's writes with a symbolic link. In another user's directory, that user writes.
 func safeFor(user int, dir string) error {
 	info, err := os.Stat(dir)
-	if user != 0 || err != nil { // the first write tells what is wrong
+	if user != 0 || err != nil { // the first write reports the error
 		return nil //nolint:nilerr // see above
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)
@@ -167,10 +167,10 @@ func safeFor(user int, dir string) error {
 	return nil
 }
 
-// othersMayRename says whether users who do not own a directory may rename what lies in it.
+// othersMayRename reports whether users who do not own a directory may rename its entries.
 func othersMayRename(mode fs.FileMode) bool { return mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0 }
 
-// leaving adds to an error what it leaves behind.
+// leaving adds the directories left behind to an error's remedy.
 func leaving(err error, left []string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || len(left) == 0 {
@@ -190,14 +190,14 @@ func plural(n int) string {
 	return fmt.Sprintf("%d writers", n)
 }
 
-// meetNeighbours says who else is on the disk, and tells whether it is an etcd.
-func (r *Report) meetNeighbours(beside bool) bool {
+// meetNeighbours reports whether an etcd uses the same disk, and adds a finding about it.
+func (r *Report) meetNeighbours(nextToEtcd bool) bool {
 	found := usualSearch().etcdOn(r.Runs[0].device)
 	r.Neighbour = found.pid
 	switch {
 	case r.Neighbour != 0:
 		only := ""
-		if !beside {
+		if !nextToEtcd {
 			only = "; so one writer had to do, unless --writers asks for several"
 		}
 		r.find("neighbours", Warn, "examine a disk before etcd runs on it, or stop etcd",
@@ -205,14 +205,14 @@ func (r *Report) meetNeighbours(beside bool) bool {
 			only)
 	case found.hidden != 0:
 		r.find("neighbours", Warn, "run it as root",
-			"etcd, process %d, runs, and whether it writes to the same disk cannot be seen", found.hidden)
+			"etcd, process %d, is running; this user cannot see whether it writes to the same disk", found.hidden)
 	case found.cut != "":
-		r.find("neighbours", NotAvailable, "", "whether an etcd writes to the same disk cannot be told: %s", found.cut)
+		r.find("neighbours", NotAvailable, "", "cannot see whether an etcd writes to the same disk: %s", found.cut)
 	}
 	return r.Neighbour != 0
 }
 
-// deviceName gives the whole disk behind a device number, empty where there is no block device. It asks sysfs only.
+// deviceName returns the whole disk of a device number, or an empty string without a block device. It reads only sysfs.
 func deviceName(number uint64) string {
 	devices, err := disk.NewBlockDevices("", "")
 	if err != nil {
@@ -225,7 +225,7 @@ func deviceName(number uint64) string {
 	return progress.Name
 }
 
-// judgeRuns holds one writer against etcd's guidance, and says where several make it much worse.
+// judgeRuns compares one writer with etcd's guidance and reports if several writers are much slower.
 func (r *Report) judgeRuns() {
 	const (
 		other  = "take another disk: an SSD with power-loss protection, which nothing else writes to"
@@ -256,14 +256,14 @@ func (r *Report) judgeRuns() {
 	for _, run := range r.Runs {
 		if run.LeftOut > run.Writes/4 {
 			r.find("processor", Warn, "examine the machine while it is idle",
-				"with %s the processor was short in %d of %d writes, which are left out", plural(run.Writers),
+				"with %s, %d of %d writes were discarded because of CPU starvation", plural(run.Writers),
 				run.LeftOut, run.Writes+run.LeftOut)
 			break
 		}
 	}
 }
 
-// show shows seconds for people.
+// show formats seconds for operators.
 func show(seconds float64) string {
 	if seconds < 0.9995 {
 		return fmt.Sprintf("%.3g ms", seconds*1000)

@@ -30,7 +30,7 @@ func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
 	heard := map[string]bool{}
 	var left []time.Duration
 	r, err := Examine(t.Context(), Options{
-		Child: command(asChild), Dir: dir, Writers: []int{3, 1, 3}, Beside: true, For: ShortestRun,
+		Child: command(asChild), Dir: dir, Writers: []int{3, 1, 3}, NextToEtcd: true, For: ShortestRun,
 		Said: func(s Stage) {
 			heard[s.What] = heard[s.What] || strings.Contains(s.Text, "of 1 s")
 			left = append(left, s.Left)
@@ -64,7 +64,7 @@ func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
 
 func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	closed := t.TempDir() // to the user nobody; who runs the tests without root is closed out too
+	closed := t.TempDir() // read-only for everyone but root
 	if err := os.Chmod(closed, 0o555); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	}
 	for _, c := range []struct{ name, dir, as, message, remedy string }{
 		{"file", file, asChild, "not a directory", "create its parent directory"},
-		{"closed", closed, asNobodyChild, "permission denied", "run it as the user of etcd, or as root"},
+		{"closed", closed, asUnprivilegedChild, "permission denied", "run it as the user of etcd, or as root"},
 		{"too large", t.TempDir(), asSmallChild, "file too large", "free space or raise the limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAnInterruptedExaminationLeavesNothingBehind(t *testing.T) {
 func TestADiskThatHangsFailsAndWhatIsLeftIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// Opening a FIFO hangs until somebody opens its other end, as opening a file does on a disk that hangs.
+	// Opening a FIFO blocks until the other end is opened, like opening a file on a disk that hangs.
 	probe := filepath.Join(dir, fmt.Sprintf(".quorumctl-qualify-%d-0", os.Getpid()))
 	if err := os.Mkdir(probe, 0o700); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestOnlyWhatIsProvenPasses(t *testing.T) {
 			"starved",
 			[]Run{with(func(r *Run) { r.LeftOut = 2000 })},
 			Pass,
-			"with 1 writer the processor was short in 2000 of 7000 writes, which are left out",
+			"with 1 writer, 2000 of 7000 writes were discarded because of CPU starvation",
 		},
 		{"starved, all", []Run{{Writers: 1, LeftOut: 9}}, Undecided, "of 0 writes"},
 	} {
@@ -220,7 +220,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 	}
 }
 
-func TestRootWritesWhereNobodyElseMayRename(t *testing.T) {
+func TestRootWritesOnlyWhereNoOtherUserMayRename(t *testing.T) {
 	t.Parallel()
 	for mode, others := range map[fs.FileMode]bool{
 		fs.ModeDir | 0o755: false, fs.ModeDir | 0o775: true, fs.ModeDir | 0o757: true,
@@ -234,10 +234,10 @@ func TestRootWritesWhereNobodyElseMayRename(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := safeFor(1000, dir); err != nil { // who is not root risks no file of root's
+	if err := safeFor(1000, dir); err != nil { // only root's writes could be redirected to root's files
 		t.Error(err)
 	}
-	// A directory of another user's is that one's to write to.
+	// In another user's directory, that user writes.
 	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// on gives a report of a directory whose disk follows a rule.
+// on returns the report for a directory on a disk with an injected fault.
 func on(t *testing.T, rule string, o Options) (Report, error) {
 	t.Helper()
 	m := testbed.MountFaultfs(t, t.TempDir())
@@ -91,7 +91,7 @@ func TestAFullDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	empty(t, dir)
 }
 
-func TestFioOnADiskWhoseSyncHangsKeepsNobodyWaitingAndIsGoneWithIt(t *testing.T) {
+func TestFioIsAbandonedOnAHangingDiskAndExitsWithIt(t *testing.T) {
 	t.Parallel()
 	m := testbed.MountFaultfs(t, t.TempDir())
 	if err := m.Rule("fsync * hang"); err != nil {

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// fioGrace is how long fio may take beside the run itself, and again to end after it was asked to.
+	// fioGrace is how long fio may exceed the run, and again how long it may take to stop when interrupted.
 	fioGrace = 10 * time.Second
-	// mostOfFio is how much of what it says is read.
+	// mostOfFio bounds the output that is read, in bytes.
 	mostOfFio = 1 << 20
 )
 
-// Fio is what fio says of the same disk. Times are in seconds.
+// Fio is the result of fio on the same disk. Times are in seconds.
 type Fio struct {
 	Version string  `json:"version"`
 	Writes  int     `json:"writes"`
 	P50     float64 `json:"p50Seconds"`
 	P99     float64 `json:"p99Seconds"`
 	Max     float64 `json:"maxSeconds"`
-	Ratio   float64 `json:"p99Ratio"` // of this examination's 99th percentile to fio's
+	Ratio   float64 `json:"p99Ratio"` // our 99th percentile divided by fio's
 }
 
-// fioCommand gives what etcd's documentation has people type to judge a disk, with a bound in time.
+// fioCommand returns the command that etcd's documentation recommends for testing a disk, with a time limit.
 func fioCommand(path string, length time.Duration) []string {
 	return []string{
 		"fio", "--name=etcd", "--rw=write", "--ioengine=sync", "--fdatasync=1", "--size=22m", "--bs=2300",
@@ -46,7 +46,7 @@ func fioCommand(path string, length time.Duration) []string {
 	}
 }
 
-// askFio runs fio once and says how far its figures are from those of one writer.
+// askFio runs fio once and compares its result with that of one writer.
 func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	command := fioCommand("FILE", length)
 	path, err := exec.LookPath(command[0])
@@ -75,14 +75,14 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	r.find("fio", Pass, "", "%s", text)
 }
 
-// place is where fio writes, and as whom.
+// place is the file fio writes and the user that fio runs as.
 type place struct {
-	file, dir string // dir is ours, empty where it needs none
+	file, dir string // dir is created for fio; empty if not needed
 	as        *syscall.Credential
 }
 
-// fioPlace gives a file that nobody can have replaced by a link to one of root's: fio runs as the owner of the
-// directory, or where that is root, or not for us to become, in a directory of our own.
+// fioPlace returns a file that no other user can replace by a symbolic link to one of root's. fio runs as the owner of
+// the directory. If that is root, or we are not root, it writes in a new directory of ours.
 func fioPlace(dir string) (place, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func fioPlace(dir string) (place, error) {
 	return place{file: filepath.Join(own, "file"), dir: own}, err
 }
 
-// remove takes away what fio has not: it removes its file itself unless it was killed.
+// remove deletes the file if fio did not, because it was killed.
 func (p place) remove() {
 	os.Remove(p.file)
 	if p.dir != "" {
@@ -104,8 +104,8 @@ func (p place) remove() {
 	}
 }
 
-// inTime gives what run gives, but waits no longer than bound: a process that waits for a disk cannot be killed, and
-// who touches that disk waits with it.
+// inTime returns the result of run, but waits no longer than bound: a process that waits for a disk cannot be killed,
+// and run waits for the process.
 func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	type end struct {
 		said []byte
@@ -127,8 +127,8 @@ func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	}
 }
 
-// runFio gives what fio says of a directory. It is asked to end when its time is over, and killed after grace, with all
-// that it has started: it does its work in a process of its own.
+// runFio returns fio's output for a directory. It interrupts fio when its time is over, and after grace kills its
+// process group, because fio works in child processes.
 func runFio(ctx context.Context, path, dir string, length, grace time.Duration) ([]byte, error) {
 	at, err := fioPlace(dir)
 	if err != nil {
@@ -155,7 +155,7 @@ func runFio(ctx context.Context, path, dir string, length, grace time.Duration) 
 	case <-ended:
 	case <-ctx.Done():
 		group := -cmd.Process.Pid
-		_ = syscall.Kill(group, syscall.SIGINT) // there may be nobody left
+		_ = syscall.Kill(group, syscall.SIGINT) // the group may be gone already
 		select {
 		case <-ended:
 		case <-time.After(grace):
@@ -172,7 +172,7 @@ func runFio(ctx context.Context, path, dir string, length, grace time.Duration) 
 	return said.Bytes(), err
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of its input.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -180,7 +180,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readFio reads the figures of fdatasync. Fio may print lines before its document.
+// readFio parses the fdatasync figures. Fio may print lines before its JSON document.
 func readFio(said []byte) (*Fio, error) {
 	var doc struct {
 		Version string `json:"fio version"`
@@ -209,7 +209,7 @@ func readFio(said []byte) (*Fio, error) {
 		P50: took.Percentile["50.000000"] / 1e9, P99: took.Percentile["99.000000"] / 1e9,
 	}
 	if f.Writes <= 0 || !(f.P50 > 0 && f.P50 <= f.P99 && f.P99 <= 2*f.Max) {
-		return nil, errors.New("it gives no figures of fdatasync")
+		return nil, errors.New("it reports no fdatasync latencies")
 	}
 	return f, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// recorded is what fio 3.33 of Debian 12 has said.
+// recorded is the output of fio 3.33 from Debian 12.
 func recorded(t *testing.T) []byte {
 	t.Helper()
 	b, err := os.ReadFile("testdata/fio.json")
@@ -96,8 +96,8 @@ func TestTheRealFioIsCompared(t *testing.T) {
 	t.Error("nothing is said of fio")
 }
 
-// script is a program in fio's place. It is written by a process of its own: one that another test forks meanwhile
-// would hold the file open for writing, and what is open so cannot be run.
+// script creates a program in place of fio. A separate process writes it: a child forked by another test meanwhile
+// would keep the file open for writing, and such a file cannot be executed.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fio")
@@ -129,7 +129,7 @@ func TestFioIsKilledWithWhatItHasStarted(t *testing.T) {
 	empty(t, dir)
 }
 
-func TestFioKnowsNothingOfWhoeverAsks(t *testing.T) {
+func TestFioInheritsNoEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_OPERATOR", "x")
 	said, err := runFio(t.Context(), script(t, "env"), t.TempDir(), time.Minute, time.Minute)
 	if err != nil || strings.Contains(string(said), "SECRET") || !strings.Contains(string(said), "LC_ALL=C\n") {

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health/sensors"
 )
 
-// kernel is what the kernel tells of the machine; it asks no device.
+// kernel holds what the kernel reports about the machine; reading it accesses no device.
 type kernel struct {
 	proc, sys string
 	machine   health.MachineReading
@@ -25,7 +25,7 @@ type kernel struct {
 
 func thisKernel() kernel { return kernel{procfs.DefaultMountPoint, "/sys", sensors.New().Read()} }
 
-// judgeMachine says what the kernel tells of the clock, the memory and the disk.
+// judgeMachine adds findings about the clock, the memory and the disk.
 func (r *Report) judgeMachine(k kernel) {
 	r.judgeClock(k.machine.ClockError)
 	r.judgeMemory(k.machine)
@@ -52,51 +52,51 @@ func (r *Report) judgeClock(f health.Figure) {
 }
 
 func (r *Report) judgeMemory(m health.MachineReading) {
-	bad, mended := m.MemoryUncorrected, m.MemoryCorrected
+	uncorrected, corrected := m.MemoryUncorrected, m.MemoryCorrected
 	switch {
-	case !bad.Known || !mended.Known:
-		r.find("memory errors", NotAvailable, "", "%s", cmp.Or(bad.Absent, mended.Absent))
-	case bad.Value > 0:
+	case !uncorrected.Known || !corrected.Known:
+		r.find("memory errors", NotAvailable, "", "%s", cmp.Or(uncorrected.Absent, corrected.Absent))
+	case uncorrected.Value > 0:
 		r.find("memory errors", Fail, "replace the module that 'edac-util -v' or the kernel log names",
-			"%.0f since the boot that could not be corrected", bad.Value)
-	case mended.Value > 0:
+			"%.0f uncorrected since boot", uncorrected.Value)
+	case corrected.Value > 0:
 		r.find("memory errors", Warn, "watch whether there are more: 'edac-util -v' names the module",
-			"%.0f since the boot, all corrected", mended.Value)
+			"%.0f since boot, all corrected", corrected.Value)
 	default:
-		r.find("memory errors", Pass, "", "none since the boot")
+		r.find("memory errors", Pass, "", "none since boot")
 	}
 }
 
-// judgeDevice says what kind of disk is behind the directory.
+// judgeDevice reports the type of disk behind the directory.
 func (r *Report) judgeDevice(k kernel) {
 	if r.Device == "" {
-		r.find("device", NotAvailable, "", "there is not one block device behind the directory")
+		r.find("device", NotAvailable, "", "the directory is not on a single block device")
 		return
 	}
 	queue := filepath.Join(k.sys, "class", "block", r.Device, "queue")
-	turns, err := word(filepath.Join(queue, "rotational"))
+	rotational, err := word(filepath.Join(queue, "rotational"))
 	if err != nil {
-		r.find("device", NotAvailable, "", "the kernel does not tell what %s is", r.Device)
+		r.find("device", NotAvailable, "", "the kernel does not report the type of %s", r.Device)
 		return
 	}
 	cache, err := word(filepath.Join(queue, "write_cache"))
 	switch {
 	case err != nil:
-		cache = "of which the kernel tells nothing"
+		cache = "unknown"
 	case cache == "write back":
-		cache = "that has to be flushed: write back"
+		cache = "write back (needs flushes)"
 	case cache == "write through":
-		cache = "that needs no flush: write through"
+		cache = "write through (needs no flushes)"
 	}
-	if turns == "1" {
+	if rotational == "1" {
 		r.find("device", Warn, "take an SSD with power-loss protection",
-			"the kernel takes %s for a disk with platters that turn, with a cache %s", r.Device, cache)
+			"the kernel reports %s as a rotational disk; write cache: %s", r.Device, cache)
 		return
 	}
-	r.find("device", Pass, "", "%s is no disk with platters that turn, and has a cache %s", r.Device, cache)
+	r.find("device", Pass, "", "%s is not a rotational disk; write cache: %s", r.Device, cache)
 }
 
-// judgeRAID says whether an array of the machine lacks a disk; without arrays there is nothing to say.
+// judgeRAID reports degraded arrays. Without arrays it adds no finding.
 func (r *Report) judgeRAID(k kernel) {
 	fs, err := procfs.NewFS(k.proc)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Report) judgeRAID(k kernel) {
 	}
 }
 
-// word reads a file of sysfs with one short line.
+// word reads a one-line file of sysfs.
 func word(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// tree writes files.
+// tree writes these files to a new directory.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -47,12 +47,12 @@ func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
 	t.Parallel()
 	well := health.MachineReading{MemoryCorrected: known(0), MemoryUncorrected: known(0), ClockError: known(0.01)}
 	sick := health.MachineReading{MemoryCorrected: known(7), MemoryUncorrected: known(2), ClockError: known(16)}
-	mended := well
-	mended.MemoryCorrected = known(7)
+	corrected := well
+	corrected.MemoryCorrected = known(7)
 	ssd := map[string]string{
 		"class/block/sda/queue/rotational": "0\n", "class/block/sda/queue/write_cache": "write back\n",
 	}
-	platters := map[string]string{"class/block/sda/queue/rotational": "1\n"}
+	rotational := map[string]string{"class/block/sda/queue/rotational": "1\n"}
 	for _, c := range []struct {
 		name    string
 		machine health.MachineReading
@@ -63,35 +63,35 @@ func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
 	}{
 		{"well", well, "sda", ssd, nil, map[string]Finding{
 			"clock":         {Result: Pass, Text: "it may be off by 10 ms, limit 1 s"},
-			"memory errors": {Result: Pass, Text: "none since the boot"},
+			"memory errors": {Result: Pass, Text: "none since boot"},
 			"device": {
 				Result: Pass,
-				Text: "sda is no disk with platters that turn, and has a cache that has to be flushed: " +
-					"write back",
+				Text: "sda is not a rotational disk; write cache: " +
+					"write back (needs flushes)",
 			},
 		}},
-		{"sick", sick, "sda", platters, map[string]string{"mdstat": degraded}, map[string]Finding{
+		{"sick", sick, "sda", rotational, map[string]string{"mdstat": degraded}, map[string]Finding{
 			"clock":         {Result: Warn, Text: "it may be off by 16 s, limit 1 s"},
-			"memory errors": {Result: Fail, Text: "2 since the boot that could not be corrected"},
+			"memory errors": {Result: Fail, Text: "2 uncorrected since boot"},
 			"device": {
 				Result: Warn,
-				Text: "the kernel takes sda for a disk with platters that turn, with a cache of which the " +
-					"kernel tells nothing",
+				Text: "the kernel reports sda as a rotational disk; " +
+					"write cache: unknown",
 			},
 			"RAID md0": {Result: Warn, Text: "1 of 2 disks are missing or failed"},
 			"RAID md1": {Result: Pass, Text: "active, all 2 disks"},
 			"RAID md2": {Result: Warn, Text: "it is checking"},
 		}},
-		{"mended", mended, "", nil, map[string]string{"mdstat": "md0 : nonsense"}, map[string]Finding{
+		{"corrected", corrected, "", nil, map[string]string{"mdstat": "md0 : nonsense"}, map[string]Finding{
 			"clock":         {Result: Pass, Text: "it may be off by 10 ms, limit 1 s"},
-			"memory errors": {Result: Warn, Text: "7 since the boot, all corrected"},
-			"device":        {Result: NotAvailable, Text: "there is not one block device behind the directory"},
+			"memory errors": {Result: Warn, Text: "7 since boot, all corrected"},
+			"device":        {Result: NotAvailable, Text: "the directory is not on a single block device"},
 			"RAID":          {Result: NotAvailable},
 		}},
-		{"silent", health.Silent("nobody knows"), "sda", nil, nil, map[string]Finding{
-			"clock":         {Result: NotAvailable, Text: "nobody knows"},
-			"memory errors": {Result: NotAvailable, Text: "nobody knows"},
-			"device":        {Result: NotAvailable, Text: "the kernel does not tell what sda is"},
+		{"silent", health.Silent("unknown"), "sda", nil, nil, map[string]Finding{
+			"clock":         {Result: NotAvailable, Text: "unknown"},
+			"memory errors": {Result: NotAvailable, Text: "unknown"},
+			"device":        {Result: NotAvailable, Text: "the kernel does not report the type of sda"},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// What the test binary can be started as instead of running the tests: the real child, in a few surroundings.
+// The test binary runs as one of these children instead of running the tests.
 const (
-	asChild       = "probe-disk"
-	asSmallChild  = "probe-disk-with-a-file-size-limit"
-	asNobodyChild = "probe-disk-as-nobody"
+	asChild             = "probe-disk"
+	asSmallChild        = "probe-disk-with-a-file-size-limit"
+	asUnprivilegedChild = "probe-disk-unprivileged"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		case asSmallChild:
 			limit := unix.Rlimit{Cur: 64 << 10, Max: 64 << 10}
 			must(unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
-		case asNobodyChild:
+		case asUnprivilegedChild:
 			if os.Geteuid() == 0 {
 				must(syscall.Setgroups(nil))
 				must(syscall.Setgid(65534))
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		switch os.Args[1] {
-		case asChild, asSmallChild, asNobodyChild:
+		case asChild, asSmallChild, asUnprivilegedChild:
 			os.Exit(disk.ChildMain(os.Args[2:], os.Stdin, os.Stderr))
 		}
 	}

@@ -16,28 +16,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// search looks for an etcd among the processes of a machine, within bounds: a machine may run more than it takes time
-// to look at. It asks /proc and sysfs only, never the disk. The library bounds the bytes of each file.
+// search finds an etcd among the processes of a machine, within bounds: reading very many processes takes too long. It
+// reads only /proc and sysfs, never the disk. The library bounds the bytes of each file.
 type search struct {
 	proc      string
-	processes int // that are looked at
-	files     int // that are looked at, those of all etcds together
+	processes int // maximum to read
+	files     int // maximum to read, of all etcds together
 	time      time.Duration
 }
 
-// usualSearch is one of this machine.
+// usualSearch returns a search of this machine.
 func usualSearch() *search {
 	return &search{proc: procfs.DefaultMountPoint, processes: 1 << 16, files: 1 << 14, time: 3 * time.Second}
 }
 
-// neighbour is what a search has found.
+// neighbour is the result of a search.
 type neighbour struct {
 	pid    int    // an etcd that has files open for writing on the disk, 0 if there is none
-	hidden int    // one whose files may not be looked at
-	cut    string // why not all was looked at
+	hidden int    // an etcd whose files cannot be read
+	cut    string // why the search was incomplete
 }
 
-// etcdOn looks for an etcd that has files open for writing on the disk of a device number.
+// etcdOn searches for an etcd that has files open for writing on the disk with a device number.
 func (s *search) etcdOn(device uint64) (found neighbour) {
 	began := time.Now()
 	fs, err := procfs.NewFS(s.proc)
@@ -52,7 +52,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 	for {
 		names, err := all.Readdirnames(256)
 		if err != nil {
-			return found // it is the end: this directory of the kernel has no other error
+			return found // end of the directory: /proc returns no other error
 		}
 		for _, name := range names {
 			pid, err := strconv.Atoi(name)
@@ -65,7 +65,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 			}
 			p, err := fs.Proc(pid)
 			if err != nil {
-				continue // it has ended
+				continue // the process has exited
 			}
 			if name, err := p.Comm(); err != nil || name != "etcd" {
 				continue
@@ -85,7 +85,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 
 var errTooManyFiles = errors.New("too many files")
 
-// writesTo tells whether a process has a file open for writing on the disk of a device number.
+// writesTo reports whether a process has a file open for writing on the disk with a device number.
 func (s *search) writesTo(p procfs.Proc, device uint64, began time.Time) (bool, error) {
 	mounts, err := p.MountInfo()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *search) writesTo(p procfs.Proc, device uint64, began time.Time) (bool, 
 		}
 		f, err := p.FDInfo(name)
 		if err != nil {
-			continue // it was closed
+			continue // closed meanwhile
 		}
 		flags, err := strconv.ParseUint(f.Flags, 8, 64)
 		other, known := numbers[f.MntID]

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crowd is a /proc of processes by their names, each with so many files open, of which it writes the last one.
+// crowd creates a /proc with processes of these names. Each has so many files open and writes only to the last one.
 func crowd(t *testing.T, files int, names ...string) string {
 	t.Helper()
 	proc := t.TempDir()

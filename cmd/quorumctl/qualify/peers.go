@@ -20,38 +20,38 @@ import (
 )
 
 const (
-	// MostPeers is how many may be named.
+	// MostPeers is the maximum number of peers.
 	MostPeers = 16
-	// connects is how often each is connected to, and connectRest the time between two.
+	// connects is the number of connections to each peer, and connectRest the pause between two.
 	connects    = 50
 	connectRest = 20 * time.Millisecond
-	// peerPatience is how long a connection and an answer are waited for.
+	// peerPatience is the timeout of a connection and of a response.
 	peerPatience = 2 * time.Second
-	// mostFailures ends the tries: the others would take as long.
+	// mostFailures ends the attempts: the others would take as long.
 	mostFailures = 3
-	// padding is what makes a request larger than any packet of Ethernet, a jumbo one too.
+	// padding makes a request larger than any Ethernet packet, including jumbo frames.
 	padding = 10 << 10
-	// heartbeat is etcd's interval unless it is configured; it shall be about the time that a round trip takes.
+	// heartbeat is etcd's default interval; it should be about one round trip.
 	heartbeat = 100 * time.Millisecond
 )
 
-// Peer is how the network to one address did. Times are in seconds, of TCP connections.
+// Peer is the result for one address. Times are in seconds, of TCP connections.
 type Peer struct {
 	Address string `json:"address"`
-	// Tries are the connections that were tried, and Failed those without any answer. One that is refused is answered.
+	// Tries counts all connection attempts, and Failed those without any response. A refused connection is a response.
 	Tries   int     `json:"tries"`
 	Failed  int     `json:"failed"`
 	Refused int     `json:"refused"`
-	Error   string  `json:"error,omitempty"` // the last
+	Error   string  `json:"error,omitempty"` // the last one
 	P50     float64 `json:"p50Seconds"`
 	P99     float64 `json:"p99Seconds"`
 	Max     float64 `json:"maxSeconds"`
-	// Small and Large tell whether a request that fits a packet was answered, and one that does not.
+	// Small and Large report whether a request was answered that fits into a packet, and one that does not.
 	Small bool `json:"smallAnswered"`
 	Large bool `json:"largeAnswered"`
 }
 
-// CheckPeer tells whether an address may be examined.
+// CheckPeer reports whether an address is valid.
 func CheckPeer(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.Contains(address, "/") {
@@ -60,7 +60,7 @@ func CheckPeer(address string) error {
 	return nil
 }
 
-// meetPeers connects to all at the same time.
+// meetPeers tests all addresses in parallel.
 func (r *Report) meetPeers(ctx context.Context, addresses []string) {
 	r.Peers = make([]Peer, len(addresses))
 	var wait sync.WaitGroup
@@ -73,7 +73,7 @@ func (r *Report) meetPeers(ctx context.Context, addresses []string) {
 	}
 }
 
-// meet connects to one address again and again, and asks it.
+// meet connects to one address repeatedly, then sends requests.
 func meet(ctx context.Context, address string) Peer {
 	p := Peer{Address: address}
 	var took []time.Duration
@@ -103,7 +103,7 @@ func meet(ctx context.Context, address string) Peer {
 	return p
 }
 
-// connect gives a connection, and how long it took since the name was known.
+// connect returns a connection and the time it took after name resolution.
 func connect(ctx context.Context, address string) (net.Conn, time.Duration, error) {
 	began := time.Now()
 	dialer := net.Dialer{
@@ -114,7 +114,7 @@ func connect(ctx context.Context, address string) (net.Conn, time.Duration, erro
 	return conn, time.Since(began), err
 }
 
-// cause gives what went wrong, without the addresses that are known.
+// cause describes an error without the addresses, which the finding names already.
 func cause(err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the name cannot be resolved: " + e.Err
@@ -128,8 +128,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// answers asks for the version in plain HTTP, with so much padding. Any answer will do, even that the request is too
-// large or should be TLS, and so does hanging up: the request has arrived.
+// answers requests the version in plain HTTP, with so many bytes of padding, and reports whether the request arrived.
+// Any response counts, including that the request is too large or needs TLS, and so does a closed connection.
 func answers(ctx context.Context, address string, padding int) bool {
 	conn, _, err := connect(ctx, address)
 	if err != nil {
@@ -151,7 +151,7 @@ func answers(ctx context.Context, address string, padding int) bool {
 
 func (r *Report) judgePeer(p Peer) {
 	const (
-		down = "start what is to listen there, or name a port that somebody listens on"
+		down = "start the server, or name a port on which one listens"
 		path = "see whether a firewall, the route or the cable is in the way"
 		slow = "give etcd a --heartbeat-interval of that and an --election-timeout of ten times that, on all members"
 		mtu  = "make the MTU the same along the way, and let ICMP 'fragmentation needed' through"
@@ -165,7 +165,7 @@ func (r *Report) judgePeer(p Peer) {
 	case p.Failed > 0:
 		r.find(name, Fail, path, "%d of %d connections failed: %s", p.Failed, p.Tries, p.Error)
 	case p.Refused == p.Tries:
-		r.find(name, Warn, down, "nobody listens there; the host refuses within %s", show(p.P99))
+		r.find(name, Warn, down, "no server listens there; the host refused within %s", show(p.P99))
 	case p.Small && !p.Large:
 		r.find(name, Fail, mtu, "a request of %d bytes is lost, and a small one is answered", padding)
 	case p.P99 > heartbeat.Seconds():

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listening gives the address of a listener that does something with each connection until the test ends.
+// listening returns the address of a listener that serves each connection until the test ends.
 func listening(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	var config net.ListenConfig
@@ -47,7 +47,7 @@ func listening(t *testing.T, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// full gives an address whose host drops connections silently: the queue of the listener has no more room.
+// full returns an address whose host drops connections silently: the listener's queue is full.
 func full(t *testing.T) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -91,9 +91,9 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 	}{
 		{"plain", plain.Listener.Addr().String(), Pass, "large packets arrive"},
 		{"secured", secured.Listener.Addr().String(), Pass, "large packets arrive"},
-		{"gone", gone.Listener.Addr().String(), Warn, "nobody listens there; the host refuses within "},
+		{"gone", gone.Listener.Addr().String(), Warn, "no server listens there; the host refused within "},
 		{"full", full(t), Fail, "no connection: no answer within 2s"},
-		{"no name", "nobody.invalid:2380", Fail, "no connection: the name cannot be resolved: "},
+		{"no name", "unknown.invalid:2380", Fail, "no connection: the name cannot be resolved: "},
 		{
 			"silent",
 			listening(t, func(net.Conn) {}),
@@ -135,7 +135,7 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 	}
 }
 
-func TestASlowOrLossyPeerIsTold(t *testing.T) {
+func TestSlowOrLossyPeerIsReported(t *testing.T) {
 	t.Parallel()
 	for text, p := range map[string]Peer{
 		"50 of 50 connections, the 99th percentile in 150 ms, longer than etcd's heartbeat of 100ms": {

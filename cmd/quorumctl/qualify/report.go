@@ -5,19 +5,19 @@ package qualify
 
 import "fmt"
 
-// Result is how the examination of one thing went, or of all.
+// Result is the outcome of one test, or of all.
 type Result string
 
 // The results.
 const (
 	Pass         Result = "pass"
-	Warn         Result = "warn" // it does not keep etcd from running well today
+	Warn         Result = "warn" // does not keep etcd from running well today
 	Undecided    Result = "undecided"
 	Fail         Result = "fail"
 	NotAvailable Result = "not available"
 )
 
-// Finding is what is to be said of one thing.
+// Finding is the outcome of one test.
 type Finding struct {
 	Name   string `json:"name"`
 	Result Result `json:"result"`
@@ -25,27 +25,27 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Report is all there is to say about a machine.
+// Report is the outcome of a benchmark.
 type Report struct {
 	Result Result  `json:"result"`
 	Dir    string  `json:"dir"`
-	Device string  `json:"device,omitempty"` // the whole disk, where there is one block device behind the directory
+	Device string  `json:"device,omitempty"` // the whole disk, if the directory is on one block device
 	Limit  float64 `json:"limitSeconds"`     // of the 99th percentile of one writer
 	Runs   []Run   `json:"runs"`
 
-	// Peers are the addresses that were named.
+	// Peers are the results for the requested addresses.
 	Peers []Peer `json:"peers,omitempty"`
 
-	// Fio is there when it was asked for, and ran.
+	// Fio is set if fio was requested and ran.
 	Fio *Fio `json:"fio,omitempty"`
 
-	// Neighbour is the process of an etcd that writes to the same disk.
+	// Neighbour is the process ID of an etcd that writes to the same disk.
 	Neighbour int `json:"etcdPID,omitempty"`
 
 	Findings []Finding `json:"findings"`
 }
 
-// Error is why there is no report.
+// Error explains why there is no report.
 type Error struct {
 	Message string // "cannot …: cause"
 	Remedy  string
@@ -65,7 +65,7 @@ func (r *Report) find(name string, result Result, remedy, format string, args ..
 	r.Findings = append(r.Findings, f)
 }
 
-// sum gives the result of all findings: the worst, but for warnings, which keep nothing from passing.
+// sum returns the worst result of all findings. Warnings count as passed.
 func (r *Report) sum() Result {
 	sum := Pass
 	for _, f := range r.Findings {

@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// look is how often what the children have written down is fetched: their memory holds 4096 writes.
+	// look is the interval at which the children's results are read: their memory holds 4096 writes.
 	look = 10 * time.Millisecond
-	// firstWrite is how long the writers may take until each has written once; then the run begins without the rest.
+	// firstWrite is how long the run waits until each writer has written once; then it starts without the rest.
 	firstWrite = 5 * time.Second
-	// longestWait ends a run whose disk hangs: so long does no write take that may come back in time.
+	// longestWait ends a run whose disk hangs: a write that takes this long will not complete in time.
 	longestWait = 10 * time.Second
-	// mostWrites ends a run early: more prove nothing more.
+	// mostWrites ends a run early: more writes prove nothing more.
 	mostWrites = 1 << 20
 )
 
-// Run is how the disk did under so many writers at once. Times are in seconds.
+// Run is the result of so many concurrent writers. Times are in seconds.
 type Run struct {
 	Writers int `json:"writers"`
-	// Writes are those that count. LeftOut says nothing about the disk because the processor was short, Lost came too
-	// fast to be counted one by one, and Hung had not come back at the end: these count, with the time they had taken.
+	// Writes is the number of writes that count. LeftOut says nothing about the disk, because the CPU was starved. Lost
+	// writes came too fast to be recorded one by one. Hung writes had not completed at the end: these count, with the
+	// time they had taken.
 	Writes  int     `json:"writes"`
 	LeftOut int     `json:"leftOut"`
 	Lost    int     `json:"lost"`
@@ -40,29 +41,30 @@ type Run struct {
 	P50     float64 `json:"p50Seconds"`
 	P90     float64 `json:"p90Seconds"`
 	P99     float64 `json:"p99Seconds"`
-	// P99Low and P99High hold the true one with 95 % confidence. High is absent when too few writes prove none.
+	// P99Low and P99High contain the true value with 95 % confidence. High is absent if there were too few writes to
+	// prove one.
 	P99Low       float64 `json:"p99LowSeconds"`
 	P99High      float64 `json:"p99HighSeconds,omitempty"`
 	P999         float64 `json:"p999Seconds"`
 	Max          float64 `json:"maxSeconds"`
 	Distribution []Bin   `json:"distribution"`
 
-	device uint64 // the number of the directory's, 0 if not known
+	device uint64 // device number of the directory, 0 if unknown
 }
 
-// writers are the children that write side by side, each into files of its own.
+// writers are the concurrent child processes, each with files of its own.
 type writers struct {
 	probes []*disk.Probe
 	dirs   []string
 
 	begun, end time.Duration
-	first      []bool // which have written
+	first      []bool // whether each has written
 	latencies  []time.Duration
 	run        Run
 }
 
-// write has so many children write to the directory for so long, and takes their files away. Left names the
-// directories that it could not remove.
+// write runs so many children that write to the directory, and removes their files. Left names the directories that it
+// could not remove.
 func write(ctx context.Context, o Options, n int, said func(took time.Duration, text string)) (run Run,
 	left []string, err error,
 ) {
@@ -114,7 +116,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration,
 		}
 		w.end = now
 		took := now - w.begun
-		// On a busy machine the last look comes late.
+		// On a busy machine the last read comes late.
 		said(took, fmt.Sprintf("%.0f s of %.0f s, %d writes", min(took, length).Seconds(), length.Seconds(),
 			len(w.latencies)))
 		if took >= length || len(w.latencies) >= mostWrites || hangs > longestWait {
@@ -123,7 +125,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration,
 	}
 }
 
-// all tells whether every child has written.
+// all reports whether every child has written.
 func (w *writers) all() bool {
 	for _, first := range w.first {
 		if !first {
@@ -133,7 +135,7 @@ func (w *writers) all() bool {
 	return true
 }
 
-// take counts what one child has written since the last look.
+// take counts the writes of one child since the last read.
 func (w *writers) take(i int, r disk.Reading) error {
 	switch {
 	case r.Failure != nil:
@@ -155,7 +157,7 @@ func (w *writers) take(i int, r disk.Reading) error {
 	return nil
 }
 
-// failed words an error of the disk, or of the way to it.
+// failed describes an error of the disk or of its path.
 func failed(f *disk.Failure) error {
 	remedy := f.Remedy()
 	if f.Errno == syscall.EACCES || f.Errno == syscall.EPERM {
@@ -167,8 +169,8 @@ func failed(f *disk.Failure) error {
 	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
 }
 
-// conclude makes figures of the writes. One that has not come back has taken at least as long as it is under way; only
-// those that are longer than most count, or else every run would have a few short ones too many.
+// conclude computes the result. A write still in flight counts with the time it has taken so far, but only if it is
+// slower than most; otherwise every run would have a few short ones too many.
 func (w *writers) conclude() {
 	usual := sorted(w.latencies).at(0.99)
 	for _, p := range w.probes {
@@ -190,7 +192,7 @@ func (w *writers) conclude() {
 	r.Distribution = s.bins()
 }
 
-// close ends the children, side by side, and names the directories that could not be removed.
+// close stops the children in parallel and returns the directories that it could not remove.
 func (w *writers) close() (left []string) {
 	var wait sync.WaitGroup
 	for _, p := range w.probes {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// spread are latencies, shortest first.
+// spread holds latencies, shortest first.
 type spread []time.Duration
 
 func sorted(latencies []time.Duration) spread {
@@ -17,7 +17,7 @@ func sorted(latencies []time.Duration) spread {
 	return latencies
 }
 
-// at gives the smallest one measured that this share of all do not exceed. 0 for none.
+// at returns the smallest latency that this share of all does not exceed, 0 if there are none.
 func (s spread) at(share float64) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -26,12 +26,12 @@ func (s spread) at(share float64) time.Duration {
 	return s[min(max(rank, 1), len(s))-1]
 }
 
-// doubt is how often the true figure may lie outside of an interval, half of it on each side.
+// doubt is the probability that the true value is outside an interval, half of it on each side.
 const doubt = 0.05
 
-// within gives the interval that holds the true quantile with 95 % confidence, from the order of the measured alone, as
-// if they did not depend on each other: so many of n are above it as a binomial with the share above allows. No high
-// end is proven by too few: high is 0 then, as with fewer than 368 for the 99th percentile.
+// within returns the interval that contains the true quantile with 95 % confidence. It uses only the order of the
+// latencies and treats them as independent: the number above the quantile is then binomial. Too few latencies prove no
+// upper end: high is 0 then, as with fewer than 368 for the 99th percentile.
 func (s spread) within(share float64) (low, high time.Duration) {
 	n := len(s)
 	if n == 0 {
@@ -55,14 +55,14 @@ func (s spread) within(share float64) (low, high time.Duration) {
 	return s[0], high
 }
 
-// Bin is a part of a distribution: so many were longer than the bin before and at most so long.
+// Bin is part of a distribution: the number of latencies longer than the previous bin and at most UpTo.
 type Bin struct {
 	UpTo  float64 `json:"upToSeconds"`
 	Count int     `json:"count"`
 }
 
-// bins gives the distribution in steps of the square root of two, from the one that holds the shortest to the one that
-// holds the longest. Every second bound is etcd's own: a millisecond times a power of two.
+// bins returns the distribution in steps of the square root of two, from the bin of the shortest latency to that of the
+// longest. Every second bound is one of etcd's: a millisecond times a power of two.
 func (s spread) bins() []Bin {
 	var bins []Bin
 	for i, j := 0, firstStep; i < len(s); j++ {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ladder gives the latencies 1 µs, 2 µs … n µs, longest first.
+// ladder returns the latencies 1 µs, 2 µs … n µs, longest first.
 func ladder(n int) []time.Duration {
 	var out []time.Duration
 	for i := n; i > 0; i-- {
@@ -46,7 +46,7 @@ func TestTooFewWritesProveNoHighEnd(t *testing.T) {
 
 func TestTheIntervalHoldsTheTrueQuantileAsOftenAsItSays(t *testing.T) {
 	t.Parallel()
-	// Of an exponential distribution with a mean of a millisecond the true one is ln 100.
+	// The true value of an exponential distribution with a mean of one millisecond is ln 100.
 	truth := time.Duration(math.Log(100) * float64(time.Millisecond))
 	random := rand.New(rand.NewPCG(1, 2))
 	const rounds = 2000

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the shipped example configuration")
 
-// example is the file that the packages install below /usr/share/doc.
+// example is the configuration that the packages install in /usr/share/doc.
 const example = "../../../packaging/examples/quorumd.yaml"
 
 func TestShippedExampleIsWhatInitWrites(t *testing.T) {

@@ -27,18 +27,18 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Found is what this host has. What cannot be found is empty; what somebody has to look at is a warning.
+// Found describes this host. Unknown values are empty; what an operator should check is a warning.
 type Found struct {
 	Address   string `json:"address"`
-	Interface string `json:"interface,omitempty"` // with that address
+	Interface string `json:"interface,omitempty"` // the one with that address
 	DataDir   string `json:"dataDir"`
-	Disk      string `json:"disk,omitempty"` // the file system of the data directory, and its device
+	Disk      string `json:"disk,omitempty"` // file system of the data directory and its device
 	FreeBytes uint64 `json:"freeBytes,omitempty"`
 	Binary    string `json:"binary,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Unit      string `json:"unit"`
-	UnitState string `json:"unitState,omitempty"` // enabled, disabled, …; empty without such a unit
-	// Running are etcd's settings, where it runs already: by the names of its flags.
+	UnitState string `json:"unitState,omitempty"` // enabled, disabled, …; empty if the unit does not exist
+	// Running are the settings of a running etcd, by flag name.
 	Running  map[string]string `json:"running,omitempty"`
 	Warnings []string          `json:"warnings"`
 }
@@ -49,7 +49,7 @@ const (
 	lowSpace   = 8 << 30   // bytes
 )
 
-// Find looks at this host.
+// Find inspects this host.
 func Find(ctx context.Context, a Answers) (Found, error) {
 	here, _, err := a.here()
 	if err != nil {
@@ -78,13 +78,13 @@ func (f *Found) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// findInterface looks which one has the address that the others shall reach.
+// findInterface finds the interface with the address at which the other hosts reach this one.
 func (f *Found) findInterface(here Host) {
 	want, err := netip.ParseAddr(here.Address)
 	if err != nil {
-		return // a name is for a resolver, and for the others'
+		return // the resolvers of the hosts decide
 	}
-	all, _ := net.Interfaces() // none, if it cannot be told
+	all, _ := net.Interfaces() // on an error there are none
 	for _, i := range all {
 		nets, _ := i.Addrs()
 		for _, n := range nets {
@@ -97,7 +97,7 @@ func (f *Found) findInterface(here Host) {
 	f.warn("no interface of this host has %s: is this %s?", here.Address, here.Name)
 }
 
-// findDisk looks at the file system that holds the data directory, or will.
+// findDisk inspects the file system of the data directory or its nearest existing parent.
 func (f *Found) findDisk() {
 	dir := f.DataDir
 	for dir != "/" {
@@ -123,8 +123,8 @@ func (f *Found) findDisk() {
 	f.Disk = diskOf(mounts, dir)
 }
 
-// diskOf tells what is mounted where a directory lies, such as "ext4 on /dev/sda1", out of lines as in mountinfo. A
-// mount may have no name, which leaves two spaces there: what stands behind them are its options.
+// diskOf returns the file system that contains a directory, such as "ext4 on /dev/sda1", from lines in the format of
+// mountinfo. A mount may have no source, which leaves two spaces before its options.
 func diskOf(mounts io.Reader, dir string) string {
 	best, disk := "", ""
 	for lines := bufio.NewScanner(io.LimitReader(mounts, maxText)); lines.Scan(); {
@@ -143,7 +143,7 @@ func diskOf(mounts io.Reader, dir string) string {
 	return disk
 }
 
-// findBinary looks for etcd's program: where it was said, where the unit has it, and where it usually is.
+// findBinary finds etcd's program: at the configured path, at the unit's, or at the usual ones.
 func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 	paths := []string{said}
 	if m := regexp.MustCompile(`path=(\S+) ;`).FindStringSubmatch(execStart); m != nil {
@@ -182,7 +182,7 @@ func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 	}
 }
 
-// show gives properties of a unit; none without systemd.
+// show returns properties of a unit; none without systemd.
 func show(ctx context.Context, unit string) map[string]string {
 	const properties = "--property=LoadState,UnitFileState,ActiveState,MainPID,ExecStart"
 	out, _ := ask(ctx, "systemctl", "show", properties, "--", unit)
@@ -195,7 +195,7 @@ func show(ctx context.Context, unit string) map[string]string {
 	return all
 }
 
-// ask runs a program with nothing of this environment, and gives what it prints.
+// ask runs a program without this environment, except PATH, and returns its output.
 func ask(ctx context.Context, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -212,8 +212,8 @@ func ask(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out, errors.Join(readErr, c.Wait())
 }
 
-// findRunning reads how the etcd that runs is set: from its command line, and from its environment where there is no
-// such flag.
+// findRunning reads the settings of the running etcd: from its command line, and for missing flags from its
+// environment.
 func (f *Found) findRunning(pid string) {
 	flags := []string{
 		"name", "data-dir", "advertise-client-urls", "initial-advertise-peer-urls", "cert-file", "peer-cert-file",
@@ -236,7 +236,7 @@ func (f *Found) findRunning(pid string) {
 	}
 }
 
-// valueOf gives the value of a flag of etcd.
+// valueOf returns the value of an etcd flag.
 func valueOf(line, environment []string, name string) (string, bool) {
 	for i, arg := range line {
 		flag, value, ok := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -266,8 +266,8 @@ func readProc(pid, name string) ([]string, error) {
 	return strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00"), err
 }
 
-// Differs tells in which of its settings an etcd that runs already is not as the configuration says: quorumd would not
-// take it for this host's member, not find its data, or give it other certificates when it starts it the next time.
+// Differs lists the settings in which a running etcd differs from the configuration. On the next start, quorumd would
+// not recognize it as this host's member, not find its data, or give it other certificates.
 func (f Found) Differs(c config.Config) []string {
 	type setting struct{ flag, key, wanted string }
 	settings := []setting{
@@ -276,7 +276,7 @@ func (f Found) Differs(c config.Config) []string {
 		{"advertise-client-urls", "etcd.clientURL", c.Etcd.ClientURL},
 		{"initial-advertise-peer-urls", "etcd.peerURL", c.Etcd.PeerURL},
 	}
-	if t := c.Etcd.TLS; t != nil { // without it the URLs differ already
+	if t := c.Etcd.TLS; t != nil { // without TLS the URLs differ already
 		settings = append(settings, setting{"cert-file", "etcd.tls.cert", t.Cert},
 			setting{"trusted-ca-file", "etcd.tls.ca", t.CA}, setting{"peer-cert-file", "etcd.tls.peerCert", t.PeerCert},
 			setting{"peer-trusted-ca-file", "etcd.tls.peerCA", t.PeerCA})

@@ -46,7 +46,7 @@ func TestTheDiskOfAMountWithoutANameIsItsKindAlone(t *testing.T) {
 		"/var/lib/etcd2": "ext4 on /dev/sda1",
 	} {
 		if got := diskOf(strings.NewReader(mounts), dir); got != want {
-			t.Errorf("%s lies on %q, not %q", dir, got, want)
+			t.Errorf("%s is on %q, want %q", dir, got, want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestAProgramThatDoesNotAnswerLikeEtcdIsSaidToBeNone(t *testing.T) {
 	}
 }
 
-// runs starts a process that is called so, with such variables and flags, and gives its number.
+// runs starts a process with this name, these variables and flags, and returns its PID.
 func runs(t *testing.T, name string, variables []string, flags ...string) (pid string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "sh", append([]string{"-c", "echo; read x", name}, flags...)...)
@@ -111,9 +111,9 @@ func runs(t *testing.T, name string, variables []string, flags ...string) (pid s
 	}
 	t.Cleanup(func() {
 		in.Close()
-		_ = c.Wait() // the shell says that there was nothing to read
+		_ = c.Wait() // the shell fails because its input is closed
 	})
-	if _, err := out.Read(make([]byte, 1)); err != nil { // before that the kernel may still show who has started it
+	if _, err := out.Read(make([]byte, 1)); err != nil { // until then the kernel may still show the parent's program
 		t.Fatal(err)
 	}
 	return strconv.Itoa(c.Process.Pid)
@@ -123,7 +123,7 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variables, flags []string
-		want             string // or a part of why it cannot be told
+		want             string // or a part of the error
 	}{
 		{nil, nil, "[http://localhost:2379 http://localhost:2380]"},
 		{
@@ -158,8 +158,8 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 	}
 }
 
-// TestHowARunningEtcdIsSetIsRead has a process with etcd's flags and variables.
-func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
+// TestSettingsOfARunningEtcdAreRead runs a process with etcd's flags and variables.
+func TestSettingsOfARunningEtcdAreRead(t *testing.T) {
 	t.Parallel()
 	pid := runs(t, "etcd", []string{
 		"ETCD_NAME=not-this", "ETCD_ADVERTISE_CLIENT_URLS=http://127.0.0.1:2379,http://10.9.9.9:2379",

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Listens gives the URLs on which the etcd of a unit listens, as it was started; none where none runs. The error says
-// that one runs, and why its URLs cannot be told.
+// Listens returns the URLs on which a unit's etcd listens, from its command line and environment; none if it is not
+// running. It returns an error if an etcd runs whose URLs are unknown.
 func Listens(ctx context.Context, unit string) ([]string, error) {
 	u := show(ctx, unit)
 	if u["ActiveState"] != "active" {
@@ -28,10 +28,10 @@ func listens(pid string) (urls []string, err error) {
 	if err = errors.Join(err, envErr); err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w; ask as root", err)
 	}
-	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" { // etcd heeds nothing else then
+	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" { // etcd then ignores all other settings
 		return nil, fmt.Errorf("it is set by %s; look for listen-client-urls there", file)
 	}
-	// Another program, such as that of a container or a script, starts it with what is not seen here.
+	// Another program, such as a container runtime or a script, starts etcd with settings not visible here.
 	if program := filepath.Base(line[0]); program != "etcd" {
 		return nil, fmt.Errorf("the unit's process is %s, and no etcd; look how that starts it", program)
 	}
@@ -42,7 +42,7 @@ func listens(pid string) (urls []string, err error) {
 		{"listen-metrics-urls", ""},
 	} {
 		value, _ := valueOf(line, environment, flag.name)
-		for url := range strings.SplitSeq(cmp.Or(value, flag.otherwise), ",") { // to etcd an empty variable is none
+		for url := range strings.SplitSeq(cmp.Or(value, flag.otherwise), ",") { // etcd ignores an empty variable
 			if url = strings.TrimSpace(url); url != "" {
 				urls = append(urls, url)
 			}

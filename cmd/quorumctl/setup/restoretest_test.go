@@ -23,7 +23,7 @@ func TestAHostThatNeverTestsARestoreIsWarnedOf(t *testing.T) {
 			c.Backup.EncryptTo = []string{"age1"}
 		}, "cannot decrypt snapshots; set backup.identityFile"},
 		"one votes": {func(c *config.Config) { c.Cluster.Voters = 1 }, "the only voter leads"},
-		// proc has no free bytes at all
+		// proc reports no free space
 		"no room": {func(c *config.Config) { c.Paths.State = "/proc" }, "while 0 MiB are free in /proc, and 192 MiB"},
 	} {
 		var conf config.Config

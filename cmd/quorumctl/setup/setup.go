@@ -1,11 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setup makes the configuration of a host from a few answers, and looks at what the host has: the disk under
-// etcd's data, the interface with its address, etcd's program and unit, and an etcd that runs already.
+// Package setup creates a host's configuration from a few answers, and inspects the host: the disk of etcd's data, the
+// interface with its address, etcd's program and unit, and a running etcd.
 //
-// What it writes is checked as quorumd checks it, and it overwrites no file but the one that the package brought, and
-// that only as long as nobody has changed it.
+// It validates its configuration as quorumd does. It overwrites no file, except an unchanged one from the package.
 package setup
 
 import (
@@ -31,11 +30,11 @@ const (
 	peerPort   = "2380"
 )
 
-// Answers are what a person says of a new cluster.
+// Answers are the operator's input for a new cluster.
 type Answers struct {
 	Name    string   // of this host
 	ID      string   // of this host; empty: from the machine ID
-	Hosts   []string // NAME=ADDRESS of all that may hold a member, this one included
+	Hosts   []string // NAME=ADDRESS of all hosts that may hold a member, including this one
 	Cluster string
 	Voters  int    // 0: three, or one of fewer than three hosts
 	Mode    string // observe or manage
@@ -45,25 +44,25 @@ type Answers struct {
 	Binary  string // empty: the default
 }
 
-// Host is one of the cluster's.
+// Host is a host of the cluster.
 type Host struct {
 	Name    string
 	Address string // an IP address or a DNS name
 }
 
-// Refusal is an answer that cannot be, with what to say instead.
+// Refusal is an invalid answer, with a remedy.
 type Refusal struct{ Text, Remedy string }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// FileExists is the refusal to overwrite a file that somebody has written.
+// FileExists is the refusal to overwrite an existing file.
 type FileExists struct{ Path string }
 
 func (t *FileExists) Error() string {
-	return t.Path + " is somebody's configuration already, and nothing is overwritten"
+	return t.Path + " exists with other contents, and nothing is overwritten"
 }
 
-// hosts gives them, each with a name and an address of its own.
+// hosts parses the hosts; names and addresses must be unique.
 func (a Answers) hosts() ([]Host, error) {
 	const example = "--hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3"
 	var all []Host
@@ -97,7 +96,7 @@ func (a Answers) hosts() ([]Host, error) {
 	return all, nil
 }
 
-// here gives this host.
+// here returns this host and all hosts.
 func (a Answers) here() (here Host, all []Host, err error) {
 	if all, err = a.hosts(); err != nil {
 		return Host{}, nil, err
@@ -139,7 +138,7 @@ func (a Answers) Text() ([]byte, error) {
 	}
 	f.Etcd.Binary, f.Etcd.DataDir = a.Binary, a.DataDir
 	f.Etcd.ClientURL, f.Etcd.PeerURL = url(here.Address, clientPort), url(here.Address, peerPort)
-	if _, err := netip.ParseAddr(here.Address); err != nil { // etcd listens on addresses alone
+	if _, err := netip.ParseAddr(here.Address); err != nil { // etcd listens only on addresses
 		f.Etcd.ListenClientURL, f.Etcd.ListenPeerURL = url("0.0.0.0", clientPort), url("0.0.0.0", peerPort)
 	}
 	if a.TLS != "" {
@@ -240,7 +239,7 @@ func (f file) text() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// explain puts the comments above the keys of a section.
+// explain adds the comments above the keys of a section.
 func explain(section *yaml.Node, path string) {
 	for i := 0; i+1 < len(section.Content) && section.Kind == yaml.MappingNode; i += 2 {
 		key, value := section.Content[i], section.Content[i+1]
@@ -249,7 +248,8 @@ func explain(section *yaml.Node, path string) {
 	}
 }
 
-// Write creates a configuration file. check first validates it under another name in the same directory. A file with the same text is left as it is.
+// Write creates a configuration file. check validates it first, under a temporary name in the same directory. A file
+// with the same text stays as it is.
 func Write(path string, text []byte, check func(path string) error) error {
 	before, err := CanWrite(path, text)
 	if err != nil {
@@ -264,7 +264,7 @@ func Write(path string, text []byte, check func(path string) error) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
-	// Other users read it: quorumd, and whoever asks 'quorumctl config check'.
+	// Others must be able to read it: quorumd, and users who run 'quorumctl config check'.
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func Write(path string, text []byte, check func(path string) error) error {
 	return err
 }
 
-// CanWrite reports whether the file exists with that very text. It returns an error if it exists with another, or
-// cannot be created.
+// CanWrite reports whether the file exists with exactly that text. It returns an error if it exists with another text
+// or cannot be created.
 func CanWrite(path string, text []byte) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

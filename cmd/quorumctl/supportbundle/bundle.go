@@ -1,13 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supportbundle packs what people need to see who are asked for help with a host: one bundle of small files. It
-// promises:
+// Package supportbundle collects what others need to help with a host, as one bundle of small files. It promises:
 //
-//   - No secret goes into the bundle that can be told from other text: what stands in the files of keys, passwords and
-//     tokens that the configuration names, and whatever looks like one (see [Redactor]).
-//   - The bundle is bounded, and so is each of its files and the time that it takes to get it; what is cut off or
-//     missing is said in the first file, [Contents].
+//   - The bundle contains no secret that can be recognized: neither the contents of the key, password and token files
+//     that the configuration names, nor text that looks like a secret (see [Redactor]).
+//   - The size of the bundle and of each file is bounded, and so is the time to collect it; the first file, [Contents],
+//     lists what is truncated or missing.
 //   - It changes nothing, and waits for nothing that hangs.
 package supportbundle
 
@@ -30,9 +29,9 @@ import (
 const (
 	MaxFile   = 2 << 20  // bytes of one file
 	MaxBundle = 16 << 20 // bytes of all of them
-	// maxRead is what is read of a source to make one file of it: secrets are removed before it is cut.
+	// maxRead bounds what is read from a source for one file: secrets are removed before the file is truncated.
 	maxRead = 2 * MaxFile
-	// patience is how long one source may take.
+	// patience is the timeout of one source.
 	patience = 10 * time.Second
 	atOnce   = 4
 )
@@ -40,12 +39,12 @@ const (
 // Contents is the name of the first file, which lists the others.
 const Contents = "CONTENTS.txt"
 
-// Source is where one file of the bundle comes from.
+// Source provides one file of the bundle.
 type Source struct {
 	Name string
-	// Get gives the text; with an error it may give what there is. It must end with the context.
+	// Get returns the text; with an error it may return a part. It must return when the context ends.
 	Get func(ctx context.Context) ([]byte, error)
-	// End tells that the end of a text that is too long says more than its beginning.
+	// End keeps the end of a text that is too long, not its beginning.
 	End bool
 }
 
@@ -53,20 +52,20 @@ type Source struct {
 type File struct {
 	Name    string
 	Text    []byte
-	Cut     int // bytes that were cut off
+	Cut     int // bytes removed from a long text
 	Removed int // secrets
 	Err     error
 }
 
-// Collect asks all sources, and gives what goes into the bundle, in their order.
+// Collect reads all sources and returns the files of the bundle, in the same order.
 func Collect(ctx context.Context, sources []Source, r *Redactor) []File {
 	files := make([]File, len(sources))
-	turn := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, atOnce)
 	var wait sync.WaitGroup
 	for i, s := range sources {
 		wait.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			files[i] = one(ctx, s, r)
 		})
 	}
@@ -86,15 +85,15 @@ func one(ctx context.Context, s Source, r *Redactor) File {
 		text []byte
 		err  error
 	}
-	told := make(chan answer, 1)
+	answered := make(chan answer, 1)
 	go func() {
 		text, err := s.Get(ctx)
-		told <- answer{text, err}
+		answered <- answer{text, err}
 	}()
 	var a answer
 	select {
-	case a = <-told:
-	case <-ctx.Done(): // a disk that hangs is not waited for
+	case a = <-answered:
+	case <-ctx.Done(): // does not wait for a disk that hangs
 		a.err = fmt.Errorf("no answer within %s", durationfmt.Text(patience))
 	}
 	f := File{Name: s.Name, Err: a.err}
@@ -106,7 +105,7 @@ func one(ctx context.Context, s Source, r *Redactor) File {
 	return f
 }
 
-// cut keeps a file to its bound.
+// cut truncates a file to its bound.
 func (f *File) cut(most int, end bool) {
 	if f.Cut = len(f.Text) - most; f.Cut <= 0 {
 		f.Cut = 0
@@ -119,7 +118,7 @@ func (f *File) cut(most int, end bool) {
 	f.Text = f.Text[:most]
 }
 
-// Missing counts the files of which there is an error.
+// Missing counts the files with an error.
 func Missing(files []File) (n int) {
 	for _, f := range files {
 		if f.Err != nil {
@@ -129,7 +128,7 @@ func Missing(files []File) (n int) {
 	return n
 }
 
-// Write writes a bundle as a compressed archive, with all files below a directory of that name.
+// Write writes a bundle as a compressed archive, with all files in a directory of that name.
 func Write(w io.Writer, dir string, files []File, at time.Time) error {
 	packed := gzip.NewWriter(w)
 	archive := tar.NewWriter(packed)
@@ -151,7 +150,7 @@ func Write(w io.Writer, dir string, files []File, at time.Time) error {
 	return errors.Join(archive.Close(), packed.Close())
 }
 
-// contents lists what is in the bundle, and what is not.
+// contents lists the files of the bundle, and those that are missing.
 func contents(files []File) []byte {
 	var b bytes.Buffer
 	for _, f := range files {

@@ -96,7 +96,7 @@ func TestWhatStandsInAFileOfSecretsIsRemovedWhereverItStands(t *testing.T) {
 	}
 }
 
-// unpack gives the files of a bundle.
+// unpack returns the files of a bundle.
 func unpack(t *testing.T, text []byte) map[string]string {
 	t.Helper()
 	packed, err := gzip.NewReader(bytes.NewReader(text))

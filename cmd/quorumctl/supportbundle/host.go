@@ -10,22 +10,23 @@ import (
 	"strings"
 )
 
-// Host tells what to look at besides quorumd's own word.
+// Host describes what to collect besides quorumd's own documents.
 type Host struct {
-	Units           []string // of systemd: quorumd's and etcd's
-	Unit            string   // etcd's, of which the process is shown; empty where etcd logs to LogFile
-	Etcd            string   // the program
+	Units           []string // systemd units: quorumd's and etcd's
+	Unit            string   // etcd's unit, whose process is described; empty if etcd logs to LogFile
+	Etcd            string   // etcd's program
 	EnvironmentFile string
 	DataDir         string
-	LogFile         string // where etcd logs to if it is no unit
-	Metrics         string // where etcd serves them
-	OwnMetrics      string // where quorumd does
-	PrivateFile     bool   // quorumd's are behind a password, and are not asked for
+	LogFile         string // etcd's log if it has no unit
+	Metrics         string // URL of etcd's metrics
+	OwnMetrics      string // URL of quorumd's metrics
+	PrivateFile     bool   // quorumd's metrics need a password and are not read
 	TLS             TLS
 	Certificates    []string
 }
 
-// process tells how the main process of a unit was started. That nobody knows it is no word that it does not run.
+// process describes how the main process of a unit was started. An unknown process does not mean that the unit is not
+// running.
 func process(unit string) func(context.Context) ([]byte, error) {
 	ask := Program("systemctl", "show", "--property=MainPID", "--value", "--", unit)
 	return func(ctx context.Context) ([]byte, error) {
@@ -43,13 +44,13 @@ func process(unit string) func(context.Context) ([]byte, error) {
 	}
 }
 
-// journalLines and journalSince bound what is read of a journal.
+// journalLines and journalSince bound the part of a journal that is read.
 const (
 	journalLines = "4000"
 	journalSince = "-24h"
 )
 
-// OfHost gives the sources that tell of this host.
+// OfHost returns the sources on this host.
 func OfHost(h Host) []Source {
 	list := []Source{
 		{Name: "etcd-version.txt", Get: Program(h.Etcd, "--version")},
@@ -77,7 +78,8 @@ func OfHost(h Host) []Source {
 	return list
 }
 
-// journal gives the last lines of a unit. One that is empty may be one that the user may not read: that is not told.
+// journal returns the last lines of a unit. The user may lack permission if it is empty: journalctl does not report
+// that.
 func journal(unit string) func(context.Context) ([]byte, error) {
 	read := Program("journalctl", "--no-pager", "--quiet", "--output=short-iso", "--lines="+journalLines,
 		"--since="+journalSince, "--unit="+unit)
@@ -96,7 +98,7 @@ func units(names []string) func(context.Context) ([]byte, error) {
 	return Program("systemctl", append([]string{"show", properties, "--"}, names...)...)
 }
 
-// kernel tells of the machine.
+// kernel describes the machine.
 func kernel(h Host) func(context.Context) ([]byte, error) {
 	var parts []Source
 	for _, path := range []string{

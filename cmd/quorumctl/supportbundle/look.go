@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// abandon is how long the output of a program that was killed is waited for.
+// abandon is how long to wait for the output of a killed program.
 const abandon = 500 * time.Millisecond
 
-// Program runs a program, and gives the end of what it says.
+// Program runs a program and returns the end of its output.
 func Program(name string, args ...string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		command := exec.CommandContext(ctx, name, args...)
@@ -42,7 +42,7 @@ func firstLine(text []byte) []byte {
 	return line
 }
 
-// lastBytes keeps the end of what is written to it.
+// lastBytes keeps the end of its input.
 type lastBytes struct{ kept bytes.Buffer }
 
 func (l *lastBytes) Write(p []byte) (int, error) {
@@ -53,13 +53,12 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FromFile reads a file that is one, at most as much as a bundle takes of it; of a longer one its end, if that is asked
-// for.
+// FromFile reads a regular file, at most as much as the bundle uses, and the end of a longer file if end is set.
 func FromFile(path string, end bool) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return readFile(path, maxRead, end) }
 }
 
-// ReadSecret reads a small file whose values are to be removed.
+// ReadSecret reads a small file with values to remove.
 func ReadSecret(path string) ([]byte, error) { return readFile(path, MaxFile, false) }
 
 func readFile(path string, most int64, end bool) ([]byte, error) {
@@ -80,7 +79,7 @@ func readFile(path string, most int64, end bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Join concatenates several sources, each under its title. The text reports what a source lacks.
+// Join concatenates several sources, each under a title. It reports missing parts in the text.
 func Join(parts ...Source) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		var b bytes.Buffer
@@ -96,7 +95,7 @@ func Join(parts ...Source) func(context.Context) ([]byte, error) {
 	}
 }
 
-// Metrics reads those of a server whose names begin with one of these.
+// Metrics reads a server's metrics whose names begin with one of these prefixes.
 func Metrics(url string, files TLS, prefixes ...string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		client, err := files.client()
@@ -120,7 +119,7 @@ func Metrics(url string, files TLS, prefixes ...string) func(context.Context) ([
 	}
 }
 
-// slice keeps the lines that begin with one of these; all for none.
+// slice keeps the lines that begin with one of these prefixes.
 func slice(text []byte, prefixes []string) []byte {
 	var kept bytes.Buffer
 	for line := range bytes.Lines(text) {
@@ -133,7 +132,7 @@ func slice(text []byte, prefixes []string) []byte {
 	return kept.Bytes()
 }
 
-// TLS names the files with which a server is asked; none for one that speaks plainly.
+// TLS names the files for a TLS connection; empty for plain HTTP.
 type TLS struct{ CA, Cert, Key string }
 
 func (t TLS) client() (*http.Client, error) {
@@ -162,7 +161,7 @@ func (t TLS) client() (*http.Client, error) {
 	}, nil
 }
 
-// Certificates tells of the certificates in these files who they are for and until when, and nothing else of them.
+// Certificates lists subject, issuer, dates and names of the certificates in these files, nothing else.
 func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		var b bytes.Buffer
@@ -174,7 +173,7 @@ func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 			for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 				c, err := x509.ParseCertificate(block.Bytes)
 				if err != nil {
-					continue // a key, or none at all
+					continue // a key, or not a certificate
 				}
 				fmt.Fprintf(&b, "%s: %s, by %s, from %s to %s, for %s %v\n", path, c.Subject, c.Issuer,
 					c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339),
@@ -185,7 +184,7 @@ func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 	}
 }
 
-// startOf tells how a process, given by its number, was started: its arguments, and the variables whose names begin so.
+// startOf returns how a process was started: its arguments, and the variables with this prefix.
 func startOf(pid, prefix string) ([]byte, error) {
 	args, err := readFile("/proc/"+pid+"/cmdline", maxRead, false)
 	if err != nil {

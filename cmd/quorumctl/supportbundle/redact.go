@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// removed stands where a secret stood.
+// removed replaces a secret.
 const removed = "[removed]"
 
-// shortest is how long a value at least is that is removed wherever it stands: shorter ones are parts of other words.
+// shortest is the minimum length of a value that is removed everywhere: shorter ones occur within other words.
 const shortest = 6
 
-// Redactor takes secrets out of texts: the values that it was told, and whatever looks like one by its shape (private
-// keys, identities of age, access keys, tokens, passwords in URLs) or by the name before it.
+// Redactor removes secrets from texts: known values, and text that looks like a secret by its shape (private keys, age
+// identities, access keys, tokens, passwords in URLs) or by the name before it.
 type Redactor struct {
-	values []string // the longest first: one may be a part of another
+	values []string // longest first: one may be part of another
 }
 
-// NewRedactor makes one of the texts of the files that hold secrets: every value and every line of theirs is one.
+// NewRedactor creates one from the contents of secret files: every value and every line in them is a secret.
 func NewRedactor(secrets ...[]byte) *Redactor {
 	r := &Redactor{}
 	for _, text := range secrets {
@@ -42,9 +42,9 @@ func NewRedactor(secrets ...[]byte) *Redactor {
 	return r
 }
 
-// shape is what a secret looks like, and what stands in its place. A text without the hint has none.
+// shape is the pattern of a secret and its replacement. A text without the hint contains none.
 type shape struct {
-	hint    string // in small letters
+	hint    string // lower case
 	pattern *regexp.Regexp
 	with    string
 }
@@ -82,7 +82,7 @@ func shapes() []shape {
 	}
 }
 
-// names are the parts of a name by which its value is known for a secret, in small letters.
+// names are the parts of a name, in lower case, that mark its value as a secret.
 func names() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "api_key", "api-key",
@@ -91,16 +91,15 @@ func names() []string {
 	}
 }
 
-// named is a value behind a name: name=value, name: value, "name": "value", --name value.
+// named matches a value with a name: name=value, name: value, "name": "value", --name value.
 func named() *regexp.Regexp {
 	one := "(?:" + strings.Join(names(), "|") + ")"
 	return regexp.MustCompile(`(?i)([\w.-]*` + one + `[\w.-]*["']?\s*[:=]\s*|--?[\w-]*` + one + `[\w-]*\s+)` +
 		`("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,;}\]"'&]+)`)
 }
 
-// WithoutComments returns a YAML text without its comments, in which people note what is nobody else's business. Lines
-// keep their numbers. It needs no YAML that is right: of a line that cannot be told, too much is taken rather than
-// too little.
+// WithoutComments returns a YAML text without its comments, which may contain private notes. Lines keep their numbers.
+// The YAML need not be valid: from an ambiguous line it removes too much rather than too little.
 func WithoutComments(text []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(text) {
@@ -113,7 +112,7 @@ func WithoutComments(text []byte) []byte {
 	return out
 }
 
-// commentIn returns where the comment of a line begins, or -1: at a # that begins a word and is not between quotes.
+// commentIn returns where the comment of a line begins, or -1: at a # that begins a word and is not quoted.
 func commentIn(line []byte) int {
 	var quote byte
 	first, closed := -1, -1 // the first # that begins a word, quoted or not; the last quote that closed
@@ -127,19 +126,19 @@ func commentIn(line []byte) int {
 			if first < 0 {
 				first = i
 			}
-		case quote == 0 && (begins || c == '\'' && closed == i-1) && (c == '"' || c == '\''): // '' stands for one '
+		case quote == 0 && (begins || c == '\'' && closed == i-1) && (c == '"' || c == '\''): // '' is an escaped '
 			quote = c
 		case c == quote && (c == '\'' || line[i-1] != '\\'):
 			quote, closed = 0, i
 		}
 	}
-	if quote != 0 { // it is not closed: what it quotes is not known
+	if quote != 0 { // the quote is not closed, so its extent is unknown
 		return first
 	}
 	return -1
 }
 
-// Clean gives a text without its secrets, and how many were taken out.
+// Clean returns a text without its secrets, and the number of secrets removed.
 func (r *Redactor) Clean(text []byte) (clean []byte, count int) {
 	for _, value := range r.values {
 		if n := bytes.Count(text, []byte(value)); n > 0 {
@@ -172,7 +171,7 @@ func (r *Redactor) Clean(text []byte) (clean []byte, count int) {
 	return out.Bytes(), count
 }
 
-// cleanNamed takes the value away that stands behind a name.
+// cleanNamed removes the value after a name.
 func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
 	groups := pattern.FindSubmatch(found)
 	name, value := groups[1], groups[2]
@@ -186,16 +185,16 @@ func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
 	return append(bytes.Clone(name), quote+removed+quote...)
 }
 
-// harmless tells of a value that only looks like a secret by its name: where one lies, how many there are, or none.
+// harmless reports whether a value only looks like a secret by its name: a path, a count, or none.
 func harmless(name, value string) bool {
 	value = strings.Trim(value, `"'`)
 	key := strings.ToLower(strings.TrimRight(name, " \t\n=:\"'"))
 	switch {
 	case strings.HasPrefix(removed, value), slices.Contains([]string{"true", "false", "null", "none"}, value):
 		return true
-	case strings.HasPrefix(value, "/"): // a path, where one is wanted
+	case strings.HasPrefix(value, "/"): // a path, under a key for one
 		return strings.HasSuffix(key, "file") || strings.HasSuffix(key, "dir")
-	case key == "token": // of the lock, or how often an etcd has them
+	case key == "token": // a lock token or a count in etcd
 		return strings.Trim(value, "0123456789") == ""
 	}
 	return false
