@@ -37,8 +37,8 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	h.expect(anna+"quorumctl pause --reason audit --for 1m && "+anna+"quorumctl resume", "") // the purpose of the group
 	for _, script := range []string{
 		"touch /etc/quorumd/x", "touch /etc/quorumd/hooks/before.d/x", "touch /var/lib/quorumd/x",
-		"touch /var/lib/quorumd-etcd/x", "mkdir -p /run/quorumd-hooks/x", "touch " +
-			"/run/quorumd/x", "ls /var/lib/etcd/default",
+		"touch /var/lib/quorumd-etcd/x", "mkdir -p /run/quorumd-hooks/x",
+		"touch /run/quorumd/x", "ls /var/lib/etcd/default",
 		"cat /var/lib/quorumd-etcd/etcd.env", "systemctl --no-ask-password stop etcd",
 		"systemctl --no-ask-password stop quorumd", "systemctl --no-ask-password start quorumd-hooks@before.service",
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,

@@ -172,8 +172,9 @@ func attackObserver(t *testing.T, h *host) {
 	}
 	h.configure(config("manage"))
 	h.order(attacker, `{"word":"stop","agent":"quorumd"}`, "{}")
-	h.waitUntil(30*time.Second, "etcd has "+
-		"stopped", func() bool { return h.property("etcd", "ActiveState") == "inactive" })
+	h.waitUntil(30*time.Second, "etcd has stopped", func() bool {
+		return h.property("etcd", "ActiveState") == "inactive"
+	})
 }
 
 func TestUserQuorumdManagesNoUnit(t *testing.T) { onEachDebian(t, attackUnits) }

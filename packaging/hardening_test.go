@@ -81,8 +81,8 @@ func sandboxHooks(t *testing.T, h *host) {
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd-helper.socket; mkdir -p /etc/quorumd/hooks/before.d")
 	write(t, h.root+"/etc/quorumd/hooks/before.d/10-try", `#!/bin/bash
-for it in "touch /etc/was-here" "touch /var/lib/was-here" "touch /root/was-here" "mount -t tmpfs none /mnt" "mknod " +
-	"/tmp/d b 8 0" \
+for it in "touch /etc/was-here" "touch /var/lib/was-here" "touch /root/was-here" "mount -t tmpfs none /mnt" \
+	"mknod /tmp/d b 8 0" \
 	"systemctl stop etcd" "chown daemon /tmp" "cat /proc/sysrq-trigger" "sysctl -w kernel.panic=1" "hostname evil"; do
 	$it >/dev/null 2>&1 && echo "MAY $it"
 done

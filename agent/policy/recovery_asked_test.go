@@ -16,7 +16,7 @@ func TestAPlanIsAppliedAndAbandonedOnlyIfAllowed(t *testing.T) {
 	for name, got := range map[string]*Refusal{
 		"":                   AgainstRecovery(v, ""),
 		"only observes":      AgainstRecovery(View{Self: Self{Mode: Observe}}, ""),
-		"cluster.id is 7":           AgainstRecovery(v, "7"),
+		"cluster.id is 7":    AgainstRecovery(v, "7"),
 		"plan x is in force": stands.AgainstPlan("y"),
 		"none is in force":   (*Recovery)(nil).AgainstGivingUp(false),
 		"begun to move":      stands.AgainstGivingUp(true),

@@ -55,8 +55,9 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 		"permission denied")
 
 	stranger.ctl(h, "status").is(t, "a stranger may read", 0)
-	for _, change := range []string{"pause --reason x", "resume", "bootstrap --yes", "operation release --force " +
-		"--reason x"} {
+	for _, change := range []string{
+		"pause --reason x", "resume", "bootstrap --yes", "operation release --force --reason x",
+	} {
 		stranger.ctl(h, strings.Fields(change)...).is(t, change, exitNoPerm, "not permitted", "run it as root")
 	}
 	if !w.absent(w.keys().Pause()) {
