@@ -197,8 +197,8 @@ func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	}
 }
 
-// ChildMain runs in the child: it checks the named file as the user it runs as, and writes the problems it finds. Without a name it
-// checks etcd's files in the configuration that it reads.
+// ChildMain runs in the child: it checks the named file as the user it runs as, and writes the problems it finds.
+// Without a name it checks etcd's files in the configuration that it reads.
 func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
 	switch len(args) {
 	case 0:

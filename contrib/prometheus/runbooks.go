@@ -46,7 +46,8 @@ func RunbooksByCode() map[string]string {
 func byMetric() map[string]string {
 	return map[string]string{
 		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",
-		"QuorumdVoterUnhealthy": "VOTER_UNHEALTHY", "QuorumdBackupOld": "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
+		"QuorumdVoterUnhealthy": "VOTER_UNHEALTHY",
+		"QuorumdBackupOld":      "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
 		"QuorumdRestoreTestOverdue": "RESTORE_TEST_OVERDUE", "QuorumdRestoreTestFailed": "RESTORE_TEST_FAILED",
 		"QuorumdRolloutStopped": "", "QuorumdNoneToSpare": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
 		"QuorumdOperationInFlight": "",
