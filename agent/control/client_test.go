@@ -119,7 +119,7 @@ func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
 		},
 		"an endless answer": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", maxAnswer+1),
-			CodeInternal, "over 16777216 bytes",
+			CodeInternal, "larger than 16777216 bytes",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
