@@ -58,7 +58,7 @@ func (f *State) requestBootstrap(request BootstrapRequest) error {
 		return nil
 	}
 	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // it has agreed since that was checked
-		return errors.New("cannot create a cluster: this host has joined another host's attempt")
+		return errors.New("cannot create a cluster: this host is committed to the attempt of another host")
 	}
 	request.Token = "quorumd-" + rand.Text()
 	return f.keepBootstrap(&request)
