@@ -110,7 +110,7 @@ LONG_FLEETS := TestAFleetAsksEtcdForLittleAtAnySize|TestSimultaneousRequestsAtAR
 RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|TestHostsStartedTogetherDriftApart|$\
 	TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired|TestAStepInALargeFleetIsDecidedOnCurrentState|$\
 	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
-	TestThePageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
+	TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
 # What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
 MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\

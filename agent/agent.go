@@ -160,8 +160,8 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.checkLock(ctx, r)
 		a.decide(r)
 	}
-	if a.opt.Founding != nil {
-		a.opt.Founding.Publish(policy.BootstrapAnswerOf(r.View))
+	if a.opt.BootstrapAnswers != nil {
+		a.opt.BootstrapAnswers.Publish(policy.BootstrapAnswerOf(r.View))
 	}
 	a.keeper.Decided(ctx, r)
 	a.RememberSnapshots(ctx, r)

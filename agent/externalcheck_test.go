@@ -32,7 +32,7 @@ func TestAnExternalCheckIsAdvisoryUnlessConfiguredOtherwise(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 0, observe.UsualPace())
 			defer f.close()
-			h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, plugins: &raid{}, config: text}
+			h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, externalChecks: &raid{}, config: text}
 			f.hosts[h.name] = h
 			h.boot("boot-s1")
 			f.pass(time.Minute)

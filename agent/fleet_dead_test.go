@@ -77,7 +77,7 @@ func (f *fleet) peers(context.Context) health.EtcdReading {
 }
 
 // TestADeadVoterCostsASpareAsLittleInALargeFleet has a voter die, and counts the spares' requests until another host
-// has replaced it. The called spares make as many at any fleet size, the others no more than at rest.
+// has replaced it. The spares in the join queue make as many at any fleet size, the others as many as when idle.
 func TestADeadVoterCostsASpareAsLittleInALargeFleet(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 120} {

@@ -42,11 +42,11 @@ type fleetHost struct {
 	slow   time.Duration // duration of a write, if it is too slow
 	fsyncs fsyncCount
 
-	sensors func() health.MachineReading
-	plugins ExternalChecks
-	config  string // in addition to the common configuration
-	devices func(device uint64) health.DevicesReading
-	metrics func(ctx context.Context) health.EtcdReading
+	sensors        func() health.MachineReading
+	externalChecks ExternalChecks
+	config         string // in addition to the common configuration
+	devices        func(device uint64) health.DevicesReading
+	metrics        func(ctx context.Context) health.EtcdReading
 	// database observes the file system of etcd's database; nil if the log is on the same
 	database func(log uint64) health.DatabaseReading
 	links    func(ctx context.Context) health.LinkReading
@@ -67,9 +67,9 @@ func (h *fleetHost) boot(id string) {
 	h.agent, err = New(Options{
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
-		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
-		Plugins:     h.plugins,
-		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
+		EtcdVersion:    func(context.Context) (string, error) { return "3.6.16", nil },
+		ExternalChecks: h.externalChecks,
+		Sensors:        h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
 		Chips: h.chips, Network: h.network, Database: h.database, MemberMetrics: f.memberMetrics,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {

@@ -167,7 +167,8 @@ func TestAnUnreadableHostRecordIsReportedAndOverwrittenByItsAgent(t *testing.T) 
 		}
 		f.put(keys.Host("id-unknown"), f.etcd.get(keys.Host("id-v3")))
 		f.pass(10 * time.Second)
-		if text := f.tells("v1", keys.Host("id-unknown")); !strings.Contains(text, `it holds the record of host "id-v3"`) {
+		text := f.tells("v1", keys.Host("id-unknown"))
+		if !strings.Contains(text, `it holds the record of host "id-v3"`) {
 			t.Errorf("about a record under another host's key v1 reports %q", text)
 		}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),

@@ -59,13 +59,13 @@ type Options struct {
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
 	// MemberMetrics returns the metrics of any member's etcd, by its client URL; nil if they cannot be read.
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
-	// Plugins are the external checks; nil if there are none.
-	Plugins ExternalChecks
+	// ExternalChecks are the external checks; nil if there are none.
+	ExternalChecks ExternalChecks
 	// Network probes the members from this host; nil if they are not probed.
 	Network Network
-	// Founding exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none are
+	// BootstrapAnswers exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none are
 	// listed.
-	Founding BootstrapExchange
+	BootstrapAnswers BootstrapExchange
 	// Spool returns the state of the directory for restore tests; nil without a store of snapshots. It may hang.
 	Spool func() (policy.Spool, error)
 	// SinceRenewal returns the time since a lease in etcd was last renewed; nil if etcd is not queried for it.
@@ -131,15 +131,15 @@ func New(opt Options) (*Agent, error) {
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks
 	}
-	looks.Plugins = opt.Plugins
+	looks.ExternalChecks = opt.ExternalChecks
 	if opt.Recovery != nil {
 		looks.Recovery = opt.Recovery
 	}
 	if opt.Network != nil {
 		looks.Network = opt.Network
 	}
-	if opt.Founding != nil {
-		looks.Founding = opt.Founding
+	if opt.BootstrapAnswers != nil {
+		looks.BootstrapAnswers = opt.BootstrapAnswers
 	}
 	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err

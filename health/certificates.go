@@ -33,9 +33,9 @@ type Holder string
 
 // The holders of certificates.
 const (
-	HolderOwn       Holder = "own"       // in a file of this host
-	HolderAuthority Holder = "authority" // a CA certificate in a file of this host
-	HolderMember    Holder = "member"    // presented by a member, to clients or peers
+	HolderOwn    Holder = "own"    // in a file of this host
+	HolderCA     Holder = "ca"     // a CA certificate in a file of this host
+	HolderMember Holder = "member" // presented by a member, to clients or peers
 )
 
 // CertificateReading are the certificates that were read. The zero value means not measured.

@@ -125,7 +125,7 @@ func declarations(t Thresholds) []declaration {
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
 	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{
 		declareLossy(), declareRetransmissions(), declareDiscovery(),
-	}, declarePlugins(t))
+	}, declareExternalChecks(t))
 }
 
 // Checks returns all checks of a judge with these thresholds.

@@ -26,8 +26,8 @@ func TestRecentCoversTheSpanAtAnyReadingInterval(t *testing.T) {
 				t.Fatalf("every %s: %d readings are kept", every, len(k.at))
 			}
 		}
-		anew := Histogram{Known: true, Bounds: []float64{1}, Counts: []uint64{1, 0}}
-		if _, over := k.Take(21*time.Minute, anew, span); over != 0 {
+		restarted := Histogram{Known: true, Bounds: []float64{1}, Counts: []uint64{1, 0}}
+		if _, over := k.Take(21*time.Minute, restarted, span); over != 0 {
 			t.Errorf("every %s: another etcd is counted since %s", every, over)
 		}
 	}

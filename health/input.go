@@ -27,8 +27,8 @@ type Input struct {
 	Database DatabaseReading
 	// Etcd is the local etcd's last report; it may be a few of its own intervals old.
 	Etcd EtcdReading
-	// Plugins are the last results of the operator's own checks.
-	Plugins []ExternalCheckReading
+	// ExternalChecks are the last results of the operator's own checks.
+	ExternalChecks []ExternalCheckReading
 	// Links is the kernel's last report on the interfaces that carry etcd's traffic; it may be as old.
 	Links LinkReading
 	// Discovery is the last answer of endpoint discovery.

@@ -42,23 +42,23 @@ const ms = time.Millisecond
 
 // bench is a judge under test with its machine, which is healthy by default. Its clock is a number.
 type bench struct {
-	t         testing.TB
-	j         *Judge
-	limits    Thresholds
-	now       time.Duration
-	next      DiskReading // the next reading, without samples
-	machine   MachineReading
-	etcd      localEtcd
-	devices   DevicesReading
-	database  DatabaseReading
-	plugins   []ExternalCheckReading
-	network   NetworkReading
-	links     LinkReading
-	discovery DiscoveryReading
-	pending   []Sample
-	member    bool
-	result    Assessment
-	changes   []Change
+	t              testing.TB
+	j              *Judge
+	limits         Thresholds
+	now            time.Duration
+	next           DiskReading // the next reading, without samples
+	machine        MachineReading
+	etcd           localEtcd
+	devices        DevicesReading
+	database       DatabaseReading
+	externalChecks []ExternalCheckReading
+	network        NetworkReading
+	links          LinkReading
+	discovery      DiscoveryReading
+	pending        []Sample
+	member         bool
+	result         Assessment
+	changes        []Change
 
 	hardware HardwareReading // what drives and sensors report
 }
@@ -145,12 +145,12 @@ func (b *bench) look() []Change {
 	b.machine.At, b.links.At = b.now, b.now
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
-		Plugins:   b.plugins,
-		Database:  b.database,
-		Hardware:  b.hardware,
-		Network:   b.network,
-		Links:     b.links,
-		Discovery: b.discovery,
+		ExternalChecks: b.externalChecks,
+		Database:       b.database,
+		Hardware:       b.hardware,
+		Network:        b.network,
+		Links:          b.links,
+		Discovery:      b.discovery,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

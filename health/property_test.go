@@ -360,18 +360,18 @@ func TestTheSameInputsGiveTheSameAssessments(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
 	limits.QualifySamples, limits.Window = 150, 30
-	story := func() (verdicts []Assessment, changes []Change) {
+	story := func() (assessments []Assessment, changes []Change) {
 		w := &witness{bench: newBench(t, limits), limits: limits}
 		r := rand.New(rand.NewPCG(3, 5))
 		for range 40 {
 			w.live(r, someWeather(r))
-			verdicts = append(verdicts, w.result)
+			assessments = append(assessments, w.result)
 		}
-		return verdicts, w.changes
+		return assessments, w.changes
 	}
-	verdicts, changes := story()
+	assessments, changes := story()
 	again, changesAgain := story()
-	if !reflect.DeepEqual(verdicts, again) || !reflect.DeepEqual(changes, changesAgain) {
+	if !reflect.DeepEqual(assessments, again) || !reflect.DeepEqual(changes, changesAgain) {
 		t.Error("they differ")
 	}
 }

@@ -40,8 +40,8 @@ type Thresholds struct {
 	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
 	DirectInterval time.Duration
 
-	// Plugins are the operator's own checks.
-	Plugins []ExternalCheck
+	// ExternalChecks are the operator's own checks.
+	ExternalChecks []ExternalCheck
 }
 
 // DefaultThresholds returns those for production.

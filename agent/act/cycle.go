@@ -96,7 +96,7 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 
 // giveWay asks this host's own member, which leads and should not, to transfer the leadership. If another member leads
 // by now, the request fails.
-func (a *Actor) giveWay(ctx context.Context, t *task) error {
+func (a *Actor) stepDown(ctx context.Context, t *task) error {
 	list := t.on.Membership
 	if t.on.Led != nil { // the decision was based on that
 		list = t.on.Led.Membership
@@ -108,8 +108,8 @@ func (a *Actor) giveWay(ctx context.Context, t *task) error {
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
 
-func (a *Actor) gaveWay(t *task) {
-	a.did.GaveWay, a.did.GaveWayInRow = a.now(), t.on.View.LeadershipTransfers.Again(t.on.View.Limits)
+func (a *Actor) steppedDown(t *task) {
+	a.did.SteppedDown, a.did.SteppedDownInRow = a.now(), t.on.View.LeadershipTransfers.Again(t.on.View.Limits)
 }
 
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {

@@ -34,7 +34,7 @@ func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 	etcd := &leading{}
 	opt.Etcd, opt.Config.Etcd.PeerURL = etcd, "http://n2"
 	a := New(opt)
-	r := decided(policy.StepGiveWay, nil)
+	r := decided(policy.StepLeaderStepsDown, nil)
 	r.Op, r.Decision.Step.MemberID = nil, 3
 	r.View.Limits.TransferInterval = time.Minute
 	if done, _ := a.Act(t.Context(), r); done.Err == nil || etcd.to != 0 {
@@ -50,14 +50,14 @@ func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 		}
 		etcd.err = err
 		r.View.LeadershipTransfers = policy.LeadershipTransfers{
-			InRow:   a.Did().GaveWayInRow,
-			LastFor: a.Did().GaveWay.Age(testNow),
+			InRow:   a.Did().SteppedDownInRow,
+			LastFor: a.Did().SteppedDown.Age(testNow),
 		}
 		if done, _ := a.Act(t.Context(), r); !errors.Is(done.Err, err) || etcd.url != "http://c2" || etcd.to != 3 {
 			t.Errorf("%q was asked to transfer the leadership to %d: %+v", etcd.url, etcd.to, done)
 		}
-		if d := a.Did(); d.GaveWayInRow != n+2 || d.GaveWay.Age(testNow) != 0 {
-			t.Errorf("after attempt %d Did returns %+v, %d in a row", n+2, d.GaveWay, d.GaveWayInRow)
+		if d := a.Did(); d.SteppedDownInRow != n+2 || d.SteppedDown.Age(testNow) != 0 {
+			t.Errorf("after attempt %d Did returns %+v, %d in a row", n+2, d.SteppedDown, d.SteppedDownInRow)
 		}
 	}
 }

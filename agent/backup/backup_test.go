@@ -164,8 +164,8 @@ func TestSnapshotOfRealEtcdHasItsRevisionKeysAndHash(t *testing.T) {
 	}
 	listing, err := List(t.Context(), d, nil)
 	must(t, err)
-	if len(listing.Snapshots) != len(steps) || len(listing.Strays)+len(listing.Unread) > 0 {
-		t.Errorf("%d snapshots, %d strays, %d unread", len(listing.Snapshots), len(listing.Strays), len(listing.Unread))
+	if len(listing.Snapshots) != len(steps) || len(listing.Orphans)+len(listing.Unread) > 0 {
+		t.Errorf("%d snapshots, %d strays, %d unread", len(listing.Snapshots), len(listing.Orphans), len(listing.Unread))
 	}
 	for i, m := range listing.Snapshots[1:] {
 		if m.Revision > listing.Snapshots[i].Revision {
@@ -532,7 +532,7 @@ func TestStraysInAStoreAreListed(t *testing.T) {
 	}
 	l, err := List(t.Context(), d, nil)
 	must(t, err)
-	if len(l.Snapshots) != 1 || l.Snapshots[0].Name != m.Name || len(l.Strays) != 3 || len(l.Unread) != 2 {
+	if len(l.Snapshots) != 1 || l.Snapshots[0].Name != m.Name || len(l.Orphans) != 3 || len(l.Unread) != 2 {
 		t.Errorf("%+v", l)
 	}
 	must(t, Remove(t.Context(), d, m))

@@ -92,7 +92,7 @@ type Listing struct {
 	// Snapshots are sorted newest first, by revision, then by time. A rebuilt cluster starts with small revisions, so
 	// those of the cluster that took the last snapshot come first.
 	Snapshots []Snapshot
-	Strays    []Object // data without a manifest, manifests without data, and incomplete files
+	Orphans   []Object // data without a manifest, manifests without data, and incomplete files
 	Unread    []Unread // manifests that cannot be read
 }
 
@@ -137,12 +137,12 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 				one.VerifiedAt = &at
 			}
 			if at, proven := there[m.Name+provenEnding]; proven {
-				one.ProvenAt = &at
+				one.RestoreTestedAt = &at
 			}
 			l.Snapshots = append(l.Snapshots, one)
 		case strings.HasPrefix(o.Name, unfinished), isManifest && nameOf.MatchString(manifest),
 			isData && nameOf.MatchString(data) && !is(data+manifestEnding):
-			l.Strays = append(l.Strays, o)
+			l.Orphans = append(l.Orphans, o)
 		}
 	}
 	sortNewest(l.Snapshots, func(s Snapshot) time.Time { return there[s.ManifestName()] })

@@ -16,8 +16,8 @@ import (
 type Snapshot struct {
 	Manifest
 
-	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`      // when it was last opened and compared with its manifest
-	ProvenAt   *time.Time `json:"restoreTestedAt,omitempty"` // when it last passed a restore test
+	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`      // when it was last opened and compared with its manifest
+	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when it last passed a restore test
 
 	ManifestSHA256 string     `json:"manifestSha256,omitempty"` // of the manifest as stored
 	Origin         Origin     `json:"origin,omitempty"`
@@ -30,8 +30,8 @@ type Outcome struct {
 	// all, the one that was saved, verified or restored, or the removed ones
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
 	// objects that belong to no snapshot; after a prune, the removed ones
-	Strays []Object `json:"orphans,omitempty"`
-	Unread []string `json:"unread,omitempty"` // unreadable manifests, with the reason
+	Orphans []Object `json:"orphans,omitempty"`
+	Unread  []string `json:"unread,omitempty"` // unreadable manifests, with the reason
 	// Served is the version of the etcd that served the tested snapshot.
 	Served string `json:"served,omitempty"`
 	// Unprovable is why this host cannot test a snapshot, which is no evidence against it.

@@ -56,7 +56,7 @@ func TestS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
 	l, err := List(t.Context(), s, nil)
 	must(t, err)
 	i := slices.IndexFunc(l.Snapshots, func(s Snapshot) bool { return s.Name == m.Name })
-	if len(l.Snapshots) != 2 || len(l.Strays)+len(l.Unread) > 0 || l.Snapshots[i].VerifiedAt == nil ||
+	if len(l.Snapshots) != 2 || len(l.Orphans)+len(l.Unread) > 0 || l.Snapshots[i].VerifiedAt == nil ||
 		time.Since(*l.Snapshots[i].VerifiedAt) > time.Minute {
 		t.Errorf("%+v", l)
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // Path is where the document is served.
-const Path = "/founding"
+const Path = "/bootstrap"
 
 const (
 	version   = 1
@@ -158,7 +158,7 @@ func (p *Exchange) Run(ctx context.Context) {
 func (p *Exchange) asks() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.published && (p.own.Past == "" || p.own.Phase == string(policy.FoundingAsks))
+	return p.published && (p.own.Past == "" || p.own.Phase == string(policy.BootstrapAsking))
 }
 
 // askAll asks all hosts at once, so that their answers are from the same moment.

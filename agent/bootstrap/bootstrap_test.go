@@ -92,7 +92,7 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	if got := n2.Answers()[0]; got != asked {
 		t.Fatalf("the answer is %+v", got)
 	}
-	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it creates a cluster", Phase: policy.FoundingAsks})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it creates a cluster", Phase: policy.BootstrapAsking})
 	if got := n2.Answers()[0]; got.Silent == "" {
 		t.Errorf("an answer from before the request counts: %+v", got)
 	}
@@ -100,7 +100,7 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 		t.Error("a host with a request does not ask")
 	}
 	n2.askAll(t.Context())
-	if asked.Asked = policy.FoundingAsks; n2.Answers()[0] != asked {
+	if asked.Asked = policy.BootstrapAsking; n2.Answers()[0] != asked {
 		t.Errorf("the answer is %+v, want %+v", n2.Answers()[0], asked)
 	}
 }
@@ -123,7 +123,7 @@ func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	done := make(chan struct{})
 	go func() { n2.askAll(t.Context()); close(done) }()
 	<-arrived
-	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Phase: policy.FoundingAsks})
+	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Phase: policy.BootstrapAsking})
 	close(answer)
 	<-done
 	if got := n2.Answers()[0]; got.Silent == "" {

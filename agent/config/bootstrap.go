@@ -95,7 +95,7 @@ func checkListed(s string) error {
 	return checkHostPort(address)
 }
 
-func foundingRules(c *Config) []rule {
+func bootstrapRules(c *Config) []rule {
 	b := c.Bootstrap
 	if b.Expect == 0 && len(b.Hosts) == 0 { // no other host is asked
 		return nil

@@ -240,7 +240,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Blackouts: []string{"2026-11-27", "12-20..01-06 Europe/Berlin"}, Veto: "/v",
 		},
 		Repair: Repair{
-			Dead: Grace(15 * time.Minute), Sick: Grace(20 * time.Minute), PerDay: 3, CleanFor: time.Hour,
+			Dead: Grace(15 * time.Minute), Unhealthy: Grace(20 * time.Minute), PerDay: 3, CleanFor: time.Hour,
 		},
 		Backup: Backup{
 			Every: Grace(6 * time.Hour), Windows: []string{"daily 20:00-06:00"},

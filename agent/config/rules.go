@@ -22,7 +22,7 @@ type rule struct {
 // checkRules reports every violated rule. It skips a rule if one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
-		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup), foundingRules(c),
+		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup), bootstrapRules(c),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
@@ -119,10 +119,10 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		},
 		{
 			keys("transferInterval", "interval", "callTimeout"),
-			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxGiveWay,
+			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxTransferInterval,
 			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " +
 				"" + call + " together, and at most " +
-				durationfmt.Typed(MaxGiveWay) + ", because it doubles",
+				durationfmt.Typed(MaxTransferInterval) + ", because it doubles",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
@@ -211,8 +211,8 @@ func (d *decoder) repairRules(c *Config) []rule {
 			"time; raise the first or lower the second",
 	}, {
 		[]string{"repair.unhealthy"},
-		c.Repair.Sick == 0 || time.Duration(c.Repair.Sick) >= leastGrace,
-		d.show("repair.unhealthy", c.Repair.Sick) + " must be off, or at least " + durationfmt.Typed(leastGrace) +
+		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= leastGrace,
+		d.show("repair.unhealthy", c.Repair.Unhealthy) + " must be off, or at least " + durationfmt.Typed(leastGrace) +
 			", because what burdens a disk for a moment does not make it unhealthy; raise it",
 	}, {
 		[]string{"repair.cleanFor"},
@@ -249,8 +249,8 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		d.show("backup.every", b.Every) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
 		[]string{"backup.restoreTest"},
-		b.Drill == 0 || time.Duration(b.Drill) >= leastBackup,
-		d.show("backup.restoreTest", b.Drill) + " must be off, or at least " +
+		b.RestoreTest == 0 || time.Duration(b.RestoreTest) >= leastBackup,
+		d.show("backup.restoreTest", b.RestoreTest) + " must be off, or at least " +
 			"" + durationfmt.Typed(leastBackup) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
@@ -258,8 +258,8 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		d.show("backup.rate", b.Rate) + " is less than " + leastRate.String() + "; raise it",
 	}, {
 		[]string{"backup.restoreTest", "backup.store.directory"},
-		b.Drill == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
-		d.show("backup.restoreTest", b.Drill) + " asks for snapshots to be proven, and there is no place for them; " +
+		b.RestoreTest == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
+		d.show("backup.restoreTest", b.RestoreTest) + " asks for snapshots to be proven, and there is no place for them; " +
 			"set backup.store.directory or backup.store.s3",
 	}}
 }

@@ -433,8 +433,8 @@ const (
 	// orphanElection is the time an etcd election may add to a lease: with its defaults, a few tries of 1 s to 2 s.
 	orphanElection = 5 * time.Second
 
-	// MaxGiveWay is the longest timing.transferInterval.
-	MaxGiveWay = time.Hour
+	// MaxTransferInterval is the longest timing.transferInterval.
+	MaxTransferInterval = time.Hour
 	// MaxJoinBackoff is where the doubling of timing.joinBackoff ends.
 	MaxJoinBackoff = time.Hour
 )
@@ -481,7 +481,7 @@ type Repair struct {
 	// unhealthy one is removed. A voter is unhealthy when it reports SLOW for this long (STALLED for a minute,
 	// FAILED at once) and there is other evidence: its etcd's own fsync times, its lag, or a hanging disk without
 	// linearizable reads. At least 30s. off: report it, and replace nothing.
-	Sick Grace `yaml:"unhealthy" default:"off"`
+	Unhealthy Grace `yaml:"unhealthy" default:"off"`
 
 	// How many voters may be replaced automatically within 24 hours.
 	PerDay int `yaml:"maxPerDay" default:"2" unit:"voters" min:"1" max:"9"`

@@ -14,7 +14,7 @@ type Backup struct {
 	// no client can reach, compares all keys with what was saved, and removes it. The best host is a spare, then a
 	// standby, then a voter that does not lead. It needs free space below paths.state: twice the database, or four
 	// times on the disk of a member's data. off: only on quorumctl snapshot test-restore.
-	Drill Grace `yaml:"restoreTest" default:"off"`
+	RestoreTest Grace `yaml:"restoreTest" default:"off"`
 
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.
 	Windows []string `yaml:"windows" default:"" is:"window"`

@@ -336,7 +336,7 @@ func limitFields(t *testing.T, reader *schemadoc.Reader, s *jsonschema.Schema, d
 		"MaintenanceRequest.work": works, "RolloutRequest.work": works[1:],
 		"RolloutStateRequest.state": {RolloutRunning, RolloutPaused, RolloutAborted},
 		"SnapshotRequest.do": {
-			SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotDrill,
+			SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest,
 		},
 	}
 	lasts := map[string][3]string{}

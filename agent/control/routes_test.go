@@ -186,8 +186,10 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 			"PUT", "/v1/pause", `{"reason":"x","for":"168h1s"}`, 400, CodeBadRequest,
 			"at most 168h",
 		},
-		"a mute of nothing":       {"PUT", "/v1/mute", `{"reason":"x"}`, 400, CodeBadRequest, "quorumctl codes"},
-		"a mute of a screen":      {"PUT", "/v1/mute", `{"code":"A B","reason":"x"}`, 400, CodeBadRequest, "unknown code"},
+		"a mute of nothing": {"PUT", "/v1/mute", `{"reason":"x"}`, 400, CodeBadRequest, "quorumctl codes"},
+		"a mute of a screen": {
+			"PUT", "/v1/mute", `{"code":"A B","reason":"x"}`, 400, CodeBadRequest, "unknown code",
+		},
 		"a mute for no reason":    {"PUT", "/v1/mute", `{"code":"A"}`, 400, CodeBadRequest, "reason is missing"},
 		"a mute of months":        {"PUT", "/v1/mute", `{"code":"A","reason":"x","for":"721h"}`, 400, CodeBadRequest, "720h"},
 		"an end of no mute":       {"DELETE", "/v1/mute", "", 400, CodeBadRequest, "quorumctl codes"},

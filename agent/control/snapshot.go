@@ -13,11 +13,11 @@ import (
 
 // The jobs with snapshots.
 const (
-	SnapshotSave   = "save"
-	SnapshotList   = "list"
-	SnapshotVerify = "verify"
-	SnapshotPrune  = "prune"
-	SnapshotDrill  = "restoreTest"
+	SnapshotSave        = "save"
+	SnapshotList        = "list"
+	SnapshotVerify      = "verify"
+	SnapshotPrune       = "prune"
+	SnapshotRestoreTest = "restoreTest"
 )
 
 // The origins of a snapshot.
@@ -61,7 +61,7 @@ type SnapshotJob struct {
 	Error      string     `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // all, the saved, verified or tested one, or the removed ones
-	Strays    []string   `json:"orphans"`   // objects that belong to no snapshot, or the removed ones
+	Orphans   []string   `json:"orphans"`   // objects that belong to no snapshot, or the removed ones
 	Unread    []string   `json:"unread"`    // manifests that cannot be read, and why
 
 	Served string `json:"served,omitempty"` // version of the etcd that served the tested snapshot
@@ -82,11 +82,11 @@ type Snapshot struct {
 	CompactRevision int64  `json:"compactRevision"` // -1 if nothing was ever compacted
 	StoredSHA256    string `json:"storedSha256"`    // of the stored data
 
-	Size       int64      `json:"size"`
-	StoredSize int64      `json:"storedSize"`
-	Encrypted  bool       `json:"encrypted"`
-	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
-	ProvenAt   *time.Time `json:"restoreTestedAt,omitempty"` // when an etcd last served it
+	Size            int64      `json:"size"`
+	StoredSize      int64      `json:"storedSize"`
+	Encrypted       bool       `json:"encrypted"`
+	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`
+	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when an etcd last served it
 
 	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
 	// Origin is whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or exchanged.
@@ -109,7 +109,7 @@ type Backup struct {
 
 	Next string `json:"next,omitempty"` // when the next snapshot is due, and which host takes it
 
-	Drill *RestoreTest `json:"restoreTest,omitempty"` // results of the last restore tests
+	RestoreTest *RestoreTest `json:"restoreTest,omitempty"` // results of the last restore tests
 }
 
 // RestoreTest is the result of the cluster's last restore tests.
@@ -131,7 +131,7 @@ type RestoreTest struct {
 
 func (j SnapshotJob) complete() SnapshotJob {
 	j.APIVersion = APIVersion
-	j.Snapshots, j.Strays, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Strays), orEmpty(j.Unread)
+	j.Snapshots, j.Orphans, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Orphans), orEmpty(j.Unread)
 	return j
 }
 
@@ -141,9 +141,9 @@ func (r SnapshotRequest) check() error {
 	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
 	const what = "cannot run the snapshot command"
 	switch {
-	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotDrill}, r.Do):
+	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest}, r.Do):
 		return badRequest(snapshotHint, "%s: do: unknown value %q", what, shorten(r.Do))
-	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotDrill || !named.MatchString(r.Name)):
+	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotRestoreTest || !named.MatchString(r.Name)):
 		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is not the name of a "+
 			"snapshot to %s",
 			what, shorten(r.Name), r.Do)

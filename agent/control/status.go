@@ -71,7 +71,7 @@ type Next struct {
 	Text string `json:"text"` // the step as text, such as "start etcd as a learner"
 }
 
-// Reason is why the host does nothing, or no more than it does. The first reason in a list is the most important.
+// Reason is why the host does nothing, or nothing further. The first reason in a list is the most important.
 type Reason struct {
 	Code   string    `json:"code"`
 	Text   string    `json:"text"`             // with the measured value and its limit, if any

@@ -25,13 +25,13 @@ func Backup(s control.Status) []Line {
 		lines = append(lines, Line{{Text: last + After("; ", b.Next)}})
 	}
 	lines = append(lines, inVain(s.Time, "no snapshot was saved", b.Failed, b.FailedHost, b.Cause)...)
-	if b.Drill != nil {
-		lines = append(lines, drill(s.Time, *b.Drill)...)
+	if b.RestoreTest != nil {
+		lines = append(lines, restoreTest(s.Time, *b.RestoreTest)...)
 	}
 	return lines
 }
 
-func drill(now time.Time, d control.RestoreTest) []Line {
+func restoreTest(now time.Time, d control.RestoreTest) []Line {
 	last := "no proven restore yet"
 	if d.Proven != nil {
 		last = fmt.Sprintf("last proven restore %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,

@@ -84,9 +84,9 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	}
 }
 
-// TestChildsOwnFailureIsNotThePluginsResult has children that exit with the code of CRITICAL: the test binary if it
+// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL: the test binary if it
 // must not become the program, and a shell that never tries to.
-func TestChildsOwnFailureIsNotThePluginsResult(t *testing.T) {
+func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{
 		"says": "echo what it finds; exit 2", "limits": "echo $(ulimit -c) $(cat /proc/self/oom_score_adj)",

@@ -15,7 +15,7 @@ import (
 )
 
 // The output of Debian's monitoring-plugins-basic is parsed, including figures in its three formats.
-func TestDebianPluginsAreUnderstood(t *testing.T) {
+func TestDebianExternalChecksAreUnderstood(t *testing.T) {
 	t.Parallel()
 	const with = "exec /usr/lib/nagios/plugins/"
 	programs := map[string]string{

@@ -107,7 +107,7 @@ func (b *bench) until(
 
 func reported(r health.ExternalCheckReading) bool { return r.Runs > 0 || r.Absent != "" }
 
-func TestPluginResultsAreParsed(t *testing.T) {
+func TestExternalCheckResultsAreParsed(t *testing.T) {
 	t.Parallel()
 	b := open(t, scripts(t, map[string]string{
 		"fine":    "echo 'LOAD OK - 1 | load1=0.5;5;10;0; users=3'",
@@ -190,7 +190,7 @@ func gone(t *testing.T, file string) {
 	t.Errorf("the process in %s is still there", file)
 }
 
-func TestSlowPluginIsKilledWithItsChildren(t *testing.T) {
+func TestSlowExternalCheckIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -206,7 +206,7 @@ func TestSlowPluginIsKilledWithItsChildren(t *testing.T) {
 	b.settle(end)
 }
 
-func TestProcessesLeftByAPluginAreKilled(t *testing.T) {
+func TestProcessesLeftByExternalCheckAreKilled(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -223,9 +223,9 @@ func TestProcessesLeftByAPluginAreKilled(t *testing.T) {
 	b.settle(end)
 }
 
-// TestUnkillablePluginIsCountedNotRepeatedAndBlocksNoOther makes kill do nothing, as for a process in uninterruptible
+// TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther makes kill do nothing, as for a process in uninterruptible
 // sleep.
-func TestUnkillablePluginIsCountedNotRepeatedAndBlocksNoOther(t *testing.T) {
+func TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -311,16 +311,16 @@ func TestNumberOfProgramsIsBounded(t *testing.T) {
 		programs[name] = "echo OK"
 	}
 	b := open(t, scripts(t, programs), 10*time.Second, "z-last", "a_b")
-	plugins := b.List(func(string) health.Gate { return health.Joins })
+	externalChecks := b.List(func(string) health.Gate { return health.Joins })
 	limits := health.DefaultThresholds()
-	limits.Plugins = plugins
-	if _, err := health.New(limits); err != nil || plugins[0].Gates != health.Joins {
-		t.Errorf("%d programs: %v", len(plugins), err)
+	limits.ExternalChecks = externalChecks
+	if _, err := health.New(limits); err != nil || externalChecks[0].Gates != health.Joins {
+		t.Errorf("%d programs: %v", len(externalChecks), err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	run, left := []string{}, []string{}
-	for _, p := range plugins {
+	for _, p := range externalChecks {
 		if r := b.until(ctx, p.Name, reported); strings.Contains(r.Absent, "not run: there are more than 32") {
 			left = append(left, p.Name)
 		} else {
@@ -355,9 +355,9 @@ func TestDirectoryWithThousandsOfFilesRunsOnlyConfiguredPrograms(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("x%d", i)), nil, 0o644))
 	}
 	b := open(t, dir, time.Second, "named")
-	if plugins := b.List(func(string) health.Gate { return health.Joins }); len(plugins) != 1 ||
-		plugins[0].Name != "named" {
-		t.Errorf("%d are run, of them %+v", len(plugins), plugins[:min(2, len(plugins))])
+	if externalChecks := b.List(func(string) health.Gate { return health.Joins }); len(externalChecks) != 1 ||
+		externalChecks[0].Name != "named" {
+		t.Errorf("%d are run, of them %+v", len(externalChecks), externalChecks[:min(2, len(externalChecks))])
 	}
 	if !strings.Contains(b.log.String(), "more than 4096 entries in "+dir+"; keep only the checks there") {
 		t.Errorf("the log says\n%s", &b.log)

@@ -19,10 +19,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestPluginOnAHungDiskDoesNotBlockTheAgent watches what a whole Go program waits for while a process is being started:
+// TestExternalCheckOnAHungDiskDoesNotBlockTheAgent watches what a whole Go program waits for while a process is being started:
 // garbage collections and other processes. The disk hangs for a limited time, so that a program that waits for it fails
 // here.
-func TestPluginOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
+func TestExternalCheckOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
 	t.Parallel()
 	const hang, limit = time.Minute, 20 * time.Second
 	m := testbed.MountFaultfs(t, scripts(t, map[string]string{"sick": "echo OK", "sick-too": "echo OK"}))

@@ -42,7 +42,7 @@ func TestFiguresAreParsedByTheGuidelines(t *testing.T) {
 	}
 }
 
-func FuzzWhatAPluginWrites(f *testing.F) {
+func FuzzWhatExternalCheckWrites(f *testing.F) {
 	for _, seed := range []string{"OK - a|b=1;2;3", "A\nb|'c d'=1ms e=U\nf|g=2", "|=", "|''''=1", "\xff|\xff=1"} {
 		f.Add([]byte(seed))
 	}

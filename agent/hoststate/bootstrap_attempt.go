@@ -12,7 +12,7 @@ import (
 
 // attemptName is the file that records which bootstrap attempt this host is committed to. quorumd never removes it: a
 // host commits once.
-const attemptName = "founding.json"
+const attemptName = "bootstrap-attempt.json"
 
 // BootstrapAttempt is the content of that file.
 type BootstrapAttempt struct {

@@ -88,8 +88,8 @@ func thresholds(opt Options) health.Thresholds {
 		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
 		DirectInterval: c.DirectInterval,
 	}
-	if opt.Plugins != nil {
-		t.Plugins = opt.Plugins.List(func(name string) health.Gate { return gatesOf(opt.Config.Checks, name) })
+	if opt.ExternalChecks != nil {
+		t.ExternalChecks = opt.ExternalChecks.List(func(name string) health.Gate { return gatesOf(opt.Config.Checks, name) })
 	}
 	return t
 }
@@ -108,11 +108,11 @@ func gatesOf(c config.Checks, name string) (g health.Gate) {
 
 // observe evaluates a reading. member reports whether this host holds a member.
 func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Assessment {
-	if j.opt.Plugins != nil {
-		r.Plugins = j.opt.Plugins.Read(ctx)
+	if j.opt.ExternalChecks != nil {
+		r.ExternalChecks = j.opt.ExternalChecks.Read(ctx)
 	}
-	verdict, changes := j.health.Observe(health.Input{
-		Plugins: r.Plugins, Hardware: j.askHardware(ctx),
+	assessment, changes := j.health.Observe(health.Input{
+		ExternalChecks: r.ExternalChecks, Hardware: j.askHardware(ctx),
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Network: j.network(r), Discovery: j.discovered(r),
@@ -128,8 +128,8 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 			c.Text)
 		j.unsaved = true
 	}
-	j.opt.Probe.SetBurst(policy.MeasuresInBursts(member, verdict))
-	return verdict
+	j.opt.Probe.SetBurst(policy.MeasuresInBursts(member, assessment))
+	return assessment
 }
 
 // discovered returns the last answer of endpoint discovery, and how many members there are.

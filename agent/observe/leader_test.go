@@ -33,17 +33,17 @@ func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) 
 		}
 		r := quiet(number, nightBegin+since)
 		for i, v := range voters {
-			h, verdict := v.advance(since)
+			h, assessment := v.advance(since)
 			h.ID, h.PeerURL, h.Role, h.Mode = r.Hosts[i].ID, r.Hosts[i].PeerURL, "voter", "manage"
-			h.WriteMean, h.WritesAt = verdict.Writes.Most.Seconds(), time.Unix(int64(since/time.Second), 0)
+			h.WriteMean, h.WritesAt = assessment.Writes.Most.Seconds(), time.Unix(int64(since/time.Second), 0)
 			if h.Name = fmt.Sprintf("n%d", i+1); i == 0 {
-				h.Instance, r.Assessment = "i", verdict
+				h.Instance, r.Assessment = "i", assessment
 			}
 			r.Hosts[i] = h
 		}
 		v := b.View(r, nil)
 		unfit = unfit || policy.UnfitToLead(v.Health)
-		if d := policy.Decide(v); d.Step.Kind == policy.StepGiveWay {
+		if d := policy.Decide(v); d.Step.Kind == policy.StepLeaderStepsDown {
 			return since, unfit
 		}
 	}

@@ -130,17 +130,17 @@ type Options struct {
 	Config           config.Config
 	Instance, BootID string
 
-	Etcd     Etcd
-	Unit     Unit
-	Probe    Probe
-	Data     Data
-	Programs Programs          // nil when there are none
-	Network  Network           // nil if nothing probes the members
-	Plugins  ExternalChecks    // nil when there are none
-	Recovery Recovery          // nil when none can be made
-	Founding BootstrapExchange // nil when no hosts are listed
-	Local    Local
-	Memory   Memory
+	Etcd             Etcd
+	Unit             Unit
+	Probe            Probe
+	Data             Data
+	Programs         Programs          // nil when there are none
+	Network          Network           // nil if nothing probes the members
+	ExternalChecks   ExternalChecks    // nil when there are none
+	Recovery         Recovery          // nil when none can be made
+	BootstrapAnswers BootstrapExchange // nil when no hosts are listed
+	Local            Local
+	Memory           Memory
 
 	// Spool reads the directory for restore tests, and may hang; Testing reports whether a restore test runs on this
 	// host. They are nil without a snapshot store.
@@ -244,8 +244,8 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 		r.Copy = o.opt.Recovery.State()
 	}
 	r.Noted = o.opt.Local.Noted(o.opt.BootID, r.At, o.opt.Config.Timing.JoinBackoff)
-	if o.opt.Founding != nil {
-		r.Founding = o.opt.Founding.Answers()
+	if o.opt.BootstrapAnswers != nil {
+		r.BootstrapAnswers = o.opt.BootstrapAnswers.Answers()
 	}
 	o.askCommand(ctx, r)
 	o.askUnit(ctx, r)

@@ -17,8 +17,8 @@ import (
 //
 //   - An attentive host may have to act and asks in every round. These are the members, the joining host, and the few
 //     spares that the join queue calls: their number does not grow with the fleet.
-//   - A resting host is a spare that other spares precede. The larger the fleet, the less often it asks, so that all of
-//     them together ask no more than a small fleet does. In a small fleet it asks in every round.
+//   - A resting host is a spare that other spares precede. The larger the fleet, the less often it asks:
+//     together they send as few requests as those of a small fleet. In a small fleet it asks in every round.
 //
 // While all is quiet, an attentive host reads the records in every round, and asks the members in one of
 // policy.QuietRounds.

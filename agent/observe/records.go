@@ -50,7 +50,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		case pair.Key == o.keys.Backup():
 			r.Backup, _ = o.parsed.backup.of(pair) // the store has the details: an unreadable record counts as none
 		case pair.Key == o.keys.RestoreTest():
-			r.Drill, _ = o.parsed.drill.of(pair) // an unreadable record counts as none
+			r.RestoreTest, _ = o.parsed.restoreTest.of(pair) // an unreadable record counts as none
 		case pair.Key == o.keys.Queue():
 			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: an unreadable record counts as none
 			r.QueueAt = pair.ModRevision
@@ -143,15 +143,15 @@ func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 
 // parsed are the records of the cluster as last read. Most stay the same.
 type parsed struct {
-	lock      parsedRecord[record.Lock]
-	op        parsedRecord[record.Op]
-	pause     parsedRecord[record.Pause]
-	queue     parsedRecord[record.Queue]
-	rollout   parsedRecord[record.Rollout]
-	repairs   parsedRecord[record.Repairs]
-	recovered parsedRecord[record.Recovered]
-	backup    parsedRecord[record.Backup]
-	drill     parsedRecord[record.RestoreTest]
+	lock        parsedRecord[record.Lock]
+	op          parsedRecord[record.Op]
+	pause       parsedRecord[record.Pause]
+	queue       parsedRecord[record.Queue]
+	rollout     parsedRecord[record.Rollout]
+	repairs     parsedRecord[record.Repairs]
+	recovered   parsedRecord[record.Recovered]
+	backup      parsedRecord[record.Backup]
+	restoreTest parsedRecord[record.RestoreTest]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the decoding error.

@@ -93,7 +93,7 @@ func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.
 func (n *night) run(t *testing.T, seed uint64, disks [3]nightDisk) {
 	t.Helper()
 	c := hostConfig()
-	c.Cluster.Voters, c.Repair.Sick, c.Repair.PerDay = 3, config.Grace(nightGrace), 2
+	c.Cluster.Voters, c.Repair.Unhealthy, c.Repair.PerDay = 3, config.Grace(nightGrace), 2
 	c.Timing.Interval, c.Timing.LockTTL, c.Timing.PromoteLag = nightLook, 30*time.Second, 100
 	c.Host.ID, c.Host.Name, c.Etcd.PeerURL = "id-n4", "n4", "http://p4"
 	b := NewBuilder(c, "boot-1", "i", false)

@@ -59,7 +59,7 @@ func limitsOf(c config.Config) policy.Limits {
 		Word:         t.Interval + wordCalls*t.CallTimeout,
 		OrphanGrace:  t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
-		DeadGrace:   time.Duration(c.Repair.Dead), SickGrace: time.Duration(c.Repair.Sick),
+		DeadGrace:   time.Duration(c.Repair.Dead), UnhealthyGrace: time.Duration(c.Repair.Unhealthy),
 		RepairsPerDay: c.Repair.PerDay, CleanFor: c.Repair.CleanFor,
 	}
 }
@@ -70,7 +70,7 @@ func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 		return policy.BootstrapAttempt{}
 	}
 	return policy.BootstrapAttempt{
-		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.Founding,
+		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.BootstrapAnswers,
 		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.BootstrapAttempt.List,
 		Attempt: r.Noted.BootstrapAttempt.Attempt,
 	}
@@ -255,7 +255,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sights(r, h), MemberLostFor: b.memberLost(r, h), UnhealthySince: b.unhealthySince(r, h, state),
 			Recovers: h.Recovers, Strained: b.strained(r, h, state),
-			Drills: policy.RestoreTestAbility(h.Drills), Stores: h.Stores, Writes: b.writes(r, h),
+			RestoreTests: policy.RestoreTestAbility(h.RestoreTests), Stores: h.Stores, Writes: b.writes(r, h),
 		})
 	}
 	return out

@@ -23,7 +23,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	out := policy.Backup{
 		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), Open: c.Open(r.Wall),
 	}
-	out.Drill, out.Stored = b.restoreTest(r), c.Store.Directory != "" || c.Store.S3 != nil
+	out.RestoreTest, out.Stored = b.restoreTest(r), c.Store.Directory != "" || c.Store.S3 != nil
 	saved := r.Backup != nil && !r.Backup.Saved.IsZero()
 	lacking := b.since.truth("no snapshot", !saved, r.At, r.Number)
 	if saved {
@@ -49,15 +49,15 @@ func spoolOf(r *round.Round) policy.Spool {
 
 // restoreTest makes the view of the restore tests.
 func (b *Builder) restoreTest(r *round.Round) policy.RestoreTest {
-	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.Drill)}
-	proven := r.Drill != nil && !r.Drill.Proven.IsZero()
+	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.RestoreTest)}
+	proven := r.RestoreTest != nil && !r.RestoreTest.Proven.IsZero()
 	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)
 	if proven {
-		out.Proven, out.Age = true, r.Wall.Sub(r.Drill.Proven)
+		out.Proven, out.Age = true, r.Wall.Sub(r.RestoreTest.Proven)
 	}
-	if r.Drill != nil && !r.Drill.Failed.IsZero() {
+	if r.RestoreTest != nil && !r.RestoreTest.Failed.IsZero() {
 		out.Failed = &policy.BackupFailure{
-			Host: r.Drill.FailedHost, Text: r.Drill.Cause, Age: r.Wall.Sub(r.Drill.Failed),
+			Host: r.RestoreTest.FailedHost, Text: r.RestoreTest.Cause, Age: r.Wall.Sub(r.RestoreTest.Failed),
 		}
 	}
 	return out

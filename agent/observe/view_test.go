@@ -129,7 +129,7 @@ func TestAnUnknownLeadershipTransferCountsFromTheFirstLook(t *testing.T) {
 		}
 		return b.leadershipTransfers(v, r)
 	}
-	did := round.ActorState{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
+	did := round.ActorState{SteppedDown: round.Stamp{Is: true, At: 40 * time.Second}, SteppedDownInRow: 2}
 	const s = time.Second
 	for i, c := range []struct {
 		at             time.Duration

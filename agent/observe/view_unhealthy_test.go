@@ -15,12 +15,12 @@ func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	for i, c := range []struct {
-		at       int // all times are in seconds
-		health   string
-		recovers bool
-		instance string
-		sick     int // -1: it is not
-		hangs    int
+		at        int // all times are in seconds
+		health    string
+		recovers  bool
+		instance  string
+		unhealthy int // -1: it is not
+		hangs     int
 	}{
 		{1, "SLOW", false, "a", 0, -1},
 		{11, "SLOW", false, "a", 10, -1},
@@ -45,7 +45,7 @@ func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 			}
 			return max(1, time.Duration(s)*time.Second)
 		}
-		if want := (policy.UnhealthySince{For: since(c.sick), HangsFor: since(c.hangs)}); got != want {
+		if want := (policy.UnhealthySince{For: since(c.unhealthy), HangsFor: since(c.hangs)}); got != want {
 			t.Errorf("at %d s: %+v, want %+v", c.at, got, want)
 		}
 	}

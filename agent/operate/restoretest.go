@@ -22,12 +22,12 @@ func (o *Operator) restoreTestPlace() place {
 
 // IsRestoreTest reports whether a job is a running restore test.
 func IsRestoreTest(j backup.Job) bool {
-	return j.Kind == control.SnapshotDrill && j.Number > 0 && j.Ended.IsZero()
+	return j.Kind == control.SnapshotRestoreTest && j.Number > 0 && j.Ended.IsZero()
 }
 
 // TestRestoreIfDue starts a restore test of the newest snapshot in the background, or ends one, as the round decided.
 func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
-	n := r.Decision.Notes.Drill
+	n := r.Decision.Notes.RestoreTest
 	if o.opt.Snapshots == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 			end = n.EndDue
 		}
 		if end != "" {
-			o.opt.Snapshots.End(control.SnapshotDrill, end)
+			o.opt.Snapshots.End(control.SnapshotRestoreTest, end)
 		}
 		return
 	}
@@ -64,7 +64,7 @@ func (o *Operator) testRestore(ctx context.Context, by, name string) (control.Sn
 	if name != "" {
 		args = []string{name}
 	}
-	return o.alone(ctx, o.restoreTestPlace(), control.SnapshotDrill, by, args, o.restoreTestEnded)
+	return o.alone(ctx, o.restoreTestPlace(), control.SnapshotRestoreTest, by, args, o.restoreTestEnded)
 }
 
 // restoreTestEnded publishes the result of a restore test. A test that was stopped, or a snapshot that this host cannot
@@ -86,7 +86,7 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 		o.opt.Logger.Error("restore test failed", "error", j.Err)
 		o.note(ctx, "RESTORE_TEST_FAILED", j.Err.Error())
 	} else {
-		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("restore test of snapshot %s passed, run by %s: etcd %s "+
+		o.note(ctx, "RESTORE_TEST_PASSED", fmt.Sprintf("restore test of snapshot %s passed, run by %s: etcd %s "+
 			"served its %d keys",
 			j.Outcome.Snapshots[0].Name, j.By, j.Outcome.Served, j.Outcome.Snapshots[0].Keys))
 	}

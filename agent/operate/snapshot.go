@@ -43,7 +43,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 			"set backup.store.directory or backup.store.s3, and restart quorumd")
 	case req.Do == control.SnapshotSave:
 		return o.saveNow(ctx, by)
-	case req.Do == control.SnapshotDrill:
+	case req.Do == control.SnapshotRestoreTest:
 		return o.testRestore(ctx, by, req.Name)
 	}
 	o.refreshManifests(ctx)
@@ -194,12 +194,12 @@ func shownJob(j backup.Job) control.SnapshotJob {
 			Name: s.Name, TakenAt: s.TakenAt, Host: s.Host, Member: s.Member, ClusterID: s.ClusterID,
 			Etcd: s.EtcdVersion, Revision: s.Revision, Keys: s.Keys, Hash: s.Hash, Size: s.Size,
 			StoredSize: s.StoredSize, Encrypted: s.Encrypted(), VerifiedAt: s.VerifiedAt,
-			ProvenAt: s.ProvenAt, ManifestSHA256: s.ManifestSHA256, Origin: string(s.Origin),
+			RestoreTestedAt: s.RestoreTestedAt, ManifestSHA256: s.ManifestSHA256, Origin: string(s.Origin),
 			RecordedAt: s.RecordedAt, RecordedBy: s.RecordedBy,
 		})
 	}
-	for _, s := range j.Outcome.Strays {
-		out.Strays = append(out.Strays, s.Name)
+	for _, s := range j.Outcome.Orphans {
+		out.Orphans = append(out.Orphans, s.Name)
 	}
 	return out
 }

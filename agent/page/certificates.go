@@ -55,7 +55,7 @@ const mostPath = 120
 
 func holder(of string) string {
 	switch of {
-	case "authority":
+	case "ca":
 		return "CA"
 	case "member":
 		return "presented by a member"

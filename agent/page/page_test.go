@@ -80,7 +80,7 @@ func backedUp(s control.Status) control.Status {
 	saved, proven := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
 	s.Backup = &control.Backup{
 		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
-		Drill: &control.RestoreTest{
+		RestoreTest: &control.RestoreTest{
 			Name: snapshot, Proven: &proven, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
 			Next: "the next restore is due in 23h59m, by n4",
 		},
@@ -217,7 +217,7 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 		line(25*time.Minute, "n1", "operator", "PAUSED", "paused by root: the switch in rack 2 is replaced"),
 		line(20*time.Minute, "n1", "operator", "RESUMED", "resumed by root"),
 		line(2*time.Minute, "n3", "operator", "SNAPSHOT_SAVED", "snapshot "+snapshot+" saved by the schedule of n3"),
-		line(time.Minute, "n4", "operator", "RESTORE_PROVEN",
+		line(time.Minute, "n4", "operator", "RESTORE_TEST_PASSED",
 			"snapshot "+snapshot+" proven by the schedule of n4: etcd 3.6.16 has served its 538 keys"),
 	}
 	if story == "voter-down" {

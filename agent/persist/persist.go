@@ -50,7 +50,7 @@ type Persister struct {
 	files  *hoststate.State
 	tooNew string // ID of the rollout whose unknown work was already logged
 
-	met, member, lost, mount, founding, standby, domains, stretch, hold, request, removal, mutes poll.Look[struct{}]
+	met, member, lost, mount, automaticBootstrap, standby, domains, stretch, hold, request, removal, mutes poll.Look[struct{}]
 }
 
 // New returns a Persister that has written nothing.
@@ -61,7 +61,7 @@ func New(opt Options) *Persister {
 // Decided writes what a round has decided.
 func (k *Persister) Decided(ctx context.Context, r *round.Round) {
 	k.noteSelf(ctx, r)
-	k.noteFounding(ctx, r)
+	k.noteBootstrapAttempt(ctx, r)
 	k.noteHold(ctx, r)
 	k.noteRequest(ctx, r)
 	k.noteRemoval(ctx, r)

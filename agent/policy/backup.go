@@ -12,14 +12,14 @@ import (
 
 // Backup is what is known about the cluster's snapshots.
 type Backup struct {
-	Stored bool          // there is a store for them
-	Every  time.Duration // the interval; 0 if none is taken automatically
-	Spread time.Duration // less than a tenth of that, different for each cluster: not all are due at once
-	Open   bool          // the configured windows allow one now
-	Saved  bool          // there is one
-	Age    time.Duration // of the newest, by wall clocks; without one, since this agent observes
-	Failed *BackupFailure
-	Drill  RestoreTest
+	Stored      bool          // there is a store for them
+	Every       time.Duration // the interval; 0 if none is taken automatically
+	Spread      time.Duration // less than a tenth of that, different for each cluster: not all are due at once
+	Open        bool          // the configured windows allow one now
+	Saved       bool          // there is one
+	Age         time.Duration // of the newest, by wall clocks; without one, since this agent observes
+	Failed      *BackupFailure
+	RestoreTest RestoreTest
 }
 
 // BackupFailure is a failed attempt since the last snapshot that was saved.

@@ -29,14 +29,14 @@ type BootstrapPhase string
 
 // The phases. The zero value: there is neither a request nor a sign of a cluster.
 const (
-	FoundingNone    BootstrapPhase = ""
-	FoundingAsks    BootstrapPhase = "asking"  // it has a request, and asks the other listed hosts
-	FoundingDecided BootstrapPhase = "decided" // none of them had one: it creates the cluster
-	FoundingCluster BootstrapPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
+	BootstrapNone    BootstrapPhase = ""
+	BootstrapAsking  BootstrapPhase = "asking"  // it has a request, and asks the other listed hosts
+	BootstrapDecided BootstrapPhase = "decided" // none of them had one: it creates the cluster
+	BootstrapCluster BootstrapPhase = "cluster" // it has data, has belonged to a cluster, has seen one, or sees one
 )
 
 func (p BootstrapPhase) known() bool {
-	return p == FoundingNone || p == FoundingAsks || p == FoundingDecided || p == FoundingCluster
+	return p == BootstrapNone || p == BootstrapAsking || p == BootstrapDecided || p == BootstrapCluster
 }
 
 // BootstrapAnswer is the answer of a listed host.
@@ -74,13 +74,13 @@ func phase(v View) BootstrapPhase {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.Seen != 0,
 		data != DataEmpty && data != DataUnknown:
-		return FoundingCluster
+		return BootstrapCluster
 	case v.Bootstrap.Decided:
-		return FoundingDecided
+		return BootstrapDecided
 	case v.Bootstrap.Requested:
-		return FoundingAsks
+		return BootstrapAsking
 	}
-	return FoundingNone
+	return BootstrapNone
 }
 
 // past returns why this host is not new: it has data, may have data, or once had some. If that is unknown, the host is
@@ -114,7 +114,7 @@ func past(v View) string {
 }
 
 // founding returns which hosts a new host waits for.
-func founding(v View) (Decision, bool) {
+func automaticBootstrap(v View) (Decision, bool) {
 	if v.BootstrapAttempt.List == "" || past(v) != "" {
 		return Decision{}, false
 	}
@@ -126,8 +126,8 @@ func founding(v View) (Decision, bool) {
 	return wait(BootstrapWaiting, "%s", text), true
 }
 
-// noteFounding returns what to record on disk.
-func noteFounding(v View) BootstrapNote {
+// noteBootstrapAttempt returns what to record on disk.
+func noteBootstrapAttempt(v View) BootstrapNote {
 	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
 		return BootstrapNote{Decide: asks(v) && v.BootstrapAttempt.alone(v.Self.Name).decide}
 	}
@@ -140,7 +140,7 @@ func noteFounding(v View) BootstrapNote {
 
 // asks reports whether this host's request waits for its decision: hosts are listed, and nothing shows a cluster yet.
 func asks(v View) bool {
-	return v.BootstrapAttempt.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == FoundingAsks
+	return v.BootstrapAttempt.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided && phase(v) == BootstrapAsking
 }
 
 // answered is the result of the other listed hosts' answers for a host with a request: it decides, ends the request
@@ -156,11 +156,11 @@ func (f BootstrapAttempt) elsewhere(name string) string {
 	for _, a := range f.Others {
 		switch {
 		case a.Silent != "" || a.List != f.List:
-		case a.Phase == FoundingCluster:
+		case a.Phase == BootstrapCluster:
 			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows a cluster")
-		case a.Phase == FoundingDecided:
+		case a.Phase == BootstrapDecided:
 			return a.Name + " creates the cluster"
-		case a.Phase == FoundingAsks && (name == "" || a.Name < name):
+		case a.Phase == BootstrapAsking && (name == "" || a.Name < name):
 			return "bootstrap was requested on " + a.Name
 		}
 	}
@@ -177,11 +177,11 @@ func (f BootstrapAttempt) alone(name string) answered {
 	var doubts []string
 	for _, a := range f.Others {
 		switch {
-		case a.Asked != FoundingAsks:
+		case a.Asked != BootstrapAsking:
 			doubts = append(doubts, a.Name+" has not been asked since this host received the request")
 		case a.Silent != "" || a.List != f.List:
 			doubts = append(doubts, f.doubt(a))
-		case a.Phase == FoundingAsks:
+		case a.Phase == BootstrapAsking:
 			doubts = append(doubts, "bootstrap was requested on "+a.Name+" too, and its name sorts later")
 		case a.Attempt != "" && a.Attempt != f.Attempt:
 			doubts = append(doubts, a.Name+" is committed to another attempt: a cluster may exist")

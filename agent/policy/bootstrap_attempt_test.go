@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func foundingView() View {
+func bootstrapView() View {
 	v := spareView()
 	v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
 	v.BootstrapAttempt = BootstrapAttempt{
@@ -26,7 +26,7 @@ func foundingView() View {
 
 func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 	t.Parallel()
-	if n := Decide(foundingView()).Notes.BootstrapAttempt; !n.Start {
+	if n := Decide(bootstrapView()).Notes.BootstrapAttempt; !n.Start {
 		t.Fatalf("all agree, and it records %+v", n)
 	}
 	for says, change := range map[string]func(v *View){
@@ -41,7 +41,7 @@ func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 			v.BootstrapAttempt.Others[0].Silent, v.BootstrapAttempt.Others[1].Past = "off", "data"
 		},
 	} {
-		v := foundingView()
+		v := bootstrapView()
 		change(&v)
 		d := Decide(v)
 		if d.Notes.BootstrapAttempt != (BootstrapNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
@@ -59,8 +59,8 @@ func TestAUsedHostNeitherBootstrapsNorPromises(t *testing.T) {
 		"answers": func(v *View) { v.Cluster.Listed = true }, "denied": func(v *View) { v.Cluster.Denied = true },
 		"unit": func(v *View) { v.Unit.State = UnitActive }, "observes": func(v *View) { v.Self.Mode = Observe },
 	} {
-		for _, first := range []string{foundingView().Self.Name, "y"} {
-			v := foundingView()
+		for _, first := range []string{bootstrapView().Self.Name, "y"} {
+			v := bootstrapView()
 			v.BootstrapAttempt.First = first
 			if first == "y" {
 				v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "", ""
@@ -75,7 +75,7 @@ func TestAUsedHostNeitherBootstrapsNorPromises(t *testing.T) {
 
 func TestAHostPromisesOneAttemptForever(t *testing.T) {
 	t.Parallel()
-	v := foundingView()
+	v := bootstrapView()
 	v.BootstrapAttempt.First, v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "y", "", ""
 	if n := Decide(v).Notes.BootstrapAttempt; n != (BootstrapNote{Promise: "1"}) {
 		t.Fatalf("it records %+v", n)
@@ -89,10 +89,10 @@ func TestAHostPromisesOneAttemptForever(t *testing.T) {
 
 // requestedView is a host with a request to bootstrap a cluster, which it has published; n3 is between n2 and n4.
 func requestedView() View {
-	v := foundingView()
+	v := bootstrapView()
 	v.Bootstrap.Requested = true
 	v.BootstrapAttempt = BootstrapAttempt{List: "L", First: "n2", OnRequest: true, Others: []BootstrapAnswer{
-		{Name: "n2", List: "L", Asked: FoundingAsks}, {Name: "n4", List: "L", Asked: FoundingAsks},
+		{Name: "n2", List: "L", Asked: BootstrapAsking}, {Name: "n4", List: "L", Asked: BootstrapAsking},
 	}}
 	return v
 }
@@ -108,15 +108,15 @@ func TestABootstrapRequestNeedsOtherListedHostsWithoutClusterOrRequest(t *testin
 		t.Fatalf("it is decided: records %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
 	}
 	for says, change := range map[string]func(first, last *BootstrapAnswer){
-		"n2 has not been asked since": func(first, _ *BootstrapAnswer) { first.Asked = FoundingNone },
+		"n2 has not been asked since": func(first, _ *BootstrapAnswer) { first.Asked = BootstrapNone },
 		"n4 does not answer: off":     func(_, last *BootstrapAnswer) { last.Silent = "off" },
 		"n4 has another cluster.name": func(_, last *BootstrapAnswer) {
-			last.List, last.Phase = "M", FoundingDecided
+			last.List, last.Phase = "M", BootstrapDecided
 		},
 		"n4 is not new: it only":         func(_, last *BootstrapAnswer) { last.Past = "it only observes" },
 		"its phase later is unknown":     func(_, last *BootstrapAnswer) { last.Phase = "later" },
 		"to another attempt: a cluster":  func(_, last *BootstrapAnswer) { last.Attempt = "2" },
-		"requested on n4 too":            func(_, last *BootstrapAnswer) { last.Phase = FoundingAsks },
+		"requested on n4 too":            func(_, last *BootstrapAnswer) { last.Phase = BootstrapAsking },
 		"n2 does not answer: off; n4 do": func(a, b *BootstrapAnswer) { a.Silent, b.Silent = "off", "off" },
 	} {
 		v := requestedView()
@@ -132,10 +132,10 @@ func TestABootstrapRequestNeedsOtherListedHostsWithoutClusterOrRequest(t *testin
 func TestABootstrapRequestEndsWhenAnotherListedHostHasTheClusterOrTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(v *View){
-		"requested on n2": func(v *View) { v.BootstrapAttempt.Others[0].Phase = FoundingAsks },
-		"n4 creates the":  func(v *View) { v.BootstrapAttempt.Others[1].Phase = FoundingDecided },
+		"requested on n2": func(v *View) { v.BootstrapAttempt.Others[0].Phase = BootstrapAsking },
+		"n4 creates the":  func(v *View) { v.BootstrapAttempt.Others[1].Phase = BootstrapDecided },
 		"n4 is not new: d": func(v *View) {
-			v.BootstrapAttempt.Others[1].Phase, v.BootstrapAttempt.Others[1].Past = FoundingCluster, "data"
+			v.BootstrapAttempt.Others[1].Phase, v.BootstrapAttempt.Others[1].Past = BootstrapCluster, "data"
 		},
 	} {
 		v := requestedView()

@@ -33,7 +33,7 @@ func TestACommandAndEtcdNeverRunAtTheSameTime(t *testing.T) {
 		{"its operation is in flight", nil, StepTakeDown, ""},
 		{"it leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
-		}, StepMoveLeader, ""},
+		}, StepTransferLeadership, ""},
 		{"it is not installed here", func(v *View) {
 			v.Op.Phase, v.Asked.Command.State = PhaseBegun, HooksFailed
 		}, StepEndOp, ""},

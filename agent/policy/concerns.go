@@ -16,9 +16,9 @@ func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},
 		{"bootstrap on request", bootstrap},
-		{"automatic bootstrap", founding},
+		{"automatic bootstrap", automaticBootstrap},
 		{"this host's operation", ownOperation},
-		{"leadership transfer from an unhealthy leader", giveWay},
+		{"leadership transfer from an unhealthy leader", stepDown},
 		{"requested member removal", removal},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},

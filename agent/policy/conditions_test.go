@@ -60,8 +60,8 @@ func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 	play(t, leading, []scene{
 		{"it leads, and both others stop next", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[1].Wants = WorkReboot, WorkReboot
-		}, StepMoveLeader, ""},
-		{"it leads, and has the fastest disk itself", func(v *View) { v.Hosts[2].P99 = 1 }, StepMoveLeader, ""},
+		}, StepTransferLeadership, ""},
+		{"it leads, and has the fastest disk itself", func(v *View) { v.Hosts[2].P99 = 1 }, StepTransferLeadership, ""},
 	})
 	v := leading()
 	v.Hosts[0].Health, v.Hosts[0].P99 = health.Failed, 1

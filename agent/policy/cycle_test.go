@@ -192,18 +192,18 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		}, StepEndOp, ""},
 		{"reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeDown, ""},
 		{"only the permission is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
-		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepMoveLeader, ""},
+		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepTransferLeadership, ""},
 		{"it leads, and a transfer has failed", func(v *View) {
 			v.Cluster.Members[2].Leader = true
-			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
-		}, StepMoveLeader, ""},
+			v.Failed = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}
+		}, StepTransferLeadership, ""},
 		{"it leads, transfers keep failing, and an operator waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor = true, time.Minute
-			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
+			v.Failed = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}
 		}, StepTakeDown, ""},
 		{"it leads, transfers keep failing, and no operator waits", func(v *View) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor, v.Asked.Work = true, 40*time.Second, WorkRestart
-			v.Failed = FailedStep{Kind: StepMoveLeader, Text: "timeout"}
+			v.Failed = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}
 		}, StepNone, LeadershipNotTransferred},
 		{"another voter's quorumd has not reported since this one was ready", func(v *View) {
 			v.Hosts[1].Answered = false
@@ -536,7 +536,7 @@ func TestLeadershipIsTransferredToTheBestVoter(t *testing.T) {
 		w.Hosts = append([]Host(nil), v.Hosts...)
 		w.Cluster.Members = append([]Member(nil), v.Cluster.Members...)
 		c.change(&w)
-		if d := Decide(w); d.Step.Kind != StepMoveLeader || d.Step.MemberID != c.to {
+		if d := Decide(w); d.Step.Kind != StepTransferLeadership || d.Step.MemberID != c.to {
 			t.Errorf("%s: %v to %d, want %d", c.name, d.Step.Kind, d.Step.MemberID, c.to)
 		}
 	}

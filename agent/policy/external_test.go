@@ -31,7 +31,7 @@ func TestAnExternallyManagedEtcdIsOnlyWatched(t *testing.T) {
 			v.Unit.State, v.Cluster.Members[0].Live = UnitInactive, false
 		}, StepNone, MemberDown},
 	})
-	play(t, external(slowLeader), []scene{{"an unhealthy leader transfers leadership", nil, StepGiveWay, ""}})
+	play(t, external(slowLeader), []scene{{"an unhealthy leader transfers leadership", nil, StepLeaderStepsDown, ""}})
 	spare := external(spareView)()
 	for work, want := range map[Work]bool{
 		WorkMaintenance: true, WorkReboot: true, WorkRestart: false, WorkCommand: false,
@@ -86,7 +86,7 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 		{"it is safe to touch, and runs", nil, StepSetPhase, ""},
 		{"not before it has transferred leadership", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
-		}, StepMoveLeader, ""},
+		}, StepTransferLeadership, ""},
 		{
 			"not before the others have reported", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
 			HealthAwaited,
@@ -101,7 +101,7 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 		}), StepSetPhase, ""},
 		{"it still runs, and was elected", running(func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
-		}), StepMoveLeader, ""},
+		}), StepTransferLeadership, ""},
 		{"it still runs, and the machine is to reboot", running(func(v *View) {
 			v.Asked.Work = WorkReboot
 		}), StepReboot, ""},

@@ -43,14 +43,14 @@ type LeadershipTransfers struct {
 	InRow    int           // how many transfers it requested, each within the memory of the one before
 }
 
-// giveWayDoublings bounds the wait for another attempt: 32 times the first.
-const giveWayDoublings = 5
+// stepDownDoublings bounds the wait for another attempt: 32 times the first.
+const stepDownDoublings = 5
 
 // pace is how long after the last transfer the next one may follow.
 func (g LeadershipTransfers) pace(l Limits) time.Duration {
-	longest, before := l.TransferInterval<<giveWayDoublings, max(g.InRow-1, 0)
+	longest, before := l.TransferInterval<<stepDownDoublings, max(g.InRow-1, 0)
 	if g.InRow == 0 || g.LeadsFor <= g.LastFor {
-		return min(l.TransferInterval<<min(before, giveWayDoublings), longest)
+		return min(l.TransferInterval<<min(before, stepDownDoublings), longest)
 	}
 	wait := min(l.Settle, l.TransferInterval) // the last attempt failed
 	for ; before > 0 && wait < longest; before-- {
@@ -61,7 +61,7 @@ func (g LeadershipTransfers) pace(l Limits) time.Duration {
 
 // Again returns how many transfers in a row another one would make now. The count expires after twice the longest wait.
 func (g LeadershipTransfers) Again(l Limits) int {
-	if g.LastFor > l.TransferInterval<<(giveWayDoublings+1) {
+	if g.LastFor > l.TransferInterval<<(stepDownDoublings+1) {
 		return 1
 	}
 	return g.InRow + 1
@@ -77,12 +77,12 @@ func (v View) leading() View {
 
 // giveWay transfers leadership if this host leads, should not, and nothing speaks against it. While reads time out, the
 // slow leader is reported, not the missing quorum that follows from it.
-func giveWay(view View) (Decision, bool) {
+func stepDown(view View) (Decision, bool) {
 	v := view.leading()
 	if !leadsBadly(v) {
 		return Decision{}, false
 	}
-	if len(against(v, giveWayVetoes())) > 0 {
+	if len(against(v, stepDownVetoes())) > 0 {
 		r, slow := leaderSlow(view)
 		if _, turn := ownTurn(v); !slow || turn || !v.Cluster.Unread {
 			return Decision{}, false
@@ -90,19 +90,19 @@ func giveWay(view View) (Decision, bool) {
 		return Decision{Reasons: append([]Reason{r}, silent(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
-	return do(Step{Kind: StepGiveWay, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
+	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
 }
 
-// giveWayVetoes declares what keeps an unhealthy leader from transferring leadership, in the order in which they are
+// stepDownVetoes declares what keeps an unhealthy leader from transferring leadership, in the order in which they are
 // named.
-func giveWayVetoes() []veto {
+func stepDownVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
 		vetoOwnTurn(),
 		vetoNotFollowed(),
 		vetoAllUnhealthy(),
 		vetoNoneBetter(),
-		vetoGaveWay(),
+		vetoSteppedDown(),
 	}
 }
 
@@ -111,16 +111,16 @@ func leaderSlow(v View) (Reason, bool) {
 	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
 	}
-	return vetoed(v, vetoNotFollowed, vetoAllUnhealthy, vetoNoneBetter, vetoGaveWay)
+	return vetoed(v, vetoNotFollowed, vetoAllUnhealthy, vetoNoneBetter, vetoSteppedDown)
 }
 
 // dueIn returns how long it takes until leadership may be transferred, if nothing else speaks against it; 0 if it may
 // now, or if something does.
 func dueIn(v View) time.Duration {
-	if v = v.leading(); !leadsBadly(v) || len(against(v, giveWayVetoes())) != 1 {
+	if v = v.leading(); !leadsBadly(v) || len(against(v, stepDownVetoes())) != 1 {
 		return 0
 	}
-	return v.giveWayIn()
+	return v.stepDownIn()
 }
 
 // TransfersLeadershipSoon reports whether this host's leadership will be transferred before a read of the cluster
@@ -214,7 +214,7 @@ func noneBetter(v View) (string, bool) {
 // tooSoonAgain reports whether the last transfer, the start of the leadership or the bad health state is too recent:
 // the others must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
-	left := v.giveWayIn()
+	left := v.stepDownIn()
 	if left <= 0 {
 		return "", false
 	}
@@ -222,14 +222,14 @@ func tooSoonAgain(v View) (string, bool) {
 	if to, found := betterVoter(v); found {
 		text += fmt.Sprintf("; it transfers leadership to %s in %s", to.label(), durationfmt.Tenths(left))
 	}
-	if v.Failed.Kind == StepGiveWay {
+	if v.Failed.Kind == StepLeaderStepsDown {
 		text += "; etcd refused the last attempt: " + v.Failed.Text
 	}
 	return text, true
 }
 
-// giveWayIn returns for how much longer it is too soon.
-func (v View) giveWayIn() time.Duration {
+// stepDownIn returns for how much longer it is too soon.
+func (v View) stepDownIn() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.Word)

@@ -49,24 +49,24 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			play(t, base, []scene{
-				{"they are 1.5 times better", nil, StepGiveWay, ""},
+				{"they are 1.5 times better", nil, StepLeaderStepsDown, ""},
 				{"they are a little less than 1.5 times better", both(Writes{Mean: 6*ms + 1}), StepNone, none},
 				{"they are as slow", both(Writes{Mean: 9 * ms}), StepNone, none},
 				{"they are slower", both(Writes{Mean: 30 * ms}), StepNone, none},
 				{"their measurements are unknown", both(Writes{}), StepNone, none},
 				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},
-				{"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepGiveWay, ""},
+				{"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepLeaderStepsDown, ""},
 				{"its own measurement is unknown", func(v *View) { v.Health.Writes = 0 }, StepNone, none},
 				{"it is SLOW for another reason", func(v *View) {
 					both(Writes{})(v)
 					v.Health.SlowWrites = false
-				}, StepGiveWay, ""},
+				}, StepLeaderStepsDown, ""},
 			})
 		})
 	}
 	play(t, slowLeader, []scene{
-		{"a write of the leader hangs", hung(health.Stalled), StepGiveWay, ""},
-		{"the leader's disk has failed", hung(health.Failed), StepGiveWay, ""},
+		{"a write of the leader hangs", hung(health.Stalled), StepLeaderStepsDown, ""},
+		{"the leader's disk has failed", hung(health.Failed), StepLeaderStepsDown, ""},
 	})
 	v := slowLeader()
 	v.Hosts[1].Writes = Writes{} // although its p99 would be better
@@ -116,8 +116,8 @@ func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	play(t, slowLeader, []scene{
-		{"to the best of the others", nil, StepGiveWay, ""},
-		{"already if it is only WARM", func(v *View) { v.Health.State = health.Warm }, StepGiveWay, ""},
+		{"to the best of the others", nil, StepLeaderStepsDown, ""},
+		{"already if it is only WARM", func(v *View) { v.Health.State = health.Warm }, StepLeaderStepsDown, ""},
 		{"not if it is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, Idle},
 		{"not if its health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, Idle},
 		{"not for a finding that spares the leadership", func(v *View) {
@@ -128,13 +128,13 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		}, StepNone, Idle},
 		{"to the other one if the one with the better disk is unhealthy", func(v *View) {
 			v.Hosts[2].Health = health.Slow
-		}, StepGiveWay, ""},
+		}, StepLeaderStepsDown, ""},
 		{"also while a voter is down", func(v *View) {
 			v.Cluster.Members[2].Live = false
-		}, StepGiveWay, ""},
+		}, StepLeaderStepsDown, ""},
 		{"also during another host's join", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", MemberID: 4, PeerURL: peerPrefix + "n4"}
-		}, StepGiveWay, ""},
+		}, StepLeaderStepsDown, ""},
 		{"not in a pause", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, StepNone, Paused},
 		{"not in mode observe, which only reports it", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
 		{"not under its own lock", func(v *View) {
@@ -219,7 +219,7 @@ func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 			t.Errorf("%d times: before %s it decides %+v", c.inRow, c.pace, d)
 		}
 		v.LeadershipTransfers.LastFor = c.pace
-		if d := Decide(v); d.Step.Kind != StepGiveWay {
+		if d := Decide(v); d.Step.Kind != StepLeaderStepsDown {
 			t.Errorf("%d times: after %s it waits: %v", c.inRow, c.pace, d.Reasons)
 		}
 	}
@@ -232,14 +232,14 @@ func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 		}, StepNone, LeaderSlow},
 		{"its health state has lasted for long enough", func(v *View) {
 			v.LeadershipTransfers.BadFor = v.Limits.Settle
-		}, StepGiveWay, ""},
+		}, StepLeaderStepsDown, ""},
 		{
 			"it has led for long enough", func(v *View) { v.LeadershipTransfers.LeadsFor = v.Limits.Settle },
-			StepGiveWay, "",
+			StepLeaderStepsDown, "",
 		},
 		{"etcd has refused", func(v *View) {
 			v.LeadershipTransfers.LastFor, v.LeadershipTransfers.InRow = 4*time.Second, 1
-			v.Failed = FailedStep{Kind: StepGiveWay, Text: "request timed out"}
+			v.Failed = FailedStep{Kind: StepLeaderStepsDown, Text: "request timed out"}
 		}, StepNone, LeaderSlow},
 	})
 }
@@ -261,7 +261,7 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 			t.Errorf("%d times: before %s it decides %+v", inRow, pace, d)
 		}
 		v.LeadershipTransfers.LastFor = pace
-		if d := Decide(v); d.Step.Kind != StepGiveWay {
+		if d := Decide(v); d.Step.Kind != StepLeaderStepsDown {
 			t.Errorf("%d times: after %s it waits: %v", inRow, pace, d.Reasons)
 		}
 	}
@@ -280,21 +280,21 @@ func unread() View {
 func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	play(t, unread, []scene{
-		{"by its own member's status and the others' published health states", nil, StepGiveWay, ""},
+		{"by its own member's status and the others' published health states", nil, StepLeaderStepsDown, ""},
 		{"although no voter's measurement is known", func(v *View) {
 			v.Led.Hosts[1].Writes, v.Led.Hosts[2].Writes, v.Led.Health.Writes = Writes{}, Writes{}, 0
-		}, StepGiveWay, ""},
+		}, StepLeaderStepsDown, ""},
 		{"not only by earlier reads", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
 		{"not before the others can have published theirs", func(v *View) {
 			v.Led.LeadershipTransfers.BadFor = v.Led.Limits.Word - time.Second
 		}, StepNone, LeaderSlow},
 		{"already then if all can be read", func(v *View) {
 			v.Led.LeadershipTransfers.BadFor, v.Led.Cluster.Unread = v.Led.Limits.Word-time.Second, false
-		}, StepGiveWay, ""},
+		}, StepLeaderStepsDown, ""},
 		{"not while too few voters follow it", func(v *View) {
 			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false
 		}, StepNone, LeaderSlow},
-		{"to the voter that follows", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepGiveWay, ""},
+		{"to the voter that follows", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepLeaderStepsDown, ""},
 		{"not to a voter that lags", func(v *View) {
 			v.Led.Cluster.Members[1].BehindFor, v.Led.Cluster.Members[2].BehindFor = time.Minute, time.Minute
 		}, StepNone, LeaderSlow},

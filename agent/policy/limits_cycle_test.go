@@ -117,7 +117,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 	leads := func(change func(*View)) func(*View) {
 		return func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
-			v.Failed, v.Asked.Work = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, WorkRestart
+			v.Failed, v.Asked.Work = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}, WorkRestart
 			change(v)
 		}
 	}
@@ -136,7 +136,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		}, StepSetPhase, ""},
 		{"transfers have failed for just as long as they may", leads(func(v *View) {
 			v.Op.WrittenFor = v.Limits.TransferTimeout
-		}), StepMoveLeader, ""},
+		}), StepTransferLeadership, ""},
 		{"transfers have failed for longer", leads(func(v *View) {
 			v.Op.WrittenFor = v.Limits.TransferTimeout + 1
 		}), StepNone, LeadershipNotTransferred},
@@ -161,7 +161,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"this host itself has not reported", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
 		{"it leads, and the first stops next", leads(func(v *View) {
 			v.Hosts[0].Wants = WorkReboot
-		}), StepMoveLeader, ""},
+		}), StepTransferLeadership, ""},
 		{"another voter has failed before, and hooks run", begun(func(v *View) {
 			v.Cluster.Members[1].Live, v.Asked.Before = false, Hooks{State: HooksRunning, Text: "drain"}
 		}), StepNone, QuorumAtRisk},
@@ -412,16 +412,16 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 6 }, StepSetPhase, ""},
 		{"the voter answers again", aliveAgain, StepEndOp, ""},
-		{"it leads", leads, StepMoveLeader, ""},
+		{"it leads", leads, StepTransferLeadership, ""},
 		{"it leads, and transfers have failed for just as long as they may", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.TransferTimeout
-		}, StepMoveLeader, ""},
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}, v.Limits.TransferTimeout
+		}, StepTransferLeadership, ""},
 		{"it leads, and transfers have failed for longer", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepMoveLeader, Text: "timeout"}, v.Limits.TransferTimeout+1
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}, v.Limits.TransferTimeout+1
 		}, StepEndOp, ""},
-		{"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour }, StepMoveLeader, ""},
+		{"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour }, StepTransferLeadership, ""},
 		{"etcd may be asked", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},
 		{"etcd may be asked, it answers, and another is slow", func(v *View) {
 			aliveAgain(v)

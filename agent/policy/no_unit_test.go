@@ -27,7 +27,7 @@ func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
 			VoterNotLive,
 		},
 	})
-	play(t, noUnit(slowLeader), []scene{{"it transfers leadership", nil, StepGiveWay, ""}})
+	play(t, noUnit(slowLeader), []scene{{"it transfers leadership", nil, StepLeaderStepsDown, ""}})
 	play(t, noUnit(askedView), []scene{
 		{"it cannot be stopped", nil, StepNone, UnitUnusable},
 		{"nor restarted", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, UnitUnusable},

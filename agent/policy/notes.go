@@ -12,7 +12,7 @@ type Notes struct {
 	Self             SelfNote
 	Queue            QueueNote
 	Backup           BackupNote
-	Drill            RestoreTestNote
+	RestoreTest      RestoreTestNote
 	BootstrapAttempt BootstrapNote
 
 	// These are written with the step and mean nothing without it.

@@ -76,7 +76,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{LockHeld, false},
 			{Settling, false},
 		}},
-		"from transferring leadership": {giveWayVetoes(), []own{
+		"from transferring leadership": {stepDownVetoes(), []own{
 			{HostConflict, true},
 			{OperationInFlight, true},
 			{LeaderSlow, true},

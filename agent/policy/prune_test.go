@@ -72,8 +72,8 @@ func TestWrongClocksAndNewClustersCostNoGoodSnapshot(t *testing.T) {
 	if got := Prune(append(week(), old), BackupKeep{Count: 1}); slices.Contains(got, "day-0") {
 		t.Errorf("one with a clock that was ahead counts as the newest: %v", got)
 	}
-	anew := StoredSnapshot{Name: "again", ClusterID: "b", Revision: 1}
-	if got := Prune(append(week(), anew), BackupKeep{Count: 1}); slices.Contains(got, "again") ||
+	again := StoredSnapshot{Name: "again", ClusterID: "b", Revision: 1}
+	if got := Prune(append(week(), again), BackupKeep{Count: 1}); slices.Contains(got, "again") ||
 		slices.Contains(got, "day-0") {
 		t.Errorf("the first of a new cluster ranks behind the old one's: %v", got)
 	}

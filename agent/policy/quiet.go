@@ -54,7 +54,7 @@ func unsettled(v View, m Member) bool {
 func quiet(v View, d Decision) bool {
 	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
 	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||
-		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.Drill.Run {
+		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.RestoreTest.Run {
 		return false
 	}
 	return !slices.ContainsFunc(activities(), func(u activity) bool { return u.holds(v) })

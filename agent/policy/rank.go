@@ -50,7 +50,7 @@ func (v View) goes(h Host) bool {
 		dead, _ := v.calledDead(m)
 		s, well := v.reportedUnhealthy(m)
 		return v.Op.takesPlaceOf(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
-			v.Limits.SickGrace > 0 && well == "" && s.In == 0
+			v.Limits.UnhealthyGrace > 0 && well == "" && s.In == 0
 	}
 	return false
 }

@@ -74,14 +74,14 @@ func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 	}{
 		"it is unhealthy":                   {func(*View) {}, "n5"},
 		"its grace period is not over":      {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, "n4"},
-		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, "n4"},
+		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, "n4"},
 		"it has no witness":                 {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
 		"it has been replaced already": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{}
 			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}
 		}, "n5"},
 		"its data is gone, and it is dead": {func(v *View) {
-			v.Limits.SickGrace, v.Limits.DeadGrace = 0, 10*time.Minute
+			v.Limits.UnhealthyGrace, v.Limits.DeadGrace = 0, 10*time.Minute
 			m := &v.Cluster.Members[2]
 			m.Live, m.LiveFor, m.DownFor = false, 0, 11*time.Minute
 			v.Hosts[2].MemberLostFor = 11 * time.Minute

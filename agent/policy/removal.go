@@ -288,10 +288,10 @@ func carryRemoval(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, m.PeerURL); found && m.Leader && !m.Learner {
-		if v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.TransferTimeout {
+		if v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout {
 			return do(Step{Kind: StepEndOp, Outcome: LeadershipNotTransferred, Why: v.Failed.Text})
 		}
-		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
+		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
 	}
 	return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: m.ID})
 }

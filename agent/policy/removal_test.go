@@ -146,7 +146,7 @@ func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
 		"it was not requested":         {func(v *View) { v.Removal = nil }, Disowned},
 		"leadership cannot be transferred": {func(v *View) {
 			leads(v)
-			v.Failed.Kind, v.Op.WrittenFor = StepMoveLeader, time.Hour
+			v.Failed.Kind, v.Op.WrittenFor = StepTransferLeadership, time.Hour
 		}, LeadershipNotTransferred},
 	} {
 		v := removalView()
@@ -185,7 +185,7 @@ func TestLeadershipIsTransferredFromAMemberBeforeItsRemoval(t *testing.T) {
 	v := removalView()
 	inRemoval(&v, PhaseBegun)
 	leads(&v)
-	if d := Decide(v); d.Step.Kind != StepMoveLeader || d.Step.MemberID == 9 || d.Step.MemberID == 0 {
+	if d := Decide(v); d.Step.Kind != StepTransferLeadership || d.Step.MemberID == 9 || d.Step.MemberID == 0 {
 		t.Errorf("got %+v", d)
 	}
 }

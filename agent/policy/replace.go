@@ -280,7 +280,7 @@ func (v View) awaitsRepair() bool {
 		}
 		since, _ := v.calledDead(m)
 		_, well := v.reportedUnhealthy(m)
-		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.SickGrace > 0 && well == "" && !v.silent(m)
+		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.UnhealthyGrace > 0 && well == "" && !v.silent(m)
 		if !dead && !slow {
 			return false
 		}
@@ -378,7 +378,7 @@ func carryReplace(v View) Decision {
 // until the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end it,
 // and [removeDead] waits.
 func abortReason(v View) (ReasonCode, string) {
-	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 || v.Op.Target != RoleVoter {
+	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 || v.Op.Target != RoleVoter {
 		return Disowned, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
@@ -409,7 +409,7 @@ func replacesLive(v View) (string, bool) {
 	if m.Learner {
 		why = "it is no voter"
 	}
-	if s, well := v.unhealthyFor(m); m.Live && v.Limits.SickGrace > 0 {
+	if s, well := v.unhealthyFor(m); m.Live && v.Limits.UnhealthyGrace > 0 {
 		if well == "" {
 			well = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.In))
 		}

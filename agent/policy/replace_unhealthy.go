@@ -143,7 +143,7 @@ func complete(v View, m, who Member) Decision {
 	if worse {
 		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
 	}
-	stays := worse || who.Learner || !v.oneTooMany() || v.Limits.SickGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
+	stays := worse || who.Learner || !v.oneTooMany() || v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
 	switch {
 	case stays && v.Op.Phase == PhaseRemoving: // the removal may have reached etcd
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: Joined, Why: why})
@@ -175,7 +175,7 @@ func removeAsVoter(v View, who Member) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, who.PeerURL); found && who.Leader {
-		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
+		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
 	}
 	return removeOnceReported(v, who)
 }

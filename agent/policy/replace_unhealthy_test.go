@@ -106,8 +106,8 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
 	}
 	play(t, unhealthyView, append(scenes,
-		scene{"replacement is off by default", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, TargetMet},
-		scene{"the grace period is not over", func(v *View) { v.Limits.SickGrace = time.Hour }, StepNone, TargetMet},
+		scene{"replacement is off by default", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepNone, TargetMet},
+		scene{"the grace period is not over", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepNone, TargetMet},
 		scene{"only its own health state reports it", func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, TargetMet},
@@ -154,7 +154,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"replacement is off by now", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
+		{"replacement is off by now", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepEndOp, ""},
 		{"one that answers no read is removed first", silentUnhealthy, StepSetPhase, ""},
 		{"not one that has only just stopped answering", func(v *View) {
 			silentUnhealthy(v)
@@ -205,7 +205,7 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 	leads := func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }
 	play(t, replacing(promotedExtra, PhasePromoted), []scene{
 		{"it records that etcd may be asked", nil, StepSetPhase, ""},
-		{"its leadership is transferred first", leads, StepMoveLeader, ""},
+		{"its leadership is transferred first", leads, StepTransferLeadership, ""},
 		{"it waits while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
@@ -216,7 +216,7 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 		}, StepEndOp, ""},
 		{"its own health state no longer matters: there is a surplus voter", well, StepSetPhase, ""},
 		{"without a surplus voter none is removed", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
-		{"with replacement off no voter is removed", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
+		{"with replacement off no voter is removed", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepEndOp, ""},
 		{"the new one does not serve yet", func(v *View) {
 			v.Cluster.Members[3].ThinksLearner = true
 		}, StepNone, Starting},
@@ -226,7 +226,7 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 		{"but not before all have reported", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
-		{"nor while it leads", leads, StepMoveLeader, ""},
+		{"nor while it leads", leads, StepTransferLeadership, ""},
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
@@ -247,7 +247,7 @@ func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
 		{"not if no voter is unhealthy: the surplus is reported", well, StepNone, TooManyVoters},
-		{"nor if unhealthy voters stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterUnhealthy},
+		{"nor if unhealthy voters stay", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepNone, VoterUnhealthy},
 		{"nor if there is no surplus", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterUnhealthy},
 		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[0].Health = health.Unknown
@@ -302,7 +302,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 		"it is": {unreached, ""},
 		"not if unhealthy voters stay": {func(v *View) {
 			unreached(v)
-			v.Limits.SickGrace = 0
+			v.Limits.UnhealthyGrace = 0
 		}, VoterNotLive},
 		"nor if it may hang": {silentUnhealthy, VoterNotLive},
 		"nor without a witness": {func(v *View) {

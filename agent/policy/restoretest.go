@@ -27,9 +27,9 @@ type RestoreTestAbility string
 
 // The abilities. The zero value: it cannot.
 const (
-	DrillReady  RestoreTestAbility = "ready"
-	DrillSealed RestoreTestAbility = "sealed"  // except for the key to decrypt snapshots
-	DrillNoRoom RestoreTestAbility = "no-room" // except for free space
+	RestoreTestReady  RestoreTestAbility = "ready"
+	RestoreTestSealed RestoreTestAbility = "sealed"  // except for the key to decrypt snapshots
+	RestoreTestNoRoom RestoreTestAbility = "no-room" // except for free space
 )
 
 // Spool is the directory on this host in which a restore is tested.
@@ -41,21 +41,21 @@ type Spool struct {
 }
 
 const (
-	// drillEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted data.
-	drillEtcd = 192 << 20
-	// drillFloor is what a running restore test leaves free at least.
-	drillFloor = 64 << 20
-	// drillMargin is what a restore test leaves free on the file system of a member's data, in addition to what the
+	// restoreTestEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted data.
+	restoreTestEtcd = 192 << 20
+	// restoreTestFloor is what a running restore test leaves free at least.
+	restoreTestFloor = 64 << 20
+	// restoreTestMargin is what a restore test leaves free on the file system of a member's data, in addition to what the
 	// member may need for itself.
-	drillMargin = 256 << 20
+	restoreTestMargin = 256 << 20
 )
 
 // RestoreTestRoom returns how many bytes must be free before a restore test of a database of that size begins, and how
 // many it must leave free while it runs. A member that shares the file system keeps room to double its database.
 func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
-	begin, leave = 2*database+drillEtcd, drillFloor
+	begin, leave = 2*database+restoreTestEtcd, restoreTestFloor
 	if shared {
-		leave = 2*database + drillMargin
+		leave = 2*database + restoreTestMargin
 		begin += leave
 	}
 	return begin, leave
@@ -72,24 +72,24 @@ func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	switch {
 	case !store || older || !v.Self.Etcd.Known():
 		return ""
-	case !v.hasDrillRoom():
-		return DrillNoRoom
+	case !v.hasRestoreTestRoom():
+		return RestoreTestNoRoom
 	case !key:
-		return DrillSealed
+		return RestoreTestSealed
 	}
-	return DrillReady
+	return RestoreTestReady
 }
 
-// hasDrillRoom reports whether a restore test may begin on this host, or continue. What was published as enough stays
+// hasRestoreTestRoom reports whether a restore test may begin on this host, or continue. What was published as enough stays
 // enough for an eighth less, so that the host's record is not rewritten with each file. A spare whose free bytes are
 // not known counts as roomy: the restore itself looks again.
-func (v View) hasDrillRoom() bool {
+func (v View) hasRestoreTestRoom() bool {
 	_, isMember := v.member()
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
 		return !isMember
 	}
 	begin, leave := RestoreTestRoom(v.Cluster.DBSize, isMember && v.Spool.Shared)
-	published := slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Own && h.Drills == DrillReady })
+	published := slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Own && h.RestoreTests == RestoreTestReady })
 	switch {
 	case v.Spool.Testing:
 		return v.Spool.Free >= leave
@@ -112,31 +112,31 @@ type RestoreTestNote struct {
 	EndDue string
 }
 
-// drillRetry is the time between two attempts after a failed one, unless restore tests are due more often.
-const drillRetry = time.Hour
+// restoreTestRetry is the time between two attempts after a failed one, unless restore tests are due more often.
+const restoreTestRetry = time.Hour
 
-// noteDrill decides about the next restore test, and about one that runs here.
-func noteDrill(v View) RestoreTestNote {
-	n := nextDrill(v)
-	n.End = v.endDrill()
-	n.EndDue = cmp.Or(n.End, v.endDueDrill())
+// noteRestoreTest decides about the next restore test, and about one that runs here.
+func noteRestoreTest(v View) RestoreTestNote {
+	n := nextRestoreTest(v)
+	n.End = v.endRestoreTest()
+	n.EndDue = cmp.Or(n.End, v.endDueRestoreTest())
 	return n
 }
 
-// endDrill returns why no restore test may run on this host any longer. It takes CPU, memory and disk that this host's
+// endRestoreTest returns why no restore test may run on this host any longer. It takes CPU, memory and disk that this host's
 // etcd needs.
-func (v View) endDrill() string {
+func (v View) endRestoreTest() string {
 	switch {
 	case v.Op != nil && v.Op.Host == v.Self.ID:
 		return fmt.Sprintf("this host is in an operation (%s)", v.Op.Kind)
-	case v.Spool.Testing && !v.hasDrillRoom():
+	case v.Spool.Testing && !v.hasRestoreTestRoom():
 		return fmt.Sprintf("%d MiB are left free on this host's disk", v.Spool.Free>>20)
 	}
 	return ""
 }
 
-// endDueDrill returns why a scheduled restore test may not run on this host any longer: another host is to run it.
-func (v View) endDueDrill() string {
+// endDueRestoreTest returns why a scheduled restore test may not run on this host any longer: another host is to run it.
+func (v View) endDueRestoreTest() string {
 	m, isMember := v.member()
 	switch {
 	case isMember && m.Leader:
@@ -147,9 +147,9 @@ func (v View) endDueDrill() string {
 	return ""
 }
 
-// nextDrill decides which host runs the next restore test, and when: the one where it costs the cluster least.
-func nextDrill(v View) RestoreTestNote {
-	d := v.Backup.Drill
+// nextRestoreTest decides which host runs the next restore test, and when: the one where it costs the cluster least.
+func nextRestoreTest(v View) RestoreTestNote {
+	d := v.Backup.RestoreTest
 	switch {
 	case d.Every == 0:
 		return RestoreTestNote{}
@@ -158,22 +158,22 @@ func nextDrill(v View) RestoreTestNote {
 	case !v.Backup.Saved:
 		return RestoreTestNote{Text: "no restore test: there is no snapshot yet"}
 	}
-	fit := v.drillers(DrillReady)
-	if len(fit) == 0 && len(v.drillers(DrillSealed)) > 0 {
+	fit := v.restoreTesters(RestoreTestReady)
+	if len(fit) == 0 && len(v.restoreTesters(RestoreTestSealed)) > 0 {
 		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key " +
 			"no host has that could run one; set backup.identityFile on one"}
 	}
 	if len(fit) == 0 {
-		return RestoreTestNote{Text: "no restore test: " + v.drillsNowhere() +
+		return RestoreTestNote{Text: "no restore test: " + v.restoreTestsNowhere() +
 			"; quorumctl snapshot test-restore runs one on any host"}
 	}
-	n := RestoreTestNote{By: fit[0].Name, Due: v.drillDue()}
+	n := RestoreTestNote{By: fit[0].Name, Due: v.restoreTestDue()}
 	if n.Due > 0 {
 		n.Text = fmt.Sprintf("the next restore test is in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)),
 			n.By)
 		return n
 	}
-	if keeps := v.keepsFromDrill(fit[0]); keeps != "" {
+	if keeps := v.keepsFromRestoreTest(fit[0]); keeps != "" {
 		n.Text = fmt.Sprintf("the next restore test is due, and %s waits: %s", n.By, keeps)
 		return n
 	}
@@ -182,9 +182,9 @@ func nextDrill(v View) RestoreTestNote {
 	return n
 }
 
-// keepsFromDrill returns what the best host waits for with a restore test: a spare may be the next to join, and a
+// keepsFromRestoreTest returns what the best host waits for with a restore test: a spare may be the next to join, and a
 // member carries more load while another voter is unhealthy.
-func (v View) keepsFromDrill(best Host) string {
+func (v View) keepsFromRestoreTest(best Host) string {
 	if v.Op != nil {
 		return fmt.Sprintf("%s is in an operation", cmp.Or(v.Op.HostName, v.Op.Host))
 	}
@@ -200,29 +200,29 @@ func (v View) keepsFromDrill(best Host) string {
 	return ""
 }
 
-// drillers returns the hosts with that ability and without a veto against a restore test, best first. A host on which
+// restoreTesters returns the hosts with that ability and without a veto against a restore test, best first. A host on which
 // the last one failed comes last: the fault may be its own.
-func (v View) drillers(what RestoreTestAbility) []Host {
+func (v View) restoreTesters(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
-		return h.Drills != what || v.againstDrill(h) != ""
+		return h.RestoreTests != what || v.againstRestoreTest(h) != ""
 	})
 	failed := func(h Host) int {
-		if f := v.Backup.Drill.Failed; f != nil && f.Host == h.Name {
+		if f := v.Backup.RestoreTest.Failed; f != nil && f.Host == h.Name {
 			return 1
 		}
 		return 0
 	}
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
-			cmp.Compare(failed(a), failed(b)), cmp.Compare(v.drillBurden(a), v.drillBurden(b)),
+			cmp.Compare(failed(a), failed(b)), cmp.Compare(v.restoreTestBurden(a), v.restoreTestBurden(b)),
 			cmp.Compare(known(a.P99), known(b.P99)), cmp.Compare(a.ID, b.ID),
 		)
 	})
 	return list
 }
 
-// drillBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a voter.
-func (v View) drillBurden(h Host) int {
+// restoreTestBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a voter.
+func (v View) restoreTestBurden(h Host) int {
 	switch m, isMember := v.memberOf(h); {
 	case !isMember:
 		return 0
@@ -232,8 +232,8 @@ func (v View) drillBurden(h Host) int {
 	return 2
 }
 
-// againstDrill returns why a host runs no restore test, whatever its ability; empty when it may.
-func (v View) againstDrill(h Host) string {
+// againstRestoreTest returns why a host runs no restore test, whatever its ability; empty when it may.
+func (v View) againstRestoreTest(h Host) string {
 	m, isMember := v.memberOf(h)
 	led := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.Leader })
 	switch {
@@ -255,14 +255,14 @@ func (v View) againstDrill(h Host) string {
 	return ""
 }
 
-// drillsNowhere returns for each host why it runs no restore test.
-func (v View) drillsNowhere() string {
+// restoreTestsNowhere returns for each host why it runs no restore test.
+func (v View) restoreTestsNowhere() string {
 	var all []string
 	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {
-		why := v.againstDrill(h)
+		why := v.againstRestoreTest(h)
 		switch {
 		case why != "":
-		case h.Drills == DrillNoRoom:
+		case h.RestoreTests == RestoreTestNoRoom:
 			why = "has too little free space under paths.state"
 		default:
 			why = "lacks backup.restoreTest, backup.store, or an etcd no older than the members'"
@@ -287,15 +287,15 @@ func (v View) memberOf(h Host) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// drillDue returns when the next one is due. A time from the future counts like one that is as old.
-func (v View) drillDue() time.Duration {
-	d := v.Backup.Drill
+// restoreTestDue returns when the next one is due. A time from the future counts like one that is as old.
+func (v View) restoreTestDue() time.Duration {
+	d := v.Backup.RestoreTest
 	due := time.Duration(0)
 	if d.Proven {
 		due = max(0, d.Every-d.Age.Abs())
 	}
 	if d.Failed != nil {
-		due = max(due, min(d.Every, drillRetry)-d.Failed.Age.Abs())
+		due = max(due, min(d.Every, restoreTestRetry)-d.Failed.Age.Abs())
 	}
 	return due
 }
@@ -306,8 +306,8 @@ const unprovenAfter = 3
 // restoreUnproven reports that no recent restore test passed, unless no host has the key: that is reported with the
 // next one, and an alarm would never end.
 func restoreUnproven(v View) (string, bool) {
-	d := v.Backup.Drill
-	if d.Every == 0 || d.Age < unprovenAfter*d.Every || noteDrill(v).Sealed {
+	d := v.Backup.RestoreTest
+	if d.Every == 0 || d.Age < unprovenAfter*d.Every || noteRestoreTest(v).Sealed {
 		return "", false
 	}
 	last := "no restore test has ever passed"
@@ -318,13 +318,13 @@ func restoreUnproven(v View) (string, bool) {
 		"%s; one is due every %s; %s",
 		last,
 		durationfmt.Text(d.Every),
-		noteDrill(v).Text,
+		noteRestoreTest(v).Text,
 	), true
 }
 
 // restoreFailed reports that the last restore test failed.
 func restoreFailed(v View) (string, bool) {
-	f := v.Backup.Drill.Failed
+	f := v.Backup.RestoreTest.Failed
 	if f == nil {
 		return "", false
 	}

@@ -13,16 +13,16 @@ import (
 
 // drilling is a cluster of three voters with two spares, as seen by the faster spare, n5. A restore test passed 10
 // hours ago.
-func drilling() View {
+func restoreTestView() View {
 	v := backedUp()
 	for _, name := range []string{"n5", "n6"} {
 		v.Hosts = append(v.Hosts, Host{
-			ID: name, Name: name, Role: RoleSpare, Manage: true, Health: health.OK, Drills: DrillReady,
+			ID: name, Name: name, Role: RoleSpare, Manage: true, Health: health.OK, RestoreTests: RestoreTestReady,
 			P99: map[string]time.Duration{"n5": time.Millisecond, "n6": 2 * time.Millisecond}[name],
 		})
 	}
 	v.Self.ID, v.Self.PeerURL = "n5", "http://n5"
-	v.Backup.Drill = RestoreTest{Every: 24 * time.Hour, Proven: true, Age: 10 * time.Hour}
+	v.Backup.RestoreTest = RestoreTest{Every: 24 * time.Hour, Proven: true, Age: 10 * time.Hour}
 	return v
 }
 
@@ -31,11 +31,11 @@ func spares(v View) []Host { return v.Hosts[len(v.Hosts)-2:] }
 
 func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 	t.Parallel()
-	due := func(v *View) { v.Backup.Drill.Age = 25 * time.Hour }
+	due := func(v *View) { v.Backup.RestoreTest.Age = 25 * time.Hour }
 	failed := func(host string, age time.Duration) func(*View) {
 		return func(v *View) {
 			due(v)
-			v.Backup.Drill.Failed = &BackupFailure{Host: host, Age: age}
+			v.Backup.RestoreTest.Failed = &BackupFailure{Host: host, Age: age}
 		}
 	}
 	joins := func(host string) func(*View) {
@@ -51,8 +51,8 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 	}{
 		"not yet":                {func(*View) {}, false, "the next restore test is in 14h, by n5"},
 		"due":                    {due, true, "is due now, by n5"},
-		"the first":              {func(v *View) { v.Backup.Drill.Proven = false }, true, "now, by n5"},
-		"off":                    {func(v *View) { due(v); v.Backup.Drill.Every = 0 }, false, ""},
+		"the first":              {func(v *View) { v.Backup.RestoreTest.Proven = false }, true, "now, by n5"},
+		"off":                    {func(v *View) { due(v); v.Backup.RestoreTest.Every = 0 }, false, ""},
 		"no window for snapshot": {func(v *View) { due(v); v.Backup.Open = false }, true, "now, by n5"},
 		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
 		"observing":              {func(v *View) { due(v); v.Self.Mode = Observe }, false, "now, by n5"},
@@ -72,45 +72,45 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		"unhealthy":              {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
 		"joins":                  {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
 		"warm":                   {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
-		"no free space":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillNoRoom }, false, "now, by n6"},
-		"it no longer can":       {func(v *View) { due(v); spares(*v)[0].Drills = "" }, false, "now, by n6"},
-		"it has no key":          {func(v *View) { due(v); spares(*v)[0].Drills = DrillSealed }, false, "now, by n6"},
+		"no free space":          {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false, "now, by n6"},
+		"it no longer can":       {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "now, by n6"},
+		"it has no key":          {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false, "now, by n6"},
 		"it observes":            {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
 		"failed on that host":    {failed("n5", 2*time.Hour), false, "now, by n6"},
 		"failed on another host": {failed("n6", 2*time.Hour), true, "now, by n5"},
 		"failed a moment ago":    {failed("n6", time.Minute), false, "in 59m, by n5"},
 		"no key on any host": {func(v *View) {
 			due(v)
-			spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed
+			spares(*v)[0].RestoreTests, spares(*v)[1].RestoreTests = RestoreTestSealed, RestoreTestSealed
 		}, false, "encrypted to recipients whose key no host has that could run one"},
 		"no spare": {
 			func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false,
 			"quorumctl snapshot test-restore runs one",
 		},
 		"with a clock that was two days ahead": {func(v *View) {
-			v.Backup.Drill.Age = -48 * time.Hour
+			v.Backup.RestoreTest.Age = -48 * time.Hour
 		}, true, "now, by n5"},
 	} {
-		v := drilling()
+		v := restoreTestView()
 		c.change(&v)
-		if got := noteDrill(v); got.Run != c.run || !strings.Contains(got.Text, c.text) {
+		if got := noteRestoreTest(v); got.Run != c.run || !strings.Contains(got.Text, c.text) {
 			t.Errorf("%s: %+v, want %q", name, got, c.text)
 		}
 	}
 }
 
-// drillingMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby, n4.
+// restoreTestMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby, n4.
 // n1 leads. A restore test is due.
-func drillingMembers(self string) View {
-	v := drilling()
+func restoreTestMembers(self string) View {
+	v := restoreTestView()
 	v.Hosts = v.Hosts[:len(v.Hosts)-2]
 	for i := range v.Cluster.Members {
 		v.Cluster.Members[i].Live = true
 	}
 	for i := range v.Hosts {
-		v.Hosts[i].Drills, v.Hosts[i].Health = DrillReady, health.OK
+		v.Hosts[i].RestoreTests, v.Hosts[i].Health = RestoreTestReady, health.OK
 	}
-	v.Backup.Drill.Age = 25 * time.Hour
+	v.Backup.RestoreTest.Age = 25 * time.Hour
 	v.Self.ID, v.Self.PeerURL = "http://"+self, "http://"+self
 	v.Health.State = health.OK
 	return v
@@ -124,7 +124,7 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	}
 	full := func(v *View) {
 		for i := range v.Hosts {
-			v.Hosts[i].Drills = DrillNoRoom
+			v.Hosts[i].RestoreTests = RestoreTestNoRoom
 		}
 	}
 	for name, c := range map[string]struct {
@@ -138,7 +138,7 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 			func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2",
 		},
 		"not one without free space": {
-			func(v *View) { voters(v); v.Hosts[2].Drills = DrillNoRoom }, "n2", "now, by n2",
+			func(v *View) { voters(v); v.Hosts[2].RestoreTests = RestoreTestNoRoom }, "n2", "now, by n2",
 		},
 		"not an unanswering one": {func(v *View) {
 			v.Cluster.Members[3].Live = false
@@ -161,9 +161,9 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 		}, "", "n1 leads, n2 has too little free space under paths.state, n3 has too little free space"},
 	} {
 		for _, self := range []string{"n1", "n2", "n3", "n4"} {
-			v := drillingMembers(self)
+			v := restoreTestMembers(self)
 			c.change(&v)
-			if got := noteDrill(v); got.Run != (c.by == self) || !strings.Contains(got.Text, c.text) {
+			if got := noteRestoreTest(v); got.Run != (c.by == self) || !strings.Contains(got.Text, c.text) {
 				t.Errorf("%s, seen by %s: %+v, want %q by %q", name, self, got, c.text, c.by)
 			}
 		}
@@ -174,32 +174,32 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}
-	abilities := []RestoreTestAbility{DrillReady, DrillNoRoom, DrillSealed, ""}
+	abilities := []RestoreTestAbility{RestoreTestReady, RestoreTestNoRoom, RestoreTestSealed, ""}
 	kinds := len(states) * len(abilities)
 	ran, all := 0, kinds*kinds*kinds
 	for n := range all * 4 {
 		leader := n / all // 3: none
 		var runs []string
 		for self := range 4 {
-			v := drillingMembers("n1")
+			v := restoreTestMembers("n1")
 			v.Hosts[3].Role, v.Cluster.Members = RoleSpare, v.Cluster.Members[:3]
 			for i, rest := 0, n%all; i < 3; i, rest = i+1, rest/kinds {
 				at := i + n%2 // the spare is one of them, or not
 				v.Hosts[at].Health = states[rest%len(states)]
-				v.Hosts[at].Drills = abilities[rest/len(states)%len(abilities)]
+				v.Hosts[at].RestoreTests = abilities[rest/len(states)%len(abilities)]
 			}
 			for i := range v.Cluster.Members {
 				v.Cluster.Members[i].Leader = i == leader
 			}
 			v.Self.ID, v.Self.PeerURL, v.Health.State = v.Hosts[self].ID, v.Hosts[self].PeerURL, v.Hosts[self].Health
-			note := noteDrill(v)
+			note := noteRestoreTest(v)
 			if !note.Run {
 				continue
 			}
 			ran++
 			runs = append(runs, v.Hosts[self].Name)
 			own := v.Hosts[self]
-			if self == leader && leader < 3 || own.Health != health.OK || own.Drills != DrillReady ||
+			if self == leader && leader < 3 || own.Health != health.OK || own.RestoreTests != RestoreTestReady ||
 				note.EndDue != "" {
 				t.Errorf("case %d: %s runs it: %+v", n, v.Hosts[self].Name, note)
 			}
@@ -232,10 +232,10 @@ func TestARestoreTestEndsIfItsHostIsNeeded(t *testing.T) {
 			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 500 << 20}
 		}, "", ""},
 	} {
-		v := drillingMembers(c.self)
+		v := restoreTestMembers(c.self)
 		v.Cluster.DBSize = 100 << 20
 		c.change(&v)
-		if got := noteDrill(v); !strings.Contains(got.End, c.end) || (c.end == "") != (got.End == "") ||
+		if got := noteRestoreTest(v); !strings.Contains(got.End, c.end) || (c.end == "") != (got.End == "") ||
 			!strings.Contains(got.EndDue, c.due) || (c.due == "") != (got.EndDue == "") {
 			t.Errorf("%s: %+v, want %q and %q", name, got, c.end, c.due)
 		}
@@ -252,22 +252,22 @@ func TestARestoreTestNeedsMoreFreeSpaceOnAMemberThanOnASpare(t *testing.T) {
 		want  RestoreTestAbility
 	}{
 		// For a database of 100 MiB: 392 MiB to begin with, and 456 MiB more next to a member's data.
-		"a spare":                        {"n5", spool(392, true), "", DrillReady},
-		"a spare without space":          {"n5", spool(391, true), "", DrillNoRoom},
-		"a spare with unknown space":     {"n5", Spool{}, "", DrillReady},
-		"a member":                       {"n2", spool(848, true), "", DrillReady},
-		"a member without space":         {"n2", spool(847, true), "", DrillNoRoom},
-		"a member that had space":        {"n2", spool(847, true), DrillReady, DrillReady},
-		"a member that had enough space": {"n2", spool(740, true), DrillReady, DrillNoRoom},
-		"a member, another disk":         {"n2", spool(392, false), "", DrillReady},
-		"a member with unknown space":    {"n2", Spool{}, DrillReady, DrillNoRoom},
+		"a spare":                        {"n5", spool(392, true), "", RestoreTestReady},
+		"a spare without space":          {"n5", spool(391, true), "", RestoreTestNoRoom},
+		"a spare with unknown space":     {"n5", Spool{}, "", RestoreTestReady},
+		"a member":                       {"n2", spool(848, true), "", RestoreTestReady},
+		"a member without space":         {"n2", spool(847, true), "", RestoreTestNoRoom},
+		"a member that had space":        {"n2", spool(847, true), RestoreTestReady, RestoreTestReady},
+		"a member that had enough space": {"n2", spool(740, true), RestoreTestReady, RestoreTestNoRoom},
+		"a member, another disk":         {"n2", spool(392, false), "", RestoreTestReady},
+		"a member with unknown space":    {"n2", Spool{}, RestoreTestReady, RestoreTestNoRoom},
 		"a member, during the test": {"n2", Spool{
 			Known: true, Free: 456 << 20, Shared: true, Testing: true,
-		}, "", DrillReady},
+		}, "", RestoreTestReady},
 	} {
-		v := drillingMembers("n2")
+		v := restoreTestMembers("n2")
 		v.Self.Etcd, v.Cluster.DBSize, v.Spool = ParseVersion("3.6.16"), 100<<20, c.spool
-		v.Hosts[1].Own, v.Hosts[1].Drills = true, c.own
+		v.Hosts[1].Own, v.Hosts[1].RestoreTests = true, c.own
 		v.Self.PeerURL = "http://" + c.self
 		if got := CanTestRestore(v, true, true); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -287,9 +287,9 @@ func TestARestoreTestEndsOnAHostInAnOperation(t *testing.T) {
 		"this host is in its own operation": {&Op{Kind: KindCycle, Host: "n5"}, "this host is in an operation (cycle)"},
 	} {
 		for _, every := range []time.Duration{0, 24 * time.Hour} { // one that an operator has requested, too
-			v := drilling()
-			v.Op, v.Backup.Drill.Every = c.op, every
-			if n := noteDrill(v); n.End != c.end || n.End != "" && n.Run {
+			v := restoreTestView()
+			v.Op, v.Backup.RestoreTest.Every = c.op, every
+			if n := noteRestoreTest(v); n.End != c.end || n.End != "" && n.Run {
 				t.Errorf("%s, every %s: %+v, want an end because %q", name, every, n, c.end)
 			}
 		}
@@ -299,10 +299,10 @@ func TestARestoreTestEndsOnAHostInAnOperation(t *testing.T) {
 func TestOnlyOneHostRunsARestoreTest(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	for _, h := range drilling().Hosts {
-		v := drilling()
-		v.Backup.Drill.Proven, v.Self.ID, v.Self.PeerURL = false, h.ID, h.PeerURL
-		if noteDrill(v).Run {
+	for _, h := range restoreTestView().Hosts {
+		v := restoreTestView()
+		v.Backup.RestoreTest.Proven, v.Self.ID, v.Self.PeerURL = false, h.ID, h.PeerURL
+		if noteRestoreTest(v).Run {
 			runs++
 		}
 	}
@@ -319,20 +319,20 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 		text   string
 	}{
 		"proven":           {func(*View) {}, "", ""},
-		"late, not yet":    {func(v *View) { v.Backup.Drill.Age = 71 * time.Hour }, "", ""},
-		"off":              {func(v *View) { v.Backup.Drill.Age, v.Backup.Drill.Every = 99*time.Hour, 0 }, "", ""},
-		"sealed for years": {func(v *View) { v.Backup.Drill.Age = 9999 * time.Hour; seal(v) }, "", ""},
+		"late, not yet":    {func(v *View) { v.Backup.RestoreTest.Age = 71 * time.Hour }, "", ""},
+		"off":              {func(v *View) { v.Backup.RestoreTest.Age, v.Backup.RestoreTest.Every = 99*time.Hour, 0 }, "", ""},
+		"sealed for years": {func(v *View) { v.Backup.RestoreTest.Age = 9999 * time.Hour; seal(v) }, "", ""},
 		"too late": {func(v *View) {
-			v.Backup.Drill.Age = 75 * time.Hour
+			v.Backup.RestoreTest.Age = 75 * time.Hour
 		}, RestoreTestOverdue, "no restore test has passed for more than 3d; one is due every 1d"},
 		"never": {func(v *View) {
-			v.Backup.Drill.Proven, v.Backup.Drill.Age = false, 72*time.Hour
+			v.Backup.RestoreTest.Proven, v.Backup.RestoreTest.Age = false, 72*time.Hour
 		}, RestoreTestOverdue, "no restore test has ever passed"},
 		"failed": {func(v *View) {
-			v.Backup.Drill.Failed = &BackupFailure{Host: "n6", Text: "it is damaged"}
+			v.Backup.RestoreTest.Failed = &BackupFailure{Host: "n6", Text: "it is damaged"}
 		}, RestoreTestFailed, "on n6: it is damaged"},
 	} {
-		v := drilling()
+		v := restoreTestView()
 		c.change(&v)
 		told := ""
 		for _, r := range Decide(v).Reasons {
@@ -348,7 +348,9 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 }
 
 // seal takes the key from both spares.
-func seal(v *View) { spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed }
+func seal(v *View) {
+	spares(*v)[0].RestoreTests, spares(*v)[1].RestoreTests = RestoreTestSealed, RestoreTestSealed
+}
 
 func TestARestoreTestNeedsAStoreAKeyAndAMatchingEtcd(t *testing.T) {
 	t.Parallel()
@@ -357,12 +359,12 @@ func TestARestoreTestNeedsAStoreAKeyAndAMatchingEtcd(t *testing.T) {
 		store, key bool
 		want       RestoreTestAbility
 	}{
-		"all": {"3.6.16", true, true, DrillReady}, "newer": {"3.7.3", true, true, DrillReady},
-		"an older patch": {"3.6.2", true, true, DrillReady}, "older": {"3.5.31", true, true, ""},
-		"no store": {"3.6.16", false, true, ""}, "no key": {"3.6.16", true, false, DrillSealed},
+		"all": {"3.6.16", true, true, RestoreTestReady}, "newer": {"3.7.3", true, true, RestoreTestReady},
+		"an older patch": {"3.6.2", true, true, RestoreTestReady}, "older": {"3.5.31", true, true, ""},
+		"no store": {"3.6.16", false, true, ""}, "no key": {"3.6.16", true, false, RestoreTestSealed},
 		"no etcd": {"", true, true, ""},
 	} {
-		v := drilling()
+		v := restoreTestView()
 		for i := range v.Cluster.Members {
 			v.Cluster.Members[i].Version = ParseVersion("3.6.16")
 		}

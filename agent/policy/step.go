@@ -12,38 +12,38 @@ type StepKind string
 
 // The steps.
 const (
-	StepNone            StepKind = ""
-	StepTakeLock        StepKind = "take-lock"
-	StepReleaseLock     StepKind = "release-lock"
-	StepBeginJoin       StepKind = "begin-join"
-	StepMoveDataAside   StepKind = "move-data-aside"
-	StepAddLearner      StepKind = "add-learner"
-	StepWriteEnv        StepKind = "write-environment"
-	StepStartUnit       StepKind = "start-unit"
-	StepStopUnit        StepKind = "stop-unit"
-	StepPromote         StepKind = "promote"
-	StepSetPhase        StepKind = "set-phase"
-	StepRollBack        StepKind = "roll-back"
-	StepRemoveLearner   StepKind = "remove-learner"
-	StepEndOp           StepKind = "end-operation"
-	StepFinishBootstrap StepKind = "finish-bootstrap"
-	StepBeginCycle      StepKind = "begin-cycle"
-	StepRunHooks        StepKind = "run-hooks"
-	StepMoveLeader      StepKind = "move-leader"
-	StepGiveWay         StepKind = "give-way"
-	StepRestartUnit     StepKind = "restart-unit"
-	StepTakeDown        StepKind = "take-down"
-	StepReboot          StepKind = "reboot"
-	StepRunCommand      StepKind = "run-command"
-	StepRecordAgain     StepKind = "record-again"
-	StepStopForRecovery StepKind = "stop-for-recovery"
-	StepCopyData        StepKind = "copy-data"
-	StepPlaceCopy       StepKind = "place-copy"
-	StepLayAside        StepKind = "lay-data-aside"
-	StepEndRecovery     StepKind = "end-recovery"
-	StepBeginRemoval    StepKind = "begin-removal"
-	StepRemoveMember    StepKind = "remove-member"
-	StepBeginReplace    StepKind = "begin-replace"
+	StepNone               StepKind = ""
+	StepTakeLock           StepKind = "take-lock"
+	StepReleaseLock        StepKind = "release-lock"
+	StepBeginJoin          StepKind = "begin-join"
+	StepMoveDataAside      StepKind = "move-data-aside"
+	StepAddLearner         StepKind = "add-learner"
+	StepWriteEnv           StepKind = "write-environment"
+	StepStartUnit          StepKind = "start-unit"
+	StepStopUnit           StepKind = "stop-unit"
+	StepPromote            StepKind = "promote"
+	StepSetPhase           StepKind = "set-phase"
+	StepRollBack           StepKind = "roll-back"
+	StepRemoveLearner      StepKind = "remove-learner"
+	StepEndOp              StepKind = "end-operation"
+	StepFinishBootstrap    StepKind = "finish-bootstrap"
+	StepBeginCycle         StepKind = "begin-cycle"
+	StepRunHooks           StepKind = "run-hooks"
+	StepTransferLeadership StepKind = "transfer-leadership"
+	StepLeaderStepsDown    StepKind = "step-down"
+	StepRestartUnit        StepKind = "restart-unit"
+	StepTakeDown           StepKind = "take-down"
+	StepReboot             StepKind = "reboot"
+	StepRunCommand         StepKind = "run-command"
+	StepRecordAgain        StepKind = "record-again"
+	StepStopForRecovery    StepKind = "stop-for-recovery"
+	StepCopyData           StepKind = "copy-data"
+	StepPlaceCopy          StepKind = "place-copy"
+	StepLayAside           StepKind = "lay-data-aside"
+	StepEndRecovery        StepKind = "end-recovery"
+	StepBeginRemoval       StepKind = "begin-removal"
+	StepRemoveMember       StepKind = "remove-member"
+	StepBeginReplace       StepKind = "begin-replace"
 )
 
 // StepInfo declares what a step is.
@@ -102,8 +102,8 @@ func Steps() []StepInfo {
 		{Kind: StepFinishBootstrap, Calls: quick, Doing: "recording that the cluster exists"},
 		{Kind: StepBeginCycle, Locked: true, Calls: quick, Doing: "recording that this host is taken down"},
 		{Kind: StepRunHooks, Locked: true, Calls: order, Doing: "running the hooks"},
-		{Kind: StepMoveLeader, Locked: true, Calls: member, Doing: "transferring leadership"},
-		{Kind: StepGiveWay, Calls: member, Led: true, Doing: "transferring leadership to a healthier voter"},
+		{Kind: StepTransferLeadership, Locked: true, Calls: member, Doing: "transferring leadership"},
+		{Kind: StepLeaderStepsDown, Calls: member, Led: true, Doing: "transferring leadership to a healthier voter"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: order, Doing: "restarting etcd"},
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
@@ -141,7 +141,7 @@ type Step struct {
 	Kind   StepKind
 	Target Role    // begin-join: the role to reach
 	Phase  OpPhase // set-phase
-	// promote, remove-learner, roll-back: the learner; move-leader, give-way: the next leader; begin-removal,
+	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down: the next leader; begin-removal,
 	// remove-member, begin-replace: the member that goes
 	MemberID uint64
 	Guard    StartGuard // how the start guard must be set before it begins; Decide sets it

@@ -55,7 +55,7 @@ func stopMember(v View, m Member) Decision {
 		return d
 	}
 	if m.Leader {
-		if d, decided := handOver(v); decided {
+		if d, decided := transferLeadership(v); decided {
 			return d
 		}
 	}
@@ -93,7 +93,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
-	old := v.Op.WrittenFor > v.Limits.TransferTimeout && v.Failed.Kind != StepMoveLeader ||
+	old := v.Op.WrittenFor > v.Limits.TransferTimeout && v.Failed.Kind != StepTransferLeadership ||
 		v.Op.WrittenFor > 2*v.Limits.TransferTimeout
 	if !old {
 		return Decision{}, false
@@ -126,11 +126,11 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// handOver transfers leadership to the best voter. If that fails repeatedly, the work decides: an operator at the
+// transferLeadership transfers leadership to the best voter. If that fails repeatedly, the work decides: an operator at the
 // machine is not kept waiting for it, an automatic restart is.
-func handOver(v View) (Decision, bool) {
+func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
-	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.TransferTimeout
+	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
 	switch {
 	case failing && v.Asked.Work.info().byWord:
 		return Decision{}, false
@@ -146,7 +146,7 @@ func handOver(v View) (Decision, bool) {
 	case !found:
 		return Decision{}, false // quorumAtRisk has allowed that there is none
 	}
-	return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()}), true
+	return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()}), true
 }
 
 // bestVoter returns the best voter to transfer leadership to before the one with that peer URL stops or is removed: one

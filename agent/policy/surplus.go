@@ -16,7 +16,7 @@ func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	several := v.Cluster.Reachable && !v.foreign() && live == voters && voters > v.Target.Voters
 	if !several || v.Op != nil || v.Cluster.StableFor < v.Limits.Settle ||
-		v.Limits.SickGrace > 0 && v.oneTooMany() && len(UnhealthyVoters(v)) > 0 {
+		v.Limits.UnhealthyGrace > 0 && v.oneTooMany() && len(UnhealthyVoters(v)) > 0 {
 		return "", false
 	}
 	text := fmt.Sprintf("%d voters, %d wanted", voters, v.Target.Voters)
@@ -47,7 +47,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
 		return Disowned, "this host is no longer a voter and removes no other"
 	}
-	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 {
+	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 {
 		return Disowned, "this host's configuration does not allow this removal"
 	}
 	if who.Learner || !v.oneTooMany() {

@@ -27,9 +27,9 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		text   string
 	}{
 		"four of three":   {func(*View) {}, even},
-		"with repair off": {func(v *View) { v.Limits.SickGrace = 0 }, even},
+		"with repair off": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, even},
 		"with repair off for unhealthy ones": {func(v *View) {
-			v.Limits.SickGrace, v.Hosts[2] = 0, unhealthyView().Hosts[2]
+			v.Limits.UnhealthyGrace, v.Hosts[2] = 0, unhealthyView().Hosts[2]
 		}, even},
 		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
 		"three of one": {
@@ -101,7 +101,7 @@ func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 		{"it records the removed member", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"also if unhealthy voters are removed", func(v *View) { v.Limits.SickGrace = time.Hour }, StepTakeLock, ""},
+		{"also if unhealthy voters are removed", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepTakeLock, ""},
 		{"not if dead voters stay", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterDead},
 		{"nor before the grace period is over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
 		{"nor without a surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},

@@ -87,7 +87,7 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 		return s, unwitnessed
 	}
 	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Witness: witness}
-	if v.Limits.SickGrace > 0 {
+	if v.Limits.UnhealthyGrace > 0 {
 		s.In = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
 	}
 	return s, ""
@@ -95,7 +95,7 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 
 // graceLeft returns for how much longer a health state must last.
 func (v View) graceLeft(h Host) time.Duration {
-	left := v.Limits.SickGrace + healedBy - h.UnhealthySince.For
+	left := v.Limits.UnhealthyGrace + healedBy - h.UnhealthySince.For
 	if h.UnhealthySince.HangsFor > 0 {
 		left = min(left, hangGrace-h.UnhealthySince.HangsFor)
 	}
@@ -147,7 +147,7 @@ func (v View) unhealthyFor(m Member) (UnhealthyVoter, string) {
 // isUnhealthy reports whether a voter has been unhealthy for so long that another host may replace it.
 func (v View) isUnhealthy(m Member) bool {
 	s, why := v.unhealthyFor(m)
-	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
+	return v.Limits.UnhealthyGrace > 0 && why == "" && s.In == 0
 }
 
 // UnhealthyVoters returns the voters that are unhealthy by the last observations, and what happens to each.
@@ -179,7 +179,7 @@ func (s UnhealthyVoter) Text(grace time.Duration) string {
 
 // unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
 func (v View) unhealthyHeld(m Member) string {
-	if why := v.repairHeld("repair.unhealthy", v.Limits.SickGrace); why != "" {
+	if why := v.repairHeld("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
 		return why
 	}
 	if text, several := v.severalUnfit(v.strained(m)); several {
@@ -204,7 +204,7 @@ func (v View) unhealthyHeld(m Member) string {
 func voterUnhealthy(v View) (string, bool) {
 	var all []string
 	for _, s := range UnhealthyVoters(v) {
-		all = append(all, s.Text(v.Limits.SickGrace))
+		all = append(all, s.Text(v.Limits.UnhealthyGrace))
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }
@@ -212,7 +212,7 @@ func voterUnhealthy(v View) (string, bool) {
 // voterSuspect reports voters that have called themselves unhealthy for long enough, without other evidence: they are
 // not replaced, and that must not look like an oversight.
 func voterSuspect(v View) (string, bool) {
-	if !v.Cluster.Reachable || v.foreign() || v.Limits.SickGrace == 0 {
+	if !v.Cluster.Reachable || v.foreign() || v.Limits.UnhealthyGrace == 0 {
 		return "", false
 	}
 	var all []string

@@ -16,7 +16,7 @@ import (
 func unhealthyView() View {
 	v := deadView()
 	v.Cluster.ID = clusterID
-	v.Target.Standbys, v.Limits.DeadGrace, v.Limits.SickGrace = 0, 0, 10*time.Minute
+	v.Target.Standbys, v.Limits.DeadGrace, v.Limits.UnhealthyGrace = 0, 0, 10*time.Minute
 	v.Cluster.Members[2] = voter(3, "n3")
 	h := ready("n3", RoleVoter)
 	h.Health = health.Slow
@@ -75,7 +75,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 		"its etcd's metrics were not read": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "only its own host record",
 		},
-		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, false, ""},
+		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, false, ""},
 		"its witness is too recent": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 29 * time.Second }, false, "",
 		},
@@ -150,10 +150,10 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 		text   string
 	}{
 		"repair is off": {
-			func(v *View) { v.Limits.SickGrace = 0 }, says + "no host replaces it, because repair.unhealthy is off",
+			func(v *View) { v.Limits.UnhealthyGrace = 0 }, says + "no host replaces it, because repair.unhealthy is off",
 		},
 		"it waits for the grace period": {
-			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",
+			func(v *View) { v.Limits.UnhealthyGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",
 		},
 		"the grace period is over": {func(*View) {}, says + "another host is about to replace it"},
 		"no host could": {
@@ -161,7 +161,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 			says + "another host may replace it, but: there is no standby and no spare",
 		},
 		"no host could yet": {
-			func(v *View) { v.Hosts, v.Limits.SickGrace = v.Hosts[:3], 12*time.Minute },
+			func(v *View) { v.Hosts, v.Limits.UnhealthyGrace = v.Hosts[:3], 12*time.Minute },
 			says + "another host may replace it in 1m30s, but: there is no standby and no spare",
 		},
 		"another member is unhealthy": {
@@ -248,7 +248,7 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 		},
 		"not for so long":                   {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, ""},
 		"its etcd reports it, too":          {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
-		"no host replaces unhealthy voters": {func(v *View) { v.Limits.SickGrace = 0 }, ""},
+		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, ""},
 		"it is healthy": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{}
 		}, ""},

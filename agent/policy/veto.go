@@ -68,7 +68,7 @@ func vetoOwnTurn() veto             { return veto{OperationInFlight, true, ownTu
 func vetoNotFollowed() veto         { return veto{LeaderSlow, true, notFollowed} }
 func vetoAllUnhealthy() veto        { return veto{CommonCause, true, allUnhealthy} }
 func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} }
-func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain} }
+func vetoSteppedDown() veto         { return veto{LeaderSlow, true, tooSoonAgain} }
 func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
 func vetoVoterUnhealthy() veto      { return veto{VoterUnhealthy, false, voterUnhealthy} }

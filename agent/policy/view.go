@@ -121,10 +121,10 @@ type Limits struct {
 	AllowUnsafe      bool          // etcd below the safe floor, or newer than tested, is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: none does.
 	DeadGrace time.Duration
-	// SickGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
+	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
 	// replaces it; 0: none does.
-	SickGrace     time.Duration
-	RepairsPerDay int // without an operator
+	UnhealthyGrace time.Duration
+	RepairsPerDay  int // without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again, doubled for each further
 	// ejection; 0: it joins at once.
 	CleanFor time.Duration
@@ -313,10 +313,10 @@ type Host struct {
 	// Recovers reports that it is SLOW or worse only by past values: its writes are fast again.
 	Recovers bool
 	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.
-	Strained bool
-	Drills   RestoreTestAbility // whether it can test restores
-	Stores   bool               // its configuration names a backup store
-	Writes   Writes
+	Strained     bool
+	RestoreTests RestoreTestAbility // whether it can test restores
+	Stores       bool               // its configuration names a backup store
+	Writes       Writes
 }
 
 // Writes is how long a host's writes take, by its own host record.

@@ -11,21 +11,21 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// pluginGauges are the metrics of external checks.
-func pluginGauges() []gauge {
+// externalCheckGauges are the metrics of external checks.
+func externalCheckGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_external_check_state",
 			"Last result of an external check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or none.",
-			[]string{"plugin"},
-			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
-				emit(pluginState(p), p.Name)
+			[]string{"check"},
+			eachExternalCheck(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
+				emit(externalCheckState(p), p.Name)
 			}),
 		},
 		{
 			"quorumd_external_check_duration_seconds", "Duration of the last run of an external check.",
-			[]string{"plugin"},
-			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
+			[]string{"check"},
+			eachExternalCheck(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				if p.Took > 0 {
 					emit(p.Took.Seconds(), p.Name)
 				}
@@ -33,8 +33,8 @@ func pluginGauges() []gauge {
 		},
 		{
 			"quorumd_external_check_value", "Value that an external check reported, in its own unit.",
-			[]string{"plugin", "label", "unit"},
-			eachPlugin(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
+			[]string{"check", "label", "unit"},
+			eachExternalCheck(func(p health.ExternalCheckReading, emit func(float64, ...string)) {
 				for _, f := range p.Figures {
 					emit(f.Value, p.Name, f.Label, f.Unit)
 				}
@@ -45,7 +45,7 @@ func pluginGauges() []gauge {
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				n := 0
 				if r != nil {
-					for _, p := range r.Plugins {
+					for _, p := range r.ExternalChecks {
 						if p.Hung {
 							n++
 						}
@@ -57,14 +57,14 @@ func pluginGauges() []gauge {
 	}
 }
 
-// eachPlugin emits values of every external check that was run.
-func eachPlugin(read func(p health.ExternalCheckReading, emit func(float64, ...string)),
+// eachExternalCheck emits values of every external check that was run.
+func eachExternalCheck(read func(p health.ExternalCheckReading, emit func(float64, ...string)),
 ) func(*Metrics, *round.Round, func(float64, ...string)) {
 	return func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 		if r == nil {
 			return
 		}
-		for _, p := range r.Plugins {
+		for _, p := range r.ExternalChecks {
 			if p.Runs > 0 || p.Absent != "" {
 				read(p, emit)
 			}
@@ -72,7 +72,7 @@ func eachPlugin(read func(p health.ExternalCheckReading, emit func(float64, ...s
 	}
 }
 
-func pluginState(p health.ExternalCheckReading) float64 {
+func externalCheckState(p health.ExternalCheckReading) float64 {
 	if p.Absent != "" {
 		return 3
 	}
@@ -81,7 +81,7 @@ func pluginState(p health.ExternalCheckReading) float64 {
 
 // figuresOf returns the values measured by an external check.
 func figuresOf(r *round.Round, check string) (all []control.Figure) {
-	for _, p := range r.Plugins {
+	for _, p := range r.ExternalChecks {
 		if health.ExternalCheckName(p.Name) != check {
 			continue
 		}

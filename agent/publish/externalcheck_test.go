@@ -56,8 +56,8 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 		t.Errorf("before the first round: %s", got)
 	}
 	limits := health.DefaultThresholds()
-	limits.Plugins = []health.ExternalCheck{{Name: "raid"}, {Name: "ntp"}, {Name: "new"}}
-	r := &round.Round{Plugins: []health.ExternalCheckReading{
+	limits.ExternalChecks = []health.ExternalCheck{{Name: "raid"}, {Name: "ntp"}, {Name: "new"}}
+	r := &round.Round{ExternalChecks: []health.ExternalCheckReading{
 		{
 			Name: "raid", Runs: 2, State: health.Slow, Text: "a leg is lost", Took: time.Second,
 			Figures: []health.ExternalCheckFigure{{Label: "legs", Unit: "c", Value: 1}},
@@ -67,11 +67,11 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	}}
 	r.Mutes = []health.Mute{{Code: "CHECK_RAID", State: health.Slow, By: "root"}}
 	r.Assessment.Findings = []health.Finding{{Code: "CHECK_RAID"}, {Code: health.MemoryLow}}
-	r.Assessment.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "CHECK_RAID"}}
+	r.Assessment.Checks = []health.Standing{{Check: "external raid", State: health.Slow, Code: "CHECK_RAID"}}
 	m.Round(r, 0)
-	want := "map[quorumd_external_check_duration_seconds[plugin=raid]:1 " +
-		"quorumd_external_check_state[plugin=ntp]:3 quorumd_external_check_state[plugin=raid]:2 " +
-		"quorumd_external_check_value[label=legs plugin=raid unit=c]:1 quorumd_external_checks_hung[]:1 " +
+	want := "map[quorumd_external_check_duration_seconds[check=raid]:1 " +
+		"quorumd_external_check_state[check=ntp]:3 quorumd_external_check_state[check=raid]:2 " +
+		"quorumd_external_check_value[label=legs check=raid unit=c]:1 quorumd_external_checks_hung[]:1 " +
 		"quorumd_finding_muted[code=CHECK_RAID]:1]"
 	if got := fmt.Sprint(series(t, registry, names...)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -80,7 +80,7 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	p := New(Options{Checks: health.Checks(limits), Wall: time.Now}, record.KeysFor("test"), nil)
 	p.Show(r)
 	for _, c := range p.Checks().Checks {
-		if c.Name == "plugin raid" && (len(c.Figures) != 1 || c.Figures[0] != control.Figure{
+		if c.Name == "external raid" && (len(c.Figures) != 1 || c.Figures[0] != control.Figure{
 			Label: "legs", Unit: "c", Value: 1,
 		} || c.Codes[0].Muted == nil || c.Codes[0].Muted.By != "root" || c.State != "SLOW") {
 			t.Errorf("the check is %+v", c)

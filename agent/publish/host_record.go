@@ -244,8 +244,8 @@ func (p *presence) record(r *round.Round) record.Host {
 	h.MemberLost = policy.OwnMemberLost(v)
 	b := c.Backup
 	h.Stores = b.Store.Directory != "" || b.Store.S3 != nil
-	if b.Drill > 0 {
-		h.Drills = string(policy.CanTestRestore(v, h.Stores, len(b.EncryptTo) == 0 || b.IdentityFile != ""))
+	if b.RestoreTest > 0 {
+		h.RestoreTests = string(policy.CanTestRestore(v, h.Stores, len(b.EncryptTo) == 0 || b.IdentityFile != ""))
 	}
 	if h.Answers = p.written.Answers; p.asks(r) && r.AnswersNow() {
 		h.Answers = r.OpAt

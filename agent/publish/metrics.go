@@ -102,7 +102,7 @@ type gauge struct {
 
 // gauges declares all gauges. Unknown values are absent rather than zero.
 func gauges() []gauge {
-	return slices.Concat(hostGauges(), pluginGauges(), turnGauges(), clusterGauges(), backupGauges(), restoreGauges(),
+	return slices.Concat(hostGauges(), externalCheckGauges(), turnGauges(), clusterGauges(), backupGauges(), restoreGauges(),
 		networkGauges())
 }
 

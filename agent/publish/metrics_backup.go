@@ -59,8 +59,8 @@ func restoreGauges() []gauge {
 			"Maximum age of the last successful restore test, from backup.restoreTest; absent if that is off, or if " +
 				"no host has the key to decrypt snapshots.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				if r != nil && r.View.Backup.Drill.Every > 0 && !r.Decision.Notes.Drill.Sealed {
-					emit(r.View.Backup.Drill.Every.Seconds())
+				if r != nil && r.View.Backup.RestoreTest.Every > 0 && !r.Decision.Notes.RestoreTest.Sealed {
+					emit(r.View.Backup.RestoreTest.Every.Seconds())
 				}
 			},
 		},
@@ -73,7 +73,7 @@ func restoreGauges() []gauge {
 				if r == nil || !r.View.Cluster.Reachable {
 					return
 				}
-				if d := r.View.Backup.Drill; d.Proven || d.Every > 0 {
+				if d := r.View.Backup.RestoreTest; d.Proven || d.Every > 0 {
 					emit(d.Age.Seconds())
 				}
 			},
@@ -82,8 +82,8 @@ func restoreGauges() []gauge {
 			"quorumd_restore_test_passed_timestamp_seconds",
 			"Unix time of the last successful restore test; absent if there is none.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				if r != nil && r.Drill != nil && !r.Drill.Proven.IsZero() {
-					emit(float64(r.Drill.Proven.Unix()))
+				if r != nil && r.RestoreTest != nil && !r.RestoreTest.Proven.IsZero() {
+					emit(float64(r.RestoreTest.Proven.Unix()))
 				}
 			},
 		},
@@ -91,8 +91,8 @@ func restoreGauges() []gauge {
 			"quorumd_restore_test_duration_seconds",
 			"Duration of the last successful restore test, including reading the snapshot from the store.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				if r != nil && r.Drill != nil && r.Drill.Took > 0 {
-					emit(r.Drill.Took)
+				if r != nil && r.RestoreTest != nil && r.RestoreTest.Took > 0 {
+					emit(r.RestoreTest.Took)
 				}
 			},
 		},
@@ -100,7 +100,7 @@ func restoreGauges() []gauge {
 			"quorumd_restore_test_failed", "1 if the last restore test failed.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
-					emit(truth(r.View.Backup.Drill.Failed != nil))
+					emit(truth(r.View.Backup.RestoreTest.Failed != nil))
 				}
 			},
 		},
@@ -109,11 +109,11 @@ func restoreGauges() []gauge {
 
 // backupStatus returns the state of the cluster's snapshots; nil if there are none and none are configured.
 func backupStatus(r *round.Round) *control.Backup {
-	note, b, drill := r.Decision.Notes.Backup, r.Backup, drillStatus(r)
-	if note == (policy.BackupNote{}) && drill == nil && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
+	note, b, restoreTest := r.Decision.Notes.Backup, r.Backup, restoreTestStatus(r)
+	if note == (policy.BackupNote{}) && restoreTest == nil && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
 		return nil
 	}
-	out := &control.Backup{Next: note.Text, Drill: drill}
+	out := &control.Backup{Next: note.Text, RestoreTest: restoreTest}
 	if b != nil {
 		out.Name, out.Revision, out.Host, out.Size = b.Name, b.Revision, b.Host, b.Size
 		out.FailedHost, out.Cause = b.FailedHost, b.Cause
@@ -122,9 +122,9 @@ func backupStatus(r *round.Round) *control.Backup {
 	return out
 }
 
-// drillStatus returns the state of the restore tests; nil if there was none and none are configured.
-func drillStatus(r *round.Round) *control.RestoreTest {
-	note, d := r.Decision.Notes.Drill, r.Drill
+// restoreTestStatus returns the state of the restore tests; nil if there was none and none are configured.
+func restoreTestStatus(r *round.Round) *control.RestoreTest {
+	note, d := r.Decision.Notes.RestoreTest, r.RestoreTest
 	if note == (policy.RestoreTestNote{}) && (d == nil || d.Proven.IsZero() && d.Failed.IsZero()) {
 		return nil
 	}

@@ -82,8 +82,8 @@ func TestEveryFindingIsAMetricAndNotOnlyTheWorst(t *testing.T) {
 		{full, []string{"DISK_SPACE_LOW disk 1", "DISK_STALLED disk 1"}},
 		{empty, []string{"DISK_STALLED disk 1"}},
 	} {
-		verdict, _ := judge.Observe(health.Input{Now: time.Hour, Member: true, Disk: look.disk})
-		m.last.Store(&round.Round{Assessment: verdict})
+		assessment, _ := judge.Observe(health.Input{Now: time.Hour, Member: true, Disk: look.disk})
+		m.last.Store(&round.Round{Assessment: assessment})
 		if got := findings(t, registry); !slices.Equal(got, look.want) {
 			t.Errorf("the findings are %v, want %v", got, look.want)
 		}

@@ -292,13 +292,13 @@ func recordsStatus(r *round.Round) (l control.Lock, op *control.Op, pause *contr
 }
 
 func (p *Publisher) healthStatus(r *round.Round) control.Health {
-	verdict := r.Assessment
+	assessment := r.Assessment
 	wall := func(moment time.Duration) time.Time { return wallOf(r, moment) }
 	out := control.Health{
-		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy,
-		Qualified: verdict.Qualified,
+		State: assessment.State.String(), Since: wall(assessment.Since), Text: assessment.Text, Remedy: assessment.Remedy,
+		Qualified: assessment.Qualified,
 	}
-	for _, f := range verdict.Findings {
+	for _, f := range assessment.Findings {
 		out.Findings = append(out.Findings, control.Finding{
 			Code: string(f.Code), Component: string(f.Component), State: f.State.String(), Text: f.Text,
 			Remedy: f.Remedy,
@@ -306,18 +306,18 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 		})
 	}
 	out.Mutes = mutesStatus(r)
-	for _, n := range verdict.NotAvailable {
+	for _, n := range assessment.NotAvailable {
 		out.NotAvailable = append(out.NotAvailable, control.Absence{
 			Check: n.Check, Component: string(n.Component), Why: n.Why,
 		})
 	}
 	out.Disk = control.Disk{
-		WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct),
+		WAL: lane(assessment.Figures.WAL), Direct: lane(assessment.Figures.Direct),
 		LimitSeconds: p.opt.Config.Disk.FsyncWarm.Seconds(),
 	}
-	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
-	out.Devices = devices(verdict.Figures.Devices)
-	for _, c := range verdict.Figures.Certificates {
+	out.Disk.LeftOut, out.Disk.Samples = uint64(assessment.Figures.LeftOut), uint64(assessment.Figures.Samples)
+	out.Devices = devices(assessment.Figures.Devices)
+	for _, c := range assessment.Figures.Certificates {
 		out.Certificates = append(out.Certificates, control.Certificate{
 			Of: string(c.Of), Name: c.Name, Until: c.Until, State: c.State().String(),
 		})
@@ -327,7 +327,7 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 	if u := r.Reading.Usage; u != nil {
 		out.Disk.FreeBytes = u.Free
 	}
-	if f := verdict.Figures; f.WAL.Count+f.Direct.Count > 0 {
+	if f := assessment.Figures; f.WAL.Count+f.Direct.Count > 0 {
 		seconds := (f.Age + p.opt.Now() - r.At).Seconds()
 		out.Disk.AgeSeconds = &seconds
 	}

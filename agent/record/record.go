@@ -76,9 +76,9 @@ type Host struct {
 	Sees []Sight `json:"sees,omitempty"`
 	// MemberLost means that its member can never come back: the writes that it acknowledged are no longer on its disk.
 	MemberLost bool `json:"memberLost,omitempty"`
-	// Drills reports whether the host can test restores: [DrillReady], [DrillSealed] or [DrillNoRoom]; empty if it
+	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or [RestoreTestNoRoom]; empty if it
 	// cannot.
-	Drills string `json:"restoreTests,omitempty"`
+	RestoreTests string `json:"restoreTests,omitempty"`
 	// Stores means that its configuration names a snapshot store.
 	Stores bool  `json:"stores,omitempty"`
 	Extra  Extra `json:"-"`

@@ -27,9 +27,9 @@ type RestoreTest struct {
 
 // Whether a host can test restores; empty if it cannot.
 const (
-	DrillReady  = "ready"
-	DrillSealed = "sealed"  // except for the decryption key
-	DrillNoRoom = "no-room" // except for free space
+	RestoreTestReady  = "ready"
+	RestoreTestSealed = "sealed"  // except for the decryption key
+	RestoreTestNoRoom = "no-room" // except for free space
 )
 
 // RestoreTest is the key of the result of the last restore tests.

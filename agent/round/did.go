@@ -20,8 +20,8 @@ type ActorState struct {
 	Failed policy.FailedStep
 
 	Promoted, Rebooted, Started Stamp             // when it last sent a promotion, requested a reboot, started the unit
-	GaveWay                     Stamp             // when it last asked its member to transfer the leadership,
-	GaveWayInRow                int               // and how many times in a row
+	SteppedDown                 Stamp             // when it last asked its member to transfer the leadership,
+	SteppedDownInRow            int               // and how many times in a row
 	Copied                      Stamp             // when it last started to copy the survivor's data
 	Launched                    Stamp             // which run of programs it started last
 	Environment                 map[string]string // last written for the unit; nil if none. It is not changed

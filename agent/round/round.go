@@ -20,30 +20,30 @@ import (
 
 // Round is everything that one round has observed and decided. It is not changed once it is published.
 type Round struct {
-	Number       uint64
-	At           time.Duration
-	Wall         time.Time
-	View         policy.View
-	Decision     policy.Decision
-	ClusterState               // of etcd
-	Led          *ClusterState // as seen by this host's own member, if it leads and should not; nil otherwise
-	Unit         systemd.Status
-	UnitErr      error
-	Assessment   health.Assessment
-	Plugins      []health.ExternalCheckReading // last results of the operator's own checks
-	Reading      disk.Reading
-	Request      *hoststate.Request
-	LastRequest  *hoststate.End      // how the previous request ended
-	Removal      *hoststate.Removal  // requested on this host
-	Recovery     *hoststate.Recovery // the plan in force on this host
-	Copy         recovery.Copy       // of its data, for the plan
-	Mutes        []health.Mute       // those in force
-	MutesOver    []health.MuteEnd
-	Hung         int           // background checks that are long overdue
-	Probed       time.Duration // when it was judged, by the probe's clock
-	Bootstrap    *hoststate.BootstrapRequest
-	Founding     []policy.BootstrapAnswer // of the other hosts that create the cluster
-	Did          ActorState               // by this process, before this round
+	Number           uint64
+	At               time.Duration
+	Wall             time.Time
+	View             policy.View
+	Decision         policy.Decision
+	ClusterState                   // of etcd
+	Led              *ClusterState // as seen by this host's own member, if it leads and should not; nil otherwise
+	Unit             systemd.Status
+	UnitErr          error
+	Assessment       health.Assessment
+	ExternalChecks   []health.ExternalCheckReading // last results of the operator's own checks
+	Reading          disk.Reading
+	Request          *hoststate.Request
+	LastRequest      *hoststate.End      // how the previous request ended
+	Removal          *hoststate.Removal  // requested on this host
+	Recovery         *hoststate.Recovery // the plan in force on this host
+	Copy             recovery.Copy       // of its data, for the plan
+	Mutes            []health.Mute       // those in force
+	MutesOver        []health.MuteEnd
+	Hung             int           // background checks that are long overdue
+	Probed           time.Duration // when it was judged, by the probe's clock
+	Bootstrap        *hoststate.BootstrapRequest
+	BootstrapAnswers []policy.BootstrapAnswer // of the other hosts that create the cluster
+	Did              ActorState               // by this process, before this round
 	// Environment is what etcd should start with, in the current state.
 	Environment map[string]string
 	Noted       hoststate.Noted

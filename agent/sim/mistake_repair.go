@@ -73,7 +73,7 @@ func unhealthyMistakes() []Mistake {
 		{
 			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been unhealthy for",
 			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
-			config: func(c *config.Config) { c.Repair.Sick = config.Grace(30 * time.Second) },
+			config: func(c *config.Config) { c.Repair.Unhealthy = config.Grace(30 * time.Second) },
 		},
 		{
 			Name: "the probe's measurement counts as etcd's own metrics", Promise: "P2",
@@ -93,7 +93,7 @@ func unhealthyMistakes() []Mistake {
 		{
 			Name: "an unhealthy voter is never replaced", Promise: "liveness", Says: "is slow for good",
 			unhealthy: 5 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
-			config: func(c *config.Config) { c.Repair.Sick = 0 },
+			config: func(c *config.Config) { c.Repair.Unhealthy = 0 },
 		},
 	}
 }

@@ -113,7 +113,7 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
 	p.spins(by, step)
 	p.byPlan(by, step)
-	if step.Kind == policy.StepGiveWay {
+	if step.Kind == policy.StepLeaderStepsDown {
 		p.beforeTransfer(by, step)
 	}
 	if !withoutLock(step.Kind) && p.lockOwner() != by {
@@ -130,7 +130,7 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
-		policy.StepFinishBootstrap, policy.StepGiveWay,
+		policy.StepFinishBootstrap, policy.StepLeaderStepsDown,
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
 		policy.StepEndRecovery: // there is no etcd to lock with
 		return true

@@ -66,7 +66,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 				return misconfigured(file, doc.As, err)
 			}
 			if !elsewhere {
-				doc.Warnings = slices.Concat(doc.Warnings, warnings(notAtBoot(cmd.Context(), c), setup.NoDrill(c)))
+				doc.Warnings = slices.Concat(doc.Warnings, warnings(notAtBoot(cmd.Context(), c), setup.NoRestoreTest(c)))
 			}
 			return a.emit(doc, func(p *page) { writeConfigCheck(p, doc) })
 		},

@@ -43,8 +43,8 @@ func (a *app) pkiCommand() *cobra.Command {
 	return cmd
 }
 
-// authorityFlag declares the directory of the CAs.
-func authorityFlag(cmd *cobra.Command) *string {
+// caDirFlag declares the directory of the CAs.
+func caDirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultPKI, "`directory` of the CAs")
 }
 
@@ -55,7 +55,7 @@ func (a *app) pkiInitCommand() *cobra.Command {
 		Example: examples("quorumctl pki init", "quorumctl pki init --permit 10.0.0.0/24,example.com"),
 		Args:    cobra.NoArgs,
 	}
-	dir, permit := authorityFlag(cmd), permitFlag(cmd)
+	dir, permit := caDirFlag(cmd), permitFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := pki.Create(*dir, time.Now(), *permit...); err != nil {
 			return uncertified("create the CAs", err)
@@ -64,8 +64,8 @@ func (a *app) pkiInitCommand() *cobra.Command {
 		if err != nil {
 			return uncertified("read the CAs", err)
 		}
-		return a.emit(authority{*dir, made.CAs()}, func(p *page) {
-			p.line("%s: a CA for clients and one for peers, valid for %d years", *dir, pki.AuthorityYears)
+		return a.emit(caDocument{*dir, made.CAs()}, func(p *page) {
+			p.line("%s: a CA for clients and one for peers, valid for %d years", *dir, pki.CAYears)
 			p.line("  their keys grant full control of the cluster: keep them off the hosts, and back them up")
 			writeCAs(p, made.CAs())
 			p.line("→ quorumctl pki host NAME ADDRESS..., for each host")
@@ -74,8 +74,8 @@ func (a *app) pkiInitCommand() *cobra.Command {
 	return cmd
 }
 
-// authority is the document of pki init.
-type authority struct {
+// caDocument is the document of pki init.
+type caDocument struct {
 	Dir string   `json:"dir"`
 	CAs []pki.CA `json:"cas"`
 }
@@ -120,7 +120,7 @@ func (a *app) pkiHostCommand() *cobra.Command {
 		Example: examples("quorumctl pki host n1 10.0.0.1", "quorumctl pki host n2 10.0.0.2 n2.example.com --days 90"),
 		Args:    cobra.MinimumNArgs(1),
 	}
-	dir := authorityFlag(cmd)
+	dir := caDirFlag(cmd)
 	days := daysFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		now := time.Now()
@@ -149,7 +149,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 			"ones without a restart.",
 		Example: examples("quorumctl pki renew n1", "quorumctl pki renew --all"),
 	}
-	dir := authorityFlag(cmd)
+	dir := caDirFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "for every host")
 	days := daysFlag(cmd)
 	cmd.ValidArgsFunction = completeCertified(dir)

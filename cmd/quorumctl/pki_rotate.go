@@ -41,7 +41,7 @@ type rotating struct {
 }
 
 func rotatingFlags(cmd *cobra.Command) *rotating {
-	r := &rotating{dir: authorityFlag(cmd)}
+	r := &rotating{dir: caDirFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
 		"`HOST:PORT` of peer ports to ask (default port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
@@ -58,7 +58,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers"),
 		Args:    cobra.NoArgs,
 	}
-	dir := authorityFlag(cmd)
+	dir := caDirFlag(cmd)
 	var peers bool
 	cmd.Flags().BoolVar(&peers, "peers", false, "change only the CA of etcd's peers")
 	permit := permitFlag(cmd)
@@ -124,7 +124,7 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 		Example: examples("quorumctl pki rotate undo", "quorumctl pki rotate undo && quorumctl pki rotate next"),
 		Args:    cobra.NoArgs,
 	}
-	dir := authorityFlag(cmd)
+	dir := caDirFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		now := time.Now()
 		cas, done, err := pki.OpenToChange(*dir, now)

@@ -62,7 +62,7 @@ func documents() []document {
 		{"recovery-status", recoveryState{}, []string{"recover status"}},
 		{"config-check", configCheck{}, []string{"config check"}},
 		{"init", beginning{}, []string{"init"}},
-		{"authority", authority{}, []string{"pki init"}},
+		{"ca", caDocument{}, []string{"pki init"}},
 		{"bundles", given{}, []string{"pki host", "pki renew"}},
 		{"certificates", []pki.Certificate{}, []string{"pki status"}},
 		{"installed", pki.Installed{}, []string{"pki install"}},

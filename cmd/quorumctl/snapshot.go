@@ -92,7 +92,7 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 			"quorumctl snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req := control.SnapshotRequest{Do: control.SnapshotDrill}
+			req := control.SnapshotRequest{Do: control.SnapshotRestoreTest}
 			if len(args) == 1 {
 				req.Name = args[0]
 			}
@@ -175,7 +175,7 @@ func jobName(do string) string {
 		return "save a snapshot"
 	case control.SnapshotVerify:
 		return "verify the snapshot"
-	case control.SnapshotDrill:
+	case control.SnapshotRestoreTest:
 		return "test the restore"
 	}
 	return do + " snapshots"
@@ -295,7 +295,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
 		row := cells(display.Span(now.Sub(s.TakenAt)), display.Size(float64(s.Size)),
 			display.Size(float64(s.StoredSize)),
-			ago(now, s.VerifiedAt), ago(now, s.ProvenAt))
+			ago(now, s.VerifiedAt), ago(now, s.RestoreTestedAt))
 		origin := word{Text: s.Origin}
 		switch s.Origin {
 		case control.OriginUnproven:
@@ -334,7 +334,7 @@ func writeLeftovers(p *page, j control.SnapshotJob) {
 	for _, u := range j.Unread {
 		p.line("%s %s", word{"unreadable:", bad}, u)
 	}
-	if n := len(j.Strays); n > 0 {
+	if n := len(j.Orphans); n > 0 {
 		p.line("%s; quorumctl snapshot prune removes those older than a day",
 			display.Count(n, "orphaned object", "orphaned objects"))
 	}
@@ -345,10 +345,10 @@ func writePruned(p *page, j control.SnapshotJob, dryRun bool) {
 	for _, s := range j.Snapshots {
 		p.line("%s %s, taken %s", did, s.Name, display.Timestamp(s.TakenAt))
 	}
-	for _, s := range j.Strays {
+	for _, s := range j.Orphans {
 		p.line("%s orphaned object %s", did, s)
 	}
-	if len(j.Snapshots)+len(j.Strays) == 0 {
+	if len(j.Snapshots)+len(j.Orphans) == 0 {
 		p.line("nothing to remove")
 	}
 	for _, u := range j.Unread {

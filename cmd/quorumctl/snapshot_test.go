@@ -41,9 +41,9 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[:1] }, "snapshot save", "snapshot verify",
 		"snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
 	told(func(j *control.SnapshotJob) {
-		j.Strays, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
+		j.Orphans, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
 		proven := j.Started.Add(-6 * time.Hour)
-		j.Snapshots[1].ProvenAt = &proven
+		j.Snapshots[1].RestoreTestedAt = &proven
 		exchanged := j.Snapshots[0]
 		exchanged.Name, exchanged.Origin = "0000000000000000814-20261121T050000Z-n4-fedcba9876543210", "exchanged"
 		j.Snapshots = append(j.Snapshots, exchanged)
@@ -60,7 +60,7 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 	saved, failed := d.status.Time.Add(-time.Hour), d.status.Time.Add(-5*time.Minute)
 	d.status.Backup = &control.Backup{
 		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "the next snapshot is due in 5h, by n4",
-		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", Drill: &control.RestoreTest{
+		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", RestoreTest: &control.RestoreTest{
 			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", Proven: &saved, Host: "n5", Keys: 1200,
 			TookSeconds: 12, Next: "the next restore test is in 23h, by n5",
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",

@@ -238,7 +238,8 @@ func TestATerminalThatCannotBeDrawnOnGetsPlainLines(t *testing.T) {
 			code := run(ctx, args, terminal, io.Discard)
 			terminal.Close()
 			seen := <-ended
-			if code != exitOK || strings.Contains(seen, "\x1b") || strings.Count(seen, "prod · 2 of 2 voters up") != 2 {
+			views := strings.Count(seen, "prod · 2 of 2 voters up")
+			if code != exitOK || strings.Contains(seen, "\x1b") || views != 2 {
 				t.Errorf("exit %d: %q", code, seen)
 			}
 		})

@@ -26,8 +26,8 @@ const (
 	slowLeads   = 30 * time.Second
 	// givesWayBound is how long a slow disk may lead before the row fails.
 	givesWayBound = 3 * time.Minute
-	// giveWayRest is how long a quorumd that has just started transfers no leadership: timing.transferInterval.
-	giveWayRest = 70 * time.Second
+	// stepDownRest is how long a quorumd that has just started transfers no leadership: timing.transferInterval.
+	stepDownRest = 70 * time.Second
 )
 
 // slowLeaders are rows for leaders whose fsync takes longer.
@@ -122,7 +122,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	}
 	s.atEnd(func(context.Context) error { return disk.Clear() })
 	endpoints := f.hosts[0].Options.Endpoints
-	if err := s.pass(giveWayRest); err != nil {
+	if err := s.pass(stepDownRest); err != nil {
 		return nil, err
 	}
 	if err := s.lead(endpoints); err != nil {

@@ -30,7 +30,8 @@ func TestARecordingIsAnAnimatedImage(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"@keyframes k1{", `<tspan class="code">IDLE</tspan>: &lt;&amp;&gt; x`, "x…</text>", "prefers-color-scheme:dark",
+		"@keyframes k1{", `<tspan class="code">IDLE</tspan>: &lt;&amp;&gt; x`, "x…</text>",
+		"prefers-color-scheme:dark",
 		"prefers-reduced-motion",
 	} {
 		if !strings.Contains(image, want) {

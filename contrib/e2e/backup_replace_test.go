@@ -23,7 +23,7 @@ func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	must(t, os.Chmod(back, 0o700))
 	store := testbed.MountFaultfs(t, back)
 	w := newWorld(t, worldOptions{hosts: 4, standbys: 1, set: map[string]string{
-		"repair.dead": sickGrace.String(), "backup.store": fmt.Sprintf("{directory: %s}", store.Dir),
+		"repair.dead": unhealthyGrace.String(), "backup.store": fmt.Sprintf("{directory: %s}", store.Dir),
 	}})
 	t.Cleanup(func() { clearRules(t, store) })
 	n3, n4 := w.hosts[2], w.hosts[3]
@@ -44,13 +44,13 @@ func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 		_, _ = n4.Client.StartSnapshot(t.Context(), control.SnapshotRequest{Do: control.SnapshotSave})
 		return false
 	}
-	w.within(sickGrace+bound, "n4 has replaced n3 during a snapshot", func() bool {
+	w.within(unhealthyGrace+bound, "n4 has replaced n3 during a snapshot", func() bool {
 		listed, _ := w.is(n3)
 		return saves() && !listed && w.has(3, 0)
 	})
 	took := time.Since(began)
-	t.Logf("full strength %v later, of a grace of %v", took.Round(100*time.Millisecond), sickGrace)
-	if late := took - sickGrace; late > bound/2 {
+	t.Logf("full strength %v later, of a grace of %v", took.Round(100*time.Millisecond), unhealthyGrace)
+	if late := took - unhealthyGrace; late > bound/2 {
 		t.Errorf("the replacement took %v longer than its grace", late)
 	}
 	clearRules(t, store)

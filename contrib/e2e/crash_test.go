@@ -245,11 +245,11 @@ func TestCrashTestsCoverEveryJoinStep(t *testing.T) {
 	notOfAJoin := append(ofARecovery(),
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner,
 		policy.StepFinishBootstrap,
-		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown,
+		policy.StepBeginCycle, policy.StepRunHooks, policy.StepTransferLeadership, policy.StepRestartUnit, policy.StepTakeDown,
 		policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go
-		policy.StepGiveWay,
+		policy.StepLeaderStepsDown,
 	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(joinSteps(), func(s string) bool {

@@ -37,7 +37,7 @@ func cycleSteps(work string) []string {
 	if work == control.WorkMaintenance {
 		stop = []string{"take-down", "set-phase/down", inMaintenance, "start-unit"}
 	}
-	return slices.Concat([]string{"take-lock", "begin-cycle", "run-hooks", "set-phase/ready", "move-leader"}, stop,
+	return slices.Concat([]string{"take-lock", "begin-cycle", "run-hooks", "set-phase/ready", "transfer-leadership"}, stop,
 		[]string{"set-phase/back", "run-hooks", "end-operation"})
 }
 
@@ -196,7 +196,7 @@ func (h *host) asleepAt(at, next string) {
 	h.awake()
 	h.waitStopped()
 	after := h.cycleState()
-	if !strings.HasSuffix(at, " move-leader") {
+	if !strings.HasSuffix(at, " transfer-leadership") {
 		after.leads = before.leads // whichever voter leads now, this step did not change it
 	}
 	if after != before {
@@ -230,7 +230,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 		if i+1 < len(moments) {
 			next = moments[i+1]
 		}
-		if strings.HasSuffix(next, " move-leader") {
+		if strings.HasSuffix(next, " transfer-leadership") {
 			w.lead(n1) // on a busy machine there may have been an election meanwhile
 		}
 		blow(n1, at, next)
@@ -312,7 +312,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	defer w.watchDown()()
 	for _, c := range []struct{ work, at string }{
-		{control.WorkMaintenance, "before move-leader"},
+		{control.WorkMaintenance, "before transfer-leadership"},
 		{control.WorkMaintenance, "before take-down"},
 		{control.WorkRestart, "before restart-unit"},
 	} {
@@ -398,9 +398,9 @@ func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 		policy.StepReboot,                                // reboots whole hosts: see contrib/lab
 		policy.StepRunCommand,                            // see command_test.go
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
-		policy.StepRecordAgain,  // see intruder_test.go
-		policy.StepBeginReplace, // see replace_crash_test.go
-		policy.StepGiveWay,      // nothing continues it: see slow_leader_test.go
+		policy.StepRecordAgain,     // see intruder_test.go
+		policy.StepBeginReplace,    // see replace_crash_test.go
+		policy.StepLeaderStepsDown, // nothing continues it: see slow_leader_test.go
 	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),

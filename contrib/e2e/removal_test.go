@@ -89,7 +89,7 @@ func TestARemovedLiveLeaderTransfersLeadershipFirstStopsAndMayRejoin(t *testing.
 		}
 	}
 	if got := strings.Join(codes, " "); !strings.Contains(got,
-		"begin-removal move-leader set-phase remove-member REMOVED") {
+		"begin-removal transfer-leadership set-phase remove-member REMOVED") {
 		t.Errorf("the steps of n1 are %s", got)
 	}
 	w.eventually("n3 is a voter again", func() bool { return w.has(3, 0) })

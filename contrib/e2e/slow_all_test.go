@@ -64,7 +64,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 func (w *world) transfers() (n int, ok bool) {
 	lines, err := w.history()
 	for _, l := range lines {
-		if l.Code == string(policy.StepGiveWay) {
+		if l.Code == string(policy.StepLeaderStepsDown) {
 			n++
 		}
 	}

@@ -71,7 +71,7 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	w.eventually("the history has it", func() bool {
 		lines, err := w.history()
 		return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
-			return l.Code == string(policy.StepGiveWay) && l.Outcome == record.StepOK && l.Name == n1.Options.Name
+			return l.Code == string(policy.StepLeaderStepsDown) && l.Outcome == record.StepOK && l.Name == n1.Options.Name
 		})
 	})
 	for _, args := range [][]string{{"status"}, {"history"}} { // as an operator sees it, for contrib/docs

@@ -36,7 +36,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.atRest() })
 	slow, standby := f.leader(), f.role(control.RoleStandby)[0]
 	f.repair(func(s lab.Settings) {
-		s["repair"] = map[string]any{"sick": grace.String(), "cleanFor": "0s"}
+		s["repair"] = map[string]any{"unhealthy": grace.String(), "cleanFor": "0s"}
 		s["timing"]["transferInterval"] = "5500ms"
 		if s["host"]["name"] == slow.Name { // the others have loose limits, because all share a machine
 			s["disk"]["fsyncClear"], s["disk"]["fsyncWarm"], s["disk"]["fsyncSlow"] = "150ms", "200ms", "250ms"
@@ -56,7 +56,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	f.eventually("the history records the leadership transfer", func() bool {
 		lines, err := f.history()
 		return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
-			return l.Code == string(policy.StepGiveWay) && l.Outcome == record.StepOK && l.Name == slow.Name
+			return l.Code == string(policy.StepLeaderStepsDown) && l.Outcome == record.StepOK && l.Name == slow.Name
 		})
 	})
 	f.eventually("all hosts report it", func() bool {

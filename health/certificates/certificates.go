@@ -65,7 +65,7 @@ func (r *Reader) Read(ctx context.Context, urls []string) health.CertificateRead
 	}
 	for _, path := range distinct(r.files.Authorities) {
 		if certs := inFile(path); len(certs) > 0 {
-			all = append(all, named(health.HolderAuthority, path, last(certs), now))
+			all = append(all, named(health.HolderCA, path, last(certs), now))
 		}
 	}
 	all = append(all, r.shown(ctx, urls, now)...)

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	dirName  = "restoreTest" // below the spool: the throw-away data directory
-	lockName = "drill.lock"  // held by a running test and by its etcd
+	dirName  = "restoreTest"       // below the spool: the throw-away data directory
+	lockName = "restore-test.lock" // held by a running test and by its etcd
 	ownerRW  = 0o600
 	ownerAll = 0o700
 )

@@ -24,12 +24,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// drillIn makes the test binary run a restore test with that store, spool and etcd.
-const drillIn = "DRILL_TEST"
+// restoreTestIn makes the test binary run a restore test with that store, spool and etcd.
+const restoreTestIn = "DRILL_TEST"
 
 func TestMain(m *testing.M) {
-	if args := strings.Split(os.Getenv(drillIn), "|"); len(args) == 3 {
-		if err := drillAlone(args[0], args[1], args[2]); err != nil {
+	if args := strings.Split(os.Getenv(restoreTestIn), "|"); len(args) == 3 {
+		if err := restoreTestAlone(args[0], args[1], args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func drillAlone(store, spool, etcd string) error {
+func restoreTestAlone(store, spool, etcd string) error {
 	ctx := context.Background()
 	from, err := backup.OpenDirectory(store, "prod")
 	if err != nil {
@@ -267,7 +267,7 @@ func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 		t.Helper()
 		_ = os.Remove(pid) // of the previous test
 		command := exec.CommandContext(t.Context(), os.Args[0])
-		command.Env = append(os.Environ(), drillIn+"="+strings.Join([]string{p.dir, p.o.Spool, script}, "|"))
+		command.Env = append(os.Environ(), restoreTestIn+"="+strings.Join([]string{p.dir, p.o.Spool, script}, "|"))
 		must(t, command.Start())
 		testbed.Eventually(t, time.Minute, "its etcd is about to run", func() bool {
 			_, err := os.Stat(pid)

@@ -13,37 +13,37 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// foundingHosts is the number of hosts in the small worlds in which a cluster is bootstrapped automatically.
-const foundingHosts = 3
+// bootstrapHosts is the number of hosts in the small worlds in which a cluster is bootstrapped automatically.
+const bootstrapHosts = 3
 
 // founder is one of these hosts.
 type founder struct {
 	list      int // of its configuration
 	promised  string
 	attempt   string
-	requested bool                 // it creates a cluster, or asks whether it may
-	decided   bool                 // it bootstraps one
-	published uint8                // the number of its answer that other hosts read; only if requests are explored
-	done      bool                 // it has belonged to a cluster
-	data      bool                 // its etcd's directory has data of a cluster
-	answers   [foundingHosts]uint8 // numbers of answers; 0: it has not been asked
-	pending   policy.BootstrapNote // decided, and not on disk yet
+	requested bool                  // it creates a cluster, or asks whether it may
+	decided   bool                  // it bootstraps one
+	published uint8                 // the number of its answer that other hosts read; only if requests are explored
+	done      bool                  // it has belonged to a cluster
+	data      bool                  // its etcd's directory has data of a cluster
+	answers   [bootstrapHosts]uint8 // numbers of answers; 0: it has not been asked
+	pending   policy.BootstrapNote  // decided, and not on disk yet
 }
 
-// foundingWorld is one state. The answers that a host has received may be of any age, which is worse than the real
+// bootstrapWorld is one state. The answers that a host has received may be of any age, which is worse than the real
 // bounded window.
-type foundingWorld struct {
-	hosts            [foundingHosts]founder
+type bootstrapWorld struct {
+	hosts            [bootstrapHosts]founder
 	attempts, losses int
 	changes, forgets int
 	asked, withdrawn int
 	clusters         int
 }
 
-// foundingScope bounds the events and may seed a mistake.
-type foundingScope struct {
+// bootstrapScope bounds the events and may seed a mistake.
+type bootstrapScope struct {
 	lists           [2][]int // of hosts
-	begin           [foundingHosts]int
+	begin           [bootstrapHosts]int
 	losses, changes int
 	forgets         int   // how often quorumd's notes are lost, as in a reinstallation; etcd's data stays
 	before          []int // hosts that return with data of another cluster, which no host joins
@@ -51,7 +51,7 @@ type foundingScope struct {
 	withdraws       int   // and how often a request is cancelled
 	mistake         string
 	words           *[]policy.BootstrapAnswer // all answers so far, by number
-	known           map[standing]foundingMind
+	known           map[standing]bootstrapMind
 }
 
 // standing is one host in one state: its answers and decisions depend on nothing else.
@@ -60,14 +60,14 @@ type standing struct {
 	founder
 }
 
-type foundingMind struct {
+type bootstrapMind struct {
 	word policy.BootstrapAnswer
 	note policy.BootstrapNote
 	step policy.StepKind
 }
 
 // mind returns what the policy makes a host answer and note.
-func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
+func (s bootstrapScope) mind(w *bootstrapWorld, h int) bootstrapMind {
 	key := standing{h, w.hosts[h]}
 	key.pending = policy.BootstrapNote{}
 	m, known := s.known[key]
@@ -84,20 +84,20 @@ func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
 	return m
 }
 
-func foundingName(host int) string { return string(rune('a' + host)) }
+func bootstrapName(host int) string { return string(rune('a' + host)) }
 
-func (s foundingScope) view(w *foundingWorld, h int) policy.View {
+func (s bootstrapScope) view(w *bootstrapWorld, h int) policy.View {
 	me := w.hosts[h]
 	list := s.lists[me.list]
 	f := policy.BootstrapAttempt{
-		List: fmt.Sprint("list ", me.list), First: foundingName(list[0]),
+		List: fmt.Sprint("list ", me.list), First: bootstrapName(list[0]),
 		PromisedList: me.promised, Attempt: me.attempt, OnRequest: s.requests > 0,
 	}
 	for _, g := range list {
 		if g == h {
 			continue
 		}
-		a := policy.BootstrapAnswer{Name: foundingName(g), Silent: "not asked"}
+		a := policy.BootstrapAnswer{Name: bootstrapName(g), Silent: "not asked"}
 		if number := me.answers[g]; number > 0 {
 			a = (*s.words)[number-1]
 		}
@@ -106,18 +106,18 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		}
 		switch s.mistake {
 		case "it asks before it publishes its request":
-			a.Asked = policy.FoundingAsks
+			a.Asked = policy.BootstrapAsking
 		case "a decision does not count as a request":
-			if a.Phase == policy.FoundingDecided {
-				a.Phase, a.Past = policy.FoundingNone, ""
+			if a.Phase == policy.BootstrapDecided {
+				a.Phase, a.Past = policy.BootstrapNone, ""
 			}
 		case "a cluster does not count as a request":
-			if a.Phase == policy.FoundingCluster {
-				a.Phase, a.Past = policy.FoundingNone, ""
+			if a.Phase == policy.BootstrapCluster {
+				a.Phase, a.Past = policy.BootstrapNone, ""
 			}
 		case "the first of the list waits for no other host":
-			if a.Phase == policy.FoundingAsks && a.Name > foundingName(h) {
-				a.Phase, a.Past = policy.FoundingNone, ""
+			if a.Phase == policy.BootstrapAsking && a.Name > bootstrapName(h) {
+				a.Phase, a.Past = policy.BootstrapNone, ""
 			}
 		case "a host that does not answer a request is skipped":
 			if a.Silent != "" {
@@ -142,7 +142,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			}
 		}
 	case "every host is the first":
-		f.First = foundingName(h)
+		f.First = bootstrapName(h)
 		for i := range f.Others {
 			f.Others[i].Attempt, f.Others[i].PromisedList = f.Attempt, f.List
 		}
@@ -153,7 +153,7 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 	}
 	return policy.View{
 		Self: policy.Self{
-			Name: foundingName(h), Mode: policy.Manage, Drives: true,
+			Name: bootstrapName(h), Mode: policy.Manage, Drives: true,
 			Etcd: policy.Version{Major: 3, Minor: 6, Patch: 16},
 		},
 		Data:      data,
@@ -164,9 +164,9 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 }
 
 // next returns all states that may follow.
-func (s foundingScope) next(w foundingWorld) []foundingWorld {
-	var all []foundingWorld
-	for h := range foundingHosts {
+func (s bootstrapScope) next(w bootstrapWorld) []bootstrapWorld {
+	var all []bootstrapWorld
+	for h := range bootstrapHosts {
 		all = append(all, s.asks(w, h)...)
 		decided := w
 		decided.hosts[h].pending = s.mind(&w, h).note
@@ -217,7 +217,7 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 }
 
 // standing returns 1 if there is a cluster: a host has data.
-func (w *foundingWorld) standing() int {
+func (w *bootstrapWorld) standing() int {
 	if slices.ContainsFunc(w.hosts[:], func(h founder) bool { return h.data }) {
 		return 1
 	}
@@ -225,7 +225,7 @@ func (w *foundingWorld) standing() int {
 }
 
 // asks has a host ask other hosts: the first host asks all of them, the others ask the first.
-func (s foundingScope) asks(w foundingWorld, h int) (all []foundingWorld) {
+func (s bootstrapScope) asks(w bootstrapWorld, h int) (all []bootstrapWorld) {
 	list := s.lists[w.hosts[h].list]
 	for _, g := range list {
 		if g == h || s.requests == 0 && h != list[0] && g != list[0] {
@@ -249,7 +249,7 @@ func (s foundingScope) asks(w foundingWorld, h int) (all []foundingWorld) {
 }
 
 // requested returns what follows an operator's request: it is created, published and ended.
-func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
+func (s bootstrapScope) requested(w bootstrapWorld, h int) (all []bootstrapWorld) {
 	if s.requests == 0 || !slices.Contains(s.lists[w.hosts[h].list], h) {
 		return nil
 	}
@@ -284,7 +284,7 @@ func (s foundingScope) requested(w foundingWorld, h int) (all []foundingWorld) {
 	return all
 }
 
-func (s foundingScope) number(word policy.BootstrapAnswer) uint8 {
+func (s bootstrapScope) number(word policy.BootstrapAnswer) uint8 {
 	i := slices.Index(*s.words, word)
 	if i < 0 {
 		i = len(*s.words)
@@ -294,7 +294,7 @@ func (s foundingScope) number(word policy.BootstrapAnswer) uint8 {
 }
 
 // land records a decision as hoststate.State does: a second, different promise is refused.
-func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
+func (s bootstrapScope) land(w bootstrapWorld, h int) bootstrapWorld {
 	me := &w.hosts[h]
 	note := me.pending
 	me.pending = policy.BootstrapNote{}
@@ -317,9 +317,9 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 }
 
 // explore returns the most clusters that any order of events creates, and the number of states.
-func (s foundingScope) explore() (most, moments int) {
-	var first foundingWorld
-	s.known = map[standing]foundingMind{}
+func (s bootstrapScope) explore() (most, moments int) {
+	var first bootstrapWorld
+	s.known = map[standing]bootstrapMind{}
 	s.words = new([]policy.BootstrapAnswer)
 	for h, list := range s.begin {
 		first.hosts[h].list = list
@@ -327,7 +327,7 @@ func (s foundingScope) explore() (most, moments int) {
 	for _, h := range s.before {
 		first.hosts[h].data = true
 	}
-	seen, open := map[foundingWorld]bool{first: true}, []foundingWorld{first}
+	seen, open := map[bootstrapWorld]bool{first: true}, []bootstrapWorld{first}
 	for len(open) > 0 && most < 2 {
 		w := open[0]
 		open = open[1:]
@@ -343,32 +343,32 @@ func (s foundingScope) explore() (most, moments int) {
 }
 
 // lossy has three hosts and loses two disks; torn has two lists that share a host.
-func lossy() foundingScope {
-	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 2}
+func lossy() bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 2}
 }
 
-func torn() foundingScope {
-	return foundingScope{lists: [2][]int{{0, 2}, {1, 2}}, begin: [foundingHosts]int{1: 1}, changes: 2}
+func torn() bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 2}, {1, 2}}, begin: [bootstrapHosts]int{1: 1}, changes: 2}
 }
 
 // returning has hosts on which quorumd has lost its notes and etcd still has its data; in earlier, one returns from
 // another cluster. A cluster without any data left does not count.
-func returning() foundingScope {
-	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 2}
+func returning() bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 2}
 }
 
-func earlier(host int) foundingScope {
-	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
+func earlier(host int) bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
 }
 
 // twoHosts has two listed hosts and three requests; one request may be cancelled.
-func twoHosts() foundingScope {
-	return foundingScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, withdraws: 1}
+func twoHosts() bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, withdraws: 1}
 }
 
 func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]foundingScope{
+	for name, s := range map[string]bootstrapScope{
 		"disks are lost": lossy(), "two lists": torn(), "hosts return with data": returning(),
 		"the first one has data of another cluster": earlier(0), "the last one has data of another cluster": earlier(2),
 		"one of three requests is cancelled": twoHosts(),
@@ -386,7 +386,7 @@ func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.
 
 func TestAMistakeInBootstrappingIsFound(t *testing.T) {
 	t.Parallel()
-	for mistake, s := range map[string]foundingScope{
+	for mistake, s := range map[string]bootstrapScope{
 		"a silent host is skipped": lossy(), "an earlier attempt counts as the current one": lossy(),
 		"a promise is overwritten": lossy(), "every host is the first": lossy(),
 		"it answers before its note is on disk": lossy(), "any promise counts": torn(),

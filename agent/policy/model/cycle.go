@@ -10,7 +10,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // does nothing else before. When the agent ends, the call has taken effect or never will.
 func cycleCall(step uint8) bool {
 	switch step {
-	case handOver, restartUnit, takeDown, takeDownHeld, reboot:
+	case transferLeadership, restartUnit, takeDown, takeDownHeld, reboot:
 		return true
 	}
 	return false
@@ -48,18 +48,18 @@ func (m *machine) call(w *world, h int) breach {
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.step
-	if a.agent == down || (fails && step != handOver && step != reboot) {
+	if a.agent == down || (fails && step != transferLeadership && step != reboot) {
 		return false, fine
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
 	// a reboot is judged when it is decided: an etcd that is started after that goes down with the machine
-	if !fails && runs && step != handOver && step != reboot {
+	if !fails && runs && step != transferLeadership && step != reboot {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
 	// an operator released it, which let the next operation begin: for that one, this member fails
-	if released && !fails && step != handOver {
+	if released && !fails && step != transferLeadership {
 		w.markFaulted()
 	}
 	switch {
@@ -170,7 +170,7 @@ func (w *world) mayLead(h int) bool {
 	if w.replaces(h) {
 		return w.hosts[h].list == voter && w.rpGone == 0 && w.hosts[w.rpWho].list == voter && w.serves(int(w.rpWho))
 	}
-	if w.mayGiveWay(h) {
+	if w.mayStepDown(h) {
 		return true
 	}
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
@@ -194,7 +194,7 @@ func (w *world) judgeStop(h int, leads bool) breach {
 	if a.list != voter || (a.unit != starting && a.unit != active) {
 		return fine
 	}
-	voters, sick := 0, 0
+	voters, unhealthy := 0, 0
 	for i := range w.n {
 		g := &w.hosts[i]
 		if g.list == voter {
@@ -207,11 +207,11 @@ func (w *world) judgeStop(h int, leads bool) breach {
 			return stopAtRisk
 		}
 		if g.fit == slow && w.present(i) && (g.list == voter || (g.list == learner && g.named != 0)) {
-			sick++
+			unhealthy++
 		}
 	}
 	switch {
-	case voters < 3 || voters%2 == 0 || sick > 1 || a.ask == keeping:
+	case voters < 3 || voters%2 == 0 || unhealthy > 1 || a.ask == keeping:
 		return stopAtRisk
 	case leads && (a.tried == 0 || w.opOld == 0 || a.ask != maintenance):
 		return leaderStopped

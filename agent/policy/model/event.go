@@ -492,7 +492,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	a := &w.hosts[h]
 	leads, unread := how != follows, how == crawls
 	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) || unread && !w.mayCrawl(h) ||
-		compares(how) && !w.mayGiveWay(h) {
+		compares(how) && !w.mayStepDown(h) {
 		return false, fine
 	}
 	if w.reaches(h) && !unread {

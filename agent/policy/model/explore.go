@@ -27,7 +27,7 @@ type Scenario struct {
 	Asks      int  // how often a host is asked to be taken down
 	Removals  int  // how often a host is asked to remove a member
 	Repair    bool // dead voters are replaced
-	Sick      bool // unhealthy voters are replaced
+	Unhealthy bool // unhealthy voters are replaced
 	Tardy     bool // a voter that does not answer is too slow instead of hung
 	Corrupt   bool // the alarm of its worlds is CORRUPT; NOSPACE otherwise
 	External  bool // an external manager runs etcd on every host, and stops it where that is safe
@@ -104,8 +104,8 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 		if m.Repair {
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}
-		if m.Sick {
-			v.Limits.SickGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+		if m.Unhealthy {
+			v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}
 		v.Self.Drives = !m.External
 		m.raise(s, &v)

@@ -14,8 +14,8 @@ import (
 // every voter may lead in every view, so the decision itself is judged. leadership_transfer_test.go, which tracks the
 // leader, covers how often it happens.
 
-// mayGiveWay reports whether it matters that a host leads that has no operation of its own.
-func (w *world) mayGiveWay(h int) bool {
+// mayStepDown reports whether it matters that a host leads that has no operation of its own.
+func (w *world) mayStepDown(h int) bool {
 	a := &w.hosts[h]
 	return a.fit == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
 }
@@ -68,7 +68,7 @@ func (s *sight) writesOf(i int) policy.Writes {
 }
 
 // mayCrawl reports whether it matters that no read through a host's member returns in time.
-func (w *world) mayCrawl(h int) bool { return w.mayGiveWay(h) && w.reaches(h) }
+func (w *world) mayCrawl(h int) bool { return w.mayStepDown(h) && w.reaches(h) }
 
 // crawling builds the view of such a round: the host knows only what its own member holds, and its followers.
 func (s *sight) crawling(target policy.Target, r rank) policy.View {
@@ -85,19 +85,19 @@ func (s *sight) crawling(target policy.Target, r rank) policy.View {
 	return v
 }
 
-// judgeGiveWay checks whether the leadership may be transferred, and to which voter.
-func (w *world) judgeGiveWay(h, to int) breach {
+// judgeStepDown checks whether the leadership may be transferred, and to which voter.
+func (w *world) judgeStepDown(h, to int) breach {
 	a, t := &w.hosts[h], &w.hosts[to]
 	removed := w.opRemove != 0 || w.rm != 0 && int(w.rmBy) == h
 	switch {
 	case w.opHosts(h) || w.noted(h) || w.owns(h) || a.fit != slow:
-		return gaveWayInTurn
+		return steppedDownInTurn
 	case t.list != voter || !w.serves(to):
-		return gaveWayToDead
+		return steppedDownToDead
 	case !w.present(to) || t.fit == slow || t.fit == unknown:
-		return gaveWayToWorse
+		return steppedDownToWorse
 	case t.ask != nothing && !w.isOver(to), t.turn(), w.opHosts(to), removed && int(w.rmWho) == to:
-		return gaveWayToTaken
+		return steppedDownToTaken
 	}
 	return fine
 }
@@ -105,14 +105,14 @@ func (w *world) judgeGiveWay(h, to int) breach {
 // judgeComparison checks whether a slow leader transfers leadership to a voter that measures better. There is nothing
 // to compare if no read returns in time.
 func judgeComparison(s *sight, c choice) breach {
-	if c.step == giveWay && s.crawls == 0 && s.writes != faster {
-		return gaveWayToSlower
+	if c.step == stepDown && s.crawls == 0 && s.writes != faster {
+		return steppedDownToSlower
 	}
 	return fine
 }
 
-// giveWayMistakes returns mistakes about an unhealthy leader.
-func giveWayMistakes() []Mistake {
+// stepDownMistakes returns mistakes about an unhealthy leader.
+func stepDownMistakes() []Mistake {
 	others := func(change func(v *policy.View, h *policy.Host)) rules {
 		return seeing(func(v *policy.View) {
 			for i := range v.Hosts {
@@ -133,11 +133,11 @@ func giveWayMistakes() []Mistake {
 	asked := func(sc *Scenario) { of(2, 2, 1, HealthChange)(sc); sc.Asks = 1 }
 	return []Mistake{
 		{
-			Name: "leadership goes to a host that is about to be taken down", breach: gaveWayToTaken, scope: asked,
+			Name: "leadership goes to a host that is about to be taken down", breach: steppedDownToTaken, scope: asked,
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Wants, h.Waiting = "", "" }),
 		},
 		{
-			Name: "leadership goes to a member that is being removed", breach: gaveWayToTaken,
+			Name: "leadership goes to a member that is being removed", breach: steppedDownToTaken,
 			scope: func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
@@ -146,12 +146,12 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "leadership goes to another unhealthy voter", breach: gaveWayToWorse,
+			Name: "leadership goes to another unhealthy voter", breach: steppedDownToWorse,
 			scope: of(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Health = health.OK }),
 		},
 		{
-			Name: "leadership goes to a voter in unknown health", breach: gaveWayToWorse,
+			Name: "leadership goes to a voter in unknown health", breach: steppedDownToWorse,
 			scope: of(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Health == health.Unknown {
@@ -160,12 +160,12 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a slow leader transfers leadership to a voter whose writes take as long", breach: gaveWayToSlower,
+			Name: "a slow leader transfers leadership to a voter whose writes take as long", breach: steppedDownToSlower,
 			scope: of(2, 2, 1, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
 		},
 		{
-			Name: "a slow leader transfers leadership to a voter whose measurement is unknown", breach: gaveWayToSlower,
+			Name: "a slow leader transfers leadership to a voter whose measurement is unknown", breach: steppedDownToSlower,
 			scope: of(2, 2, 1, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Writes.Mean == 0 {
@@ -174,19 +174,19 @@ func giveWayMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a slow leader does not compare measurements", breach: gaveWayToSlower,
+			Name: "a slow leader does not compare measurements", breach: steppedDownToSlower,
 			scope: of(2, 2, 1, HealthChange),
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
 			Name:   "a leader inverts which voters are down, and transfers leadership to one that is",
-			breach: gaveWayToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
+			breach: steppedDownToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live == (m.PeerURL == v.Self.PeerURL) })
 			}),
 		},
 		{
-			Name: "a leader transfers leadership during its own operation", breach: gaveWayInTurn,
+			Name: "a leader transfers leadership during its own operation", breach: steppedDownInTurn,
 			scope: func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Asks = 1 },
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
 		},
@@ -197,13 +197,13 @@ func giveWayMistakes() []Mistake {
 		},
 		{
 			Name:   "a leader that reads nothing in time does not see whose operation its member holds",
-			breach: gaveWayToTaken,
+			breach: steppedDownToTaken,
 			scope:  func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules:  held(func(led *policy.View) { led.Op = nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time takes every voter for one that follows it",
-			breach: gaveWayToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
+			breach: steppedDownToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
 			rules: held(func(led *policy.View) {
 				eachMember(led, func(m *policy.Member) { m.Live, m.LiveFor = true, ages })
 			}),

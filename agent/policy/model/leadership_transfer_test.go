@@ -53,7 +53,7 @@ func (r *ring) look() (to int, transfers bool) {
 		})
 	}
 	d := policy.Decide(v)
-	if d.Step.Kind != policy.StepGiveWay {
+	if d.Step.Kind != policy.StepLeaderStepsDown {
 		return 0, false
 	}
 	g := &r.gave[r.leader]

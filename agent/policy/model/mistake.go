@@ -75,7 +75,7 @@ func Mistakes() []Mistake {
 	list = append(list, lostMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		unhealthyMistakes(), giveWayMistakes(), quietMistakes())...)
+		unhealthyMistakes(), stepDownMistakes(), quietMistakes())...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {
@@ -209,7 +209,7 @@ func hostMistakes() []Mistake {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
 				}
-			}), gaveWayToWorse),
+			}), steppedDownToWorse),
 		},
 		{
 			Name: "a cleanly stopped etcd counts as failed", breach: stoppedStarted,

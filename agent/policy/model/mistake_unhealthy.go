@@ -14,7 +14,7 @@ import (
 // classes.
 func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
+		sc.Hosts, sc.Voters, sc.Unhealthy, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
 		sc.Target = policy.Target{Voters: 3}
 	}
 }
@@ -193,7 +193,7 @@ func unhealthyMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(unhealthyScope(0, 0)),
-			rules: seeing(func(v *policy.View) { v.Limits.SickGrace = 0 }),
+			rules: seeing(func(v *policy.View) { v.Limits.UnhealthyGrace = 0 }),
 		},
 	}...)
 }

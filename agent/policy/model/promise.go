@@ -46,11 +46,11 @@ const (
 	noReason
 	quietTooEarly
 	readyDiffers
-	gaveWayInTurn
-	gaveWayToDead
-	gaveWayToWorse
-	gaveWayToSlower
-	gaveWayToTaken
+	steppedDownInTurn
+	steppedDownToDead
+	steppedDownToWorse
+	steppedDownToSlower
+	steppedDownToTaken
 	cycleTouched
 	stoppedWithoutOp
 	twoDown
@@ -144,14 +144,14 @@ func promises() map[breach]promise {
 		noReason:           {"P8", "a decision has neither a step nor a reason"},
 		quietTooEarly:      {"P6", "a host polls less often although it knows of pending work"},
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
-		gaveWayInTurn: {
+		steppedDownInTurn: {
 			"P1",
 			"a host transfers leadership during or right before its own operation",
 		},
-		gaveWayToDead:   {"P2", "leadership is transferred to a voter that does not serve"},
-		gaveWayToWorse:  {"P6", "leadership is transferred to a host that is not known to be healthy"},
-		gaveWayToSlower: {"P6", "leadership is transferred for slow writes to a voter not known to be faster"},
-		gaveWayToTaken: {
+		steppedDownToDead:   {"P2", "leadership is transferred to a voter that does not serve"},
+		steppedDownToWorse:  {"P6", "leadership is transferred to a host that is not known to be healthy"},
+		steppedDownToSlower: {"P6", "leadership is transferred for slow writes to a voter not known to be faster"},
+		steppedDownToTaken: {
 			"P1",
 			"leadership is transferred to a host with an operation or removal, pending or running",
 		},
@@ -296,8 +296,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 			return rebootedAgain
 		}
 		return w.judgeStop(h, leads)
-	case giveWay:
-		return w.judgeGiveWay(h, int(c.target))
+	case stepDown:
+		return w.judgeStepDown(h, int(c.target))
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
 	case beginReplace, beginLeave:
@@ -428,15 +428,15 @@ func (w *world) judgeFitness(h int) breach {
 	case off:
 		return clockOff
 	}
-	sick := 0
+	unhealthy := 0
 	for i := range w.n {
 		g := &w.hosts[i]
 		member := g.list == voter || (g.list == learner && g.named != 0 && !w.joining(i))
 		if member && g.fit == slow && w.present(i) {
-			sick++
+			unhealthy++
 		}
 	}
-	if sick >= 2 {
+	if unhealthy >= 2 {
 		return commonCause
 	}
 	if w.ejected(h) {

@@ -101,7 +101,7 @@ func (m *machine) graceOver(w *world, i int) bool {
 	switch h := &w.hosts[i]; {
 	case m.Repair && w.seemsDead(i):
 		w.dead = uint8(i) + 1
-	case m.Sick && h.list == voter && h.fit == slow:
+	case m.Unhealthy && h.list == voter && h.fit == slow:
 		w.dead, w.witness = uint8(i)+1, 1+bit(m.Tardy)
 	default:
 		return false
@@ -229,11 +229,11 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	if who == h && (begins || w.replaces(h)) {
 		return w.judgeOwnPlace(h, c)
 	}
-	others, serving, sick, known := 0, 0, 0, 0 // the replaced voter counts for nothing
+	others, serving, unhealthy, known := 0, 0, 0, 0 // the replaced voter counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
 		strained := g.fit == slow || g.fit == off && w.isUnhealthy(who)
-		sick += int(bit(i != who && g.list == voter && strained && w.present(i)))
+		unhealthy += int(bit(i != who && g.list == voter && strained && w.present(i)))
 		if i != who && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
@@ -260,7 +260,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		return liveReplaced
 	}
 	switch {
-	case sick > 0:
+	case unhealthy > 0:
 		return replacedInCommon
 	case serving < others || serving < majority(others+1):
 		return removedAtRisk
@@ -280,10 +280,10 @@ func (w *world) judgeOwnPlace(h int, c choice) breach {
 	if c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0) {
 		return removedUnasked
 	}
-	others, serving, sick := 0, 0, 0
+	others, serving, unhealthy := 0, 0, 0
 	for i := range w.n {
 		g := &w.hosts[i]
-		sick += int(bit(i != h && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
+		unhealthy += int(bit(i != h && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
 		if i != h && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
@@ -293,7 +293,7 @@ func (w *world) judgeOwnPlace(h int, c choice) breach {
 	switch {
 	case !a.gaveUp() || w.runs(h):
 		return liveReplaced
-	case sick > 0:
+	case unhealthy > 0:
 		return replacedInCommon
 	case serving < others || serving < majority(others+1):
 		return removedAtRisk

@@ -48,8 +48,8 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	}
 	for i := range w.n {
 		g := &w.hosts[i]
-		sick := i != who && g.list == voter && g.fit == slow && w.present(i)
-		if sick && w.answers(who) && w.hosts[who].fit == fit {
+		unhealthy := i != who && g.list == voter && g.fit == slow && w.present(i)
+		if unhealthy && w.answers(who) && w.hosts[who].fit == fit {
 			return wellRemoved
 		}
 	}
@@ -59,7 +59,7 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 // unhealthySurplus reports whether a world must not keep an unhealthy surplus voter, whichever agents are gone: all
 // voters serve, and those known to be healthy are a quorum of the rest.
 func (w *world) unhealthySurplus(target policy.Target) bool {
-	voters, sick, known := 0, 0, 0
+	voters, unhealthy, known := 0, 0, 0
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch {
@@ -68,13 +68,13 @@ func (w *world) unhealthySurplus(target policy.Target) bool {
 		case !w.serves(i), h.fit == slow && !w.present(i):
 			return false
 		case h.fit == slow:
-			sick++
+			unhealthy++
 		case w.present(i):
 			known++
 		}
 		voters++
 	}
-	return voters == target.Voters+1 && voters%2 == 0 && sick == 1 && known >= majority(voters-1)
+	return voters == target.Voters+1 && voters%2 == 0 && unhealthy == 1 && known >= majority(voters-1)
 }
 
 // judgeUnhealthyGone returns what is wrong with a world at rest that still has an unhealthy surplus voter.
@@ -107,43 +107,43 @@ func unhealthyPromises() map[breach]promise {
 func smallUnhealthy() []Scenario {
 	return []Scenario{
 		{
-			Name: "an unhealthy voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
+			Name: "an unhealthy voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Unhealthy: true,
 			Faults: HealthChange, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "an unhealthy surplus voter, and an agent down", Hosts: 4, Voters: 4,
-			Target: policy.Target{Voters: 3}, Sick: true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
+			Target: policy.Target{Voters: 3}, Unhealthy: true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		{
 			Name: "an unhealthy voter replaced by a standby", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: HealthChange, Budget: 1, Liveness: true,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Unhealthy: true, Faults: HealthChange, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly, replaced", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3}, Sick: true, Tardy: true, Faults: HealthChange | EtcdCrash, Budget: 2,
+			Target: policy.Target{Voters: 3}, Unhealthy: true, Tardy: true, Faults: HealthChange | EtcdCrash, Budget: 2,
 			Liveness: true,
 		},
 	}
 }
 
-// Sickness returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores allow: a
+// UnhealthyState returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores allow: a
 // second fault happens at every step.
-func Sickness() []Scenario {
+func UnhealthyState() []Scenario {
 	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallUnhealthy(),
 		Scenario{
 			Name: "an unhealthy voter replaced, and an agent down", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3},
-			Sick:   true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
+			Target:    policy.Target{Voters: 3},
+			Unhealthy: true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		Scenario{
 			Name: "an unhealthy voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
-			Sick:   true,
-			Faults: second, Budget: 2, Long: true,
+			Unhealthy: true,
+			Faults:    second, Budget: 2, Long: true,
 		},
 		Scenario{
 			Name: "an unhealthy voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: second, Budget: 2, Long: true,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Unhealthy: true, Faults: second, Budget: 2, Long: true,
 		},
 	)
 }

@@ -28,10 +28,10 @@ type ending struct {
 
 func (m *machine) endings() []ending {
 	list := []ending{{healed: true, landed: true}, {healed: true}, {}}
-	if m.Repair || m.Sick {
+	if m.Repair || m.Unhealthy {
 		list = append(list, ending{healed: true, stays: true}, ending{healed: true, stays: true, landed: true})
 	}
-	if m.Sick {
+	if m.Unhealthy {
 		list = append(list, ending{healed: true, stays: true, gone: true})
 	}
 	if m.Tardy {
@@ -63,7 +63,7 @@ func (m *machine) end(from *world, e ending) world {
 	w := *from
 	w.forget(!e.landed)
 	if e.healed {
-		w.heal(e, m.Sick)
+		w.heal(e, m.Unhealthy)
 	}
 	if e.landed {
 		w.landAll(m)
@@ -90,7 +90,7 @@ func (w *world) forget(late bool) {
 
 // heal undoes all faults. With stays, hosts that are down and voters that are unhealthy stay so; with gone, agents that
 // do not run do not come back.
-func (w *world) heal(e ending, sick bool) {
+func (w *world) heal(e ending, unhealthy bool) {
 	w.askedIsOver()
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -115,7 +115,7 @@ func (w *world) heal(e ending, sick bool) {
 		if !e.gone {
 			h.agent = up
 		}
-		if !e.stays || !sick || h.list != voter || h.fit != slow {
+		if !e.stays || !unhealthy || h.list != voter || h.fit != slow {
 			h.fit = fit
 		}
 	}
@@ -260,7 +260,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 			return notBack
 		}
 	}
-	if (m.Sick || m.Voters > want) && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
+	if (m.Unhealthy || m.Voters > want) && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
 		return fine // all are healthy by now: operators see a finding
 	}
 	switch {

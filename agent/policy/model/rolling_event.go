@@ -48,7 +48,7 @@ func rollStep(s policy.Step) (step, arg uint8, known bool) {
 				return rollPhase, p, true
 			}
 		}
-	case policy.StepMoveLeader:
+	case policy.StepTransferLeadership:
 		return rollLeader, uint8(s.MemberID - memberID(0)), true
 	case policy.StepEndOp:
 		return rollEnd, rollOutcome(s.Outcome), true

@@ -31,7 +31,7 @@ func (s *sight) cycleView(v *policy.View) {
 	case s.opPhase == phaseDown:
 		v.Asked.RebootFor = 0
 	default:
-		v.Failed = policy.FailedStep{Kind: policy.StepMoveLeader, Text: "it timed out"}
+		v.Failed = policy.FailedStep{Kind: policy.StepTransferLeadership, Text: "it timed out"}
 	}
 }
 

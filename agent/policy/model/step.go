@@ -38,7 +38,7 @@ const (
 	setReady
 	setDown
 	setBack
-	handOver
+	transferLeadership
 	restartUnit
 	takeDown
 	reboot
@@ -50,7 +50,7 @@ const (
 	setRemoving
 	removeMember
 	endRemoval
-	giveWay
+	stepDown
 	beginReplace
 	takeDownHeld // take-down, with the start guard
 	startAsIs    // start-unit that keeps the start guard, which only a mistake does
@@ -90,7 +90,7 @@ func underLock(step uint8) bool {
 // namesTarget reports whether a step names the member of a host that may be another one.
 func namesTarget(step uint8) bool {
 	switch step {
-	case removeLearner, rollBackLeft, removeMember, giveWay, beginReplace, beginLeave:
+	case removeLearner, rollBackLeft, removeMember, stepDown, beginReplace, beginLeave:
 		return true
 	}
 	return false
@@ -104,10 +104,10 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepStopUnit, policy.StepPromote, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase,
 		policy.StepSetPhase, policy.StepRollBack, policy.StepRollBack, policy.StepRollBack, policy.StepRemoveLearner,
 		policy.StepEndOp, policy.StepEndOp, policy.StepFinishBootstrap,
-		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
+		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepTransferLeadership,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
-		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
+		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepLeaderStepsDown,
 		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit, policy.StepSetPhase,
 		policy.StepBeginReplace,
 	}[step]
@@ -153,7 +153,7 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner,
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
-		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
+		policy.StepBeginCycle: beginCycle, policy.StepTransferLeadership: transferLeadership, policy.StepRestartUnit: restartUnit,
 		policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
 		policy.StepRecordAgain:  beginAgain,
 		policy.StepBeginRemoval: beginRemoval,
@@ -187,8 +187,8 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		}
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
-	case policy.StepGiveWay:
-		return giveWay, uint8(step.MemberID - 1)
+	case policy.StepLeaderStepsDown:
+		return stepDown, uint8(step.MemberID - 1)
 	case policy.StepBeginReplace:
 		if step.Target == policy.RoleSpare {
 			return beginLeave, uint8(step.MemberID - 1)

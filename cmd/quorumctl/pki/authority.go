@@ -67,7 +67,7 @@ func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte,
 	if err != nil {
 		return nil, nil, err
 	}
-	template, err := newTemplate(now, now.AddDate(AuthorityYears, 0, 0))
+	template, err := newTemplate(now, now.AddDate(CAYears, 0, 0))
 	if err != nil {
 		return nil, nil, err
 	}

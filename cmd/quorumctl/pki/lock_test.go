@@ -48,7 +48,7 @@ func TestAnAuthorityThatCannotBeOpenedIsNotKeptLocked(t *testing.T) {
 	t.Parallel()
 	_, dir := authority(t)
 	for range 2 {
-		_, _, err := OpenToChange(dir, today().AddDate(AuthorityYears+1, 0, 0))
+		_, _, err := OpenToChange(dir, today().AddDate(CAYears+1, 0, 0))
 		mustRefuse(t, err, "the certificate in ca.crt expired on")
 	}
 	_, done, err := OpenToChange(dir, today().Add(time.Hour))

@@ -35,8 +35,8 @@ import (
 )
 
 const (
-	// AuthorityYears is the lifetime of a CA.
-	AuthorityYears = 10
+	// CAYears is the lifetime of a CA.
+	CAYears = 10
 	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so a
 	// lifetime of days is impractical; half a year limits the use of a stolen key, and leaves the month before expiry
 	// in which checks warn.

@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// NoDrill returns why this host will never run the restore test that backup.restoreTest schedules; empty when it may.
-func NoDrill(c config.Config) string {
-	if c.Backup.Drill == 0 {
+// NoRestoreTest returns why this host will never run the restore test that backup.restoreTest schedules; empty when it may.
+func NoRestoreTest(c config.Config) string {
+	if c.Backup.RestoreTest == 0 {
 		return ""
 	}
 	const never = "backup.restoreTest: this host will never run the scheduled restore test"
@@ -30,12 +30,12 @@ func NoDrill(c config.Config) string {
 		return "backup.restoreTest: the only voter leads, so only a host without a member runs the scheduled restore " +
 			"test; without one, run quorumctl snapshot test-restore"
 	}
-	return noDrillRoom(c, never)
+	return noRestoreTestRoom(c, never)
 }
 
-// noDrillRoom returns how much room a restore test lacks below paths.state. The size of the database is read where it
+// noRestoreTestRoom returns how much room a restore test lacks below paths.state. The size of the database is read where it
 // may be; else it counts as none, which is the least that is needed.
-func noDrillRoom(c config.Config, never string) string {
+func noRestoreTestRoom(c config.Config, never string) string {
 	var space unix.Statfs_t
 	if unix.Statfs(c.Paths.State, &space) != nil {
 		return "" // that it is not there is another mistake

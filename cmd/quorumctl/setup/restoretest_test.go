@@ -17,7 +17,7 @@ func TestAHostThatNeverTestsARestoreIsWarnedOf(t *testing.T) {
 		change func(*config.Config)
 		want   string
 	}{
-		"off":       {func(c *config.Config) { c.Backup.Drill, c.Mode = 0, config.ModeObserve }, ""},
+		"off":       {func(c *config.Config) { c.Backup.RestoreTest, c.Mode = 0, config.ModeObserve }, ""},
 		"observing": {func(c *config.Config) { c.Mode = config.ModeObserve }, "set mode: manage"},
 		"no key": {func(c *config.Config) {
 			c.Backup.EncryptTo = []string{"age1"}
@@ -27,10 +27,10 @@ func TestAHostThatNeverTestsARestoreIsWarnedOf(t *testing.T) {
 		"no room": {func(c *config.Config) { c.Paths.State = "/proc" }, "while 0 MiB are free in /proc, and 192 MiB"},
 	} {
 		var conf config.Config
-		conf.Mode, conf.Cluster.Voters, conf.Backup.Drill = config.ModeManage, 3, config.Grace(24*time.Hour)
+		conf.Mode, conf.Cluster.Voters, conf.Backup.RestoreTest = config.ModeManage, 3, config.Grace(24*time.Hour)
 		conf.Paths.State, conf.Etcd.DataDir = t.TempDir(), t.TempDir()
 		c.change(&conf)
-		if got := NoDrill(conf); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+		if got := NoRestoreTest(conf); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -279,7 +279,7 @@ func (j job) list(ctx context.Context) (backup.Outcome, error) {
 }
 
 func outcomeOf(l backup.Listing) backup.Outcome {
-	out := backup.Outcome{Snapshots: l.Snapshots, Strays: l.Strays}
+	out := backup.Outcome{Snapshots: l.Snapshots, Orphans: l.Orphans}
 	for _, u := range l.Unread {
 		out.Unread = append(out.Unread, u.Name+": "+u.Err.Error())
 	}
@@ -342,8 +342,8 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 		if s.VerifiedAt != nil {
 			k.Verified, k.VerifiedAge = true, now.Sub(*s.VerifiedAt)
 		}
-		if s.ProvenAt != nil {
-			k.Proven, k.ProvenAge = true, now.Sub(*s.ProvenAt)
+		if s.RestoreTestedAt != nil {
+			k.Proven, k.ProvenAge = true, now.Sub(*s.RestoreTestedAt)
 		}
 		all, byName[s.Name] = append(all, k), s
 	}
@@ -358,7 +358,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 		}
 		out.Snapshots = append(out.Snapshots, byName[name])
 	}
-	for _, stray := range l.Strays {
+	for _, stray := range l.Orphans {
 		if now.Sub(stray.Modified) < policy.StrayAge {
 			continue
 		}
@@ -368,7 +368,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			}
 			j.options.Progress(deleted)
 		}
-		out.Strays = append(out.Strays, stray)
+		out.Orphans = append(out.Orphans, stray)
 	}
 	return out, nil
 }

@@ -118,12 +118,12 @@ func Run(ctx context.Context, opt Options) error {
 		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
 		MemberMetrics: memberMetrics(parts.etcd), SinceRenewal: parts.etcd.SinceRenewal,
 		Links:   carriers(kernel, conf.Etcd),
-		Network: prober, Plugins: openChecks(conf.Checks, log),
+		Network: prober, ExternalChecks: openChecks(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
 	if post != nil {
-		options.Founding = post
+		options.BootstrapAnswers = post
 	}
 	options.Discovery = discovered(conf.Cluster, parts.etcd)
 	a, err := agent.New(options)

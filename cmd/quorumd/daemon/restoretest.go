@@ -78,7 +78,7 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 		return backup.Outcome{}, err
 	}
 	now := &j.options.Now
-	proven := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: now, ProvenAt: now})
+	proven := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: now, RestoreTestedAt: now})
 	return backup.Outcome{Snapshots: []backup.Snapshot{proven}, Served: served}, nil
 }
 

@@ -23,7 +23,7 @@ func replaceLiveSteps() [][]string {
 // the slow disk. All that clients read and write meanwhile must be linearizable, and nothing may be left over.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T) {
 	t.Parallel()
-	repairedDespite(t, replaceLiveSteps(), "fsync * delay="+sickFsync.String(), func(s *sickWorld) {
+	repairedDespite(t, replaceLiveSteps(), "fsync * delay="+unhealthyFsync.String(), func(s *unhealthyWorld) {
 		s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 	})
 }
@@ -32,12 +32,12 @@ func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T
 // removed first. It stays if it works again before that.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk(t *testing.T) {
 	t.Parallel()
-	repairedDespite(t, replaceSteps(), "fsync * err=EIO", func(*sickWorld) {})
+	repairedDespite(t, replaceSteps(), "fsync * err=EIO", func(*unhealthyWorld) {})
 }
 
 // repairedDespite has n4 replace n3, whose disk is faulty, first as a spare and then as the standby, and strikes at
 // each step.
-func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *sickWorld)) {
+func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *unhealthyWorld)) {
 	t.Helper()
 	dies := otherFault{
 		"the unhealthy voter's machine dies", func(w *world) { w.hosts[2].losesPower() },
@@ -49,7 +49,7 @@ func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *s
 				well := also.strike == nil
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
 					t.Parallel()
-					s := newSickWorldWith(t, worldOptions{
+					s := newUnhealthyWorldWith(t, worldOptions{
 						standbys: standbys, proxied: true, set: map[string]string{"repair.cleanFor": "1h"},
 					})
 					if well {
@@ -61,10 +61,10 @@ func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *s
 					s.watched()
 					rule(t, s.disk, fault)
 					called(s)
-					s.within(sickGrace+stillSlow+bound, "n4 has stopped after "+step, n4.stopped)
+					s.within(unhealthyGrace+stillSlow+bound, "n4 has stopped after "+step, n4.stopped)
 					also.during(s.world)
 					began := time.Now()
-					s.within(3*(sickGrace+stillSlow+bound), "three others than n3 vote and answer again", func() bool {
+					s.within(3*(unhealthyGrace+stillSlow+bound), "three others than n3 vote and answer again", func() bool {
 						listed, _ := s.is(n3)
 						return (well || !listed) && s.full()
 					})

@@ -39,15 +39,15 @@ type ExternalCheckFigure struct {
 	Value       float64
 }
 
-// pluginAgain is how many times in a row a result must occur to count.
-const pluginAgain = 2
+// externalCheckAgain is how many times in a row a result must occur to count.
+const externalCheckAgain = 2
 
-// pluginCalm is how long an external check must report OK, before patience doubles that.
-const pluginCalm = time.Minute
+// externalCheckCalm is how long an external check must report OK, before patience doubles that.
+const externalCheckCalm = time.Minute
 
-// pluginSilence is for how many intervals a finding outlives the last result. A silent check may never report again,
+// externalCheckSilence is for how many intervals a finding outlives the last result. A silent check may never report again,
 // and would gate for ever.
-const pluginSilence = 10
+const externalCheckSilence = 10
 
 // ExternalCheckCode returns the code of an external check's finding.
 func ExternalCheckCode(name string) Code {
@@ -55,17 +55,17 @@ func ExternalCheckCode(name string) Code {
 }
 
 // ExternalCheckName returns the name of the check, which differs from all of quorumd's own.
-func ExternalCheckName(name string) string { return "plugin " + name }
+func ExternalCheckName(name string) string { return "external " + name }
 
-// declarePlugins declares the operator's own checks.
-func declarePlugins(t Thresholds) (all []declaration) {
-	for _, p := range t.Plugins {
-		all = append(all, declarePlugin(p))
+// declareExternalChecks declares the operator's own checks.
+func declareExternalChecks(t Thresholds) (all []declaration) {
+	for _, p := range t.ExternalChecks {
+		all = append(all, declareExternalCheck(p))
 	}
 	return all
 }
 
-func declarePlugin(p ExternalCheck) declaration {
+func declareExternalCheck(p ExternalCheck) declaration {
 	code := ExternalCheckCode(p.Name)
 	const remedy = "run it by hand as the user quorumd; ask the owner of the check what it tests"
 	problem := func(s State, said string) Problem {
@@ -82,13 +82,13 @@ func declarePlugin(p ExternalCheck) declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return &plugin{name: p.Name, code: code, silence: pluginSilence * p.Interval, track: at}
+			return &externalCheck{name: p.Name, code: code, silence: externalCheckSilence * p.Interval, track: at}
 		},
 	}
 }
 
 // plugin is the evidence of one of the operator's own checks. A result counts if it is repeated.
-type plugin struct {
+type externalCheck struct {
 	plain
 
 	name       string
@@ -103,7 +103,7 @@ type plugin struct {
 	lastBad    time.Duration
 }
 
-func (p *plugin) read(in Input) {
+func (p *externalCheck) read(in Input) {
 	p.now = in.Now
 	if !p.begun {
 		p.begun, p.lastBad, p.lastResult = true, p.now, p.now
@@ -115,24 +115,24 @@ func (p *plugin) read(in Input) {
 }
 
 // take takes in a new result.
-func (p *plugin) take(in Input) {
-	i := slices.IndexFunc(in.Plugins, func(r ExternalCheckReading) bool { return r.Name == p.name })
+func (p *externalCheck) take(in Input) {
+	i := slices.IndexFunc(in.ExternalChecks, func(r ExternalCheckReading) bool { return r.Name == p.name })
 	if i < 0 {
 		return
 	}
 	before := p.seen.Runs
-	if p.seen = in.Plugins[i]; p.seen.Runs == before {
+	if p.seen = in.ExternalChecks[i]; p.seen.Runs == before {
 		return
 	}
 	p.said = append(p.said, p.seen.State)
-	p.said = slices.Clone(p.said[max(0, len(p.said)-pluginAgain):])
+	p.said = slices.Clone(p.said[max(0, len(p.said)-externalCheckAgain):])
 	if p.seen.State != OK {
 		p.lastBad = p.now
 	}
 }
 
 // absent is empty if it has been silent for too long: a rule ends its finding.
-func (p *plugin) absent() string {
+func (p *externalCheck) absent() string {
 	if p.forgotten() {
 		return ""
 	}
@@ -140,7 +140,7 @@ func (p *plugin) absent() string {
 }
 
 // why returns why it is silent; empty if it is not.
-func (p *plugin) why() string {
+func (p *externalCheck) why() string {
 	if p.seen.Absent == "" && p.seen.Runs == 0 {
 		return notYet
 	}
@@ -148,28 +148,30 @@ func (p *plugin) why() string {
 }
 
 // forgotten reports whether it has been silent for too long for its finding to count.
-func (p *plugin) forgotten() bool { return p.track.State != OK && p.now-p.lastResult >= p.silence }
+func (p *externalCheck) forgotten() bool {
+	return p.track.State != OK && p.now-p.lastResult >= p.silence
+}
 
 // entered makes a check whose finding has ended report it twice again.
-func (p *plugin) entered(State) {
+func (p *externalCheck) entered(State) {
 	if p.track.State == OK {
 		p.said = nil
 	}
 }
 
-func (p *plugin) text() string { return p.seen.Text }
+func (p *externalCheck) text() string { return p.seen.Text }
 
 // all reports whether all of the newest results are as wanted.
-func (p *plugin) all(wanted func(State) bool) bool {
+func (p *externalCheck) all(wanted func(State) bool) bool {
 	for _, s := range p.said {
 		if !wanted(s) {
 			return false
 		}
 	}
-	return len(p.said) == pluginAgain
+	return len(p.said) == externalCheckAgain
 }
 
-func (p *plugin) transitions() []rule {
+func (p *externalCheck) transitions() []rule {
 	says := func(wanted func(State) bool) func() (string, bool) {
 		return func() (string, bool) { return p.text(), p.all(wanted) }
 	}
@@ -179,7 +181,7 @@ func (p *plugin) transitions() []rule {
 	return []rule{
 		{
 			[]State{Warm, Slow},
-			OK, "", fmt.Sprintf("no result for %s, %d of its intervals", show(p.silence), pluginSilence),
+			OK, "", fmt.Sprintf("no result for %s, %d of its intervals", show(p.silence), externalCheckSilence),
 			func() (string, bool) {
 				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},
@@ -190,10 +192,10 @@ func (p *plugin) transitions() []rule {
 		{[]State{Slow}, Warm, p.code, "it reports WARNING twice in a row", says(warning), false},
 		{
 			[]State{Warm, Slow},
-			OK, "", "it reports OK twice in a row, and nothing else for " + show(pluginCalm),
+			OK, "", "it reports OK twice in a row, and nothing else for " + show(externalCheckCalm),
 			func() (string, bool) {
 				return p.text(), p.all(func(s State) bool { return s == OK }) &&
-					p.now-p.lastBad >= p.track.patience(OK, pluginCalm, p.now)
+					p.now-p.lastBad >= p.track.patience(OK, externalCheckCalm, p.now)
 			},
 			true,
 		},

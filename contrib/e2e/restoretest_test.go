@@ -31,8 +31,8 @@ func (h *host) savesKeys(n int) control.Snapshot {
 
 // restoreTest returns the result of the last restore test, as a host reports it.
 func (h *host) restoreTest() control.RestoreTest {
-	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.Drill != nil {
-		return *s.Backup.Drill
+	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.RestoreTest != nil {
+		return *s.Backup.RestoreTest
 	}
 	return control.RestoreTest{}
 }
@@ -62,10 +62,10 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 			strings.Contains(n2.restoreTest().Next, "restore test is in ")
 	})
 	listed := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotList}).Snapshots
-	if len(listed) != 1 || listed[0].ProvenAt == nil || listed[0].VerifiedAt == nil {
+	if len(listed) != 1 || listed[0].RestoreTestedAt == nil || listed[0].VerifiedAt == nil {
 		t.Errorf("%+v", listed)
 	}
-	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill})
+	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotRestoreTest})
 	if job.Error != "" || job.Served == "" || job.Snapshots[0].Keys != saved.Keys {
 		t.Errorf("next to a serving member: %+v", job)
 	}
@@ -84,7 +84,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 		}
 		return true
 	})
-	job = n2.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill, Name: saved.Name})
+	job = n2.snapshot(control.SnapshotRequest{Do: control.SnapshotRestoreTest, Name: saved.Name})
 	if job.Error != "" {
 		t.Errorf("the one before: %s", job.Error)
 	}
@@ -92,7 +92,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(n2.Options.Dir, "state", "snapshots"))
 	must(t, err)
 	for _, e := range entries {
-		if e.Name() != "drill.lock" {
+		if e.Name() != "restore-test.lock" {
 			t.Errorf("%s is left on the spare", e.Name())
 		}
 	}

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// sickGrace is the shortest that the configuration allows.
-	sickGrace = 30 * time.Second
+	// unhealthyGrace is the shortest that the configuration allows.
+	unhealthyGrace = 30 * time.Second
 	// stillSlow is for how much longer a voter must have been slow: one whose writes are fast again reports it within
 	// that time.
 	stillSlow = 90 * time.Second
-	// sickFsync is how long each sync takes then. etcd counts in buckets: all of them certainly took more than 512 ms.
-	sickFsync = 600 * time.Millisecond
+	// unhealthyFsync is how long each sync takes then. etcd counts in buckets: all of them certainly took more than 512 ms.
+	unhealthyFsync = 600 * time.Millisecond
 	// cleanly bounds how long a disk must have been healthy before its host joins again, plus the join.
 	cleanly = 6 * time.Minute
 )
 
-// sickWorld is three voters, n1, n2 and n3, and n4 as a standby or a spare. n3's disk can be made slow. All writes are
+// unhealthyWorld is three voters, n1, n2 and n3, and n4 as a standby or a spare. n3's disk can be made slow. All writes are
 // recorded, and all changes of the members.
-type sickWorld struct {
+type unhealthyWorld struct {
 	*world
 	disk      *testbed.Mount
 	load      *testbed.WriteLoad
@@ -44,15 +44,15 @@ type sickWorld struct {
 	watch     *watch
 }
 
-func newSickWorld(t *testing.T, standbys int) *sickWorld {
-	return newSickWorldWith(t, worldOptions{standbys: standbys})
+func newUnhealthyWorld(t *testing.T, standbys int) *unhealthyWorld {
+	return newUnhealthyWorldWith(t, worldOptions{standbys: standbys})
 }
 
-func newSickWorldWith(t *testing.T, o worldOptions) *sickWorld {
+func newUnhealthyWorldWith(t *testing.T, o worldOptions) *unhealthyWorld {
 	t.Helper()
-	s := &sickWorld{}
+	s := &unhealthyWorld{}
 	set := map[string]string{
-		"repair.unhealthy": sickGrace.String(), "repair.cleanFor": "5s",
+		"repair.unhealthy": unhealthyGrace.String(), "repair.cleanFor": "5s",
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.transferInterval": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 		// so by its own limit the deciding host goes by what n3's etcd counts
@@ -79,7 +79,7 @@ func newSickWorldWith(t *testing.T, o worldOptions) *sickWorld {
 }
 
 // watched starts clients, and records all that they see and which hosts are members.
-func (s *sickWorld) watched() {
+func (s *unhealthyWorld) watched() {
 	s.t.Helper()
 	s.load = s.writes(20)
 	registers, err := testbed.StartRegisters(s.t.Context(), s.listening())
@@ -92,15 +92,15 @@ func (s *sickWorld) watched() {
 }
 
 // sicken makes n3's disk slow, with clients at work.
-func (s *sickWorld) sicken() {
+func (s *unhealthyWorld) makeUnhealthy() {
 	s.t.Helper()
 	s.watched()
-	rule(s.t, s.disk, "fsync * delay="+sickFsync.String())
+	rule(s.t, s.disk, "fsync * delay="+unhealthyFsync.String())
 	s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 }
 
 // reportedUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that confirmation.
-func (s *sickWorld) reportedUnhealthy(state, witness string) {
+func (s *unhealthyWorld) reportedUnhealthy(state, witness string) {
 	s.t.Helper()
 	s.eventually("n1 reports n3 as unhealthy: it is "+state+", and "+witness, func() bool {
 		now, ok := s.hosts[0].status()
@@ -113,22 +113,22 @@ func (s *sickWorld) reportedUnhealthy(state, witness string) {
 }
 
 // show logs the output of quorumctl.
-func (s *sickWorld) show(args ...string) {
+func (s *unhealthyWorld) show(args ...string) {
 	s.t.Helper()
 	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).said)
 }
 
 // expectReplaced waits until n4 votes in n3's place, and checks the order of the changes.
-func (s *sickWorld) expectReplaced(members ...string) {
+func (s *unhealthyWorld) expectReplaced(members ...string) {
 	s.t.Helper()
 	began := time.Now()
 	n3 := s.hosts[2]
-	s.within(sickGrace+stillSlow+bound, "n4 votes in n3's place", func() bool {
+	s.within(unhealthyGrace+stillSlow+bound, "n4 votes in n3's place", func() bool {
 		listed, _ := s.is(n3)
 		return !listed && s.has(3, 0) && !s.busy()
 	})
 	s.t.Logf("n3 was gone %.1f s after it was reported as unhealthy, of a grace of %v", time.Since(began).Seconds(),
-		sickGrace)
+		unhealthyGrace)
 	s.eventually("n3's etcd is stopped", func() bool { return n3.etcdPID() == 0 })
 	s.show("status")
 	s.show("history")
@@ -139,7 +139,7 @@ func (s *sickWorld) expectReplaced(members ...string) {
 }
 
 // ordered checks that these steps were taken, in this order, and that the replacement has ended successfully.
-func (s *sickWorld) ordered(want ...policy.StepKind) {
+func (s *unhealthyWorld) ordered(want ...policy.StepKind) {
 	s.t.Helper()
 	lines, err := s.history()
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *sickWorld) ordered(want ...policy.StepKind) {
 
 // keepsWrites checks that every acknowledged write is there, and that all that clients saw is linearizable. It returns
 // the longest time without an acknowledged write.
-func (s *sickWorld) keepsWrites() (gap time.Duration) {
+func (s *unhealthyWorld) keepsWrites() (gap time.Duration) {
 	s.t.Helper()
 	report := s.load.Stop()
 	s.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
@@ -197,11 +197,11 @@ type watch struct {
 }
 
 // watchMembers asks one host's etcd all the time.
-func (s *sickWorld) watchMembers(by *host) *watch {
+func (s *unhealthyWorld) watchMembers(by *host) *watch {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	w := &watch{cancel: cancel, stopped: make(chan struct{})}
 	s.t.Cleanup(func() { w.stop() })
-	sick := s.hosts[2]
+	unhealthy := s.hosts[2]
 	go func() {
 		defer close(w.stopped)
 		tick := time.NewTicker(pollEvery)
@@ -220,7 +220,7 @@ func (s *sickWorld) watchMembers(by *host) *watch {
 			if now := s.words(list); len(w.seen) == 0 || w.seen[len(w.seen)-1] != now {
 				w.seen = append(w.seen, now)
 			}
-			if i := slices.IndexFunc(list, sick.isMember); i >= 0 && leader != 0 {
+			if i := slices.IndexFunc(list, unhealthy.isMember); i >= 0 && leader != 0 {
 				w.led = list[i].ID == leader
 			}
 		}
@@ -255,9 +255,9 @@ func (w *world) words(list []*etcdserverpb.Member) string {
 
 func TestTheStandbyReplacesAFollowerWithASlowDiskWhichReturnsAsTheStandby(t *testing.T) {
 	t.Parallel()
-	s := newSickWorld(t, 1)
+	s := newUnhealthyWorld(t, 1)
 	s.lead(s.hosts[0])
-	s.sicken()
+	s.makeUnhealthy()
 	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.never(quiet, "n3 comes back while its disk is slow", func() bool { return !s.has(3, 0) })
 	clearRules(t, s.disk)
@@ -269,9 +269,9 @@ func TestTheStandbyReplacesAFollowerWithASlowDiskWhichReturnsAsTheStandby(t *tes
 
 func TestASpareReplacesAFollowerWithASlowDisk(t *testing.T) {
 	t.Parallel()
-	s := newSickWorld(t, 0)
+	s := newUnhealthyWorld(t, 0)
 	s.lead(s.hosts[0])
-	s.sicken()
+	s.makeUnhealthy()
 	s.expectReplaced("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	clearRules(t, s.disk)
 	s.keepsWrites()
@@ -282,12 +282,12 @@ func TestASpareReplacesAFollowerWithASlowDisk(t *testing.T) {
 // transferred the leadership.
 func TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := newSickWorld(t, 1)
+	s := newUnhealthyWorld(t, 1)
 	n3 := s.hosts[2]
 	s.lead(n3)
-	s.sicken()
+	s.makeUnhealthy()
 	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
-	s.ordered(policy.StepGiveWay, policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
+	s.ordered(policy.StepLeaderStepsDown, policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 	clearRules(t, s.disk)
 	s.keepsWrites()
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// foundingOrders is how many orders of events are tried, each with three hosts and with five.
-const foundingOrders = 50
+// bootstrapOrders is how many orders of events are tried, each with three hosts and with five.
+const bootstrapOrders = 50
 
 func TestListedHostsBootstrapOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *testing.T) {
 	t.Parallel()
-	for seed := range foundingOrders {
+	for seed := range bootstrapOrders {
 		for _, n := range []int{3, 5} {
 			t.Run(fmt.Sprintf("seed %d, %d hosts", seed, n), func(t *testing.T) {
 				t.Parallel()

@@ -13,13 +13,13 @@ import (
 )
 
 // losesReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in its place.
-func (s *sickWorld) losesReplacement() {
+func (s *unhealthyWorld) losesReplacement() {
 	s.t.Helper()
 	n4 := s.hosts[3]
 	s.lead(s.hosts[0])
 	n4.stopAt("after promote")
-	s.sicken()
-	s.within(sickGrace+stillSlow+bound, "n4 has stopped after promote", n4.stopped)
+	s.makeUnhealthy()
+	s.within(unhealthyGrace+stillSlow+bound, "n4 has stopped after promote", n4.stopped)
 	n4.kill()
 	n4.resume()
 }
@@ -28,7 +28,7 @@ func (s *sickWorld) losesReplacement() {
 // the surplus voter. n4's etcd answers all the time; its agent returns after that.
 func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *testing.T) {
 	t.Parallel()
-	s := newSickWorld(t, 1)
+	s := newUnhealthyWorld(t, 1)
 	s.losesReplacement()
 	n3, n4 := s.hosts[2], s.hosts[3]
 	s.within(bound, "another voter has ended the operation", func() bool { return !s.busy() })
@@ -49,7 +49,7 @@ func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *tes
 // TestASurplusVoterWhoseDiskHasRecoveredIsReported has the disk recover before the operation is ended.
 func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	t.Parallel()
-	s := newSickWorldWith(t, worldOptions{set: map[string]string{"timing.orphanGrace": "150s"}})
+	s := newUnhealthyWorldWith(t, worldOptions{set: map[string]string{"timing.orphanGrace": "150s"}})
 	s.losesReplacement()
 	clearRules(t, s.disk)
 	n1, n4 := s.hosts[0], s.hosts[3]

@@ -14,7 +14,7 @@ import (
 func plugged(t *testing.T) *bench {
 	t.Helper()
 	limits := DefaultThresholds()
-	limits.Plugins = []ExternalCheck{
+	limits.ExternalChecks = []ExternalCheck{
 		{Name: "load", Path: "/x/load", Interval: 10 * time.Second},
 		{Name: "raid-a", Path: "/x/raid-a", Gates: Joins, Interval: 10 * time.Second},
 	}
@@ -24,16 +24,16 @@ func plugged(t *testing.T) *bench {
 	return b
 }
 
-// pluginSays lets an external check report the same for a minute, every ten seconds.
-func (b *bench) pluginSays(name string, s State, text string) {
-	i := slices.IndexFunc(b.plugins, func(r ExternalCheckReading) bool { return r.Name == name })
+// externalCheckSays lets an external check report the same for a minute, every ten seconds.
+func (b *bench) externalCheckSays(name string, s State, text string) {
+	i := slices.IndexFunc(b.externalChecks, func(r ExternalCheckReading) bool { return r.Name == name })
 	if i < 0 {
-		b.plugins = append(b.plugins, ExternalCheckReading{Name: name})
-		i = len(b.plugins) - 1
+		b.externalChecks = append(b.externalChecks, ExternalCheckReading{Name: name})
+		i = len(b.externalChecks) - 1
 	}
-	b.plugins = slices.Clone(b.plugins)
+	b.externalChecks = slices.Clone(b.externalChecks)
 	for range 6 {
-		r := &b.plugins[i]
+		r := &b.externalChecks[i]
 		r.Runs, r.State, r.Text, r.Absent = r.Runs+1, s, text, ""
 		b.each(10*time.Second, ms)
 	}
@@ -45,23 +45,23 @@ func TestAnExternalCheckCountsOnceRepeatedAndGatesAsConfigured(t *testing.T) {
 	if b.result.State != OK {
 		t.Fatalf("got %s: %s", b.result.State, b.result.Text)
 	}
-	b.plugins = []ExternalCheckReading{{Name: "load", Runs: 1, State: Slow, Text: "load 93"}}
+	b.externalChecks = []ExternalCheckReading{{Name: "load", Runs: 1, State: Slow, Text: "load 93"}}
 	b.each(time.Minute, ms)
 	if b.result.State != OK || len(b.result.Findings) != 0 {
 		t.Errorf("reported once, it counts: %+v", b.result.Findings)
 	}
-	b.pluginSays("load", Slow, "load 93")
+	b.externalCheckSays("load", Slow, "load 93")
 	if f := b.result.Findings; b.result.State != OK || len(f) != 1 || f[0].Code != "CHECK_LOAD" ||
 		f[0].State != Slow || f[0].Text != "load 93" || f[0].Gates != Nothing {
 		t.Errorf("got %s, found %+v", b.result.State, f)
 	}
-	b.pluginSays("raid-a", Warm, "resync 3 %")
+	b.externalCheckSays("raid-a", Warm, "resync 3 %")
 	if v := b.result; v.State != Warm || v.Code != "CHECK_RAID_A" || v.Gates != Joins || len(v.Findings) != 2 {
 		t.Errorf("got %s %s gates %v: %+v", v.State, v.Code, v.Gates.Names(), v.Findings)
 	}
-	b.pluginSays("raid-a", OK, "clean")
-	b.pluginSays("raid-a", OK, "clean")
-	b.pluginSays("load", Warm, "load 9")
+	b.externalCheckSays("raid-a", OK, "clean")
+	b.externalCheckSays("raid-a", OK, "clean")
+	b.externalCheckSays("load", Warm, "load 9")
 	if v := b.result; v.State != OK || len(v.Findings) != 1 || v.Findings[0].State != Warm {
 		t.Errorf("got %s, found %+v", v.State, v.Findings)
 	}
@@ -70,12 +70,12 @@ func TestAnExternalCheckCountsOnceRepeatedAndGatesAsConfigured(t *testing.T) {
 func TestAnExternalCheckWithoutAResultIsIgnored(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
-	b.pluginSays("raid-a", Warm, "resync 3 %")
-	b.plugins[0].Absent = "it reports UNKNOWN"
+	b.externalCheckSays("raid-a", Warm, "resync 3 %")
+	b.externalChecks[0].Absent = "it reports UNKNOWN"
 	b.each(time.Minute, ms)
 	v := b.result
 	if v.State != OK || len(v.Findings) != 0 || !slices.ContainsFunc(v.NotAvailable, func(a Absence) bool {
-		return a.Check == "plugin raid-a" && a.Why == "it reports UNKNOWN"
+		return a.Check == "external raid-a" && a.Why == "it reports UNKNOWN"
 	}) {
 		t.Errorf("got %s, found %+v, not available %+v", v.State, v.Findings, v.NotAvailable)
 	}
@@ -84,8 +84,8 @@ func TestAnExternalCheckWithoutAResultIsIgnored(t *testing.T) {
 func TestASilentExternalCheckKeepsItsFindingForTenIntervals(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
-	b.pluginSays("raid-a", Slow, "a member device is missing")
-	b.plugins[0].Absent = "it took over 10 s"
+	b.externalCheckSays("raid-a", Slow, "a member device is missing")
+	b.externalChecks[0].Absent = "it took over 10 s"
 	b.each(99*time.Second, ms)
 	if v := b.result; v.State != Slow || v.Gates != Joins ||
 		v.Text != "a member device is missing; it took over 10 s, so this may be stale" {
@@ -104,12 +104,12 @@ func TestASilentExternalCheckKeepsItsFindingForTenIntervals(t *testing.T) {
 	if len(b.changes) != 1 || b.changes[0].Text != "no result for 100 s: it took over 10 s" {
 		t.Errorf("changes: %+v", b.changes)
 	}
-	b.plugins[0].Runs, b.plugins[0].Absent = b.plugins[0].Runs+1, ""
+	b.externalChecks[0].Runs, b.externalChecks[0].Absent = b.externalChecks[0].Runs+1, ""
 	b.each(10*time.Second, ms)
 	if b.result.State != OK {
 		t.Errorf("reported once after that, it counts: %s", b.result.Text)
 	}
-	b.pluginSays("raid-a", Slow, "a member device is missing")
+	b.externalCheckSays("raid-a", Slow, "a member device is missing")
 	if b.result.State != Slow {
 		t.Errorf("reported twice, it does not count: %s", b.result.Text)
 	}
@@ -120,10 +120,10 @@ func TestAFlappingExternalCheckMustBeOKForLonger(t *testing.T) {
 	b := plugged(t)
 	var took []time.Duration
 	for range 4 {
-		b.pluginSays("load", Warm, "load 9")
+		b.externalCheckSays("load", Warm, "load 9")
 		began := b.now
 		for len(b.result.Findings) > 0 && b.now-began < time.Hour {
-			b.pluginSays("load", OK, "load 1")
+			b.externalCheckSays("load", OK, "load 1")
 		}
 		took = append(took, b.now-began)
 	}
@@ -137,7 +137,7 @@ func TestAFlappingExternalCheckMustBeOKForLonger(t *testing.T) {
 func TestTwoExternalChecksWithOneCodeAreRefused(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
-	limits.Plugins = []ExternalCheck{{Name: "a-b"}, {Name: "a_b"}}
+	limits.ExternalChecks = []ExternalCheck{{Name: "a-b"}, {Name: "a_b"}}
 	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "CHECK_A_B") {
 		t.Error(err)
 	}

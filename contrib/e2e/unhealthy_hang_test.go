@@ -27,7 +27,7 @@ const (
 
 // removedFirst waits until n4 votes and n3, which was removed before, does not. A standby votes so soon after the
 // removal that the two voters in between may not be seen.
-func (s *sickWorld) removedFirst() {
+func (s *unhealthyWorld) removedFirst() {
 	s.t.Helper()
 	n3 := s.hosts[2]
 	s.eventually("n4 votes, and n3 does not", func() bool {
@@ -46,7 +46,7 @@ func (s *sickWorld) removedFirst() {
 
 // recovered ends the fault of n3's disk, and checks that nothing is left over and that clients could write all the
 // time.
-func (s *sickWorld) recovered() {
+func (s *unhealthyWorld) recovered() {
 	s.t.Helper()
 	clearRules(s.t, s.disk)
 	s.eventually("n3's etcd is stopped", func() bool { return s.hosts[2].etcdPID() == 0 })
@@ -59,7 +59,7 @@ func (s *sickWorld) recovered() {
 
 func TestASpareReplacesAFollowerWithAHungDiskAfterAMinute(t *testing.T) {
 	t.Parallel()
-	s := newSickWorldWith(t, worldOptions{set: map[string]string{"repair.unhealthy": neverForSlow, "disk.fail": "1h"}})
+	s := newUnhealthyWorldWith(t, worldOptions{set: map[string]string{"repair.unhealthy": neverForSlow, "disk.fail": "1h"}})
 	n3 := s.hosts[2]
 	s.lead(s.hosts[0])
 	s.watched()
@@ -82,7 +82,7 @@ func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 	for what, leads := range map[string]int{"a follower": 0, "the leader": 2} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
+			s := newUnhealthyWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
 			s.lead(s.hosts[leads])
 			s.watched()
 			began := time.Now()
@@ -103,7 +103,7 @@ func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 	for _, at := range []string{"after begin-replace", "before remove-member"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
+			s := newUnhealthyWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
 			n3, n4 := s.hosts[2], s.hosts[3]
 			before := s.id(n3)
 			s.lead(s.hosts[0])
