@@ -259,7 +259,7 @@ func (d *decoder) backupRules(b *Backup) []rule {
 	}, {
 		[]string{"backup.restoreTest", "backup.store.directory"},
 		b.RestoreTest == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
-		d.show("backup.restoreTest", b.RestoreTest) + " asks for snapshots to be proven, and there is no place for them; " +
+		d.show("backup.restoreTest", b.RestoreTest) + " requests restore tests, but there is no store of snapshots; " +
 			"set backup.store.directory or backup.store.s3",
 	}}
 }

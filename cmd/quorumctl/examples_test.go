@@ -5,6 +5,8 @@ package main
 
 import (
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -27,6 +29,7 @@ func everyCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
 func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	t.Parallel()
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
+	code := regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`)
 	n := 0
 	everyCommand(root, func(cmd *cobra.Command) {
 		lines := strings.Split(cmd.Example, "\n")
@@ -46,6 +49,11 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			}
 			if err := accepted(words[1:], true); err != nil {
 				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
+			}
+			for _, word := range words { // codes have an underscore
+				if code.MatchString(word) && !slices.Contains(codeNames(), word) {
+					t.Errorf("%s: %s: %s is not a code", cmd.CommandPath(), line, word)
+				}
 			}
 			if strings.HasPrefix(strings.TrimSpace(line), cmd.CommandPath()) {
 				own++

@@ -22,7 +22,7 @@ func (a *app) muteCommand() *cobra.Command {
 			"no alert and quorumctl check ignores it; status and health still show it. A mute never unblocks a\n" +
 			"step. Muting again replaces reason and time.",
 		Example: examples("quorumctl health mute DISK_FSYNC_SLOW --reason 'new disk on Monday' --for 3d",
-			"quorumctl health mute CLOCK_UNSYNCED --reason 'NTP outage'"),
+			"quorumctl health mute CLOCK_UNSYNCHRONISED --reason 'NTP outage'"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 		Use:   "unmute CODE",
 		Short: "Unmute a finding on this host",
 		Example: examples("quorumctl health unmute DISK_FSYNC_SLOW",
-			"quorumctl health unmute CLOCK_UNSYNCED"),
+			"quorumctl health unmute CLOCK_UNSYNCHRONISED"),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
