@@ -63,8 +63,8 @@ type Options struct {
 	ExternalChecks ExternalChecks
 	// Network probes the members from this host; nil if they are not probed.
 	Network Network
-	// BootstrapAnswers exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none are
-	// listed.
+	// BootstrapAnswers exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none
+	// are listed.
 	BootstrapAnswers BootstrapExchange
 	// Spool returns the state of the directory for restore tests; nil without a store of snapshots. It may hang.
 	Spool func() (policy.Spool, error)

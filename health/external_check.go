@@ -45,8 +45,8 @@ const externalCheckAgain = 2
 // externalCheckCalm is how long an external check must report OK, before patience doubles that.
 const externalCheckCalm = time.Minute
 
-// externalCheckSilence is for how many intervals a finding outlives the last result. A silent check may never report again,
-// and would gate for ever.
+// externalCheckSilence is for how many intervals a finding outlives the last result. A silent check may never report
+// again, and would gate for ever.
 const externalCheckSilence = 10
 
 // ExternalCheckCode returns the code of an external check's finding.

@@ -165,7 +165,8 @@ func TestSnapshotOfRealEtcdHasItsRevisionKeysAndHash(t *testing.T) {
 	listing, err := List(t.Context(), d, nil)
 	must(t, err)
 	if len(listing.Snapshots) != len(steps) || len(listing.Orphans)+len(listing.Unread) > 0 {
-		t.Errorf("%d snapshots, %d strays, %d unread", len(listing.Snapshots), len(listing.Orphans), len(listing.Unread))
+		t.Errorf("%d snapshots, %d strays, %d "+
+			"unread", len(listing.Snapshots), len(listing.Orphans), len(listing.Unread))
 	}
 	for i, m := range listing.Snapshots[1:] {
 		if m.Revision > listing.Snapshots[i].Revision {

@@ -84,8 +84,8 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	}
 }
 
-// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL: the test binary if it
-// must not become the program, and a shell that never tries to.
+// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL: the test binary if
+// it must not become the program, and a shell that never tries to.
 func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{

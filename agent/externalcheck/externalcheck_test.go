@@ -223,8 +223,8 @@ func TestProcessesLeftByExternalCheckAreKilled(t *testing.T) {
 	b.settle(end)
 }
 
-// TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther makes kill do nothing, as for a process in uninterruptible
-// sleep.
+// TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther makes kill do nothing, as for a process in
+// uninterruptible sleep.
 func TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()

@@ -14,7 +14,8 @@ func (k *Persister) noteBootstrapAttempt(ctx context.Context, r *round.Round) {
 	note, list := r.Decision.Notes.BootstrapAttempt, r.View.BootstrapAttempt.List
 	switch {
 	case note.Start:
-		k.note(ctx, &k.automaticBootstrap, "founding", "cannot start to create the cluster", func(context.Context) error {
+		k.note(ctx, &k.automaticBootstrap, "founding", "cannot start to create the "+
+			"cluster", func(context.Context) error {
 			k.log.Warn("all listed hosts are new and agree; creating the cluster", "list", list)
 			return k.files.StartBootstrapAttempt("bootstrap.expect", r.Wall)
 		})

@@ -179,7 +179,8 @@ func clusterReasons() []ReasonInfo {
 				"one creates it",
 			"check the named host: quorumd runs, the port of its URL in bootstrap.hosts " +
 				"answers, its list is the same. If hosts are committed to an earlier attempt and certainly no " +
-				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +
+				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on " +
+				"each, " +
 				"and start quorumd again",
 		},
 	}

@@ -41,12 +41,13 @@ type Spool struct {
 }
 
 const (
-	// restoreTestEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted data.
+	// restoreTestEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted
+	// data.
 	restoreTestEtcd = 192 << 20
 	// restoreTestFloor is what a running restore test leaves free at least.
 	restoreTestFloor = 64 << 20
-	// restoreTestMargin is what a restore test leaves free on the file system of a member's data, in addition to what the
-	// member may need for itself.
+	// restoreTestMargin is what a restore test leaves free on the file system of a member's data, in addition to what
+	// the member may need for itself.
 	restoreTestMargin = 256 << 20
 )
 
@@ -80,9 +81,9 @@ func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	return RestoreTestReady
 }
 
-// hasRestoreTestRoom reports whether a restore test may begin on this host, or continue. What was published as enough stays
-// enough for an eighth less, so that the host's record is not rewritten with each file. A spare whose free bytes are
-// not known counts as roomy: the restore itself looks again.
+// hasRestoreTestRoom reports whether a restore test may begin on this host, or continue. What was published as enough
+// stays enough for an eighth less, so that the host's record is not rewritten with each file. A spare whose free bytes
+// are not known counts as roomy: the restore itself looks again.
 func (v View) hasRestoreTestRoom() bool {
 	_, isMember := v.member()
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
@@ -123,8 +124,8 @@ func noteRestoreTest(v View) RestoreTestNote {
 	return n
 }
 
-// endRestoreTest returns why no restore test may run on this host any longer. It takes CPU, memory and disk that this host's
-// etcd needs.
+// endRestoreTest returns why no restore test may run on this host any longer. It takes CPU, memory and disk that this
+// host's etcd needs.
 func (v View) endRestoreTest() string {
 	switch {
 	case v.Op != nil && v.Op.Host == v.Self.ID:
@@ -135,7 +136,8 @@ func (v View) endRestoreTest() string {
 	return ""
 }
 
-// endDueRestoreTest returns why a scheduled restore test may not run on this host any longer: another host is to run it.
+// endDueRestoreTest returns why a scheduled restore test may not run on this host any longer: another host is to run
+// it.
 func (v View) endDueRestoreTest() string {
 	m, isMember := v.member()
 	switch {
@@ -200,8 +202,8 @@ func (v View) keepsFromRestoreTest(best Host) string {
 	return ""
 }
 
-// restoreTesters returns the hosts with that ability and without a veto against a restore test, best first. A host on which
-// the last one failed comes last: the fault may be its own.
+// restoreTesters returns the hosts with that ability and without a veto against a restore test, best first. A host on
+// which the last one failed comes last: the fault may be its own.
 func (v View) restoreTesters(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return h.RestoreTests != what || v.againstRestoreTest(h) != ""
@@ -221,7 +223,8 @@ func (v View) restoreTesters(what RestoreTestAbility) []Host {
 	return list
 }
 
-// restoreTestBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a voter.
+// restoreTestBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a
+// voter.
 func (v View) restoreTestBurden(h Host) int {
 	switch m, isMember := v.memberOf(h); {
 	case !isMember:

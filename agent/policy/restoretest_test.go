@@ -69,12 +69,14 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 			due(v)
 			v.Cluster.Members[1].Live = false
 		}, false, "does not answer"},
-		"unhealthy":              {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
-		"joins":                  {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
-		"warm":                   {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
-		"no free space":          {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false, "now, by n6"},
-		"it no longer can":       {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "now, by n6"},
-		"it has no key":          {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false, "now, by n6"},
+		"unhealthy": {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
+		"joins":     {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
+		"warm":      {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
+		"no free space": {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false,
+			"now, by n6"},
+		"it no longer can": {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "now, by n6"},
+		"it has no key": {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false,
+			"now, by n6"},
 		"it observes":            {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
 		"failed on that host":    {failed("n5", 2*time.Hour), false, "now, by n6"},
 		"failed on another host": {failed("n6", 2*time.Hour), true, "now, by n5"},
@@ -99,8 +101,8 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 	}
 }
 
-// restoreTestMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby, n4.
-// n1 leads. A restore test is due.
+// restoreTestMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby,
+// n4. n1 leads. A restore test is due.
 func restoreTestMembers(self string) View {
 	v := restoreTestView()
 	v.Hosts = v.Hosts[:len(v.Hosts)-2]

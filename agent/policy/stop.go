@@ -126,8 +126,8 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// transferLeadership transfers leadership to the best voter. If that fails repeatedly, the work decides: an operator at the
-// machine is not kept waiting for it, an automatic restart is.
+// transferLeadership transfers leadership to the best voter. If that fails repeatedly, the work decides: an operator at
+// the machine is not kept waiting for it, an automatic restart is.
 func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout

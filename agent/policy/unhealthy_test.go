@@ -150,7 +150,8 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 		text   string
 	}{
 		"repair is off": {
-			func(v *View) { v.Limits.UnhealthyGrace = 0 }, says + "no host replaces it, because repair.unhealthy is off",
+			func(v *View) { v.Limits.UnhealthyGrace = 0 },
+			says + "no host replaces it, because repair.unhealthy is off",
 		},
 		"it waits for the grace period": {
 			func(v *View) { v.Limits.UnhealthyGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",

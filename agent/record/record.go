@@ -76,8 +76,8 @@ type Host struct {
 	Sees []Sight `json:"sees,omitempty"`
 	// MemberLost means that its member can never come back: the writes that it acknowledged are no longer on its disk.
 	MemberLost bool `json:"memberLost,omitempty"`
-	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or [RestoreTestNoRoom]; empty if it
-	// cannot.
+	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or
+	// [RestoreTestNoRoom]; empty if it cannot.
 	RestoreTests string `json:"restoreTests,omitempty"`
 	// Stores means that its configuration names a snapshot store.
 	Stores bool  `json:"stores,omitempty"`

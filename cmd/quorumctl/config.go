@@ -119,7 +119,7 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 		problems, err = fileaccess.Look(ctx, v.File, user)
 	case as != "":
 		return &failure{
-			code: exitPermission, message: "cannot check the files as " + as + ": not permitted",
+			code: exitPermission, message: "cannot check access as " + as + ": not permitted",
 			hint: "run it as root",
 		}
 	default:

@@ -64,7 +64,8 @@ func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *u
 					s.within(unhealthyGrace+stillSlow+bound, "n4 has stopped after "+step, n4.stopped)
 					also.during(s.world)
 					began := time.Now()
-					s.within(3*(unhealthyGrace+stillSlow+bound), "three others than n3 vote and answer again", func() bool {
+					s.within(3*(unhealthyGrace+stillSlow+bound), "three others than n3 vote and answer "+
+						"again", func() bool {
 						listed, _ := s.is(n3)
 						return (well || !listed) && s.full()
 					})

@@ -22,7 +22,8 @@ const strayFor = 30 * time.Second
 func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 	t.Parallel()
 	for what, fault := range map[string]string{
-		"it is slow": "fsync * delay=" + unhealthyFsync.String(), "it hangs": "fsync * hang", "it fails": "fsync * err=EIO",
+		"it is slow": "fsync * delay=" + unhealthyFsync.String(), "it hangs": "fsync * hang",
+		"it fails": "fsync * err=EIO",
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

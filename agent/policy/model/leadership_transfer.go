@@ -160,13 +160,15 @@ func stepDownMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a slow leader transfers leadership to a voter whose writes take as long", breach: steppedDownToSlower,
-			scope: of(2, 2, 1, HealthChange),
-			rules: others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
+			Name:   "a slow leader transfers leadership to a voter whose writes take as long",
+			breach: steppedDownToSlower,
+			scope:  of(2, 2, 1, HealthChange),
+			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
 		},
 		{
-			Name: "a slow leader transfers leadership to a voter whose measurement is unknown", breach: steppedDownToSlower,
-			scope: of(2, 2, 1, HealthChange),
+			Name:   "a slow leader transfers leadership to a voter whose measurement is unknown",
+			breach: steppedDownToSlower,
+			scope:  of(2, 2, 1, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Writes.Mean == 0 {
 					h.Writes.Mean = quickMean

@@ -126,8 +126,8 @@ func smallUnhealthy() []Scenario {
 	}
 }
 
-// UnhealthyState returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores allow: a
-// second fault happens at every step.
+// UnhealthyState returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores
+// allow: a second fault happens at every step.
 func UnhealthyState() []Scenario {
 	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallUnhealthy(),

@@ -15,7 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// NoRestoreTest returns why this host will never run the restore test that backup.restoreTest schedules; empty when it may.
+// NoRestoreTest returns why this host will never run the restore test that backup.restoreTest schedules; empty when it
+// may.
 func NoRestoreTest(c config.Config) string {
 	if c.Backup.RestoreTest == 0 {
 		return ""
@@ -33,8 +34,8 @@ func NoRestoreTest(c config.Config) string {
 	return noRestoreTestRoom(c, never)
 }
 
-// noRestoreTestRoom returns how much room a restore test lacks below paths.state. The size of the database is read where it
-// may be; else it counts as none, which is the least that is needed.
+// noRestoreTestRoom returns how much room a restore test lacks below paths.state. The size of the database is read
+// where it may be; else it counts as none, which is the least that is needed.
 func noRestoreTestRoom(c config.Config, never string) string {
 	var space unix.Statfs_t
 	if unix.Statfs(c.Paths.State, &space) != nil {
