@@ -115,7 +115,7 @@ func attackHelper(t *testing.T, h *host) {
 	// The kernel names the client, also when the owner of the socket opens it for all.
 	h.run(attacker + "chmod 0666 /run/quorumd-helper.sock")
 	h.order("setpriv --reuid=65534 --regid=65534 --clear-groups ", `{"word":"stop","agent":"quorumd"}`,
-		"may give no orders here")
+		"may not send orders on this socket")
 	h.run("chmod 0664 /etc/quorumd/quorumd.yaml && chgrp quorumd /etc/quorumd/quorumd.yaml")
 	h.order(attacker, `{"word":"stop","agent":"quorumd"}`, "chmod go-w")
 	h.run("chmod 0644 /etc/quorumd/quorumd.yaml && mv /etc/quorumd/quorumd.yaml /etc/quorumd/x && ln -s x " +

@@ -92,8 +92,10 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	if got := n2.Answers()[0]; got != asked {
 		t.Fatalf("the answer is %+v", got)
 	}
-	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L", Past: "it creates a cluster",
-		Phase: policy.BootstrapAsking})
+	n2.Publish(policy.BootstrapAnswer{
+		Name: "n2", List: "L", Past: "it creates a cluster",
+		Phase: policy.BootstrapAsking,
+	})
 	if got := n2.Answers()[0]; got.Silent == "" {
 		t.Errorf("an answer from before the request counts: %+v", got)
 	}

@@ -141,7 +141,8 @@ func (r SnapshotRequest) check() error {
 	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
 	const what = "cannot run the snapshot command"
 	switch {
-	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest}, r.Do):
+	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest},
+		r.Do):
 		return badRequest(snapshotHint, "%s: do: unknown value %q", what, shorten(r.Do))
 	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotRestoreTest || !named.MatchString(r.Name)):
 		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is not the name of a "+

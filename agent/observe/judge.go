@@ -84,12 +84,13 @@ func thresholds(opt Options) health.Thresholds {
 	c := opt.Config.Disk
 	t := health.Thresholds{
 		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncClear: c.FsyncClear,
-		FsyncSlow: c.FsyncSlow,
-		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
+		FsyncSlow: c.FsyncSlow, Stall: c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
 		DirectInterval: c.DirectInterval,
 	}
 	if opt.ExternalChecks != nil {
-		t.ExternalChecks = opt.ExternalChecks.List(func(name string) health.Gate { return gatesOf(opt.Config.Checks, name) })
+		t.ExternalChecks = opt.ExternalChecks.List(func(name string) health.Gate {
+			return gatesOf(opt.Config.Checks, name)
+		})
 	}
 	return t
 }

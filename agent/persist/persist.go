@@ -50,7 +50,8 @@ type Persister struct {
 	files  *hoststate.State
 	tooNew string // ID of the rollout whose unknown work was already logged
 
-	met, member, lost, mount, automaticBootstrap, standby, domains, stretch, hold, request, removal, mutes poll.Look[struct{}]
+	met, member, lost, mount, automaticBootstrap, standby, domains poll.Look[struct{}]
+	stretch, hold, request, removal, mutes                         poll.Look[struct{}]
 }
 
 // New returns a Persister that has written nothing.

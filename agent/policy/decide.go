@@ -28,7 +28,8 @@ func Decide(v View) Decision {
 	d.Step.Guard = guardOf(v, d.Step, request, hold)
 	d.Notes = Notes{
 		StartGuard: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
-		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), RestoreTest: noteRestoreTest(v), BootstrapAttempt: noteBootstrapAttempt(v),
+		Queue: noteQueue(v, d.Role), Backup: noteBackup(v),
+		RestoreTest: noteRestoreTest(v), BootstrapAttempt: noteBootstrapAttempt(v),
 		Join: noteJoin(v, d.Step), Repair: countsRepair(v, d.Step), Recovery: noteRecovery(v, d.Step),
 	}
 	d.Quiet = quiet(v, d)

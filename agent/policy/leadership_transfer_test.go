@@ -55,8 +55,10 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 				{"they are slower", both(Writes{Mean: 30 * ms}), StepNone, none},
 				{"their measurements are unknown", both(Writes{}), StepNone, none},
 				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},
-				{"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepLeaderStepsDown,
-					""},
+				{
+					"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepLeaderStepsDown,
+					"",
+				},
 				{"its own measurement is unknown", func(v *View) { v.Health.Writes = 0 }, StepNone, none},
 				{"it is SLOW for another reason", func(v *View) {
 					both(Writes{})(v)

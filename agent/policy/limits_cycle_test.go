@@ -415,14 +415,22 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 		{"it leads", leads, StepTransferLeadership, ""},
 		{"it leads, and transfers have failed for just as long as they may", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}, v.Limits.TransferTimeout
+			v.Failed, v.Op.WrittenFor = FailedStep{
+				Kind: StepTransferLeadership,
+				Text: "timeout",
+			}, v.Limits.TransferTimeout
 		}, StepTransferLeadership, ""},
 		{"it leads, and transfers have failed for longer", func(v *View) {
 			leads(v)
-			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepTransferLeadership, Text: "timeout"}, v.Limits.TransferTimeout+1
+			v.Failed, v.Op.WrittenFor = FailedStep{
+				Kind: StepTransferLeadership,
+				Text: "timeout",
+			}, v.Limits.TransferTimeout+1
 		}, StepEndOp, ""},
-		{"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour },
-			StepTransferLeadership, ""},
+		{
+			"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour },
+			StepTransferLeadership, "",
+		},
 		{"etcd may be asked", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},
 		{"etcd may be asked, it answers, and another is slow", func(v *View) {
 			aliveAgain(v)

@@ -143,7 +143,8 @@ func complete(v View, m, who Member) Decision {
 	if worse {
 		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
 	}
-	stays := worse || who.Learner || !v.oneTooMany() || v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
+	stays := worse || who.Learner || !v.oneTooMany() ||
+		v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
 	switch {
 	case stays && v.Op.Phase == PhaseRemoving: // the removal may have reached etcd
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: Joined, Why: why})

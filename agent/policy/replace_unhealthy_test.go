@@ -107,8 +107,10 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 	}
 	play(t, unhealthyView, append(scenes,
 		scene{"replacement is off by default", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepNone, TargetMet},
-		scene{"the grace period is not over", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepNone,
-			TargetMet},
+		scene{
+			"the grace period is not over", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepNone,
+			TargetMet,
+		},
 		scene{"only its own health state reports it", func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, TargetMet},

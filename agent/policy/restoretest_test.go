@@ -72,11 +72,15 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		"unhealthy": {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
 		"joins":     {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
 		"warm":      {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
-		"no free space": {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false,
-			"now, by n6"},
+		"no free space": {
+			func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false,
+			"now, by n6",
+		},
 		"it no longer can": {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "now, by n6"},
-		"it has no key": {func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false,
-			"now, by n6"},
+		"it has no key": {
+			func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false,
+			"now, by n6",
+		},
 		"it observes":            {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
 		"failed on that host":    {failed("n5", 2*time.Hour), false, "now, by n6"},
 		"failed on another host": {failed("n6", 2*time.Hour), true, "now, by n5"},
@@ -320,9 +324,12 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 		code   ReasonCode
 		text   string
 	}{
-		"proven":           {func(*View) {}, "", ""},
-		"late, not yet":    {func(v *View) { v.Backup.RestoreTest.Age = 71 * time.Hour }, "", ""},
-		"off":              {func(v *View) { v.Backup.RestoreTest.Age, v.Backup.RestoreTest.Every = 99*time.Hour, 0 }, "", ""},
+		"proven":        {func(*View) {}, "", ""},
+		"late, not yet": {func(v *View) { v.Backup.RestoreTest.Age = 71 * time.Hour }, "", ""},
+		"off": {
+			func(v *View) { v.Backup.RestoreTest.Age, v.Backup.RestoreTest.Every = 99*time.Hour, 0 },
+			"", "",
+		},
 		"sealed for years": {func(v *View) { v.Backup.RestoreTest.Age = 9999 * time.Hour; seal(v) }, "", ""},
 		"too late": {func(v *View) {
 			v.Backup.RestoreTest.Age = 75 * time.Hour

@@ -101,8 +101,10 @@ func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 		{"it records the removed member", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"also if unhealthy voters are removed", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepTakeLock,
-			""},
+		{
+			"also if unhealthy voters are removed", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepTakeLock,
+			"",
+		},
 		{"not if dead voters stay", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterDead},
 		{"nor before the grace period is over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
 		{"nor without a surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},

@@ -102,8 +102,8 @@ type gauge struct {
 
 // gauges declares all gauges. Unknown values are absent rather than zero.
 func gauges() []gauge {
-	return slices.Concat(hostGauges(), externalCheckGauges(), turnGauges(), clusterGauges(), backupGauges(), restoreGauges(),
-		networkGauges())
+	return slices.Concat(hostGauges(), externalCheckGauges(), turnGauges(), clusterGauges(), backupGauges(),
+		restoreGauges(), networkGauges())
 }
 
 // hostGauges are the metrics of this agent and this host.

@@ -295,7 +295,8 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 	assessment := r.Assessment
 	wall := func(moment time.Duration) time.Time { return wallOf(r, moment) }
 	out := control.Health{
-		State: assessment.State.String(), Since: wall(assessment.Since), Text: assessment.Text, Remedy: assessment.Remedy,
+		State: assessment.State.String(), Since: wall(assessment.Since),
+		Text: assessment.Text, Remedy: assessment.Remedy,
 		Qualified: assessment.Qualified,
 	}
 	for _, f := range assessment.Findings {

@@ -66,7 +66,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 				return misconfigured(file, doc.As, err)
 			}
 			if !elsewhere {
-				doc.Warnings = slices.Concat(doc.Warnings, warnings(notAtBoot(cmd.Context(), c), setup.NoRestoreTest(c)))
+				also := warnings(notAtBoot(cmd.Context(), c), setup.NoRestoreTest(c))
+				doc.Warnings = slices.Concat(doc.Warnings, also)
 			}
 			return a.emit(doc, func(p *page) { writeConfigCheck(p, doc) })
 		},

@@ -245,7 +245,8 @@ func TestCrashTestsCoverEveryJoinStep(t *testing.T) {
 	notOfAJoin := append(ofARecovery(),
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner,
 		policy.StepFinishBootstrap,
-		policy.StepBeginCycle, policy.StepRunHooks, policy.StepTransferLeadership, policy.StepRestartUnit, policy.StepTakeDown,
+		policy.StepBeginCycle, policy.StepRunHooks, policy.StepTransferLeadership, policy.StepRestartUnit,
+		policy.StepTakeDown,
 		policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go

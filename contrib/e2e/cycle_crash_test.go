@@ -37,8 +37,8 @@ func cycleSteps(work string) []string {
 	if work == control.WorkMaintenance {
 		stop = []string{"take-down", "set-phase/down", inMaintenance, "start-unit"}
 	}
-	return slices.Concat([]string{"take-lock", "begin-cycle", "run-hooks", "set-phase/ready", "transfer-leadership"}, stop,
-		[]string{"set-phase/back", "run-hooks", "end-operation"})
+	start := []string{"take-lock", "begin-cycle", "run-hooks", "set-phase/ready", "transfer-leadership"}
+	return slices.Concat(start, stop, []string{"set-phase/back", "run-hooks", "end-operation"})
 }
 
 // unlocked reports whether the step of this moment needs no lock: it lands however late it is.

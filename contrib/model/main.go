@@ -52,7 +52,8 @@ func main() {
 
 // scopes returns what is explored.
 func scopes(deep, short bool) []model.Scenario {
-	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(), model.UnhealthyState())
+	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(),
+		model.UnhealthyState())
 	switch {
 	case deep:
 		return model.Deep()

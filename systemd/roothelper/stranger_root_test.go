@@ -31,7 +31,7 @@ func TestAnotherUserIsRefusedByPeerCredentials(t *testing.T) {
 		c := exec.Command(tempdir.Self(t), "say", socket)
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		out, err := c.CombinedOutput()
-		if err != nil || strings.Contains(string(out), "may give no orders here") != refused {
+		if err != nil || strings.Contains(string(out), "may not send orders on this socket") != refused {
 			t.Errorf("user %d: %s, %v", uid, out, err)
 		}
 	}

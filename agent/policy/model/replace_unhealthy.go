@@ -112,11 +112,13 @@ func smallUnhealthy() []Scenario {
 		},
 		{
 			Name: "an unhealthy surplus voter, and an agent down", Hosts: 4, Voters: 4,
-			Target: policy.Target{Voters: 3}, Unhealthy: true, Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
+			Target: policy.Target{Voters: 3}, Unhealthy: true,
+			Faults: HealthChange | AgentCrash, Budget: 2, Liveness: true,
 		},
 		{
 			Name: "an unhealthy voter replaced by a standby", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3, Standbys: 1}, Unhealthy: true, Faults: HealthChange, Budget: 1, Liveness: true,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Unhealthy: true,
+			Faults: HealthChange, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly, replaced", Hosts: 4, Voters: 3,

@@ -260,7 +260,8 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 			return notBack
 		}
 	}
-	if (m.Unhealthy || m.Voters > want) && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
+	if (m.Unhealthy || m.Voters > want) && voters == want+1 &&
+		w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
 		return fine // all are healthy by now: operators see a finding
 	}
 	switch {
