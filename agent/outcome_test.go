@@ -28,7 +28,7 @@ func TestHistoryLinesHaveOutcomesForPrograms(t *testing.T) {
 		ended := 0
 		for _, l := range storedLines(t, f.etcd) {
 			switch {
-			case l.Kind == "op":
+			case l.Kind == "operation":
 				ended++
 				if l.Operation != policy.KindCycle || l.Outcome != string(policy.Cycled) {
 					t.Errorf("the end of a %q operation with outcome %q: %s", l.Operation, l.Outcome, l.Text)

@@ -44,13 +44,14 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,
 		"/usr/bin/quorumd send-errand /run/quorumd-errand.sock quorumd move-data-aside /var/lib/etcd/default \"\"",
 		// programs that are not root's, by every name that leads to them
-		"quorumctl rollout start command ../../../../tmp/evil/run --reason x",
-		"quorumctl rollout start command /tmp/evil/run --reason x", "quorumctl rollout start command .. --reason x",
-		"quorumctl rollout start command run --reason x", "quorumctl cycle --command ../../../../tmp/evil/run " +
-			"--reason x --yes",
+		"quorumctl rollout start command ../../../../tmp/evil/run --yes --reason x",
+		"quorumctl rollout start command /tmp/evil/run --yes --reason x",
+		"quorumctl rollout start command .. --yes --reason x",
+		"quorumctl rollout start command run --yes --reason x",
+		"quorumctl cycle --command ../../../../tmp/evil/run --reason x",
 		// a recovery while the cluster is healthy, from an invented plan and from a file of another user
-		"echo {} >/tmp/p && quorumctl recover apply /tmp/p --yes",
-		"quorumctl recover apply /etc/shadow --yes", "quorumctl recover apply /dev/zero --yes",
+		"echo {} >/tmp/p && quorumctl recover apply /tmp/p",
+		"quorumctl recover apply /etc/shadow", "quorumctl recover apply /dev/zero",
 		// a restore from a file of the attacker's
 		"quorumctl recover plan --from-snapshot /tmp/evil/run --cluster prod --out /etc/quorumd/plan.json /dev/null",
 	} {

@@ -16,7 +16,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	text := endText(r.Op, step)
 	key, line := a.opt.Line(r.Revision, record.Line{
-		Kind: "op", Code: string(step.Outcome), Text: text, Operation: r.Op.Kind, Outcome: string(step.Outcome),
+		Kind: "operation", Code: string(step.Outcome), Text: text, Operation: r.Op.Kind, Outcome: string(step.Outcome),
 	})
 	cycled := r.TakesDown(a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding

@@ -113,7 +113,7 @@ func (c *Client) Resume(ctx context.Context) (Done, error) {
 // ReleaseOp deletes the record of the operation in flight.
 func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error) {
 	var d Done
-	err := c.do(ctx, http.MethodPost, "/v1/op/release", releaseBody(req), &d)
+	err := c.do(ctx, http.MethodPost, "/v1/operation/release", releaseBody(req), &d)
 	return d, err
 }
 
@@ -122,6 +122,7 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
 	body := removalBody{
 		Member: req.Member, Reason: req.Reason, Live: req.Live, WithoutSnapshot: req.WithoutSnapshot,
+		DryRun: req.DryRun,
 	}
 	if req.For != 0 {
 		body.For = req.For.String()
@@ -136,7 +137,7 @@ func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal,
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
 	body := maintenanceBody{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning,
-		External: req.External,
+		External: req.External, DryRun: req.DryRun,
 	}
 	if req.For != 0 {
 		body.For = req.For.String()

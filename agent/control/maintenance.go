@@ -32,6 +32,7 @@ type MaintenanceRequest struct {
 	// MinMaintenance to MaxMaintenance; after that it is overdue, which only raises an alert
 	For         time.Duration
 	KeepRunning bool // reserve the operation only: etcd keeps running
+	DryRun      bool // only check the request, and return what it would be
 	External    bool // with a reboot: quorumd makes it safe and waits for it, the requester reboots
 	// with such a reboot: it comes within seconds whatever the answer; only requested by the host itself
 	Hurried bool
@@ -60,6 +61,7 @@ type Maintenance struct {
 	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once that is safe
 	Rollout     string    `json:"rollout,omitempty"`  // ID of the rollout that requested it
 	State       string    `json:"state"`
+	DryRun      bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
 // The codes of a MaintenanceEnd that are no fault.
@@ -87,6 +89,7 @@ type maintenanceBody struct {
 	For         string `json:"for,omitempty"`
 	KeepRunning bool   `json:"keepRunning,omitempty"`
 	External    bool   `json:"external,omitempty"`
+	DryRun      bool   `json:"dryRun,omitempty"`
 }
 
 const (
@@ -123,7 +126,7 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 	}
 	return MaintenanceRequest{
 		Work: b.Work, Command: b.Command, Reason: reason, For: d, KeepRunning: b.KeepRunning,
-		External: b.External,
+		External: b.External, DryRun: b.DryRun,
 	}, nil
 }
 

@@ -51,7 +51,7 @@ func apiRoutes() map[string]apiRoute {
 		},
 		"PUT /v1/pause":    {"Pause all steps of all hosts", pauseBody{}, PauseRequest{}, pause, false, 200, Pause{}},
 		"DELETE /v1/pause": {"End the pause", nil, nil, "", false, 200, Done{}},
-		"POST /v1/op/release": {
+		"POST /v1/operation/release": {
 			"Release the operation in flight by deleting its record",
 			releaseBody{},
 			ReleaseRequest{},

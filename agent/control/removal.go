@@ -25,6 +25,7 @@ type RemovalRequest struct {
 	For    time.Duration // MinRemoval to MaxRemoval; a removal that has not begun by then expires
 
 	WithoutSnapshot bool // even if it is healthy and the newest snapshot is not recent
+	DryRun          bool // only check the request, and return what it would be
 }
 
 // The State of a Removal.
@@ -44,6 +45,7 @@ type Removal struct {
 	Since    time.Time `json:"since"`
 	Until    time.Time `json:"until"` // when the request expires
 	State    string    `json:"state"`
+	DryRun   bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
 // CodeRemoved is the code of a RemovalEnd that is no fault.
@@ -70,6 +72,7 @@ type removalBody struct {
 	For    string `json:"for,omitempty"`
 
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
+	DryRun          bool `json:"dryRun,omitempty"`
 }
 
 const (
@@ -95,5 +98,6 @@ func (b removalBody) request() (RemovalRequest, error) {
 	}
 	return RemovalRequest{
 		Member: b.Member, Reason: reason, Live: b.Live, For: d, WithoutSnapshot: b.WithoutSnapshot,
+		DryRun: b.DryRun,
 	}, nil
 }

@@ -41,6 +41,7 @@ type RolloutRequest struct {
 	Reason  string   // required, one line
 
 	WithoutSnapshot bool // with a Version: do not wait for a snapshot before the first host
+	DryRun          bool // only check the request, and return the rollout that would start
 }
 
 // Rollout takes one host after another down for the same work.
@@ -55,6 +56,7 @@ type Rollout struct {
 	Text    string        `json:"text,omitempty"` // why it stopped
 	Started time.Time     `json:"started"`
 	Hosts   []RolloutHost `json:"hosts"`
+	DryRun  bool          `json:"dryRun,omitempty"` // nothing was started
 }
 
 // RolloutHost is the progress of a rollout on one host.
@@ -84,6 +86,7 @@ type (
 		Reason  string   `json:"reason"`
 
 		WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
+		DryRun          bool `json:"dryRun,omitempty"`
 	}
 	rolloutStateBody struct {
 		State string `json:"state"`
@@ -129,7 +132,7 @@ func (b rolloutBody) request() (RolloutRequest, error) {
 	}
 	return RolloutRequest{
 		Work: b.Work, Command: b.Command, Hosts: b.Hosts, Version: version, Reason: reason,
-		WithoutSnapshot: b.WithoutSnapshot,
+		WithoutSnapshot: b.WithoutSnapshot, DryRun: b.DryRun,
 	}, nil
 }
 

@@ -53,7 +53,7 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
 		{"PUT", "/v1/pause", change, nil, changes, s.putPause},
 		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
-		{"POST", "/v1/op/release", change, nil, changes, s.postRelease},
+		{"POST", "/v1/operation/release", change, nil, changes, s.postRelease},
 		{"PUT", "/v1/removal", change, nil, changes, s.putRemoval},
 		{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
 		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},

@@ -193,7 +193,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		"a mute for no reason":    {"PUT", "/v1/mute", `{"code":"A"}`, 400, CodeBadRequest, "reason is missing"},
 		"a mute of months":        {"PUT", "/v1/mute", `{"code":"A","reason":"x","for":"721h"}`, 400, CodeBadRequest, "720h"},
 		"an end of no mute":       {"DELETE", "/v1/mute", "", 400, CodeBadRequest, "quorumctl codes"},
-		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
+		"a release without force": {"POST", "/v1/operation/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
 		"a removal of no member":  {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "is not a name or ID"},
 		"a removal of a screen": {
 			"PUT", "/v1/removal", `{"member":"n3\u001b[2J","reason":"x"}`, 400, CodeBadRequest,
@@ -205,7 +205,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 			CodeBadRequest, "1s to 1h",
 		},
 		"a release for no reason": {
-			"POST", "/v1/op/release", `{"force":true}`, 400, CodeBadRequest,
+			"POST", "/v1/operation/release", `{"force":true}`, 400, CodeBadRequest,
 			"reason is missing",
 		},
 		"work of no kind": {

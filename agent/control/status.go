@@ -22,7 +22,7 @@ type Status struct {
 	Hosts      []HostRecord `json:"hosts"`
 	Omitted    *Omitted     `json:"omitted,omitempty"` // absent if all hosts are listed
 	Lock       Lock         `json:"lock"`
-	Op         *Op          `json:"op,omitempty"`
+	Op         *Op          `json:"operation,omitempty"`
 	Pause      *Pause       `json:"pause,omitempty"`
 	Unit       Unit         `json:"unit"`
 	Loop       Loop         `json:"loop"`

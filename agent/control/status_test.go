@@ -93,7 +93,7 @@ func TestAnEmptyStatusHasEmptyListsAndNoAges(t *testing.T) {
 			t.Errorf("%s is missing in %s", want, body)
 		}
 	}
-	for _, bad := range []string{"null", "ageSeconds", "p99Seconds", `"op"`, `"pause"`} {
+	for _, bad := range []string{"null", "ageSeconds", "p99Seconds", `"operation"`, `"pause"`} {
 		if strings.Contains(body, bad) {
 			t.Errorf("%s appears in %s", bad, body)
 		}

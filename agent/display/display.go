@@ -37,7 +37,7 @@ func EventTone(kind string) Tone {
 	switch kind {
 	case "refusal":
 		return Warn
-	case "op":
+	case "operation":
 		return Strong
 	}
 	return Plain

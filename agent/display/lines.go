@@ -100,7 +100,7 @@ func Orphaned(op control.Op) []Line {
 	if !op.Orphaned {
 		return nil
 	}
-	return []Line{say("  %s", Styled{op.HostName + " no longer holds the lock: quorumctl operation show", Bad})}
+	return []Line{say("%s", Styled{op.HostName + " no longer holds the lock: quorumctl operation show", Bad})}
 }
 
 // asked returns one line for each request.

@@ -8,7 +8,9 @@ package fileaccess
 import (
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,12 +22,31 @@ import (
 // unprivileged exists on every Linux host and owns none of the test's files.
 const unprivileged = "daemon"
 
+// unprivilegedIDs returns the user and group ID of unprivileged, which differ between distributions.
+func unprivilegedIDs(t *testing.T) (uid, gid int) {
+	t.Helper()
+	them, err := user.Lookup(unprivileged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err = strconv.Atoi(them.Uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, err = strconv.Atoi(them.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uid, gid
+}
+
 func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Fatal("cannot act as another user: run the test as root")
 	}
 	dir := tempdir.New(t)
+	uid, gid := unprivilegedIDs(t)
 	look := func() string {
 		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), unprivileged)
 		if err != nil {
@@ -60,10 +81,10 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	if strings.Contains(said, "paths.runtime") {
 		t.Errorf("a directory that systemd makes is missed: %s", said)
 	}
-	if err := os.Chown(dir, 65534, 65534); err != nil {
+	if err := os.Chown(dir, uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(dir+"/client.key", 65534, 65534); err != nil {
+	if err := os.Chown(dir+"/client.key", uid, gid); err != nil {
 		t.Fatal(err)
 	}
 	if said := look(); strings.Contains(said, "permission denied") || !strings.Contains(said, "is not PEM") {
@@ -99,12 +120,13 @@ etcd:
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, gid := unprivilegedIDs(t)
 	problems, err := LookEtcd(t.Context(), c, unprivileged)
 	if err != nil || len(problems) != 2 || problems[0].Key != "etcd.tls.key" || problems[1].Key != "etcd.tls.peerKey" ||
 		!strings.Contains(problems[0].Message, "let etcd's user read it") {
 		t.Fatalf("%v, %v", problems, err)
 	}
-	if err := os.Chown(files.Key, 0, 65534); err != nil {
+	if err := os.Chown(files.Key, 0, gid); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(files.Key, 0o640); err != nil {

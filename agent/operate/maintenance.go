@@ -5,6 +5,7 @@ package operate
 
 import (
 	"context"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
@@ -13,7 +14,7 @@ import (
 )
 
 // AskMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates the
-// reason and the time of the existing one, and returns that.
+// reason and the time of the existing one, and returns that. With DryRun it records nothing.
 func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
@@ -37,6 +38,9 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	if err := refused(cannot, against); err != nil {
 		return control.Maintenance{}, err
 	}
+	if req.DryRun {
+		return wouldBe(req, by, o.opt.Wall().UTC()), nil
+	}
 	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.Ask(request) })
 	if err != nil {
 		return control.Maintenance{}, err
@@ -48,6 +52,14 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 			cannot+"the request was cancelled meanwhile", "quorumctl maintenance status")
 	}
 	return o.opt.Rounds.Maintenance(r, asked), nil
+}
+
+// wouldBe returns the maintenance that a request would record.
+func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.Maintenance {
+	return control.Maintenance{
+		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For),
+		KeepRunning: req.KeepRunning, External: req.External, State: control.MaintenanceWaiting, DryRun: true,
+	}
 }
 
 // EndMaintenance ends the requested maintenance. A request that has not begun is cancelled; a host that is down is

@@ -17,7 +17,7 @@ import (
 
 // RemoveMember records on this host's disk that a member is to be removed. The removal happens under the lock once
 // nothing prevents it. A request that waiting cannot help is refused at once. A repeated request updates the reason and
-// the time.
+// the time. With DryRun it records nothing.
 func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	r, err := o.current(cannot)
@@ -66,6 +66,11 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	next := hoststate.Removal{
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
 		Since: now, Until: now.Add(req.For),
+	}
+	if req.DryRun {
+		would := publish.RemovalOf(&next, control.RemovalWaiting)
+		would.DryRun = true
+		return would, nil
 	}
 	var recorded hoststate.Removal
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {

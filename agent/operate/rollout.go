@@ -20,7 +20,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// StartRollout starts a rollout: one host after another is taken down for the same work.
+// StartRollout starts a rollout: one host after another is taken down for the same work. With DryRun it returns the
+// rollout, and starts nothing.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
 	if policy.Work(req.Work).RunsProgram() {
@@ -73,6 +74,11 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last one is done: about %d "+
 				"hosts fit", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
+	}
+	if req.DryRun {
+		would := publish.RolloutOf(rollout, nil)
+		would.DryRun = true
+		return would, nil
 	}
 	if err := o.writeRollout(ctx, rollout, at, cannot); err != nil {
 		return control.Rollout{}, err

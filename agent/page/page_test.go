@@ -212,7 +212,7 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 		}, nil
 	}
 	lines := []control.HistoryLine{
-		line(9*time.Hour, "n2", "op", "JOINED", "join of n2 ended: 3 of 3 voters"),
+		line(9*time.Hour, "n2", "operation", "JOINED", "join of n2 ended: 3 of 3 voters"),
 		line(26*time.Minute, "n3", "refusal", "VOTER_NOT_LIVE", "voter n2 does not answer: 2 of 3 voters are up"),
 		line(25*time.Minute, "n1", "operator", "PAUSED", "paused by root: the switch in rack 2 is replaced"),
 		line(20*time.Minute, "n1", "operator", "RESUMED", "resumed by root"),

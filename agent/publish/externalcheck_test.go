@@ -71,7 +71,7 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	m.Round(r, 0)
 	want := "map[quorumd_external_check_duration_seconds[check=raid]:1 " +
 		"quorumd_external_check_state[check=ntp]:3 quorumd_external_check_state[check=raid]:2 " +
-		"quorumd_external_check_value[label=legs check=raid unit=c]:1 quorumd_external_checks_hung[]:1 " +
+		"quorumd_external_check_value[check=raid label=legs unit=c]:1 quorumd_external_checks_hung[]:1 " +
 		"quorumd_finding_muted[code=CHECK_RAID]:1]"
 	if got := fmt.Sprint(series(t, registry, names...)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

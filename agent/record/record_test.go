@@ -35,7 +35,7 @@ const (
 		`"clock":5000000000,"reason":"disk swap","by":"ann"}`
 	pauseJSON = `{"version":1,"by":"ann","host":"h3","reason":"move","since":"2026-03-01T12:00:00Z","until":"2026-03-01T13:00:00Z"}`
 	lineJSON  = `{"version":1,"time":"2026-03-01T12:00:00Z","host":"h3","name":"rack3-db","kind":"step","code":"ADD_LEARNER","text":"added"}`
-	endJSON   = `{"version":1,"time":"2026-03-01T12:00:00Z","host":"h3","name":"rack3-db","kind":"op","code":"JOINED",` +
+	endJSON   = `{"version":1,"time":"2026-03-01T12:00:00Z","host":"h3","name":"rack3-db","kind":"operation","code":"JOINED",` +
 		`"text":"joined","operation":"join","outcome":"JOINED"}`
 	rollbackJSON = `{"version":1,"kind":"join","host":"h3","hostName":"rack3-db","phase":"rollback","token":42,` +
 		`"started":"2026-03-01T12:00:00Z","reason":"LEARNER_STALLED: no progress","outcome":"LEARNER_STALLED"}`
@@ -65,7 +65,7 @@ func TestRecordFormatsAreStable(t *testing.T) {
 		Code: "ADD_LEARNER", Text: "added",
 	})
 	expect(t, endJSON, record.Line{
-		Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "op",
+		Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "operation",
 		Code: "JOINED", Text: "joined", Operation: "join", Outcome: "JOINED",
 	})
 	expect(t, rollbackJSON, record.Op{

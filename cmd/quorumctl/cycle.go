@@ -27,6 +27,7 @@ type cycling struct {
 	command  string // the name of a program of commands.d
 	keepDown bool
 	waiting
+	confirmation
 }
 
 func (a *app) cycleCommand() *cobra.Command {
@@ -63,7 +64,7 @@ func (a *app) cycleCommand() *cobra.Command {
 			if len(args) > 0 {
 				return a.cycleAround(cmd, args, c)
 			}
-			return a.cycle(cmd.Context(), c)
+			return a.cycle(cmd, c)
 		},
 	}
 	flags := cmd.Flags()
@@ -73,7 +74,8 @@ func (a *app) cycleCommand() *cobra.Command {
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
 	flags.StringVar(&c.command, "command", "", "run this program of commands.d as root while etcd is stopped")
 	flags.BoolVar(&c.keepDown, "keep-down-on-failure", false, "leave the host in maintenance if the command fails")
-	c.flags(cmd)
+	c.waiting.flags(cmd)
+	c.confirmation.flags(cmd)
 	return cmd
 }
 
@@ -93,6 +95,8 @@ func (c *cycling) check(command []string, form format) error {
 			"cannot cycle: --no-wait excludes a command, which runs on this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
 		return usage("omit -o", "cannot cycle: -o %s excludes a command: both write to stdout", form)
+	case len(command) > 0 && c.dryRun:
+		return usage("quorumctl cycle --help", "cannot cycle: --dry-run excludes a command after --")
 	case len(command) == 0 && c.keepDown:
 		return usage("quorumctl cycle --help", "cannot cycle: --keep-down-on-failure needs a command")
 	}
@@ -100,7 +104,8 @@ func (c *cycling) check(command []string, form format) error {
 }
 
 // cycle restarts etcd, reboots the machine, or has quorumd run a command.
-func (a *app) cycle(ctx context.Context, c cycling) error {
+func (a *app) cycle(cmd *cobra.Command, c cycling) error {
+	ctx := cmd.Context()
 	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.meant}
 	if c.reboot {
 		req.Work = control.WorkReboot
@@ -110,6 +115,14 @@ func (a *app) cycle(ctx context.Context, c cycling) error {
 	}
 	if req.Reason == "" {
 		req.Reason = "quorumctl cycle"
+	}
+	if c.reboot || c.dryRun {
+		send, err := a.confirm(cmd, c.confirmation, "cycle", func() (any, func(*page), error) {
+			return a.wouldCycle(ctx, req)
+		})
+		if err != nil || !send {
+			return err
+		}
 	}
 	m, err := a.client().AskMaintenance(ctx, req)
 	if err != nil {
@@ -134,6 +147,21 @@ func (a *app) cycle(ctx context.Context, c cycling) error {
 		return err
 	}
 	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
+}
+
+// wouldCycle has quorumd check a cycle of this host, and returns what it would do.
+func (a *app) wouldCycle(ctx context.Context, req control.MaintenanceRequest) (any, func(*page), error) {
+	req.DryRun = true
+	m, err := a.client().AskMaintenance(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.client().Status(ctx)
+	return maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
+		p.line("would take down %s for a %s when no other host is down", word{s.Host.Name, bold},
+			display.Work(m.Work, m.Command))
+		p.line("    reason   %s", m.Reason)
+	}, err
 }
 
 // cycleAround runs a command while etcd is down. quorumctl's own output goes to stderr: stdout is the command's.

@@ -22,7 +22,7 @@ func TestCycleReturnsWhenTheHostIsBack(t *testing.T) {
 	d := worker(t)
 	d.down = append(d.down[:4:4], d.back...)
 	socket, _ := serving(t, d)
-	golden(t, "cycle.golden", transcript(t, socket, "cycle --reason 'a new flag'", "cycle --reboot",
+	golden(t, "cycle.golden", transcript(t, socket, "cycle --reason 'a new flag'", "cycle --reboot --yes",
 		"cycle --command upgrade --reason 'a new etcd'"))
 	if got := d.was(); got != "restart for 4h0m0s, keep running false: a new flag; reboot for 4h0m0s, keep running "+
 		"false: quorumctl cycle; command upgrade for 4h0m0s, keep running false: a new etcd" {

@@ -13,7 +13,7 @@ type maintenance struct {
 	APIVersion      string                  `json:"apiVersion"`
 	Maintenance     *control.Maintenance    `json:"maintenance"`
 	LastMaintenance *control.MaintenanceEnd `json:"lastMaintenance"`
-	Op              *control.Op             `json:"op"` // of the cluster
+	Op              *control.Op             `json:"operation"` // of the cluster
 }
 
 func maintenanceOf(s control.Status) maintenance {

@@ -18,6 +18,7 @@ import (
 func (a *app) memberRemoveCommand() *cobra.Command {
 	var req control.RemovalRequest
 	var not bool
+	var c confirmation
 	cmd := &cobra.Command{
 		Use:   "remove NAME --reason TEXT",
 		Short: "Remove a member from etcd for good",
@@ -37,6 +38,12 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
 			}
+			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (any, func(*page), error) {
+				return a.wouldRemove(cmd.Context(), req)
+			})
+			if err != nil || !send {
+				return err
+			}
 			return a.memberRemove(cmd.Context(), req, not)
 		},
 		ValidArgsFunction: a.memberNames,
@@ -47,6 +54,7 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: do not require a recent snapshot")
 	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long the request may wait to begin, 1s to 1h")
 	flags.BoolVar(&not, "no-wait", false, "return at once; follow with quorumctl status")
+	c.flags(cmd)
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug
 	}
@@ -66,6 +74,25 @@ func (a *app) memberNames(cmd *cobra.Command, args []string, _ string) ([]string
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// wouldRemove has quorumd check a removal, and returns what it would do.
+func (a *app) wouldRemove(ctx context.Context, req control.RemovalRequest) (any, func(*page), error) {
+	req.DryRun = true
+	r, err := a.client().RemoveMember(ctx, req)
+	return r, func(p *page) {
+		if r.State == control.RemovalDone {
+			p.line("%s (%s) is already removed", r.Name, r.MemberID)
+			return
+		}
+		p.line("would remove member %s (%s) from etcd for good", word{r.Name, bold}, r.MemberID)
+		p.line("    reason   %s", r.Reason)
+		if r.Live {
+			p.line("    live     yes: also if it votes and answers; leadership is transferred first")
+		}
+		p.line("    begins   when no operation is in progress and the others have quorum, by %s",
+			display.Timestamp(r.Until))
+	}, err
 }
 
 func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not bool) error {

@@ -41,12 +41,14 @@ func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
 		{Code: "LOCK_HELD", Text: "held by n1"},
 	}
 	done, _ := serving(t, undertaker(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
-	golden(t, "member-remove.golden", transcript(t, done, "member remove n3 --reason 'in the bin'", "member list"))
+	golden(t, "member-remove.golden",
+		transcript(t, done, "member remove n3 --yes --reason 'in the bin'", "member list"))
 	late, _ := serving(t, undertaker(t, control.CodeCancelled,
 		"it expired before it could begin; LOCK_HELD: held by n1", waits...))
-	golden(t, "member-remove-late.golden", transcript(t, late, "member remove n3 --reason 'in the bin' --timeout 3s"))
+	golden(t, "member-remove-late.golden",
+		transcript(t, late, "member remove n3 --yes --reason 'in the bin' --timeout 3s"))
 	back, _ := serving(t, undertaker(t, "MEMBER_LIVE", "voter n3 answers"))
-	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --reason 'in the bin'"))
+	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --yes --reason 'in the bin'"))
 }
 
 func TestARemovalThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
@@ -56,7 +58,7 @@ func TestARemovalThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
 		s.Time, s.Removal = s.Time.Add(patienceForLost/2), nil
 	}
 	socket, _ := serving(t, d)
-	r := quorumctl(t, socket, "member", "remove", "n3", "--reason", "x")
+	r := quorumctl(t, socket, "member", "remove", "n3", "--yes", "--reason", "x")
 	if r.code != exitFault || !strings.Contains(r.stderr,
 		"cannot wait until n3 is removed: quorumd has lost the request") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
@@ -68,14 +70,14 @@ func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
 	d := scene(t, "steady")
 	socket, _ := serving(t, d)
 	golden(t, "member-remove-no-wait.golden", transcript(t, socket,
-		"member remove n3 --reason 'in the bin' --live --no-wait",
-		"member remove n3 --reason 'in the bin' --no-wait -o yaml"))
+		"member remove n3 --yes --reason 'in the bin' --live --no-wait",
+		"member remove n3 --yes --reason 'in the bin' --no-wait -o yaml"))
 	if got := d.was(); got != "remove n3 within 5m0s, live true: in the bin; remove n3 within 5m0s, live false: in "+
 		"the bin" {
 		t.Errorf("asked %q", got)
 	}
 	d.removed = true
-	r := quorumctl(t, socket, "member", "remove", "n3", "--reason", "in the bin")
+	r := quorumctl(t, socket, "member", "remove", "n3", "--yes", "--reason", "in the bin")
 	if r.code != exitOK || r.stdout != "n3 (fd422379fda50e48) is already removed\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}

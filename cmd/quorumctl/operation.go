@@ -31,7 +31,7 @@ func (a *app) operationCommand() *cobra.Command {
 // operation is the document of operation show.
 type operation struct {
 	APIVersion string       `json:"apiVersion"`
-	Op         *control.Op  `json:"op"`
+	Op         *control.Op  `json:"operation"`
 	Lock       control.Lock `json:"lock"`
 }
 

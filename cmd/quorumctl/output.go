@@ -74,6 +74,7 @@ func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 	default:
 		p := &page{
 			coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out), most: a.columns,
+			piped: a.piped, noHeaders: a.noHeaders,
 		}
 		text(p)
 		b = []byte(p.String())
@@ -160,9 +161,9 @@ func obeys(w io.Writer) bool {
 	return isTerminal(w) && term != "" && term != "dumb"
 }
 
-// isTerminal reports whether the output goes to a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether an input or output is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}

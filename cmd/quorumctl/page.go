@@ -20,7 +20,12 @@ type page struct {
 	coloured bool
 	wide     bool // do not wrap lines
 	most     int  // maximum width of a line; 0 for columns
-	blocks   bool // draw bars with block characters: the output is a terminal
+
+	blocks bool // draw bars with block characters: the output is a terminal
+
+	// piped is whether a program may read the tables: each row is one line, and no cell is cut
+	piped     bool
+	noHeaders bool // omit the header of each table
 }
 
 // word is a text with a tone.
@@ -78,6 +83,18 @@ func writeLines(p *page, lines ...display.Line) {
 			args[i] = w
 		}
 		p.line(strings.Repeat("%s", len(line)), args...)
+	}
+}
+
+// labelled writes a line of words after a label, and wraps it at the width of the label.
+func (p *page) labelled(label string, line display.Line) {
+	var text strings.Builder
+	for _, w := range line {
+		text.WriteString(p.paint(display.Clean(w.Text), w.Tone))
+	}
+	for _, part := range p.fold(text.String(), p.columns()-width(label)) {
+		p.raw(label + part)
+		label = strings.Repeat(" ", width(label))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
@@ -40,6 +41,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 func (a *app) rolloutStartCommand() *cobra.Command {
 	var req control.RolloutRequest
 	var w waiting
+	var c confirmation
 	cmd := &cobra.Command{
 		Use:   "start restart|reboot|command NAME --reason TEXT",
 		Short: "Start a rollout over all hosts, the leader last",
@@ -69,6 +71,12 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if req.Work == control.WorkCommand {
 				req.Command = args[1]
 			}
+			send, err := a.confirm(cmd, c, "start the rollout", func() (any, func(*page), error) {
+				return a.wouldRoll(cmd.Context(), req)
+			})
+			if err != nil || !send {
+				return err
+			}
 			r, err := a.client().StartRollout(cmd.Context(), req)
 			if err != nil {
 				return cannot("start the rollout", err)
@@ -87,11 +95,35 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 		"then")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
 		"with --until-version: do not require a recent snapshot")
+	c.flags(cmd)
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug
 	}
 	completesBy(cmd, "hosts", a.completeHosts)
 	return cmd
+}
+
+// wouldRoll has quorumd check a rollout, and returns what it would do.
+func (a *app) wouldRoll(ctx context.Context, req control.RolloutRequest) (any, func(*page), error) {
+	req.DryRun = true
+	r, err := a.client().StartRollout(ctx, req)
+	return rollout{APIVersion: control.APIVersion, Rollout: &r}, func(p *page) {
+		var takes, skips []string
+		for _, h := range r.Hosts {
+			if h.State == control.RolloutHostSkipped {
+				skips = append(skips, h.Name)
+			} else {
+				takes = append(takes, h.Name)
+			}
+		}
+		p.line("would take down %s for a %s, one at a time, the leader last",
+			display.Count(len(takes), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
+		p.line("    reason   %s", r.Reason)
+		p.line("    hosts    %s", strings.Join(takes, ", "))
+		if len(skips) > 0 {
+			p.line("    skipped  %s: etcd is %s already", strings.Join(skips, ", "), r.Version)
+		}
+	}, err
 }
 
 // rolloutWork checks the arguments of rollout start.

@@ -54,7 +54,7 @@ func TestWhoStartsARolloutMayWaitUntilItIsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			socket, _ := serving(t, c.d)
-			got := string(transcript(t, socket, "rollout start restart --reason 'a fix' --hosts n1,n2 "+c.args))
+			got := string(transcript(t, socket, "rollout start restart --yes --reason 'a fix' --hosts n1,n2 "+c.args))
 			golden(t, "rollout-wait-"+name+".golden", []byte(got))
 			if failed := strings.Contains(got, "(exit "); failed != (c.code != exitOK) {
 				t.Errorf("exit %d was meant", c.code)

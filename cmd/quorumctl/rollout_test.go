@@ -15,8 +15,8 @@ func TestARolloutIsStartedPausedResumedAndAborted(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, scene(t, "rollout"))
 	golden(t, "rollout-changes.golden", transcript(t, socket,
-		"rollout start reboot --reason 'new kernel' --hosts n3,n1 --until-version v3.6.16",
-		"rollout start command upgrade --reason 'a new etcd'", "rollout pause", "rollout resume", "rollout abort",
+		"rollout start reboot --yes --reason 'new kernel' --hosts n3,n1 --until-version v3.6.16",
+		"rollout start command upgrade --yes --reason 'a new etcd'", "rollout pause", "rollout resume", "rollout abort",
 		"rollout status -o yaml", "status"))
 }
 

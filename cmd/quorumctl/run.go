@@ -23,12 +23,26 @@ type app struct {
 	format format
 	colour colour
 
-	columns int // width of a line of text; 0 for the default
+	columns   int  // width of a line of text; 0 for the default
+	piped     bool // tables are for programs: the output is no terminal
+	noHeaders bool // tables have no header
+	quiet     bool // only errors are written
+}
+
+// newApp returns an app that writes to these outputs.
+func newApp(stdout, stderr io.Writer) *app {
+	return &app{
+		out: stdout, err: stderr, format: formatTable, colour: colourAuto, piped: !isTerminal(stdout),
+	}
 }
 
 // run runs one command line and returns the exit code. The context ends it early.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{out: stdout, err: stderr, format: formatTable, colour: colourAuto}
+	return newApp(stdout, stderr).run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	stdout, stderr := a.out, a.err
 	root := a.rootCommand()
 	root.SetArgs(joinWait(args))
 	root.SetOut(stdout)
@@ -61,6 +75,11 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			if a.quiet {
+				a.out, a.err = io.Discard, io.Discard
+			}
+		},
 
 		SuggestionsMinimumDistance: 2,
 	}
@@ -76,6 +95,8 @@ func (a *app) rootCommand() *cobra.Command {
 	a.socket = cmp.Or(os.Getenv(socketVariable), a.socket)
 	flags.VarP(&a.format, "output", "o", "table, wide, json or yaml")
 	flags.Var(&a.colour, "color", "auto, always or never; auto respects NO_COLOR")
+	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "write errors only; the exit status is the result")
 	complete(root, "output", formats())
 	complete(root, "color", colours())
 	root.AddCommand(

@@ -197,6 +197,12 @@ func (d *desk) AbandonRecovery(context.Context, string) (control.Recovery, error
 func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if req.DryRun {
+		return control.Removal{
+			MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
+			Since: d.status.Time, Until: d.status.Time.Add(req.For), State: control.RemovalWaiting, DryRun: true,
+		}, d.fail
+	}
 	d.asked = append(d.asked, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
 		req.Reason))
 	at := d.status.Time.Add(time.Millisecond)
@@ -218,6 +224,12 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 ) (control.Maintenance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if req.DryRun {
+		return control.Maintenance{
+			Work: req.Work, Command: req.Command, By: "root", Since: d.status.Time, Reason: req.Reason,
+			State: control.MaintenanceWaiting, DryRun: true,
+		}, d.fail
+	}
 	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command),
 		req.For,
 		req.KeepRunning, req.Reason))
@@ -260,7 +272,10 @@ func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ str
 	defer d.mu.Unlock()
 	r := control.Rollout{
 		ID: "k3x7", Work: req.Work, Command: req.Command, Version: req.Version, Reason: req.Reason,
-		By: "root", State: control.RolloutRunning, Started: d.status.Time,
+		By: "root", State: control.RolloutRunning, Started: d.status.Time, DryRun: req.DryRun,
+	}
+	if !req.DryRun {
+		d.asked = append(d.asked, req.Work+" rollout: "+req.Reason)
 	}
 	for _, name := range req.Hosts {
 		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
@@ -342,11 +357,13 @@ type result struct {
 	stderr string
 }
 
-// quorumctl runs a command line and checks -o json output against its schema.
+// quorumctl runs a command line as on a terminal, though without colours, and checks -o json output against its schema.
 func quorumctl(t *testing.T, socket string, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code := run(t.Context(), append([]string{"--socket", socket}, args...), &out, &errOut)
+	a := newApp(&out, &errOut)
+	a.piped = false
+	code := a.run(t.Context(), append([]string{"--socket", socket}, args...))
 	conforms(t, args, out.String())
 	return result{code, out.String(), errOut.String()}
 }

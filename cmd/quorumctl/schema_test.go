@@ -300,10 +300,10 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 		"recover status", "version",
 		"schema")
 	write(scene(t, "fresh"), "bootstrap", "bootstrap --yes")
-	write(scene(t, "rollout"), "rollout status", "rollout start restart --reason x", "snapshot list")
+	write(scene(t, "rollout"), "rollout status", "rollout start restart --yes --reason x", "snapshot list")
 	write(worker(t), "maintenance on --reason x", "maintenance status", "maintenance off")
-	write(scene(t, "steady"), "member remove n3 --reason x --no-wait")
-	write(undertaker(t, control.CodeRemoved, "it is removed"), "member remove n3 --reason x")
+	write(scene(t, "steady"), "member remove n3 --yes --reason x --no-wait")
+	write(undertaker(t, control.CodeRemoved, "it is removed"), "member remove n3 --yes --reason x")
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	if err := os.WriteFile(file, config.Default(), 0o600); err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func (a *app) snapshotRestoreCommand() *cobra.Command {
 }
 
 func (a *app) snapshotPruneCommand() *cobra.Command {
-	var dryRun bool
+	var c confirmation
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove snapshots that backup.keep does not keep",
@@ -131,11 +131,21 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot prune --dry-run", "quorumctl snapshot prune"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req := control.SnapshotRequest{Do: control.SnapshotPrune, DryRun: dryRun}
-			return a.snapshotJob(cmd.Context(), req, func(p *page, j control.SnapshotJob) { writePruned(p, j, dryRun) })
+			prune := control.SnapshotRequest{Do: control.SnapshotPrune}
+			send, err := a.confirm(cmd, c, jobName(prune.Do), func() (any, func(*page), error) {
+				look := prune
+				look.DryRun = true
+				job, err := a.runSnapshotJob(cmd.Context(), look)
+				return job, func(p *page) { writePruned(p, job, true) }, err
+			})
+			if err != nil || !send {
+				return err
+			}
+			return a.snapshotJob(cmd.Context(), prune,
+				func(p *page, j control.SnapshotJob) { writePruned(p, j, false) })
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be removed; remove nothing")
+	c.flags(cmd)
 	return cmd
 }
 
@@ -146,19 +156,25 @@ const snapshotPoll = 200 * time.Millisecond
 func (a *app) snapshotJob(ctx context.Context, req control.SnapshotRequest,
 	text func(*page, control.SnapshotJob),
 ) error {
+	job, err := a.runSnapshotJob(ctx, req)
+	if err != nil {
+		return err
+	}
+	return a.emit(job, func(p *page) { text(p, job) })
+}
+
+// runSnapshotJob runs a job and returns its result.
+func (a *app) runSnapshotJob(ctx context.Context, req control.SnapshotRequest) (control.SnapshotJob, error) {
 	what := jobName(req.Do)
 	started, err := a.client().StartSnapshot(ctx, req)
 	if err != nil {
-		return cannot(what, err)
+		return control.SnapshotJob{}, cannot(what, err)
 	}
 	job, err := a.followSnapshot(ctx, started)
-	switch {
-	case err != nil:
-		return err
-	case job.Error != "":
-		return &failure{code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd"}
+	if err == nil && job.Error != "" {
+		err = &failure{code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd"}
 	}
-	return a.emit(job, func(p *page) { text(p, job) })
+	return job, err
 }
 
 func cannotSo(what, cause string) string {

@@ -47,11 +47,12 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 		exchanged := j.Snapshots[0]
 		exchanged.Name, exchanged.Origin = "0000000000000000814-20261121T050000Z-n4-fedcba9876543210", "exchanged"
 		j.Snapshots = append(j.Snapshots, exchanged)
-	}, "snapshot list", "snapshot list -o wide", "snapshot list -o json", "snapshot prune --dry-run", "snapshot prune")
+	}, "snapshot list", "snapshot list -o wide", "snapshot list -o json",
+		"snapshot prune --dry-run", "snapshot prune --yes")
 	told(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot test-restore",
 		"snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
 	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[1:] }, "snapshot verify")
-	told(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune")
+	told(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune --yes")
 	told(func(j *control.SnapshotJob) {
 		j.Snapshots, j.Error = nil, "cannot save a snapshot: no space left on device"
 	},

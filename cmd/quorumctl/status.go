@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	var watch bool
+	var watch, exitCode bool
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:     "status",
@@ -18,8 +18,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Short:   "Show the cluster, its hosts and this host's next step",
 		Long: "Show voters and fault tolerance, the current operation, backups, every host, and what this host\n" +
 			"does next or why it does nothing.",
-		Example: examples("quorumctl status", "quorumctl status --watch", "quorumctl status -o json | jq .cluster"),
-		Args:    cobra.NoArgs,
+		Example: examples("quorumctl status --watch", "quorumctl status -q --exit-code",
+			"quorumctl status -o json | jq .cluster"),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
 				return a.watchStatus(cmd.Context(), interval)
@@ -28,10 +29,19 @@ func (a *app) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.emit(s, func(p *page) { writeStatus(p, s) })
+			if err := a.emit(s, func(p *page) { writeStatus(p, s) }); err != nil || !exitCode {
+				return err
+			}
+			if g, _ := graded(s); g != gradeOK {
+				return &failure{code: int(g)}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until interrupted")
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false,
+		"exit with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, as quorumctl check")
+	cmd.MarkFlagsMutuallyExclusive("watch", "exit-code")
 	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "refresh interval of --watch")
 	return cmd
 }

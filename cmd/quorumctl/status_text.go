@@ -19,9 +19,16 @@ func writeStatus(p *page, s control.Status) {
 	if p.wide && s.Cluster.ID != "" {
 		p.line("cluster ID %s", s.Cluster.ID)
 	}
-	writeLines(p, display.CurrentWork(s)...)
-	writeLines(p, display.Backup(s)...)
 	writeLines(p, display.Loop(s.Loop)...)
+	for _, section := range display.Summary(s) {
+		for i, line := range section.Lines {
+			name := ""
+			if i == 0 {
+				name = section.Name
+			}
+			p.labelled(fmt.Sprintf("  %-10s  ", name), line)
+		}
+	}
 	p.raw("")
 	if t := hostTable(p, s); len(t.rows) > 0 {
 		p.table(t)

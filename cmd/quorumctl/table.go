@@ -26,14 +26,17 @@ func cells(texts ...string) []word {
 	return row
 }
 
-// table writes a table. If lines have a maximum width, the widest columns are cut until all fit, and the last column is
+// table writes a table. For people, the widest columns are cut until a row fits into a line, and the last column is
 // wrapped.
 func (p *page) table(t table) {
 	t = t.withoutEmpty()
 	if len(t.rows) == 0 || len(t.head) == 0 {
 		return
 	}
-	rows := append([][]word{cells(t.head...)}, t.rows...)
+	rows := t.rows
+	if !p.noHeaders {
+		rows = append([][]word{cells(t.head...)}, t.rows...)
+	}
 	last := len(t.head) - 1
 	widths := p.widths(rows, last)
 	used := 0
@@ -47,7 +50,7 @@ func (p *page) table(t table) {
 			b.WriteString(p.paint(text, row[i].Tone))
 			b.WriteString(strings.Repeat(" ", w-width(text)) + gap)
 		}
-		for i, part := range p.fold(display.Clean(row[last].Text), p.columns()-used) {
+		for i, part := range p.lastCell(display.Clean(row[last].Text), p.columns()-used) {
 			if i > 0 {
 				b.Reset()
 				b.WriteString(strings.Repeat(" ", used))
@@ -77,7 +80,7 @@ func (p *page) widths(rows [][]word, n int) []int {
 		}
 		room -= widths[i] + len(gap)
 	}
-	for ; room < 0 && !p.wide; room++ {
+	for ; room < 0 && p.bounded(); room++ {
 		widest := 0
 		for i, w := range widths {
 			if w > widths[widest] {
@@ -99,6 +102,18 @@ func cut(text string, most int) string {
 	return text[:fits(text, most-1)] + "…"
 }
 
+// bounded reports whether tables have at most the width of a line.
+func (p *page) bounded() bool { return !p.piped && !p.wide }
+
+// lastCell returns the lines of a cell of the last column.
+func (p *page) lastCell(text string, most int) []string {
+	if !p.bounded() {
+		return []string{text}
+	}
+	return p.fold(text, most)
+}
+
+// fold wraps a text, except with -o wide.
 func (p *page) fold(text string, most int) []string {
 	if p.wide {
 		return []string{text}

@@ -109,7 +109,7 @@ func story() []control.HistoryLine {
 		line(4, "n4", "refusal", "DISK_FSYNC_SLOW",
 			"WAL fsync p99 41.3 ms is above 10 ms, so it does not qualify and cannot become a member before it has "+
 				"been clean for 10 minutes"),
-		line(12, "n2", "op", "JOIN_BEGIN", "as voter, 1 of 3 voters"),
+		line(12, "n2", "operation", "JOIN_BEGIN", "as voter, 1 of 3 voters"),
 		line(19, "n2", "step", "PROMOTE", "steady for 60s, 3 entries behind"),
 	}
 }

@@ -154,7 +154,7 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 			}
 			running = line.HostName
 			operations++
-		case line.Kind == "op":
+		case line.Kind == "operation":
 			running = ""
 		}
 	}

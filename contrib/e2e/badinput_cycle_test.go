@@ -38,7 +38,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	w.eventually("the agents answer", func() bool {
 		return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable)
 	})
-	me().ctl(n1, "rollout", "start", "restart", "--reason", "x").is(t, "no quorum", exitUnavailable,
+	me().ctl(n1, "rollout", "start", "restart", "--yes", "--reason", "x").is(t, "no quorum", exitUnavailable,
 		"cannot start the rollout", "→ try again when the cluster has a quorum")
 	me().ctl(n1, "rollout", "abort").is(t, "no quorum", exitUnavailable, "cannot change the rollout",
 		"→ try again when the cluster has a quorum")
@@ -72,15 +72,15 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 			[]string{"out of range (1m to 168h)", "→ quorumctl cycle --for 1h"},
 		},
 		"a reboot without a way to reboot": {
-			n1, "cycle --reboot --no-wait", exitConflict,
+			n1, "cycle --reboot --yes --no-wait", exitConflict,
 			[]string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"},
 		},
 		"an unknown host": {
-			n1, "rollout start restart --reason x --hosts n1,n9", exitUsage,
+			n1, "rollout start restart --yes --reason x --hosts n1,n9", exitUsage,
 			[]string{"no present host is called n9", "→ quorumctl status lists the hosts"},
 		},
 		"a host that observes": {
-			n1, "rollout start reboot --reason x --hosts n2", exitConflict,
+			n1, "rollout start reboot --yes --reason x --hosts n2", exitConflict,
 			[]string{"quorumd on n2 only observes", "→ set mode: manage there"},
 		},
 		"no rollout": {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/quorumd/quorumd/contrib/docs"
@@ -32,7 +33,11 @@ func TestDocumentedCommandsWork(t *testing.T) {
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) && w.absent(w.keys().Op()) })
 	for _, c := range asTyped() {
 		h := w.hosts[c.host]
-		if done := me().ctl(h, docs.Words(c.line)...); done.code != c.exit {
+		args := docs.Words(c.line)
+		if args[0] == "rollout" && args[1] == "start" && !slices.Contains(args, "--dry-run") {
+			args = append(args, "--yes") // there is no terminal
+		}
+		if done := me().ctl(h, args...); done.code != c.exit {
 			t.Fatalf("%s# quorumctl %s: exit %d, want %d:\n%s", h.Options.Name, c.line, done.code, c.exit, done.said)
 		}
 	}

@@ -215,7 +215,7 @@ func (w *world) ending(h *host) policy.ReasonCode {
 		w.t.Fatal(err)
 	}
 	for _, l := range lines {
-		if l.Kind == "op" && strings.HasPrefix(l.Text, "join of "+h.Options.Name+" ") {
+		if l.Kind == "operation" && strings.HasPrefix(l.Text, "join of "+h.Options.Name+" ") {
 			return policy.ReasonCode(l.Code)
 		}
 	}

@@ -196,7 +196,7 @@ func (w *world) cycled() []string {
 	}
 	var out []string
 	for _, l := range lines {
-		if l.Kind == "op" && l.Code == string(policy.Cycled) {
+		if l.Kind == "operation" && l.Code == string(policy.Cycled) {
 			out = append(out, l.Name)
 		}
 	}

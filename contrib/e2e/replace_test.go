@@ -58,7 +58,7 @@ func (w *world) repairOf(h *host) string {
 		w.t.Fatal(err)
 	}
 	for _, l := range lines {
-		if l.Kind == "op" && strings.HasPrefix(l.Text, "replace of "+h.Options.Name+" ") {
+		if l.Kind == "operation" && strings.HasPrefix(l.Text, "replace of "+h.Options.Name+" ") {
 			return l.Code + ": " + l.Text
 		}
 	}

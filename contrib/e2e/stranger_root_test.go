@@ -90,7 +90,7 @@ func strangers(t *testing.T, h *host) {
 	t.Helper()
 	changes := []string{
 		"maintenance on --reason x --no-wait", "maintenance off", "cycle --no-wait", "cycle -- true",
-		"rollout start restart --reason x", "rollout pause", "rollout resume", "rollout abort",
+		"rollout start restart --yes --reason x", "rollout pause", "rollout resume", "rollout abort",
 	}
 	h.open(t, 0o755)
 	for _, line := range changes {

@@ -73,7 +73,7 @@ func TestADeadSurplusVoterIsRemovedByAnotherVotersHost(t *testing.T) {
 			lines, err := w.history()
 			must(t, err)
 			if !slices.ContainsFunc(lines, func(l record.Line) bool {
-				return l.Kind == "op" && l.Code == string(policy.Removed) && l.Name != dead.Options.Name
+				return l.Kind == "operation" && l.Code == string(policy.Removed) && l.Name != dead.Options.Name
 			}) {
 				t.Errorf("the history has no removal by another host: %+v", lines)
 			}

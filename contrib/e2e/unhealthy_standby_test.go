@@ -66,7 +66,7 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 			w.eventually("the history has the reason", func() bool {
 				lines, err := w.history()
 				return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
-					return l.Kind == "op" && l.Code == string(policy.StandbyLost)
+					return l.Kind == "operation" && l.Code == string(policy.StandbyLost)
 				})
 			})
 			clearRules(t, disk)

@@ -96,7 +96,7 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 	t.Parallel()
 	w := formed(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	me().ctl(n2, "rollout", "start", "restart", "--reason", "a test", "--wait=2m").is(t, "a rollout", 0,
+	me().ctl(n2, "rollout", "start", "restart", "--yes", "--reason", "a test", "--wait=2m").is(t, "a rollout", 0,
 		"rollout restart: done, 3 of 3 hosts")
 	me().ctl(n2, "rollout", "status").is(t, "and after it", 0, "rollout restart: done, 3 of 3 hosts")
 	n3.lose()

@@ -129,7 +129,7 @@ func (f *fleet) checkRepairHistory(dead *lab.Host) {
 			return false
 		}
 		for _, l := range slices.Backward(lines) {
-			if l.Kind == "op" && strings.Contains(l.Text, "in place of "+dead.Name+", ") {
+			if l.Kind == "operation" && strings.Contains(l.Text, "in place of "+dead.Name+", ") {
 				f.t.Logf("history: %s %s: %s", l.Name, l.Code, l.Text)
 				return l.Code == "JOINED"
 			}

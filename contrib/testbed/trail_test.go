@@ -78,7 +78,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	}
 	end := func(name string) record.Line {
 		return record.Line{
-			Name: name, Kind: "op", Code: "JOINED", Operation: policy.KindJoin, Outcome: "JOINED",
+			Name: name, Kind: "operation", Code: "JOINED", Operation: policy.KindJoin, Outcome: "JOINED",
 			Text: "join of " + name + " as voter has ended: the host has joined",
 		}
 	}
@@ -102,7 +102,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 		Text: "recording that this host is taken down: restart: new version",
 	}
 	back := record.Line{
-		Name: "a", Kind: "op", Code: "CYCLED", Operation: policy.KindCycle, Outcome: "CYCLED",
+		Name: "a", Kind: "operation", Code: "CYCLED", Operation: policy.KindCycle, Outcome: "CYCLED",
 		Text: "cycle of a for restart has ended: the host was taken down and is back",
 	}
 	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))

@@ -1,0 +1,133 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package display
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// Section is a part of the status with a name.
+type Section struct {
+	Name  string
+	Lines []Line
+}
+
+// Summary returns the status as sections, in the order in which an operator looks: health, membership, operation,
+// backup. A section about which nothing is known is absent.
+func Summary(s control.Status) []Section {
+	operation := CurrentWork(s)
+	if len(operation) == 0 && s.Cluster.Reachable {
+		operation = []Line{say("none")}
+	}
+	return slices.DeleteFunc([]Section{
+		{"health", hostHealth(s)},
+		{"membership", membership(s)},
+		{"operation", operation},
+		{"backup", Backup(s)},
+	}, func(section Section) bool { return len(section.Lines) == 0 })
+}
+
+// namesAtMost is how many hosts a line of the summary names; more are counted.
+const namesAtMost = 9
+
+// named lists hosts or members by name, or counts them if there are many.
+func named(names []string) string {
+	if len(names) > namesAtMost {
+		return fmt.Sprintf("%d hosts", len(names))
+	}
+	return strings.Join(names, ", ")
+}
+
+// hostHealth returns one line with the hosts of each health state, the worst state first.
+func hostHealth(s control.Status) []Line {
+	by := map[string][]string{}
+	for _, h := range s.Hosts {
+		by[h.Health] = append(by[h.Health], cmp.Or(h.Name, h.ID))
+	}
+	var line Line
+	add := func(names []string, state Styled) {
+		if len(names) == 0 {
+			return
+		}
+		slices.Sort(names)
+		if len(line) > 0 {
+			line = append(line, Styled{Text: " · "})
+		}
+		line = append(line, Styled{Text: named(names) + ": "}, state)
+	}
+	var silent []string
+	for _, m := range WithoutAgent(s) {
+		silent = append(silent, cmp.Or(m.Name, m.ID))
+	}
+	add(silent, Styled{"no agent", Warn})
+	worstFirst := []string{"FAILED", "STALLED", "SLOW", "WARM", "UNKNOWN", "QUALIFYING"}
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // of a newer quorumd
+		return state == "OK" || slices.Contains(worstFirst, state)
+	})
+	for _, state := range append(worstFirst, others...) {
+		add(by[state], HealthState(state))
+	}
+	if n := len(by["OK"]); n > 0 && len(line) == 0 {
+		return []Line{say("%s %s", Count(n, "host", "hosts"), HealthState("OK"))}
+	}
+	add(by["OK"], HealthState("OK"))
+	if len(line) == 0 {
+		return nil
+	}
+	return []Line{line}
+}
+
+// membership returns one line with the members by role. A learner has the role that its host publishes, if it is one
+// of a learner.
+func membership(s control.Status) []Line {
+	by, roles := map[control.Role][]string{}, map[string]control.Role{}
+	for _, h := range s.Hosts {
+		roles[h.MemberID] = h.Role
+	}
+	for _, m := range s.Cluster.Members {
+		role := m.Role
+		if by := roles[m.ID]; role == control.RoleLearner && (by == control.RoleStandby || by == control.RoleJoining) {
+			role = by
+		}
+		name := cmp.Or(m.Name, m.ID)
+		switch {
+		case !m.Live:
+			name += " (down)"
+		case m.Leader:
+			name += " (leader)"
+		}
+		by[role] = append(by[role], name)
+	}
+	var parts []string
+	for _, role := range []struct {
+		role      control.Role
+		one, many string
+	}{
+		{control.RoleVoter, "voter", "voters"},
+		{control.RoleStandby, "standby", "standbys"},
+		{control.RoleJoining, "joining", "joining"},
+		{control.RoleLearner, "learner", "learners"},
+	} {
+		names := by[role.role]
+		if len(names) == 0 {
+			continue
+		}
+		slices.Sort(names)
+		word := role.many
+		if len(names) == 1 {
+			word = role.one
+		}
+		parts = append(parts, word+" "+named(names))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []Line{say("%s", strings.Join(parts, " · "))}
+}

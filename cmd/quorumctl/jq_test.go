@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/itchyny/gojq"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// TestEveryJQExpressionOfAPageFindsAValue runs each on the documents of two clusters: of one that works, and of one
+// where a voter is down. A field that does not exist is null, and shows as no value.
+func TestEveryJQExpressionOfAPageFindsAValue(t *testing.T) {
+	t.Parallel()
+	piped := regexp.MustCompile("`quorumctl ([^`|\\\\]+ -o json) \\\\?\\| jq (?:-[a-z] )?('[^`]+'|\\.\\S+)`")
+	saved := time.Date(2026, 11, 20, 4, 0, 0, 5000, time.UTC)
+	var sockets []string
+	for _, name := range []string{"steady", "voter-down", "joining", "slow"} {
+		d := scene(t, name)
+		d.status.Backup = &control.Backup{Saved: &saved, Revision: 4711, Host: "n4"}
+		socket, _ := serving(t, d)
+		sockets = append(sockets, socket)
+	}
+	found := 0
+	for name, text := range pagesForPeople(t) {
+		for _, match := range piped.FindAllStringSubmatch(text, -1) {
+			found++
+			expression := strings.Trim(strings.ReplaceAll(match[2], `\|`, "|"), "'")
+			if !finds(t, sockets, spoken(match[1]), expression) {
+				t.Errorf("%s: quorumctl %s | jq '%s' finds no value", name, match[1], expression)
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d expressions were found", found)
+	}
+}
+
+// finds reports whether the expression has a value for the output of the command on one of the hosts.
+func finds(t *testing.T, sockets, command []string, expression string) bool {
+	t.Helper()
+	query, err := gojq.Parse(expression)
+	if err != nil {
+		t.Errorf("%s: %v", expression, err)
+		return true
+	}
+	for _, socket := range sockets {
+		var document any
+		if err := json.Unmarshal([]byte(quorumctl(t, socket, command...).stdout), &document); err != nil {
+			t.Fatal(err)
+		}
+		values := query.RunWithContext(t.Context(), document)
+		for value, more := values.Next(); more; value, more = values.Next() {
+			if err, failed := value.(error); failed {
+				t.Errorf("%s: %v", expression, err)
+				return true
+			}
+			if value != nil && value != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
