@@ -44,7 +44,8 @@ func usage(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// cannot turns an error of the daemon or of the client into a failure, unless it is one already. what names the action, as in "read the history".
+// cannot turns an error of the daemon or of the client into a failure, unless it is one already. what names the action,
+// as in "read the history".
 func cannot(what string, err error) error {
 	if f, done := errors.AsType[*failure](err); done {
 		return f
