@@ -45,7 +45,7 @@ func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Rang
 }
 
 // operatorOf returns an Operator for that etcd, on a host without observations.
-func operatorOf(etcd operate.Etcd) *operate.Operator {
+func operatorOf(etcd cluster.Etcd) *operate.Operator {
 	c := hostConfig()
 	c.Cluster.Name = "test"
 	return operate.New(operate.Options{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -43,14 +44,14 @@ type fleetHost struct {
 	fsyncs fsyncCount
 
 	sensors        func() health.MachineReading
-	externalChecks ExternalChecks
+	externalChecks observe.ExternalChecks
 	config         string // in addition to the common configuration
 	devices        func(device uint64) health.DevicesReading
 	metrics        func(ctx context.Context) health.EtcdReading
 	// database observes the file system of etcd's database; nil if the log is on the same
 	database func(log uint64) health.DatabaseReading
 	links    func(ctx context.Context) health.LinkReading
-	network  Network
+	network  observe.Network
 	// hardware returns the drives' data, and chips the sensors' data; nil if they are not read.
 	hardware func() health.HardwareReading
 	chips    func() health.Several[health.Sensor]
@@ -67,10 +68,12 @@ func (h *fleetHost) boot(id string) {
 	h.agent, err = New(Options{
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
-		EtcdVersion:    func(context.Context) (string, error) { return "3.6.16", nil },
-		ExternalChecks: h.externalChecks,
-		Sensors:        h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
-		Chips: h.chips, Network: h.network, Database: h.database, MemberMetrics: f.memberMetrics,
+		Sources: observe.Sources{
+			EtcdVersion:    func(context.Context) (string, error) { return "3.6.16", nil },
+			ExternalChecks: h.externalChecks,
+			Sensors:        h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
+			Chips: h.chips, Network: h.network, Database: h.database, MemberMetrics: f.memberMetrics,
+		},
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.publisher.Current(); !done && !r.Fresh() {

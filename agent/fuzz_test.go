@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -30,8 +31,8 @@ func still(t *testing.T) *Agent {
 	a, err := New(Options{
 		Config: c, Instance: "i", BootID: "b", Version: "test",
 		Etcd: f.etcd.of("v1"), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
-		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
-		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Sources: observe.Sources{EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil }},
+		Now:     f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	return a

@@ -24,6 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -107,8 +108,8 @@ func (l *line) add(f *fleet, name string, member uint64, clientURL, peerURL stri
 	a, err := New(Options{
 		Config: c, Instance: "boot-" + name, BootID: "boot-" + name, Version: "test",
 		Etcd: etcd, Unit: h, Probe: (*fleetProbe)(h), Data: lineHost{h, l.id, member}, Files: (*fleetFiles)(h),
-		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
-		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: log,
+		Sources: observe.Sources{EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil }},
+		Now:     f.now, Monotonic: f.now, Wall: time.Now, Logger: log,
 	})
 	if err != nil {
 		l.t.Fatal(err)

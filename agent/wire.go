@@ -4,12 +4,13 @@
 package agent
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/act"
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/operate"
@@ -17,8 +18,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 // Options are the parts of an agent.
@@ -28,59 +31,25 @@ type Options struct {
 	BootID   string
 	Version  string // of quorumd
 
-	Etcd  Etcd
-	Unit  Unit
-	Probe Probe
+	Etcd  cluster.Etcd
+	Unit  systemd.Unit
+	Probe disk.Prober
 	Data  DataDir
 	// Recovery makes a cluster from a survivor's data; nil if that is not possible.
-	Recovery Recovery
+	Recovery recovery.Rebuilder
 	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
 	Hold hoststate.StartGuard
 	// Machine is the host itself; nil if it cannot be rebooted from here.
 	Machine Machine
 	// Hooks run before and after an operation; nil if there are none.
-	Hooks Hooks
+	Hooks hooks.Programs
 	// Snapshots runs the jobs with snapshots; nil if no store is configured.
 	Snapshots operate.Snapshots
-	// EtcdVersion returns the version of the local binary. It may hang with the disk.
-	EtcdVersion func(ctx context.Context) (string, error)
-	// Discovery returns the last result of endpoint discovery; nil without discovery.
-	Discovery func() health.DiscoveryReading
-	// Certificates returns the expiry of the certificates that connections to etcd depend on, in files and at these
-	// URLs; nil if they cannot be read.
-	Certificates func(ctx context.Context, urls []string) health.CertificateReading
-	// EtcdSettings returns the settings of the etcd with that process ID; nil if they cannot be read. It may hang.
-	EtcdSettings func(pid int) health.EtcdSettings
-	// BlockProgress returns the counters of the block device under the probe; nil if they cannot be read.
-	BlockProgress func(device uint64) (disk.Progress, error)
-	// Sensors returns the state of the machine except for its disk; nil if it cannot be read. It may hang.
-	Sensors func() health.MachineReading
-	// EtcdMetrics returns the metrics of the local etcd; nil if they cannot be read.
-	EtcdMetrics func(ctx context.Context) health.EtcdReading
-	// MemberMetrics returns the metrics of any member's etcd, by its client URL; nil if they cannot be read.
-	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
-	// ExternalChecks are the external checks; nil if there are none.
-	ExternalChecks ExternalChecks
-	// Network probes the members from this host; nil if they are not probed.
-	Network Network
 	// BootstrapAnswers exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none
 	// are listed.
 	BootstrapAnswers BootstrapExchange
-	// Spool returns the state of the directory for restore tests; nil without a store of snapshots. It may hang.
-	Spool func() (policy.Spool, error)
-	// SinceRenewal returns the time since a lease in etcd was last renewed; nil if etcd is not queried for it.
-	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
-	// Devices returns the devices below a file system, by its device number; nil if they cannot be read. It may hang.
-	Devices func(device uint64) health.DevicesReading
-	// Database returns the state of the file system of etcd's database, if it is another one than that of the log,
-	// which has that device number; nil if it cannot be read. It may hang.
-	Database func(log uint64) health.DatabaseReading
-	// Links returns the state of the interfaces that carry etcd's traffic; nil if it cannot be read. It may hang.
-	Links func(context.Context) health.LinkReading
-	// Hardware returns data from the drives and about them; Chips returns data from sensors. They are nil if these
-	// cannot be read. Both may hang, Chips more often.
-	Hardware func() health.HardwareReading
-	Chips    func() health.Several[health.Sensor]
+	// Sources are what the agent reads of the machine and of etcd.
+	observe.Sources
 
 	Now func() time.Duration // since boot, including time suspended
 	// Monotonic is the probe's clock; nil: CLOCK_MONOTONIC.
@@ -115,31 +84,18 @@ func New(opt Options) (*Agent, error) {
 		opt: opt, keys: record.KeysFor(c.Cluster.Name), files: files, wake: make(chan struct{}, 1),
 	}
 	looks := observe.Options{
-		Config: c, Instance: opt.Instance, BootID: opt.BootID,
-		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
-		EtcdVersion: opt.EtcdVersion, EtcdMetrics: opt.EtcdMetrics, BlockProgress: opt.BlockProgress,
-		Sensors: opt.Sensors, Devices: opt.Devices, Links: opt.Links, Hardware: opt.Hardware, Now: opt.Now,
-		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
+		Config: c, Instance: opt.Instance, BootID: opt.BootID, Sources: opt.Sources,
+		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, InspectData: opt.Data.Inspect, Programs: opt.Hooks,
+		Recovery: opt.Recovery, Local: files, Files: opt.Files,
+		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
-	looks.Chips, looks.Database, looks.MemberMetrics = opt.Chips, opt.Database, opt.MemberMetrics
-	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
-	looks.Discovery, looks.SinceRenewal = opt.Discovery, opt.SinceRenewal
-	if opt.Snapshots != nil {
-		looks.Spool = opt.Spool
+	if opt.Snapshots == nil {
+		looks.Spool = nil
+	} else {
 		looks.Testing = func() bool { return operate.IsRestoreTest(opt.Snapshots.Job()) }
 	}
-	if opt.Hooks != nil {
-		looks.Programs = opt.Hooks
-	}
-	looks.ExternalChecks = opt.ExternalChecks
-	if opt.Recovery != nil {
-		looks.Recovery = opt.Recovery
-	}
-	if opt.Network != nil {
-		looks.Network = opt.Network
-	}
 	if opt.BootstrapAnswers != nil {
-		looks.BootstrapAnswers = opt.BootstrapAnswers
+		looks.BootstrapAnswers = opt.BootstrapAnswers.Answers
 	}
 	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err
@@ -154,19 +110,19 @@ func New(opt Options) (*Agent, error) {
 		Wake: a.Wake, Noting: opt.Noting,
 	})
 	acts := act.Options{
-		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
-		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.publisher.Journal().Line,
+		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe,
+		MoveDataAside: opt.Data.MoveAside, Recovery: opt.Recovery, Hooks: opt.Hooks, Files: files,
+		Line:       a.publisher.Journal().Line,
 		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
 	}
 	asks := operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.publisher, History: a.publisher.Journal(),
-		Files:    files,
-		Commands: opt.Hooks, Machine: opt.Machine, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
+		Files: files, Data: opt.Recovery, Commands: opt.Hooks, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
 		Now: opt.Now, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger, Version: opt.Version,
 	}
-	if opt.Recovery != nil {
-		acts.Recovery, asks.Data = opt.Recovery, opt.Recovery
+	if opt.Machine != nil {
+		acts.Reboot, asks.CheckReboot = opt.Machine.Reboot, opt.Machine.CheckReboot
 	}
 	a.actor, a.Operator = act.New(acts), operate.New(asks)
 	return a, nil

@@ -27,11 +27,15 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 // Options are the parts of an Actor.
@@ -39,15 +43,17 @@ type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
 
-	Etcd  Etcd
-	Unit  Unit
-	Probe Probe
-	Data  Data
-	// Recovery makes a cluster from a survivor's data; nil if that is not possible.
-	Recovery Recovery
-	Machine  Machine // nil if this machine cannot be rebooted from here
-	Hooks    Hooks   // nil if there are none
-	Files    *hoststate.State
+	Etcd  cluster.Etcd
+	Unit  systemd.Unit
+	Probe disk.Prober
+	// MoveDataAside moves the data directory's content aside. It may hang with the disk.
+	MoveDataAside func(ctx context.Context) ([]string, error)
+	Recovery      recovery.Rebuilder // nil if this host's data cannot be rebuilt
+	// Reboot requests an orderly reboot, and returns once it has begun; nil if this machine cannot be rebooted from
+	// here.
+	Reboot func(ctx context.Context) error
+	Hooks  hooks.Programs // nil if there are none
+	Files  *hoststate.State
 
 	// Line completes a line of the history, and returns the key to store it under.
 	Line func(revision int64, line record.Line) (string, record.Line)

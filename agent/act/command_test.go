@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 func TestCommandIsNotStartedIfItsOutcomeCannotBeRead(t *testing.T) {
@@ -74,7 +75,7 @@ func TestDidReportsTheLastStartedProgram(t *testing.T) {
 }
 
 // commandOptions returns the options of an actor whose host has a request to run a command.
-func commandOptions(t *testing.T, disk hoststate.Files, programs Hooks) (Options, *hoststate.Request) {
+func commandOptions(t *testing.T, disk hoststate.Files, programs hooks.Programs) (Options, *hoststate.Request) {
 	t.Helper()
 	opt := options(t, disk)
 	opt.Hooks = programs
@@ -98,7 +99,7 @@ func (d *fullDisk) Write(path string, data []byte, sync bool) error {
 
 // startedUnit counts its starts.
 type startedUnit struct {
-	Unit
+	systemd.Unit
 	starts int
 	err    error // of writing its environment
 }

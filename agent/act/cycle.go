@@ -128,10 +128,10 @@ func (a *Actor) noteStop(_ context.Context, t *task) error {
 }
 
 func (a *Actor) reboot(ctx context.Context, _ *task) error {
-	if a.opt.Machine == nil {
+	if a.opt.Reboot == nil {
 		return errors.New("cannot reboot the machine: this agent has no permission to; reboot it manually")
 	}
-	return a.opt.Machine.Reboot(ctx)
+	return a.opt.Reboot(ctx)
 }
 
 func (a *Actor) rebootSent(*task) { a.did.Rebooted = a.now() }

@@ -26,7 +26,7 @@ func (a *Actor) beginJoin(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) moveDataAside(ctx context.Context, _ *task) error {
-	moved, err := a.opt.Data.MoveAside(ctx)
+	moved, err := a.opt.MoveDataAside(ctx)
 	a.opt.ForgetData()
 	if len(moved) > 0 {
 		a.log.Info("moved old etcd data aside", "to", moved)

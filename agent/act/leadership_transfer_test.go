@@ -17,7 +17,7 @@ import (
 
 // leading is an etcd that records requests to its leader.
 type leading struct {
-	Etcd
+	cluster.Etcd
 	url string
 	to  uint64
 	err error

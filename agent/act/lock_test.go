@@ -20,6 +20,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 // bench is an actor with a real etcd.
@@ -34,7 +36,10 @@ type bench struct {
 }
 
 // hangingProbe has a write that has been running for that long.
-type hangingProbe struct{ age time.Duration }
+type hangingProbe struct {
+	disk.Prober
+	age time.Duration
+}
 
 func (p *hangingProbe) InFlight() (time.Duration, string) { return p.age, "fdatasync" }
 
@@ -260,6 +265,6 @@ func TestStepEndsWithItsBound(t *testing.T) {
 }
 
 // waitingUnit is a unit whose restart ends with its context.
-type waitingUnit struct{ Unit }
+type waitingUnit struct{ systemd.Unit }
 
 func (*waitingUnit) Restart(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -61,6 +61,8 @@ func decided(kind policy.StepKind, k *hoststate.Request) *round.Round {
 
 // outcome is what the helper that runs the programs reports.
 type outcome struct {
+	hooks.Programs
+
 	result hooks.Result
 	err    error
 }

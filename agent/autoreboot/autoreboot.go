@@ -52,19 +52,9 @@ func (s Settings) sight(at time.Time) (now policy.RebootableHost) {
 	return now
 }
 
-// Host is what a Trigger needs of the agent.
-type Host interface {
-	// AskMaintenance requests maintenance of this host.
-	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance cancels the request, or brings the host back.
-	EndMaintenance(ctx context.Context, by string) error
-	// Status returns the current status, from memory.
-	Status() control.Status
-}
-
 // Trigger checks and requests.
 type Trigger struct {
-	Host     Host
+	Host     control.Maintainer
 	Settings Settings
 	Signs    Signs
 	Wall     func() time.Time     // the time of day

@@ -55,7 +55,7 @@ type statuses struct {
 
 // newest returns the encoded status. It encodes only if the backend has published a new one or the cached one is too
 // old.
-func (s *statuses) newest(from StatusSource) (*encoded, error) {
+func (s *statuses) newest(from Backend) (*encoded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	revision := from.Revision()

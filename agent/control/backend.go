@@ -3,49 +3,31 @@
 
 package control
 
-import "context"
+import (
+	"context"
 
-// Backend is what the server queries and controls.
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// Backend is what the server queries and controls. A context carries a deadline. by names the operator who requests a
+// change, such as "root" or "uid 1000 (alice)". An *Error reaches the caller unchanged, with the status of its kind, its
+// code and hint; its message begins with "cannot".
 type Backend interface {
-	Reader
-	Operator
-	Remover
-	HostOperator
-}
-
-// HostOperator carries out an operator's requests about single hosts and snapshots.
-type HostOperator interface {
-	Maintainer
-	Muter
-	Recoverer
-	Snapshotter
-}
-
-// StatusSource returns the latest status. Its methods answer from memory and must not wait for anything.
-type StatusSource interface {
-	// Status returns the newest status.
+	// Status returns the newest status. Status, Revision, Checks and SnapshotJob answer from memory, and must not wait
+	// for anything.
 	Status() Status
 	// Revision returns the number of the current status. It changes with each new one.
 	Revision() uint64
 	// Checks returns all checks of this machine and their current results.
 	Checks() Checks
-}
 
-// Reader answers queries.
-type Reader interface {
-	StatusSource
 	// MayBootstrap returns the error with which Bootstrap would be refused now. It changes nothing.
 	MayBootstrap(ctx context.Context) error
 	// ProbeNow waits until Status includes an observation made after the call. It ends with the context.
 	ProbeNow(ctx context.Context) error
 	// History returns the newest limit lines, oldest first. With ErrNotNewest, etcd may contain newer lines.
 	History(ctx context.Context, limit int) ([]HistoryLine, error)
-}
 
-// Operator carries out an operator's requests. by names the operator, such as "root" or "uid 1000 (alice)". The context
-// carries a deadline. An *Error reaches the caller unchanged, with the status of its kind, its code and hint; its
-// message begins with "cannot".
-type Operator interface {
 	// Bootstrap requests that this host bootstrap a new cluster. It returns once the request is accepted; the status
 	// shows its progress.
 	Bootstrap(ctx context.Context, by string) error
@@ -55,19 +37,12 @@ type Operator interface {
 	Resume(ctx context.Context, by string) error
 	// ReleaseOp deletes the record of the operation in flight, whatever the state of its host.
 	ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error
-}
 
-// Remover removes members on an operator's request. The rules for Operator's methods apply.
-type Remover interface {
 	// RemoveMember records the request to remove a member from etcd for good and returns it; the status shows its
 	// progress. A request that waiting cannot help is refused. If this host has removed the member already, the State
 	// is RemovalDone.
 	RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error)
-}
 
-// Maintainer takes hosts down one at a time and brings them back, on an operator's request. The rules for Operator's
-// methods apply.
-type Maintainer interface {
 	// AskMaintenance records the request to take this host down and returns it; the status shows its progress. A
 	// repeated request for the same work renews the pending one, with the new reason and end. A request for other work
 	// is refused with CodeConflict while one is pending.
@@ -81,4 +56,33 @@ type Maintainer interface {
 	// SetRollout makes the rollout RolloutRunning (again), RolloutPaused or RolloutAborted, and returns it. Without a
 	// rollout it is refused with CodeConflict.
 	SetRollout(ctx context.Context, state, by string) (Rollout, error)
+
+	// Mute records a mute on this host's disk, replaces one of the same code, and returns it. Muting a finding that
+	// blocks anything is refused.
+	Mute(ctx context.Context, req MuteRequest, by string) (Mute, error)
+	// Unmute ends the mute of a code. Without one it is refused with CodeNotMuted.
+	Unmute(ctx context.Context, code, by string) error
+
+	// RecoveryFacts returns what this host and its data know about the cluster. It changes nothing.
+	RecoveryFacts(ctx context.Context) (recovery.Facts, error)
+	// ApplyRecovery has this host do its part of a plan and returns the plan's state; the status shows its progress. A
+	// plan that is already in force, or has ended well, is returned unchanged.
+	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
+	// AbandonRecovery abandons the plan in force and returns its state. It is refused with CodeConflict if there is no
+	// plan, or if this host has begun to move its data aside.
+	AbandonRecovery(ctx context.Context, by string) (Recovery, error)
+
+	// StartSnapshot starts a job and returns its state. It is refused with CodeSnapshotRunning while another job is
+	// running.
+	StartSnapshot(ctx context.Context, req SnapshotRequest, by string) (SnapshotJob, error)
+	// SnapshotJob returns the last job, from memory; its Number is 0 if there was none.
+	SnapshotJob() SnapshotJob
+}
+
+// Maintainer is the part of a Backend for agents of the host that request maintenance: reboot agents, automatic reboots, and
+// the reaction to a shutdown.
+type Maintainer interface {
+	AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
+	EndMaintenance(ctx context.Context, by string) error
+	Status() Status
 }

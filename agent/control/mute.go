@@ -23,15 +23,6 @@ const CodeNotMuted = "NOT_MUTED"
 // maxCode is the longest code, in bytes.
 const maxCode = 64
 
-// Muter mutes advisory findings on an operator's request. The rules for Operator's methods apply.
-type Muter interface {
-	// Mute records a mute on this host's disk, replaces one of the same code, and returns it. Muting a finding that
-	// blocks anything is refused.
-	Mute(ctx context.Context, req MuteRequest, by string) (Mute, error)
-	// Unmute ends the mute of a code. Without one it is refused with CodeNotMuted.
-	Unmute(ctx context.Context, code, by string) error
-}
-
 // MuteRequest requests that a finding be muted for a while.
 type MuteRequest struct {
 	Code   string

@@ -11,18 +11,6 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Recoverer recovers a cluster after quorum loss on an operator's request. The rules for Operator's methods apply.
-type Recoverer interface {
-	// RecoveryFacts returns what this host and its data know about the cluster. It changes nothing.
-	RecoveryFacts(ctx context.Context) (recovery.Facts, error)
-	// ApplyRecovery has this host do its part of a plan and returns the plan's state; the status shows its progress. A
-	// plan that is already in force, or has ended well, is returned unchanged.
-	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
-	// AbandonRecovery abandons the plan in force and returns its state. It is refused with CodeConflict if there is no
-	// plan, or if this host has begun to move its data aside.
-	AbandonRecovery(ctx context.Context, by string) (Recovery, error)
-}
-
 // CodeReading is the code of a refusal that means: the log is still being read, try again.
 const CodeReading = "READING"
 

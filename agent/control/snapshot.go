@@ -30,16 +30,6 @@ const (
 // CodeSnapshotRunning means that another snapshot job is running.
 const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 
-// Snapshotter runs jobs with snapshots of etcd's database, one at a time, on an operator's request. The rules for
-// Operator's methods apply.
-type Snapshotter interface {
-	// StartSnapshot starts a job and returns its state. It is refused with CodeSnapshotRunning while another job is
-	// running.
-	StartSnapshot(ctx context.Context, req SnapshotRequest, by string) (SnapshotJob, error)
-	// SnapshotJob returns the last job, from memory; its Number is 0 if there was none.
-	SnapshotJob() SnapshotJob
-}
-
 // SnapshotRequest requests a job with snapshots.
 type SnapshotRequest struct {
 	Do     string `json:"do"`               // one of the above

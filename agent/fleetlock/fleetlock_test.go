@@ -98,7 +98,7 @@ func (h *host) Status() control.Status {
 	}
 }
 
-func server(h Host) *Server {
+func server(h control.Maintainer) *Server {
 	return New(Options{Listen: "127.0.0.1:0", Host: h, Logger: slog.New(slog.DiscardHandler)})
 }
 

@@ -34,20 +34,10 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Host is what the server needs of the agent.
-type Host interface {
-	// AskMaintenance requests maintenance of this host.
-	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance cancels the request, or brings the host back.
-	EndMaintenance(ctx context.Context, by string) error
-	// Status returns the current status, from memory.
-	Status() control.Status
-}
-
 // Options are the parts of a Server.
 type Options struct {
 	Listen string // host and port, on the loopback interface
-	Host   Host
+	Host   control.Maintainer
 	Logger *slog.Logger
 }
 

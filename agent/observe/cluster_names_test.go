@@ -84,7 +84,7 @@ func TestReadsOtherClusterNamesWhileNoMemberUsesOurs(t *testing.T) {
 
 // slowNames is an etcd whose reads are slow or refused.
 type slowNames struct {
-	Etcd
+	cluster.Etcd
 	takes time.Duration
 	err   error
 }

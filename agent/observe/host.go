@@ -34,7 +34,7 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 			every *= calmShare
 		}
 	}
-	o.data.Refresh(ctx, o.opt.Now, every, lookTimeout, o.opt.Data.Inspect)
+	o.data.Refresh(ctx, o.opt.Now, every, lookTimeout, o.opt.InspectData)
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 

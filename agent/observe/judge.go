@@ -66,7 +66,7 @@ func newJudge(opt Options) (*judge, error) {
 	path := filepath.Join(opt.Config.Paths.Runtime, healthName)
 	j := &judge{opt: opt, log: opt.Logger, path: path, now: opt.Monotonic}
 	limits := thresholds(opt)
-	data, err := opt.Memory.Read(j.path)
+	data, err := opt.Files.Read(j.path)
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
 			return j, nil
@@ -281,7 +281,7 @@ func (j *judge) save(force bool) {
 	}
 	data, err := j.health.Snapshot(j.opt.BootID)
 	if err == nil {
-		err = j.opt.Memory.Write(j.path, append(data, '\n'), false)
+		err = j.opt.Files.Write(j.path, append(data, '\n'), false)
 	}
 	if err != nil {
 		j.log.Warn("cannot save the health state; a restarted agent would start from UNKNOWN", "error", err)

@@ -123,14 +123,14 @@ func TestCertificatesAreCheckedAgainWhenTheMembersChange(t *testing.T) {
 		j := &judge{opt: Options{
 			Config: config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}},
 			Now:    func() time.Duration { return time.Since(began) + time.Hour },
-			Certificates: func(_ context.Context, urls []string) health.CertificateReading {
+			Sources: Sources{Certificates: func(_ context.Context, urls []string) health.CertificateReading {
 				looked = append(looked, len(urls))
 				all := make([]health.Certificate, len(urls))
 				for i := range all {
 					all[i].Left = left
 				}
 				return health.CertificateReading{Known: true, All: all}
-			},
+			}},
 		}}
 		own := cluster.Member{ID: 1, PeerURLs: []string{"https://n1:2380"}, ClientURLs: []string{"https://n1:2379"}}
 		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
@@ -172,7 +172,7 @@ func TestCertificatesOfAReturningVoterAreListedAtOnce(t *testing.T) {
 		j := &judge{opt: Options{
 			Config: config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}},
 			Now:    func() time.Duration { return time.Since(began) + time.Hour },
-			Certificates: func(_ context.Context, urls []string) health.CertificateReading {
+			Sources: Sources{Certificates: func(_ context.Context, urls []string) health.CertificateReading {
 				looked++
 				out := health.CertificateReading{Known: true}
 				for _, url := range urls {
@@ -181,7 +181,7 @@ func TestCertificatesOfAReturningVoterAreListedAtOnce(t *testing.T) {
 					}
 				}
 				return out
-			},
+			}},
 		}}
 		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
 		r.Listed = true
@@ -229,10 +229,10 @@ func TestEtcdReportSinceTheRequestIsNotTakenForOlder(t *testing.T) {
 		received := 0.0
 		j := &judge{now: now, opt: Options{
 			Config: config.Config{Timing: config.Timing{Interval: time.Second}}, Now: now,
-			EtcdMetrics: func(context.Context) health.EtcdReading {
+			Sources: Sources{EtcdMetrics: func(context.Context) health.EtcdReading {
 				received++
 				return health.EtcdReading{Peers: map[uint64]health.Peer{3: {Received: received}}}
-			},
+			}},
 		}}
 		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
 		for n := range 24 {

@@ -21,7 +21,7 @@ import (
 func TestAHostProbesAllOtherMembersEvenIfTheListIsNotRead(t *testing.T) {
 	t.Parallel()
 	prober := network.New(network.Options{Now: func() time.Duration { return time.Hour }})
-	o := &Observer{opt: Options{Network: prober, Config: config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}}}}
+	o := &Observer{opt: Options{Sources: Sources{Network: prober}, Config: config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}}}}
 	list := cluster.Membership{Members: []cluster.Member{
 		{ID: 1, Name: "n1", PeerURLs: []string{"http://n1:2380"}},
 		{ID: 2, PeerURLs: []string{"http://n2:2380"}}, // it has not started yet
@@ -54,7 +54,7 @@ func TestAMemberIsProbedAgainInTheRoundInWhichItFallsSilent(t *testing.T) {
 	a := asks{}
 	before := &round.Round{At: 90}
 	before.View.Cluster.Members = []policy.Member{{ID: 1, Live: true}, {ID: 2, DownFor: 20}, {ID: 3, Live: true}}
-	o := &Observer{opt: Options{Network: a}, before: before, pace: pace{attends: true}}
+	o := &Observer{opt: Options{Sources: Sources{Network: a}}, before: before, pace: pace{attends: true}}
 	r := &round.Round{At: 100}
 	silent := cluster.Status{Err: context.DeadlineExceeded}
 	r.Statuses = map[uint64]cluster.Status{1: {}, 2: silent, 3: silent}

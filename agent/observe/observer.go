@@ -33,54 +33,6 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Members lists and asks the members of the cluster.
-type Members interface {
-	// SetClusterID sets the cluster that this host belongs to; 0 if unknown.
-	SetClusterID(clusterID uint64)
-	Members(ctx context.Context) (cluster.Membership, error)
-	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
-	// Answers returns what each member reports by itself, without a quorum.
-	Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
-}
-
-// Peers identifies both ends of the connection to etcd.
-type Peers interface {
-	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
-	cluster.KnownEndpoints
-	// User returns the etcd user of this host; empty if there is none.
-	User() string
-}
-
-// Etcd is what looks need of the cluster.
-type Etcd interface {
-	Members
-	Peers
-	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
-	// ReadAt returns what one member holds, without a quorum.
-	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
-}
-
-// Unit is the local etcd service.
-type Unit interface {
-	Status(ctx context.Context) (systemd.Status, error)
-}
-
-// Probe measures the disk under etcd's write-ahead log. Its methods never block.
-type Probe interface {
-	Read() disk.Reading
-	SetBurst(on bool)
-}
-
-// Data is the local data directory. Its method may hang with the disk.
-type Data interface {
-	Inspect(ctx context.Context) (datadir.Contents, error)
-}
-
-// Programs are the operator's programs. A look never waits for one.
-type Programs interface {
-	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
-}
-
 // Network probes the members from this host. Its methods never block.
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
@@ -94,83 +46,65 @@ type ExternalChecks interface {
 	Read(ctx context.Context) []health.ExternalCheckReading
 }
 
-// Recovery reports the progress of copying a survivor's data. Its method never blocks.
-type Recovery interface {
-	State() recovery.Copy
-}
-
-// BootstrapExchange returns what the other listed hosts report. Its method never blocks.
-type BootstrapExchange interface {
-	Answers() []policy.BootstrapAnswer
-}
-
-// Local is the state on this host's disk, as last read or written.
-type Local interface {
-	Asked() (*hoststate.Request, *hoststate.End)
-	Removals() (*hoststate.Removal, *hoststate.RemovalEnd)
-	Bootstrap() *hoststate.BootstrapRequest
-	Memos
-}
-
-// Memos are notes that no operation depends on.
-type Memos interface {
-	Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd)
-	Noted(bootID string, now, base time.Duration) hoststate.Noted
-	Recoveries() (*hoststate.Recovery, *hoststate.RecoveryEnd)
-}
-
-// Memory keeps the health state across restarts of the agent.
-type Memory interface {
-	Read(path string) ([]byte, error)
-	Write(path string, data []byte, durable bool) error
+// Sources are what the observer reads, each at its own pace. A nil source is not available on this host.
+type Sources struct {
+	// EtcdVersion returns the version of the local binary. It may hang with the disk.
+	EtcdVersion func(ctx context.Context) (string, error)
+	// Discovery returns the last result of endpoint discovery.
+	Discovery func() health.DiscoveryReading
+	// Certificates checks the certificates that connections to etcd depend on, in files and at these URLs. It may hang.
+	Certificates func(ctx context.Context, urls []string) health.CertificateReading
+	// EtcdSettings returns the settings of the etcd with that process ID. It may hang.
+	EtcdSettings func(pid int) health.EtcdSettings
+	// EtcdMetrics returns the metrics of the local etcd, MemberMetrics those of the etcd that serves clients at a URL.
+	// MemberMetrics may hang.
+	EtcdMetrics   func(ctx context.Context) health.EtcdReading
+	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
+	// BlockProgress returns the counters of the block device under the probe.
+	BlockProgress func(device uint64) (disk.Progress, error)
+	// Sensors returns the state of the machine except for its disk. It may hang.
+	Sensors func() health.MachineReading
+	// Devices returns the devices below a file system, by its device number. It may hang.
+	Devices func(device uint64) health.DevicesReading
+	// Database returns the state of the file system of etcd's database, if it is another one than that of the log,
+	// which has that device number. It may hang.
+	Database func(log uint64) health.DatabaseReading
+	// Links returns the state of the interfaces that carry etcd's traffic. It may hang.
+	Links func(context.Context) health.LinkReading
+	// Hardware returns data from the drives and about them; Chips returns data from sensors. Both may hang, Chips more
+	// often.
+	Hardware func() health.HardwareReading
+	Chips    func() health.Several[health.Sensor]
+	// ExternalChecks are the operator's own checks.
+	ExternalChecks ExternalChecks
+	// Network probes the members from this host.
+	Network Network
+	// SinceRenewal returns the time since a lease in etcd was last renewed.
+	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
+	// Spool returns the state of the directory for restore tests. It may hang.
+	Spool func() (policy.Spool, error)
 }
 
 // Options are the parts of an observer.
 type Options struct {
 	Config           config.Config
 	Instance, BootID string
+	Sources
 
-	Etcd             Etcd
-	Unit             Unit
-	Probe            Probe
-	Data             Data
-	Programs         Programs          // nil when there are none
-	Network          Network           // nil if nothing probes the members
-	ExternalChecks   ExternalChecks    // nil when there are none
-	Recovery         Recovery          // nil when none can be made
-	BootstrapAnswers BootstrapExchange // nil when no hosts are listed
-	Local            Local
-	Memory           Memory
-
-	// Spool reads the directory for restore tests, and may hang; Testing reports whether a restore test runs on this
-	// host. They are nil without a snapshot store.
-	Spool   func() (policy.Spool, error)
+	Etcd  cluster.Etcd
+	Unit  systemd.Unit
+	Probe disk.Prober
+	// InspectData returns the content of the data directory. It may hang with the disk.
+	InspectData func(ctx context.Context) (datadir.Contents, error)
+	Programs    hooks.Programs     // nil when there are none
+	Recovery    recovery.Rebuilder // nil if this host's data cannot be rebuilt
+	// BootstrapAnswers returns what the other listed hosts report; nil when no hosts are listed.
+	BootstrapAnswers func() []policy.BootstrapAnswer
+	Local            *hoststate.State
+	Files            hoststate.Files // for the health state, which outlives the agent
+	// Testing reports whether a restore test runs on this host; nil without a snapshot store.
 	Testing func() bool
 
-	// SinceRenewal returns for how long a lease in etcd has not been renewed; nil if etcd is not asked for it.
-	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
-
-	// Discovery returns the last answer of endpoint discovery; nil if it is not configured.
-	Discovery func() health.DiscoveryReading
-	// Certificates checks the certificates that connections to etcd depend on, in files and at these URLs. EtcdSettings
-	// returns the settings of the etcd with that process ID. Both may hang, and are nil if unavailable.
-	Certificates func(ctx context.Context, urls []string) health.CertificateReading
-	EtcdSettings func(pid int) health.EtcdSettings
-
-	EtcdVersion   func(ctx context.Context) (string, error)
-	BlockProgress func(device uint64) (disk.Progress, error)   // nil if unavailable
-	Sensors       func() health.MachineReading                 // nil if unavailable; may hang
-	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil if unavailable
-	// MemberMetrics reads the metrics of the etcd that serves clients at a URL. It may hang; nil if unavailable.
-	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
-	// Devices returns the devices below a file system, by its device number. It may hang; nil if unavailable.
-	Devices func(device uint64) health.DevicesReading
-	// Database reads the file system of etcd's database; the device number is that of the log's file system, which may
-	// be another one. It may hang; nil when the log is within the data directory.
-	Database  func(log uint64) health.DatabaseReading
-	Links     func(context.Context) health.LinkReading // the interfaces of etcd's traffic; may hang, nil if unavailable
-	Hardware  func() health.HardwareReading            // the drives' own reports and more; may hang, nil if unavailable
-	Chips     func() health.Several[health.Sensor]     // sensor readings; may hang, nil if unavailable
 	Now       func() time.Duration
 	Monotonic func() time.Duration // the probe's clock
 	Wall      func() time.Time
@@ -245,7 +179,7 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	}
 	r.Noted = o.opt.Local.Noted(o.opt.BootID, r.At, o.opt.Config.Timing.JoinBackoff)
 	if o.opt.BootstrapAnswers != nil {
-		r.BootstrapAnswers = o.opt.BootstrapAnswers.Answers()
+		r.BootstrapAnswers = o.opt.BootstrapAnswers()
 	}
 	o.askCommand(ctx, r)
 	o.askUnit(ctx, r)

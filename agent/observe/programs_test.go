@@ -22,6 +22,8 @@ import (
 
 // fakePrograms returns one result.
 type fakePrograms struct {
+	hooks.Programs
+
 	result hooks.Result
 	err    error
 }
@@ -208,8 +210,8 @@ func observerOfEtcd(installed *string, now *time.Duration) *Observer {
 	c.Timing.Interval = time.Second
 	return observerOf(Options{
 		Config: c, BootID: "boot-1", Programs: fakePrograms{},
-		EtcdVersion: func(context.Context) (string, error) { return *installed, nil },
-		Now:         func() time.Duration { return *now },
+		Sources: Sources{EtcdVersion: func(context.Context) (string, error) { return *installed, nil }},
+		Now:     func() time.Duration { return *now },
 	})
 }
 

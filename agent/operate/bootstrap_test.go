@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
@@ -26,7 +28,7 @@ import (
 
 // dialing is an etcd that only reports whether its endpoints accept connections.
 type dialing struct {
-	Etcd
+	cluster.Etcd
 
 	known []string
 	err   error
@@ -43,7 +45,7 @@ func (dialing) Diagnose(ctx context.Context, endpoint string) error {
 }
 
 // upgrade is a set of commands with only "upgrade" in it.
-type upgrade struct{}
+type upgrade struct{ hooks.Programs }
 
 func (upgrade) Find(name string) error {
 	if name != "upgrade" {

@@ -28,7 +28,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, err
 	}
 	asked, _ := o.opt.Files.Asked()
-	against := policy.AgainstAsking(r.View, asked != nil, request.Standing, o.opt.Machine != nil)
+	against := policy.AgainstAsking(r.View, asked != nil, request.Standing, o.opt.CheckReboot != nil)
 	if against == nil && request.Work == policy.WorkReboot && !request.External {
 		against = o.unfitToReboot(ctx, "")
 	}
@@ -93,11 +93,11 @@ func (o *Operator) Unhurry(ctx context.Context) error {
 
 // unfitToReboot returns why a reboot of this host would fail after etcd was stopped, or nil.
 func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refusal {
-	if o.opt.Machine == nil {
+	if o.opt.CheckReboot == nil {
 		return nil
 	}
 	cause := ""
-	if err := o.opt.Machine.CheckReboot(ctx); err != nil {
+	if err := o.opt.CheckReboot(ctx); err != nil {
 		cause = err.Error()
 	}
 	return policy.AgainstReboot(where, cause)

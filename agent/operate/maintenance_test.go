@@ -73,10 +73,10 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
-// locked is a machine whose rules may forbid quorumd to reboot it.
-type locked struct{ err error }
-
-func (l locked) CheckReboot(context.Context) error { return l.err }
+// locked returns the check of a machine whose rules may forbid quorumd to reboot it.
+func locked(err error) func(context.Context) error {
+	return func(context.Context) error { return err }
+}
 
 func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	t.Parallel()
@@ -84,16 +84,16 @@ func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	byHand := reboot
 	byHand.External = true
 	for name, c := range map[string]struct {
-		machine Machine
-		req     control.MaintenanceRequest
-		says    string
+		check func(context.Context) error
+		req   control.MaintenanceRequest
+		says  string
 	}{
-		"no rule":           {locked{errors.New("logind says no → cp RULE")}, reboot, "logind says no → cp RULE"},
-		"a rule":            {locked{}, reboot, ""},
-		"root's own reboot": {locked{errors.New("no")}, byHand, ""},
+		"no rule":           {locked(errors.New("logind says no → cp RULE")), reboot, "logind says no → cp RULE"},
+		"a rule":            {locked(nil), reboot, ""},
+		"root's own reboot": {locked(errors.New("no")), byHand, ""},
 	} {
 		h := newHost(t)
-		h.opt.Machine = c.machine
+		h.opt.CheckReboot = c.check
 		h.publisher.Show(managed())
 		_, err := h.AskMaintenance(t.Context(), c.req, "root")
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
@@ -104,7 +104,7 @@ func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 		}
 	}
 	h := newHost(t)
-	h.opt.Machine = locked{errors.New("logind says no")}
+	h.opt.CheckReboot = locked(errors.New("logind says no"))
 	h.publisher.Show(managed())
 	_, err := h.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 	if err == nil || !strings.Contains(err.Error(), "on this host, logind says no") {

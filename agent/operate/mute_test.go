@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -19,7 +20,7 @@ import (
 )
 
 // noQuorum accepts no writes: the history waits.
-type noQuorum struct{ publish.Etcd }
+type noQuorum struct{ cluster.Etcd }
 
 func (noQuorum) Txn(context.Context, []clientv3.Cmp, ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	return nil, errors.New("no quorum")

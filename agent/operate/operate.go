@@ -20,88 +20,34 @@ import (
 	"log/slog"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/poll"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
-
-// Etcd is what an Operator needs of the cluster.
-type Etcd interface {
-	Records
-	Others
-	Leases
-}
-
-// Leases bind a record to the life of its writer.
-type Leases interface {
-	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (ttl int64, err error)
-	Revoke(ctx context.Context, id clientv3.LeaseID) error
-}
-
-// Records reads and writes keys in etcd.
-type Records interface {
-	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
-	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
-	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
-}
-
-// Others identify the other side of a connection.
-type Others interface {
-	cluster.KnownEndpoints
-	// User returns the etcd user of this host; "" if there is none.
-	User() string
-}
-
-// Rounds returns what the loop has observed and decided.
-type Rounds interface {
-	// Current returns the last round, or nil.
-	Current() *round.Round
-	// Reached returns the last round in which the cluster was reachable, or nil.
-	Reached() *round.Round
-	// Maintenance describes a request, as seen in a round.
-	Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance
-}
-
-// History is the cluster's log of events.
-type History interface {
-	Write(ctx context.Context, revision int64, e publish.Entry)
-	Read(ctx context.Context, limit int) ([]control.HistoryLine, error)
-}
-
-// Commands are the operator's programs.
-type Commands interface {
-	// Find returns why the command of that name cannot run here, or nil. It may hang with the disk.
-	Find(name string) error
-}
-
-// Machine is the host itself.
-type Machine interface {
-	// CheckReboot returns why a reboot would be refused now.
-	CheckReboot(ctx context.Context) error
-}
 
 // Options are the parts of an Operator.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
 
-	Etcd     Etcd
-	Rounds   Rounds
-	History  History
+	Etcd     cluster.Etcd
+	Rounds   *publish.Publisher // what the loop has observed and decided
+	History  *publish.Journal
 	Files    *hoststate.State
-	Version  string   // of quorumd
-	Data     Data     // nil if etcd's files are not accessible
-	Commands Commands // nil if none can be run
-	Machine  Machine  // nil if this machine cannot be rebooted from here
+	Version  string             // of quorumd
+	Data     recovery.Rebuilder // nil if etcd's files are not accessible
+	Commands hooks.Programs     // nil if none can be run
+	// CheckReboot returns why a reboot would be refused now; nil if this machine cannot be rebooted from here.
+	CheckReboot func(ctx context.Context) error
 	// Snapshots runs the snapshot jobs; nil if no store is configured.
 	Snapshots Snapshots
 	Checks    []health.Check

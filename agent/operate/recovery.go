@@ -16,13 +16,6 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Data reads etcd's data directory. It may hang with the disk.
-type Data interface {
-	Read(ctx context.Context) (recovery.Log, error)
-	// Abandon stops a copy of the data that is being made.
-	Abandon()
-}
-
 // RecoveryFacts returns the facts of this host.
 func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	const cannot = "cannot collect the facts: "

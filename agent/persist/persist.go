@@ -14,8 +14,7 @@ import (
 	"log/slog"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/poll"
@@ -23,16 +22,11 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Etcd stops a rollout that this host cannot continue.
-type Etcd interface {
-	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
-}
-
 // Options are the parts of a Persister.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
-	Etcd   Etcd
+	Etcd   cluster.Etcd
 	Files  *hoststate.State
 	Now    func() time.Duration // since boot, including time in suspend
 	Logger *slog.Logger

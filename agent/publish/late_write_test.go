@@ -22,7 +22,7 @@ import (
 
 // slowToAnswer is an etcd behind a far too slow leader: a write times out, and takes effect when the test decides.
 type slowToAnswer struct {
-	Etcd
+	cluster.Etcd
 	slow    bool
 	late    []func() error
 	refuses error // the error of every write, unless nil

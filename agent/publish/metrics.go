@@ -26,7 +26,7 @@ type Metrics struct {
 	operations *prometheus.CounterVec
 	rounds     prometheus.Histogram
 
-	probe Probe
+	probe disk.Prober
 	now   func() time.Duration
 	last  atomic.Pointer[round.Round]
 	ended atomic.Int64 // end of the last round, since boot
@@ -37,7 +37,7 @@ type Metrics struct {
 func FsyncBuckets() []float64 { return prometheus.ExponentialBuckets(0.000125, 2, 17) }
 
 // NewMetrics returns the metrics, for a registry. A scrape asks probe for the write in flight.
-func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
+func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 	m := &Metrics{
 		probe: probe, now: now,
 		fsync: prometheus.NewHistogramVec(prometheus.HistogramOpts{

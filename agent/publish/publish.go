@@ -11,36 +11,14 @@
 package publish
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
-
-// Etcd is the access to the cluster.
-type Etcd interface {
-	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
-	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
-	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
-	Leases
-}
-
-// Leases are for keys that are to disappear with their agent.
-type Leases interface {
-	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
-	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error)
-	Revoke(ctx context.Context, id clientv3.LeaseID) error
-}
-
-// Probe measures the disk under etcd's write-ahead log. Its method never blocks.
-type Probe interface {
-	InFlight() (age time.Duration, op string)
-}
 
 // Options are the configuration and dependencies of a Publisher.
 type Options struct {
@@ -49,8 +27,8 @@ type Options struct {
 	BootID   string
 	Version  string // of quorumd
 
-	Etcd   Etcd
-	Probe  Probe
+	Etcd   cluster.Etcd
+	Probe  disk.Prober
 	Checks []health.Check       // the checks of this machine
 	Now    func() time.Duration // since boot, including time suspended
 	Wall   func() time.Time

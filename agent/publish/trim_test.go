@@ -15,7 +15,7 @@ import (
 )
 
 // hanging is an etcd that never answers.
-type hanging struct{ Etcd }
+type hanging struct{ cluster.Etcd }
 
 func (hanging) ReadLast(ctx context.Context, _ string, _ int64) (cluster.Range, error) {
 	<-ctx.Done()

@@ -34,14 +34,9 @@ const (
 
 // Host is what a Reaction needs of the agent.
 type Host interface {
-	// AskMaintenance requests maintenance of this host.
-	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance cancels the request, or brings the host back.
-	EndMaintenance(ctx context.Context, by string) error
+	control.Maintainer
 	// Unhurry makes another operator's request wait for its turn again.
 	Unhurry(ctx context.Context) error
-	// Status returns the current status, from memory.
-	Status() control.Status
 }
 
 // Reaction is the agent's reaction to a shutdown of its machine.

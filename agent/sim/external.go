@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -127,7 +126,7 @@ func (p *promises) spares(h *host, what string) {
 }
 
 // unitOf returns a host's etcd as seen by its agent.
-func (h *host) unitOf(p *process) agent.Unit {
+func (h *host) unitOf(p *process) systemd.Unit {
 	if h.config.Etcd.Runner == config.RunnerExternal {
 		return externalUnit{agentUnit{p, h.unit}}
 	}

@@ -48,7 +48,7 @@ func TestHostsWithExternalEtcdsTakeTurns(t *testing.T) {
 }
 
 // mistakenForOwn makes an agent believe that it runs an etcd which others run.
-type mistakenForOwn struct{ agent.Unit }
+type mistakenForOwn struct{ systemd.Unit }
 
 func (d mistakenForOwn) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := d.Unit.Status(ctx)

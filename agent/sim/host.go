@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
 )
@@ -166,10 +167,10 @@ func (h *host) startAgent() {
 		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
 		Etcd: client, Unit: h.unitOf(p), Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
 		Data: agentData{p, h.data}, Recovery: p.survivor,
-		EtcdVersion: func(context.Context) (string, error) {
+		Sources: observe.Sources{EtcdVersion: func(context.Context) (string, error) {
 			p.passBy(laneVersion)
 			return etcdVersion, nil
-		},
+		}},
 		Now: p.now, Monotonic: p.now,
 		Wall: func() time.Time {
 			p.gate(laneLoop)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -57,13 +56,13 @@ func (p *promises) tells(h *host, state health.State) bool {
 }
 
 // speechless is an etcd whose members report nothing about themselves.
-type speechless struct{ agent.Etcd }
+type speechless struct{ cluster.Etcd }
 
 func (s *speechless) Answers(context.Context, []cluster.Member) map[uint64]cluster.Status { return nil }
 
 // praising shows every other host as healthy.
 type praising struct {
-	agent.Etcd
+	cluster.Etcd
 	own string
 }
 

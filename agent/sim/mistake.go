@@ -44,13 +44,13 @@ type Mistake struct {
 
 // Mistakes returns the seeded mistakes.
 func Mistakes() []Mistake {
-	asking := func(wrap func(c agent.Etcd, p *process) agent.Etcd) func(p *process, opt *agent.Options) {
+	asking := func(wrap func(c cluster.Etcd, p *process) cluster.Etcd) func(p *process, opt *agent.Options) {
 		return func(p *process, opt *agent.Options) { opt.Etcd = wrap(opt.Etcd, p) }
 	}
 	return append([]Mistake{
 		{
 			Name: "the lock counts as held long after its lease has expired", Promise: "P5",
-			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
 				return &believing{Etcd: c}
 			}),
 		},
@@ -69,7 +69,7 @@ func Mistakes() []Mistake {
 		}},
 		{
 			Name: "a voter that is down counts as live", Promise: "P2",
-			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
 				return &hopeful{Etcd: c}
 			}),
 		},
@@ -79,7 +79,7 @@ func Mistakes() []Mistake {
 		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) {
 			t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30
 		}},
-		{Name: "every host counts as ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+		{Name: "every host counts as ready", Promise: "P2", parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
 			return &welcoming{Etcd: c}
 		})},
 		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
@@ -90,7 +90,7 @@ func Mistakes() []Mistake {
 		}},
 		{
 			Name: "outdated answers of members count as current", Promise: "P2",
-			parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
+			parts: asking(func(c cluster.Etcd, p *process) cluster.Etcd {
 				return &remembering{Etcd: c, p: p}
 			}),
 		},
@@ -102,7 +102,7 @@ func Mistakes() []Mistake {
 		},
 		{
 			Name: "another host's report of its operation is ignored", Promise: "P1",
-			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
 				return &deaf{Etcd: c}
 			}),
 			trouble: unrecorded,
@@ -123,7 +123,7 @@ func Mistakes() []Mistake {
 		},
 		{
 			Name: "every other host counts as healthy", Promise: "P6",
-			parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
+			parts: asking(func(c cluster.Etcd, p *process) cluster.Etcd {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),
 		},
@@ -131,7 +131,7 @@ func Mistakes() []Mistake {
 }
 
 // believing makes every lease look twenty times as long.
-type believing struct{ agent.Etcd }
+type believing struct{ cluster.Etcd }
 
 func (b *believing) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
 	id, got, err := b.Etcd.Grant(ctx, ttl)
@@ -166,10 +166,10 @@ func (t trusting) Read() quorumddisk.Reading {
 }
 
 // hasty shows every running command as successfully done.
-type hasty struct{ agent.Hooks }
+type hasty struct{ hooks.Programs }
 
 func (h hasty) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
-	r, err := h.Hooks.State(ctx, run)
+	r, err := h.Programs.State(ctx, run)
 	if r.State == hooks.Running {
 		r.State = hooks.Done
 	}
@@ -177,7 +177,7 @@ func (h hasty) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
 }
 
 // hopeful shows every voter as live.
-type hopeful struct{ agent.Etcd }
+type hopeful struct{ cluster.Etcd }
 
 func (h *hopeful) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	out := h.Etcd.Statuses(ctx, members)
@@ -198,7 +198,7 @@ func (h *hopeful) Statuses(ctx context.Context, members []cluster.Member) map[ui
 }
 
 // welcoming shows every host as ready, with no reason to wait.
-type welcoming struct{ agent.Etcd }
+type welcoming struct{ cluster.Etcd }
 
 func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := w.Etcd.Read(ctx, spans...)
@@ -236,7 +236,7 @@ func unrecorded(w *world) {
 }
 
 // deaf hides the operation and the request in every host record, by which the others know of them.
-type deaf struct{ agent.Etcd }
+type deaf struct{ cluster.Etcd }
 
 func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := d.Etcd.Read(ctx, spans...)
@@ -251,7 +251,7 @@ func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, 
 
 // remembering returns old answers, as a resting host would that does not look again before a step.
 type remembering struct {
-	agent.Etcd
+	cluster.Etcd
 	p     *process
 	last  map[uint64]cluster.Status
 	asked time.Duration
@@ -305,7 +305,7 @@ func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {
 }
 
 // eager shows a cleanly stopped etcd as failed.
-type eager struct{ agent.Unit }
+type eager struct{ systemd.Unit }
 
 func (e eager) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := e.Unit.Status(ctx)

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -78,7 +79,7 @@ func (w *world) onSurvivor(do func(w *world, h *host)) {
 
 // discreet reports a record as written without writing it.
 type discreet struct {
-	agent.Etcd
+	cluster.Etcd
 	key string
 }
 
@@ -111,7 +112,7 @@ func (u unheld) Write(path string, data []byte, durable bool) error {
 
 // blindUnit shows a running etcd as stopped.
 type blindUnit struct {
-	agent.Unit
+	systemd.Unit
 	when func() bool
 }
 

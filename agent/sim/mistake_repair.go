@@ -118,7 +118,7 @@ func cutFromSpares(w *world) {
 
 // lonely shows every member that does not answer this host as lost by all others, and its agent as gone.
 type lonely struct {
-	agent.Etcd
+	cluster.Etcd
 	p    *process
 	dead map[uint64]string // their peer URLs
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/proxy"
@@ -109,23 +110,23 @@ func Run(ctx context.Context, opt Options) error {
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
 		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		Snapshots: openSnapshots(conf, opt.Config, log), Spool: spoolReader(conf),
-		Hardware: hardware, Chips: chips,
-		Certificates:  certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
-		EtcdSettings:  etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
-		EtcdVersion:   binaryVersion(conf.Etcd),
-		BlockProgress: parts.blocks.Progress, Sensors: boots.with(kernel.Read), Devices: kernel.Devices,
-		EtcdMetrics: metrics.Read, Database: databaseApart(kernel, conf.Etcd),
-		MemberMetrics: memberMetrics(parts.etcd), SinceRenewal: parts.etcd.SinceRenewal,
-		Links:   carriers(kernel, conf.Etcd),
-		Network: prober, ExternalChecks: openChecks(conf.Checks, log),
+		Snapshots: openSnapshots(conf, opt.Config, log),
+		Sources: observe.Sources{
+			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
+			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
+			EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
+			EtcdMetrics:  metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
+			BlockProgress: parts.blocks.Progress, Sensors: boots.with(kernel.Read), Devices: kernel.Devices,
+			Database: databaseApart(kernel, conf.Etcd), Links: carriers(kernel, conf.Etcd),
+			Hardware: hardware, Chips: chips, ExternalChecks: openChecks(conf.Checks, log), Network: prober,
+			SinceRenewal: parts.etcd.SinceRenewal, Spool: spoolReader(conf),
+		},
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
 	if post != nil {
 		options.BootstrapAnswers = post
 	}
-	options.Discovery = discovered(conf.Cluster, parts.etcd)
 	a, err := agent.New(options)
 	if err != nil {
 		return err
@@ -274,7 +275,7 @@ type parts struct {
 
 // unit is a service that the agent drives, until it is closed.
 type unit interface {
-	agent.Unit
+	systemd.Unit
 	Close() error
 }
 

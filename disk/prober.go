@@ -1,0 +1,17 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import "time"
+
+// Prober measures the disk under etcd's write-ahead log: a *Probe, or the probe of a simulation. Its methods never
+// block.
+type Prober interface {
+	// Read returns the last measurements.
+	Read() Reading
+	// InFlight returns the running system call and for how long it has been running; 0 if there is none.
+	InFlight() (age time.Duration, op string)
+	// SetBurst makes the probe measure in bursts, or continuously.
+	SetBurst(on bool)
+}
