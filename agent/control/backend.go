@@ -10,8 +10,8 @@ import (
 )
 
 // Backend is what the server queries and controls. A context carries a deadline. by names the operator who requests a
-// change, such as "root" or "uid 1000 (alice)". An *Error reaches the caller unchanged, with the status of its kind, its
-// code and hint; its message begins with "cannot".
+// change, such as "root" or "uid 1000 (alice)". An *Error reaches the caller unchanged, with the status of its kind,
+// its code and hint; its message begins with "cannot".
 type Backend interface {
 	// Status returns the newest status. Status, Revision, Checks and SnapshotJob answer from memory, and must not wait
 	// for anything.
@@ -79,8 +79,8 @@ type Backend interface {
 	SnapshotJob() SnapshotJob
 }
 
-// Maintainer is the part of a Backend for agents of the host that request maintenance: reboot agents, automatic reboots, and
-// the reaction to a shutdown.
+// Maintainer is the part of a Backend for what requests maintenance on the host itself: reboot agents, automatic
+// reboots, and the reaction to a shutdown.
 type Maintainer interface {
 	AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
 	EndMaintenance(ctx context.Context, by string) error

@@ -17,12 +17,15 @@ func TestHangingDatabaseFileSystemDoesNotBlockTheLoop(t *testing.T) {
 		began, hangs, end := time.Now(), false, make(chan struct{})
 		now := func() time.Duration { return time.Since(began) + time.Hour }
 		looks := 0
-		j := &judge{now: now, opt: Options{Now: now, Sources: Sources{Database: func(log uint64) health.DatabaseReading {
-			if looks++; hangs {
-				<-end
-			}
-			return health.DatabaseReading{Apart: true, Free: log, Total: 100}
-		}}}}
+		j := &judge{
+			now: now,
+			opt: Options{Now: now, Sources: Sources{Database: func(log uint64) health.DatabaseReading {
+				if looks++; hangs {
+					<-end
+				}
+				return health.DatabaseReading{Apart: true, Free: log, Total: 100}
+			}}},
+		}
 		turn := func(log uint64) health.DatabaseReading {
 			at := time.Now()
 			seen := j.database(t.Context(), log)

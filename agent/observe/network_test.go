@@ -21,7 +21,10 @@ import (
 func TestAHostProbesAllOtherMembersEvenIfTheListIsNotRead(t *testing.T) {
 	t.Parallel()
 	prober := network.New(network.Options{Now: func() time.Duration { return time.Hour }})
-	o := &Observer{opt: Options{Sources: Sources{Network: prober}, Config: config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}}}}
+	o := &Observer{opt: Options{
+		Sources: Sources{Network: prober},
+		Config:  config.Config{Etcd: config.Etcd{PeerURL: "http://n1:2380"}},
+	}}
 	list := cluster.Membership{Members: []cluster.Member{
 		{ID: 1, Name: "n1", PeerURLs: []string{"http://n1:2380"}},
 		{ID: 2, PeerURLs: []string{"http://n2:2380"}}, // it has not started yet

@@ -453,13 +453,20 @@ func memberReasons() []ReasonInfo {
 
 // Info returns the declaration of a code.
 func (c ReasonCode) Info() ReasonInfo {
-	for _, info := range Reasons() {
-		if info.Code == c {
-			return info
-		}
+	if info, known := reasonsByCode[c]; known {
+		return info
 	}
 	return ReasonInfo{Code: c}
 }
+
+// reasonsByCode is never changed.
+var reasonsByCode = func() map[ReasonCode]ReasonInfo {
+	all := map[ReasonCode]ReasonInfo{}
+	for _, info := range Reasons() {
+		all[info.Code] = info
+	}
+	return all
+}()
 
 // Reason is a code with the evidence.
 type Reason struct {

@@ -128,13 +128,20 @@ func Steps() []StepInfo {
 
 // Info returns the declaration of a kind of step.
 func (k StepKind) Info() StepInfo {
-	for _, info := range Steps() {
-		if info.Kind == k {
-			return info
-		}
+	if info, known := stepsByKind[k]; known {
+		return info
 	}
 	return StepInfo{Kind: k}
 }
+
+// stepsByKind is never changed.
+var stepsByKind = func() map[StepKind]StepInfo {
+	all := map[StepKind]StepInfo{}
+	for _, info := range Steps() {
+		all[info.Kind] = info
+	}
+	return all
+}()
 
 // Step is one thing to do, with its parameters.
 type Step struct {

@@ -3,8 +3,9 @@
 
 package policy
 
-// Each veto is declared once, here or next to its subject, and passed as this function: an undeclared one does not
-// compile, while an unknown code would mean that nothing speaks against a step.
+// Each veto is declared once, here or next to its subject. An undeclared one does not compile, while an unknown code
+// would mean that nothing speaks against a step. A veto is a function because its check leads, through the table of
+// operations, to decisions that name vetoes again: as variables they would be initialized in a cycle.
 
 func vetoNoQuorum() veto            { return veto{NoQuorum, false, noQuorum} }
 func vetoUnreachable() veto         { return veto{ClusterUnreachable, false, unreachable} }

@@ -79,9 +79,12 @@ func Mistakes() []Mistake {
 		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) {
 			t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30
 		}},
-		{Name: "every host counts as ready", Promise: "P2", parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
-			return &welcoming{Etcd: c}
-		})},
+		{
+			Name: "every host counts as ready", Promise: "P2",
+			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
+				return &welcoming{Etcd: c}
+			}),
+		},
 		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
 			opt.Data = misread{opt.Data, func() bool { return true }}
 		}},
