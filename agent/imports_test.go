@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,7 +31,7 @@ func layers() []layer {
 		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
 		{
 			"cmd/quorumd/daemon",
-			"agent operate page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog externalcheck " +
+			"agent operate observe page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog externalcheck " +
 				"backup/restoretest backup discovery " +
 				"proxy recovery/rebuild hoststate policy config autoreboot control cluster network hooks execshim " +
 				"datadir record " +
@@ -40,19 +41,19 @@ func layers() []layer {
 		},
 		{"packaging/build", "journalcatalog"},
 		{"packaging", ""},
-		{"sim", "agent hoststate policy config control cluster network hooks datadir recovery record sim/keyspace " +
+		{"sim", "agent observe hoststate policy config control cluster network hooks datadir recovery record sim/keyspace " +
 			"disk health systemd"},
 		{"sim/keyspace", ""},
 		{"policy/model", "policy health"},
-		{"agent", "operate publish act observe persist round hoststate policy config control lock proxy " +
-			"cluster network hooks datadir recovery record disk health systemd"},
-		{"operate", "publish round hoststate poll policy config control cluster recovery backup record health " +
+		{"agent", "operate publish act observe persist round hoststate policy config control proxy " +
+			"cluster hooks datadir recovery record disk health systemd"},
+		{"operate", "publish round hoststate poll policy config control cluster hooks recovery backup record health " +
 			"durationfmt"},
 		{"publish", "round hoststate poll policy config control cluster network proxy record disk health"},
-		{"act", "round hoststate policy config lock cluster hooks recovery record durationfmt"},
+		{"act", "round hoststate policy config cluster lock hooks recovery record disk systemd durationfmt"},
 		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk health " +
 			"systemd durationfmt"},
-		{"persist", "round hoststate poll policy config control record"},
+		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
 		{"hoststate", "policy hooks recovery record health"},
 		{"shutdown", "policy control"},
@@ -66,8 +67,8 @@ func layers() []layer {
 		{"config", "durationfmt autoreboot socketpath disk"},
 		{"autoreboot", "policy control execshim"},
 		{"control", "hooks recovery socketpath durationfmt"},
+		{"cluster", "lock execshim durationfmt"},
 		{"lock", "record durationfmt"},
-		{"cluster", "execshim durationfmt"},
 		{"network", ""},
 		{"bootstrap", "policy"},
 		{"proxy", ""},
@@ -76,14 +77,14 @@ func layers() []layer {
 		{"datadir", ""},
 		{"externalcheck", "execshim health durationfmt"},
 		{"discovery", "durationfmt"},
-		{"backup/restoretest", "backup scratchetcd etcddb"},
+		{"backup/restoretest", "backup scratchetcd etcddb record"},
 		{"backup", "record etcddb durationfmt"},
 		{"execshim", ""},
-		{"recovery", "policy record etcddb"},
+		{"recovery", "policy record"},
 		{"policy", "health durationfmt"},
-		{"record", ""},
 		{"scratchetcd", "etcddb socketpath durationfmt"},
-		{"etcddb", ""},
+		{"etcddb", "record"},
+		{"record", ""},
 		{"socketpath", ""},
 		{"durationfmt", ""},
 		{"health/sensors", "disk health"},
@@ -171,6 +172,22 @@ func TestPackagesImportOnlyWhatIsListed(t *testing.T) {
 		for _, name := range allowed {
 			if imported[name] == "" {
 				t.Errorf("%s may import %s and does not: remove it from the list", r.name, name)
+			}
+		}
+	}
+}
+
+// Programs import agent/control for its documents and its client.
+func TestClientOfTheSocketNeedsNeitherADatabaseNorRaft(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./control").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range strings.Fields(string(out)) {
+		for _, heavy := range []string{"go.etcd.io/", "google.golang.org/", "quorumd/agent/etcddb", "quorumd/agent/cluster"} {
+			if strings.Contains(name, heavy) {
+				t.Errorf("agent/control depends on %s", name)
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/quorumd/quorumd/agent/etcddb"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -154,7 +155,7 @@ func TestSnapshotOfRealEtcdHasItsRevisionKeysAndHash(t *testing.T) {
 		must(t, err)
 		count, err := c.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		must(t, err)
-		want := Contents{
+		want := record.Contents{
 			Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
 		}
 		if m.Contents != want {

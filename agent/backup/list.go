@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // Verify reads a snapshot to its end, opens the database as etcd does, and compares it with its manifest. It returns
@@ -71,7 +73,7 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options, path string
 	o.remains((1 + inspections) * m.Size)
 	err = database.fill(ctx, whole, o.progress())
 	if err == nil {
-		var found Contents
+		var found record.Contents
 		found, err = database.inspect(ctx, o.progress())
 		if err == nil && found != m.Contents {
 			err = fmt.Errorf("%w: it holds %+v, and its manifest says %+v", ErrDamaged, found, m.Contents)

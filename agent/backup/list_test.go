@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestNewestSnapshotBelongsToTheClusterThatSavedLast(t *testing.T) {
@@ -16,7 +18,7 @@ func TestNewestSnapshotBelongsToTheClusterThatSavedLast(t *testing.T) {
 	one := func(cluster string, revision int64, taken time.Duration) Snapshot {
 		name := fmt.Sprint(cluster, revision)
 		return Snapshot{Manifest: Manifest{
-			Name: name, ClusterID: cluster, TakenAt: noon.Add(taken), Contents: Contents{Revision: revision},
+			Name: name, ClusterID: cluster, TakenAt: noon.Add(taken), Contents: record.Contents{Revision: revision},
 		}}
 	}
 	ahead := 1000 * time.Hour

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/etcddb"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // Version is the version of the manifests that this package writes, and the only one that it reads.
@@ -40,7 +40,7 @@ type Manifest struct {
 	EtcdVersion string    `json:"etcdVersion"` // of the member
 	TakenAt     time.Time `json:"takenAt"`     // by the clock of that host
 
-	Contents
+	record.Contents
 
 	Size         int64    `json:"size"`         // of the database with its checksum, in bytes
 	StoredSize   int64    `json:"storedSize"`   // of the data object, in bytes
@@ -50,9 +50,6 @@ type Manifest struct {
 	// SHA256 is the hash of the manifest itself as stored, in hexadecimal.
 	SHA256 string `json:"-"`
 }
-
-// Contents describe what was found in a database.
-type Contents = etcddb.Contents
 
 // Encrypted reports whether an identity is needed to read the data.
 func (m Manifest) Encrypted() bool { return len(m.EncryptedTo) > 0 }

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/quorumd/quorumd/agent/etcddb"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // ownFile is the mode of a file that only its owner may read.
@@ -57,6 +58,6 @@ func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (er
 }
 
 // inspect returns what the database contains.
-func (s *spool) inspect(ctx context.Context, progress func(int64)) (Contents, error) {
+func (s *spool) inspect(ctx context.Context, progress func(int64)) (record.Contents, error) {
 	return etcddb.Inspect(ctx, s.File, progress)
 }

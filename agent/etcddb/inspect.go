@@ -15,22 +15,14 @@ import (
 
 	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 const keyField = 1 // of a mvccpb.KeyValue
 
 // ErrDamaged means that a database was changed, or that a file is none.
 var ErrDamaged = errors.New("the snapshot is damaged")
-
-// Contents describe what was found in a database.
-type Contents struct {
-	Revision        int64 `json:"revision"`
-	CompactRevision int64 `json:"compactRevision"` // -1 if nothing was ever compacted
-	// Hash is the result of etcd's HashKV for that revision after that compaction.
-	Hash uint32 `json:"hash"`
-	// Keys is the number of keys at the revision.
-	Keys int64 `json:"keys"`
-}
 
 // change is one entry of the bucket.
 type change struct {
@@ -43,32 +35,32 @@ type change struct {
 // Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash is that of etcd's
 // HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
 // compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
-func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Contents, err error) {
+func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
 	// The file is mapped: a read error or a truncation meanwhile causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if caught := recover(); caught != nil {
-			c, err = Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
+			c, err = record.Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
 		}
 	}()
 	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have no name any longer
 	if err != nil {
-		return Contents{}, fmt.Errorf("cannot open the database: %w", err) // which proves nothing about the database
+		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // which proves nothing about the database
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
 		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes it
 	})
 	if err != nil {
-		return Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
+		return record.Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	info, err := file.Stat()
 	if err != nil {
-		return Contents{}, fmt.Errorf("cannot open the database: %w", err)
+		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err)
 	}
 	if err := CheckPages(file, info.Size(), db.Info().PageSize); err != nil {
-		return Contents{}, err
+		return record.Contents{}, err
 	}
 	err = db.View(func(tx *bbolt.Tx) (err error) {
 		c, err = contents(ctx, tx, progress)
@@ -77,12 +69,12 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Conten
 	return c, err
 }
 
-func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents, error) {
+func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.Contents, error) {
 	keys, meta := tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
 	if keys == nil || meta == nil {
-		return Contents{}, fmt.Errorf("%w: not an etcd database: it has no bucket \"key\" or \"meta\"", ErrDamaged)
+		return record.Contents{}, fmt.Errorf("%w: not an etcd database: it has no bucket \"key\" or \"meta\"", ErrDamaged)
 	}
-	c := Contents{CompactRevision: -1}
+	c := record.Contents{CompactRevision: -1}
 	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
 		c.CompactRevision = RevisionOf(at)
 	}
@@ -97,7 +89,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents
 		c.Revision = max(c.Revision, at.revision)
 	})
 	if err != nil {
-		return Contents{}, err
+		return record.Contents{}, err
 	}
 	c.Revision = max(c.Revision, c.CompactRevision, 1)
 	kept := 0

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -129,7 +128,7 @@ func lostAll(known record.MemberID) []Facts {
 
 func withSnapshot(w Choice) Choice {
 	w.Snapshot = &Snapshot{
-		Name: "0000000000000000123", Cluster: 0xc0, Contents: etcddb.Contents{Revision: 123, Keys: 7},
+		Name: "0000000000000000123", Cluster: 0xc0, Contents: record.Contents{Revision: 123, Keys: 7},
 		Size: 8192 + 32, SHA256: strings.Repeat("ab", 32), Member: 0x77,
 	}
 	return w

@@ -4,12 +4,12 @@
 package recovery
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"path/filepath"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -20,7 +20,7 @@ type Snapshot struct {
 	Taken   time.Time       `json:"takenAt,omitzero"`
 	Cluster record.MemberID `json:"clusterID,omitzero"` // that it came from; 0 if unknown
 
-	etcddb.Contents
+	record.Contents
 
 	Size   int64           `json:"size"`     // of the database with its checksum, in bytes
 	SHA256 string          `json:"sha256"`   // of the stored object, or of the file
@@ -46,7 +46,7 @@ func (s Snapshot) check() error {
 		return errors.New("it names no snapshot, or two")
 	case s.File != "" && !filepath.IsAbs(s.File):
 		return errors.New("the path of its snapshot does not begin at the root")
-	case err != nil || len(sum) != 32 || s.Size <= etcddb.SumBytes || s.Revision <= 0 || s.Member == 0:
+	case err != nil || len(sum) != 32 || s.Size <= sha256.Size || s.Revision <= 0 || s.Member == 0:
 		return errors.New("its snapshot is invalid")
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/etcddb"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // inspectCommand is the hidden command of the child that reads an unverified database file: root builds its plan from
@@ -31,7 +32,7 @@ const inspectTime = time.Hour
 
 // inspection is what the child found in a file.
 type inspection struct {
-	Contents etcddb.Contents `json:"contents"`
+	Contents record.Contents `json:"contents"`
 	Size     int64           `json:"size"`
 	SHA256   string          `json:"sha256"`
 }

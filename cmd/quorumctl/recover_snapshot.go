@@ -20,7 +20,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
-	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
@@ -167,7 +166,7 @@ func storedSnapshot(s control.Snapshot) (*recovery.Snapshot, error) {
 		return nil, cannot("plan the recovery", fmt.Errorf("%.30q is not a cluster ID", s.ClusterID))
 	}
 	return &recovery.Snapshot{
-		Name: s.Name, Taken: s.TakenAt, Cluster: record.MemberID(id), Contents: etcddb.Contents{
+		Name: s.Name, Taken: s.TakenAt, Cluster: record.MemberID(id), Contents: record.Contents{
 			Revision: s.Revision, CompactRevision: s.CompactRevision, Hash: s.Hash, Keys: s.Keys,
 		}, Size: s.Size, SHA256: s.StoredSHA256, Member: randomID(),
 	}, nil

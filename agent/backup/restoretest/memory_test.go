@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
@@ -88,7 +89,7 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 					must(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 				}
 			}
-			err := roomy(root, backup.Manifest{Contents: backup.Contents{Keys: c.keys}})
+			err := roomy(root, backup.Manifest{Contents: record.Contents{Keys: c.keys}})
 			switch {
 			case c.want == "" && err != nil, c.want != "" && !errors.Is(err, ErrNoMemory):
 				t.Errorf("%v", err)
@@ -121,7 +122,7 @@ func TestRestoreTestChecksMemoryBeforeItFetchesTheSnapshot(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
 		must(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 	}
-	m := backup.Manifest{Name: "one", Contents: backup.Contents{Keys: 1}}
+	m := backup.Manifest{Name: "one", Contents: record.Contents{Keys: 1}}
 	_, err := run(t.Context(), untouched{t}, m, "/nowhere/etcd", backup.Options{Spool: spool}, root)
 	if !errors.Is(err, ErrNoMemory) {
 		t.Errorf("%v", err)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/scratchetcd"
 )
 
@@ -141,7 +142,7 @@ func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (ver
 	if err != nil {
 		return "", err
 	}
-	got := backup.Contents{
+	got := record.Contents{
 		Revision: m.Revision, CompactRevision: hash.GetCompactRevision(), Hash: hash.GetHash(), Keys: keys.GetCount(),
 	}
 	if got != m.Contents {

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -195,7 +196,7 @@ func saved(t *testing.T, client *clientv3.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := backup.Contents{
+	want := record.Contents{
 		Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
 	}
 	if m.Contents != want {

@@ -1,0 +1,14 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+// Contents describe what was found in an etcd database, as a snapshot's manifest and a recovery plan record it.
+type Contents struct {
+	Revision        int64 `json:"revision"`
+	CompactRevision int64 `json:"compactRevision"` // -1 if nothing was ever compacted
+	// Hash is the result of etcd's HashKV for that revision after that compaction.
+	Hash uint32 `json:"hash"`
+	// Keys is the number of keys at the revision.
+	Keys int64 `json:"keys"`
+}
