@@ -31,7 +31,7 @@ type reader interface {
 	begin(now time.Duration)
 	// read processes new input.
 	read(Input)
-	// absent returns why there is no reading, without changing numbers, or "" if there is one. Vital checks have a rule
+	// absent returns why there is no reading, as a stable text, or "" if there is one. Vital checks have a rule
 	// for that instead.
 	absent() string
 }

@@ -8,7 +8,7 @@ import "cmp"
 // Figure is a number that may be missing. The zero value means not measured.
 type Figure struct {
 	Value float64
-	// Known means that there is one; otherwise Absent is the reason, without changing numbers.
+	// Known means that there is one; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 }

@@ -98,7 +98,7 @@ func attackHelper(t *testing.T, h *host) {
 		`{"word":"stop","agent":"other"}`:                             "cannot trust the configuration",
 		`{"word":"stop","agent":"quorumd","unit":"ssh.service"}`:      "not an order",
 		`{"word":"mask","agent":"quorumd"}`:                           "no order",
-		forged("n1=http://localhost:2380", "new", "stolen"):           "such a token",
+		forged("n1=http://localhost:2380", "new", "stolen"):           "invalid token",
 		forged("n1=http://localhost:2380", "existing", ""):            "configuration has changed",
 		forged("n9=http://localhost:2380", "existing", ""):            "not what this host is",
 		forged(`n1=http://x:1\nLD_PRELOAD=/tmp/x.so`, "existing", ""): "no member",

@@ -22,7 +22,7 @@ const (
 	lockRetry   = 5 * time.Millisecond
 )
 
-// record is the content of the state file: what is known of the process. Times are those since the boot it names.
+// record is the content of the state file: everything known about the process. Times count from the boot that it names.
 type record struct {
 	Version int           `json:"version"`
 	BootID  string        `json:"bootID"`

@@ -114,10 +114,10 @@ func receive(conn *net.UnixConn) (o Request, err error) {
 		return o, err
 	}
 	if n == 0 {
-		return o, errors.New("nothing was said")
+		return o, errors.New("it is empty")
 	}
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return o, fmt.Errorf("it has more than %d bytes, or brings files", maxOrder)
+		return o, fmt.Errorf("it has more than %d bytes, or passes files", maxOrder)
 	}
 	strict := json.NewDecoder(bytes.NewReader(text[:n]))
 	strict.DisallowUnknownFields()

@@ -11,8 +11,8 @@
 // Send replaces the child: it passes its own stdin, stdout, stderr and further files over the socket, waits, and ends
 // with the child's exit code. The package promises:
 //
-//   - The child has the same files as without the detour: it ends with its stdin, and shares memory with the agent if
-//     it was passed some.
+//   - The child has the same file descriptors as if the agent had started it directly: it ends with its stdin, and
+//     shares memory with the agent if it was passed some.
 //   - When the sender is gone, the child is killed; Serve waits for one that is stuck in the kernel.
 //   - Serve starts only what its caller allows, and runs one child per connection.
 package runas
