@@ -14,7 +14,7 @@ const (
 	// canaryLimit is how late a 10 ms timer may be before a sample counts as contaminated. An idle machine stays below
 	// 2 ms; eight busy loops on two CPUs caused 64 ms at the 99th percentile.
 	canaryLimit = 5 * time.Millisecond
-	// canaryShare is the divisor for an operation's latency: in total the wakes must be late by a quarter of it.
+	// The wakes during an operation must be late by 1/canaryShare of its latency in total.
 	canaryShare = 4
 )
 

@@ -123,8 +123,8 @@ func newProber(page *page, set settings) (*prober, error) {
 	return p, nil
 }
 
-// claimed claims the directory before an operation, and after a failed one drops it, so that the next claim checks
-// everything again.
+// claimed wraps an operation: it claims the directory before, and releases it after a failure, so that the next claim
+// checks everything again.
 func (p *prober) claimed(act func() error) func() error {
 	return func() error {
 		if err := p.place.claim(); err != nil {

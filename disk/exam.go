@@ -13,7 +13,7 @@ import (
 )
 
 // exam writes to LaneWAL alone, one write after the other, until stdin ends; then it removes its files. It waits for
-// the write in flight, however long that takes: the parent gives up earlier.
+// the write in flight, however long that takes; the parent kills it after examPatience.
 func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.Reader) int {
 	ended := make(chan struct{})
 	go func() {

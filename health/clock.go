@@ -20,7 +20,7 @@ const (
 )
 
 // declareClock declares the check of the wall clock. It only advises: etcd does not depend on the wall clock, and a
-// host whose clock differs from the members' cannot join, by a comparison of its own.
+// comparison with the members' clocks keeps a host with a wrong clock from joining.
 func declareClock() declaration {
 	limit := Limit{Of: "maximum clock error", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
 	return declaration{

@@ -22,7 +22,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// TestMain is also the service, which only returns the order as an error; and a client that sends one.
+// TestMain also runs the test binary as the service, which only returns the order as an error, and as a client that
+// sends one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		_ = Serve(context.Background(), func(_ context.Context, o Request) error {
