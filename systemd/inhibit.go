@@ -26,7 +26,7 @@ const (
 var errBusLost = errors.New("the connection to the bus is lost")
 
 // errGoingDown means that the bus stopped because the machine is shutting down.
-var errGoingDown = errors.New("the machine goes down")
+var errGoingDown = errors.New("the machine is shutting down")
 
 // Shutdown is something to do before the machine goes down.
 type Shutdown interface {

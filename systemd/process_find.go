@@ -114,7 +114,8 @@ func killGroup(r *record) error { return signalGroup(r.PID, unix.SIGKILL) }
 // corrupt state file can signal those.
 func signalGroup(pgid int, signal syscall.Signal) error {
 	if pgid <= 1 {
-		return fmt.Errorf("cannot signal process group %d: that is no group of ours: remove the state file", pgid)
+		return fmt.Errorf("cannot signal process group %d: quorumd did not start that group: remove the state file",
+			pgid)
 	}
 	return ignoreGone(unix.Kill(-pgid, signal), pgid)
 }

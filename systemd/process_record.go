@@ -148,8 +148,8 @@ func (p *Process) load() (*record, error) {
 			r.Version, recordVersion)
 	}
 	if r.PID < 0 || r.PID == 1 {
-		return nil, fmt.Errorf("cannot read %s: %d is no process of ours: end %s by hand if it runs, then remove "+
-			"that file",
+		return nil, fmt.Errorf("cannot read %s: quorumd did not start process %d: end %s by hand if it runs, "+
+			"then remove that file",
 			p.state, r.PID, p.o.Name)
 	}
 	return &r, nil

@@ -74,7 +74,7 @@ var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]+)?\.se
 // NewService checks the options; it does not connect yet.
 func NewService(o Options) (*Service, error) {
 	if !unitName.MatchString(o.Unit) || len(o.Unit) > 255 {
-		return nil, fmt.Errorf("cannot drive unit %q: that is no name of a service: write it in full, such as "+
+		return nil, fmt.Errorf("cannot drive unit %q: that is not a service name: write it in full, such as "+
 			"\"etcd.service\"", o.Unit)
 	}
 	if f := o.EnvironmentFile; f != "" && (!filepath.IsAbs(f) || strings.ContainsAny(f, "*?[\n")) {

@@ -60,7 +60,7 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, failed("read", path, errors.New("it is no regular file"))
+		return nil, failed("read", path, errors.New("it is not a regular file"))
 	}
 	if err := t.trusted(f, path); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (t Tree) trusted(f *os.File, path string) error {
 	case s.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
 	case s.Uid != t.owner:
-		return fmt.Errorf("%s belongs to user %d, who could change it: chown root", path, s.Uid)
+		return fmt.Errorf("%s belongs to user %d, who can change it: chown root", path, s.Uid)
 	case s.Mode&0o022 != 0:
 		return fmt.Errorf("%s is writable by others than its owner: chmod go-w", path)
 	}
@@ -196,7 +196,7 @@ func (t Tree) trusted(f *os.File, path string) error {
 // failed returns a file system error as package os does, but states clearly that the path is a symbolic link.
 func failed(doing, path string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%s is a symbolic link or no directory, and is not followed: %w", path,
+		return fmt.Errorf("%s is a symbolic link or not a directory, and is not followed: %w", path,
 			&fs.PathError{Op: doing, Path: path, Err: err})
 	}
 	return &fs.PathError{Op: doing, Path: path, Err: err}
