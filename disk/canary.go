@@ -14,13 +14,13 @@ const (
 	// canaryLimit is how late a 10 ms timer may be before a sample counts as contaminated. An idle machine stays below
 	// 2 ms; eight busy loops on two CPUs caused 64 ms at the 99th percentile.
 	canaryLimit = 5 * time.Millisecond
-	// canaryShare: the wakes must be late by a quarter of the operation's latency in total.
+	// The wakes during an operation must be late by 1/canaryShare of its latency in total.
 	canaryShare = 4
 )
 
-// canary detects CPU starvation: it sleeps for 10 ms again and again, and adds up how late it wakes. It only does so
-// from shortly before an operation until its end, as it would otherwise be most of the probe's cost. A shorter
-// operation does not wake it at all: the prober itself slept before it.
+// canary detects CPU starvation: it sleeps for 10 ms at a time and adds up how late it wakes. It runs only from shortly
+// before an operation until its end, because it would otherwise account for most of the probe's cost. A shorter
+// operation ends before the canary wakes: there, the delay of the prober's own sleep before the operation counts.
 type canary struct {
 	timer *time.Timer
 	armed atomic.Bool
@@ -46,14 +46,14 @@ func (c *canary) woken() {
 	c.timer.Reset(canaryPeriod)
 }
 
-// doze sleeps for a period, and arms the canary with how much too long that was.
+// doze sleeps for one period and arms the canary with the delay of that sleep.
 func (c *canary) doze(ctx context.Context) {
 	began := Monotonic()
 	nap(ctx, canaryPeriod)
 	c.arm(lateness(began, Monotonic()))
 }
 
-// arm begins to watch, with the lateness so far.
+// arm starts watching; late is the delay measured so far.
 func (c *canary) arm(late time.Duration) {
 	c.late.Store(int64(late))
 	c.dozed.Store(int64(Monotonic()))
@@ -67,13 +67,13 @@ func (c *canary) disarm() {
 }
 
 // contaminated reports whether CPU starvation since the canary was armed was significant for an operation of that
-// latency. In an operation of many seconds, one of hundreds of wakes is late on any machine.
+// latency. During an operation of many seconds, one of hundreds of wakes is late on any machine.
 func (c *canary) contaminated(latency, now time.Duration) bool {
 	late := time.Duration(c.late.Load()) + lateness(time.Duration(c.dozed.Load()), now)
 	return late*canaryShare > max(latency, canaryShare*canaryLimit)
 }
 
-// lateness returns by how much a sleep was too long, 0 within the limit.
+// lateness returns how much too long a sleep was; 0 within the limit.
 func lateness(began, now time.Duration) time.Duration {
 	if late := now - began - canaryPeriod; late > canaryLimit {
 		return late

@@ -19,17 +19,18 @@ import (
 const (
 	// PageFD is the file descriptor of the shared page in the child.
 	PageFD = 3
-	// longestNap is how late the child may notice a request for a burst. Looking more often would be a good part of the
-	// probe's cost at rest.
+	// longestNap bounds how late the child notices a request for a burst. Polling more often would be a large part of
+	// the probe's cost at rest.
 	longestNap = time.Second
 
 	exitUsage    = 64 // EX_USAGE
 	exitSoftware = 70 // EX_SOFTWARE
 )
 
-// ChildMain is the child's main function: it probes until stdin ends, when its parent has closed the probe or is dead,
-// and returns the exit code. args are the arguments after the subcommand's name, as composed by [StartProbe]; the
-// shared page is file descriptor 3. The caller must exit with the code at once: one operation may still be in flight.
+// ChildMain is the child's main function: it probes until stdin ends, which means that its parent has closed the probe
+// or died, and returns the exit code. args are the arguments after the subcommand's name, as composed by [StartProbe];
+// the shared page is file descriptor 3. The caller must exit with the code at once: an operation may still be in
+// flight.
 func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	set, err := parseSettings(args, stderr)
 	if err != nil {
@@ -69,9 +70,9 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 
 // settleIn makes the process small, recognisable and resident.
 func settleIn(stderr io.Writer) {
-	// One thread runs at a time. The canary gets it within microseconds when the other goroutine waits for the disk.
-	// With a second thread idle, Go's runtime would watch the first for as long as a write takes, and cost more than
-	// the probe.
+	// With one thread at a time, the canary runs within microseconds when the other goroutine waits for the disk. With
+	// a second, idle thread, Go's runtime would watch the first for as long as a write takes, which costs more than the
+	// probe.
 	runtime.GOMAXPROCS(1)
 	// Started through /proc/self/exe it would show up as "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
@@ -88,7 +89,7 @@ func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
-		// Under a limit, a later allocation would fail rather than just not be locked.
+		// Not under a limit: there, a later allocation would fail instead of just staying unlocked.
 		flags |= unix.MCL_FUTURE
 	}
 	return unix.Mlockall(flags)
@@ -122,7 +123,8 @@ func newProber(page *page, set settings) (*prober, error) {
 	return p, nil
 }
 
-// claimed claims the directory before an operation, and checks everything again after a failed one.
+// claimed wraps an operation: it claims the directory before, and releases it after a failure, so that the next claim
+// checks everything again.
 func (p *prober) claimed(act func() error) func() error {
 	return func() error {
 		if err := p.place.claim(); err != nil {
@@ -150,8 +152,8 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// announce publishes when each lane is due, so that the parent can distinguish a resting lane from one that does not
-// get to run.
+// announce publishes when each lane is due, so that the parent can distinguish a resting lane from one that gets no CPU
+// time.
 func (p *prober) announce() {
 	p.page.due[LaneDirect].Store(uint64(p.direct.due()))
 	p.page.due[LaneWAL].Store(uint64(p.wal.due()))

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Monotonic returns the current time on CLOCK_MONOTONIC, the clock of every [Sample] and of the page both processes
-// share: the time since boot without the time asleep. Go's own monotonic readings cannot be compared between processes.
+// Monotonic returns the current time on CLOCK_MONOTONIC, the clock of every [Sample] and of the page that both
+// processes share: the time since boot, without suspend. Go's own monotonic readings cannot be compared between
+// processes.
 //
-// It calls the kernel without notifying Go's scheduler: reading a clock never blocks, and these notifications would be
-// a good part of the cost of a process that is awake for some microseconds at a time.
+// It makes the system call without notifying Go's scheduler: reading a clock never blocks, and the notifications would
+// be a large part of the cost of a process that is awake for a few microseconds at a time.
 func Monotonic() time.Duration {
 	var now unix.Timespec
 	// It cannot fail: the clock always exists and the address is ours.

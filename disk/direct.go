@@ -16,20 +16,20 @@ const (
 	directBlocks = 256 // 1 MiB
 )
 
-// directLane is LaneDirect. Overwriting blocks that are already written changes nothing about the file, so no journal
-// commit is due and no other file's data gets in the way.
+// directLane implements LaneDirect. Overwriting written blocks does not change the file's metadata, so it needs no
+// journal commit and does not wait for other files' data.
 type directLane struct {
 	*watched
 	path   string
 	verify time.Duration
 
 	fd       int
-	written  bool // completely, by this process: there are blocks to overwrite
+	written  bool // by this process, completely: there are blocks to overwrite
 	buffered bool // the file system refused O_DIRECT
 	block    []byte
 
 	seq      uint64 // of the last written block; it also determines its place
-	intact   bool   // that write succeeded
+	intact   bool   // the write of that block succeeded
 	verified time.Duration
 }
 
@@ -61,7 +61,7 @@ func (l *directLane) try() error {
 			return err
 		}
 	}
-	// Before the write and not after it, so that the block has had a whole interval to get lost.
+	// Verify before the next write rather than right after the last one: a write may get lost at any time in between.
 	if now := Monotonic(); l.intact && now-l.verified >= l.verify {
 		l.verified = now
 		if err := l.do(opVerify, l.readBack); err != nil {
@@ -89,7 +89,7 @@ func (l *directLane) write() error {
 
 func (l *directLane) readBack() error {
 	if l.buffered {
-		// Otherwise the page cache answers for the disk.
+		// Without this, the page cache serves the read instead of the disk.
 		_ = unix.Fadvise(l.fd, l.offset(), blockSize, unix.FADV_DONTNEED)
 	}
 	if err := readAt(l.fd, l.block, l.offset()); err != nil {
@@ -138,7 +138,7 @@ func (l *directLane) complete() bool {
 	return unix.Fstat(l.fd, &stat) == nil && stat.Size == directBlocks*blockSize
 }
 
-// settle writes one block unmeasured: some file systems accept O_DIRECT when the file is opened and refuse it here.
+// settle writes one block unmeasured: some file systems accept O_DIRECT in open and refuse it in the first write.
 func (l *directLane) settle() error {
 	err := l.write()
 	if err != nil && !l.buffered && refused(err) {

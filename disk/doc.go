@@ -11,11 +11,10 @@
 //   - The parent never touches the measured disk, not even with stat. A thread stuck in the kernel cannot be killed and
 //     keeps what its process holds, so everything that may get stuck happens in the child, which holds nothing but its
 //     own files.
-//   - A hanging operation is reported while it hangs. Before the child begins an operation, it records it in memory
-//     both sides share, and the parent calculates the age from the clock. Nothing has to come back from the child for
-//     that.
-//   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced; a
-//     dead one is, after 1 s, doubling up to 1 min.
+//   - A hanging operation is reported while it hangs. Before the child begins an operation, it records it in shared
+//     memory, and the parent calculates its age from the clock. This needs no response from the child.
+//   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced. A
+//     dead one is replaced after a backoff of 1 s, which doubles up to 1 min.
 //   - No call of the parent waits for the child. [Probe.Close] returns after about 2 s.
 //   - An error is a reading like any other. The child reports it and tries again; it never stops because of one.
 //
@@ -26,22 +25,23 @@
 // device and hardly anything else. Once a minute the last written block is read back and compared.
 //
 // [LaneWAL], every 10 s: 2300 bytes appended to a preallocated file, then fdatasync, as etcd does for its write-ahead
-// log. Turning allocated space into written space needs a journal commit and a second flush, which the other lane does
-// not see. In a burst, it writes up to 50 times a second; that is for a machine that is being qualified and has no
+// log. Turning allocated space into written space needs a journal commit and a second flush, which the direct lane does
+// not cause. In a burst, it writes up to 50 times a second; that is for the qualifying run of a machine without a
 // voter.
 //
-// Latency is CLOCK_MONOTONIC around the system calls alone. In the second lane it is that of the slower of the two
+// Latency is CLOCK_MONOTONIC around the system calls alone. In the WAL lane it is the latency of the slower of the two
 // calls: normally the fdatasync, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening, allocating,
-// renaming, reading back and asking for free space are no samples, but each is visible while it is in flight. A sample
-// is marked contaminated if a 10 ms timer in the same process was more than 5 ms late meanwhile, and late by a quarter
-// of the latency in total: that is CPU starvation, and the disk is not to blame.
+// renaming, reading back and querying the free space are not samples, but each is visible while it is in flight. A
+// sample is marked contaminated if a 10 ms timer in the same process was more than 5 ms late meanwhile, and late by a
+// quarter of the latency in total: the cause is then CPU starvation, not the disk.
 //
 // An examination ([Options.Exam]) uses the second lane alone, without a rest, and leaves nothing behind: it is for a
 // disk that is not in use yet.
 //
-// An operation of more than 100 ms is followed by a rest of ten times its length, up to one minute, so that a disk in
-// trouble gets less load from here. After the first two, the next operation follows after the usual time, so that three
-// operations show soon whether the disk stays slow; then it rests ten times as long as all three took.
+// An operation of more than 100 ms is followed by a rest of ten times its length, up to one minute, so that the probe
+// adds little load to a disk in trouble. The first two slow operations are an exception: the next operation follows
+// after the usual time, so that three operations soon show whether the disk stays slow. Then the lane rests ten times
+// as long as all three took.
 //
 // # What it costs
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // exam writes to LaneWAL alone, one write after the other, until stdin ends; then it removes its files. It waits for
-// the write in flight, however long that takes: the parent has less patience.
+// the write in flight, however long that takes; the parent kills it after examPatience.
 func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.Reader) int {
 	ended := make(chan struct{})
 	go func() {
@@ -52,7 +52,8 @@ func becomeOwner(dir string) error {
 	return syscall.Setuid(int(stat.Uid))
 }
 
-// own creates the directory of an examination. An existing one must be ours, and no link.
+// own creates the directory of an examination. An existing one must belong to this user, be closed to all others, and
+// not be a symbolic link.
 func (p *place) own() error {
 	err := uninterrupted(func() error { return unix.Mkdir(p.dir, 0o700) })
 	if err != unix.EEXIST {

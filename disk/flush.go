@@ -19,7 +19,7 @@ import (
 var ErrNoBlockDevice = errors.New("no block device with this number")
 
 // Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the
-// device makes progress, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
+// device makes progress, even if a single operation hangs; I/O in flight without growth indicates a stall.
 type Progress struct {
 	// Name is the whole disk's, "sda" for sda2.
 	Name string

@@ -63,7 +63,7 @@ func (r *record) get() (stamp, a, b, c uint64) {
 }
 
 // createPage creates the memory and its file, which the child inherits. The size is sealed, so that neither side can
-// make the other fault.
+// truncate it and crash the other.
 func createPage() (*os.File, *page, error) {
 	fd, err := unix.MemfdCreate("quorumd-probe", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -154,8 +154,8 @@ func (p *page) push(s Sample) {
 	p.head.Store(n + 1)
 }
 
-// pull returns the samples from the n-th on that are still there, oldest first, how many are gone, and the n to
-// continue with.
+// pull returns the samples from number n on that the ring still holds, oldest first, the number of those that are gone,
+// and the n for the next call.
 func (p *page) pull(n uint64) (samples []Sample, lost, next uint64) {
 	head := p.head.Load()
 	if head > n+ringSize {

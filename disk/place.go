@@ -52,8 +52,8 @@ func (p *place) claim() error {
 // another file system mounted over it.
 func (p *place) release() { closeFD(&p.lock) }
 
-// enter opens the lock file, and creates it and the directory only if necessary: while the disk is stalled, any change
-// would get stuck here and never notice the lock of a probe that is stuck already.
+// enter opens the lock file. It creates the file and the directory only if they are missing: on a stalled disk, any
+// change would hang before it could find that a stuck probe holds the lock.
 func (p *place) enter() (err error) {
 	if p.exam {
 		if err := p.own(); err != nil {
@@ -107,8 +107,8 @@ func deviceOf(path string) (uint64, error) {
 	return uint64(stat.Dev), err //nolint:unconvert // it is 32 bits wide on some architectures
 }
 
-// turn reads the free space, and checks that the target is still on the same file system: it may have been mounted
-// since.
+// turn reads the free space, and checks that the target is still on the same file system: another one may have been
+// mounted since.
 func (p *place) turn() error {
 	return errors.Join(p.do(opDevice, p.compare), p.do(opUsage, p.usage))
 }

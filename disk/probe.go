@@ -109,7 +109,7 @@ func (p *Probe) supervise(c *child) {
 	}
 }
 
-// bury records on the page what the dead child cannot any more.
+// bury marks the dead child's operation as finished on the page.
 func (p *Probe) bury() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,9 +229,9 @@ func (p *Probe) refresh() {
 	}
 }
 
-// Close ends the child and releases everything. A child that does not end within a second is killed, and one that is
-// stuck in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most; 6 s
-// after an examination, whose child removes its files first.
+// Close ends the child and releases everything. A child that does not end within a second is killed. One that is stuck
+// in the kernel is left behind, and reaped when its disk operation returns. Close takes about 2 s at most; 6 s after an
+// examination, whose child removes its files first.
 func (p *Probe) Close() {
 	p.stopOnce.Do(func() { close(p.stop) })
 	timer := time.NewTimer(p.patience() + closeGrace)
@@ -243,8 +243,8 @@ func (p *Probe) Close() {
 	p.forget()
 }
 
-// Tidy reports after [Probe.Close] whether the child ended by itself: after an examination it has then removed its
-// files.
+// Tidy reports whether the child ended by itself, once [Probe.Close] has returned. After an examination, that means
+// that the child has removed its files.
 func (p *Probe) Tidy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -90,8 +90,8 @@ type Reading struct {
 	InFlight    string
 	InFlightAge time.Duration
 
-	// NextDirect and NextWAL are how long it is until the lane's next turn. Negative: it is overdue by that much,
-	// because an operation is in flight, or the child does not get to run. 0 before the first turn.
+	// NextDirect and NextWAL are the times until the lane's next turn. A negative time means overdue: an operation is
+	// in flight, or the child gets no CPU time. 0 before the first turn.
 	NextDirect, NextWAL time.Duration
 
 	// Failure is the last error of any operation since the probe was started, nil if there was none.

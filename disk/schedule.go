@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// slow is the length from which an operation is followed by a proportional rest, and restFactor the proportion:
-	// each lane uses a disk in trouble for at most a tenth of the time.
+	// slow is the duration from which an operation is followed by a rest of restFactor times as long: each lane uses a
+	// disk in trouble for at most a tenth of the time.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
-	// restLimit keeps one long stall from blinding the probe for ten times as long.
+	// restLimit bounds the rest, so that after one long stall the probe does not stop for ten times as long.
 	restLimit = time.Minute
-	// confirmations is how many slow operations are followed by another one soon, after confirmRest, to distinguish a
-	// disk that stays slow from one that was slow once. Their rest comes after the last one. It is not postponed once
-	// these operations have taken longer than confirmLimit together.
+	// confirmations is the number of slow operations after which the next one follows soon, after confirmRest: this
+	// distinguishes a disk that stays slow from one that was slow once. The rest for all of them comes after the last
+	// one, or as soon as they have taken longer than confirmLimit in total.
 	confirmations = 2
 	confirmRest   = time.Second
 	confirmLimit  = 3 * time.Second
@@ -40,7 +40,8 @@ type turn struct {
 	unpaid int           // their number
 }
 
-// due returns when to begin, on Monotonic. It counts from the end of the turn before, so turns never pile up.
+// due returns the start of the next turn, on the clock of [Monotonic]. It counts from the end of the previous turn, so
+// turns never pile up.
 func (t *turn) due() time.Duration {
 	if t.ended == 0 {
 		return 0

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Options tell [StartProbe] what to measure and how often. Zero means the default, if one is mentioned.
+// Options are what [StartProbe] measures, and how often. Zero means the default, if the field has one.
 type Options struct {
 	// Command starts the child, for instance {"/proc/self/exe", "probe-disk"}: a program that calls [ChildMain] with
 	// the arguments that follow.
 	Command []string
 	// Dir is the directory for the probe's files. The child creates it (mode 0700) if only its last element is missing.
 	Dir string
-	// Target is what the probe measures for: etcd's WAL directory, or its data directory. Dir must be on the same file
-	// system (the same st_dev); while Target does not exist, its nearest existing ancestor counts. The child keeps
-	// checking.
+	// Target is the directory whose disk is measured: etcd's WAL directory, or its data directory. Dir must be on the
+	// same file system (the same st_dev). While Target does not exist, its nearest existing ancestor counts. The child
+	// checks this again with every usage interval.
 	Target string
 
 	// DirectInterval is the rest between two turns of LaneDirect: 1 s, not less than 200 ms. All rests vary by ±10 %.

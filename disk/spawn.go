@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// patience is how long a child may take to end by itself, and again after it was killed.
+	// patience is how long to wait for a child to end by itself, and once more after killing it.
 	patience = time.Second
-	// examPatience is that of an examination: it waits for the write in flight, then removes the files.
+	// examPatience is the same for an examination, which waits for the write in flight and then removes its files.
 	examPatience = 5 * time.Second
 	// childLines is how many output lines of one child are passed on.
 	childLines = 100

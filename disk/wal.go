@@ -80,7 +80,7 @@ func (l *walLane) rotate() error {
 		err = uninterrupted(func() error { return unix.Rename(l.next, l.path) })
 	}
 	if err == nil {
-		// Otherwise the first sample pays for the allocation.
+		// Without this, the first sample would include the allocation.
 		err = dataSync(fd)
 	}
 	if err != nil {

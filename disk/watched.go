@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// watched runs the child's operations where the parent can see them: each is on the shared page before it begins.
+// watched runs the child's operations. It records each on the shared page before it begins, so that the parent sees it.
 type watched struct {
 	page   *page
 	canary *canary
@@ -36,7 +36,7 @@ func (w *watched) sample(op opCode, lane Lane, f func() (latency time.Duration, 
 	return err
 }
 
-// whole returns how long all of an operation took.
+// whole wraps an operation and returns its total duration.
 func whole(f func() error) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
 		start := Monotonic()
@@ -57,7 +57,7 @@ func (w *watched) timed(op opCode, f func() error) (latency, end time.Duration, 
 	return end - start, end, err
 }
 
-// errnoOf returns EIO for an error that is not from the kernel.
+// errnoOf returns the errno of an error; EIO if it is not from the kernel.
 func errnoOf(err error) syscall.Errno {
 	if err == nil {
 		return 0

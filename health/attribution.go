@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Cause is the most likely reason for slow writes. It decides nothing: it shows operators where to look first.
+// Cause is the most likely reason for slow writes. It is only a hint for operators: no decision depends on it.
 type Cause string
 
 // The causes.
@@ -28,7 +28,8 @@ type Attribution struct {
 	When  string
 }
 
-// Attributions returns the causes in the order in which they are tried. The first that holds is named.
+// Attributions returns the causes in the order in which they are tried. The first one whose condition holds is
+// reported.
 func Attributions() []Attribution {
 	var all []Attribution
 	for _, a := range attributions() {
@@ -56,8 +57,8 @@ const (
 	stolenMuch    = 10  // percent
 	fewestTicks   = 1   // of all CPUs
 
-	// slowByItself is a flush time that only the drive explains: a drive reports completion by interrupts, which wait
-	// for no process.
+	// slowByItself is a flush time that only the drive explains, not CPU starvation: a drive reports completion by an
+	// interrupt, which does not wait to be scheduled.
 	slowByItself = 100 * time.Millisecond
 )
 
@@ -65,16 +66,16 @@ const (
 type facts struct {
 	limit   time.Duration // what a write may take
 	stalled bool          // a write is hanging now
-	lanes   [2]samples    // of the probe, of the last five minutes
+	lanes   [2]samples    // the probe's samples of the last five minutes
 	starved float64       // percentage of samples taken during CPU starvation
 	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
-	leaves  []work    // within the span,
-	lately  []work    // and between the last two readings; while a write hangs, only if they cover it
-	unseen  bool      // a write hangs, and the drives have not been read since: they will be
+	leaves  []work    // within the span
+	lately  []work    // between the last two readings; the last one is from after a hanging write began
+	unseen  bool      // a write hangs, and the drives have not been read since it began
 	halted  string    // the device of the chain that is suspended
-	etcd    Histogram // its own fsyncs within the span
+	etcd    Histogram // etcd's own fsyncs within the span
 }
 
 // work is what a drive did within the span.
@@ -88,8 +89,8 @@ type work struct {
 	inFlight uint64
 }
 
-// attributions are tried in this order: what spoils a measurement comes before what is measured. A write that a device
-// holds back does not wait for a CPU.
+// attributions are tried in this order: causes that spoil a measurement come before what is measured. An exception is a
+// device that holds a write back, because such a write does not wait for a CPU.
 func attributions() []attribution {
 	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
 		return attribution{Attribution{c, when}, of}
@@ -226,7 +227,7 @@ func (f facts) asEtcdSees() string {
 	return "; etcd's own p99 is " + at.String()
 }
 
-// circumstances keeps the data to find causes with.
+// circumstances keeps the data from which causes are found.
 type circumstances struct {
 	now     time.Duration
 	devices []DevicesReading // of the last minute, oldest first
@@ -258,7 +259,7 @@ func (w *circumstances) read(in Input) {
 	})
 }
 
-// keep adds a new reading, and drops readings from before the span, except the latest of them.
+// keep adds a new reading and drops those from before the span, except the newest of them.
 func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
 	at, known := of(last)
 	if !known {
@@ -360,7 +361,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions() { // etcd writes more: these slow it before they slow the probe
+	for _, a := range attributions() { // etcd writes more than the probe, so these slow it down first
 		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
 		if text, holds := a.of(f); holds && before {
 			return a.Cause, text + f.asEtcdSees()

@@ -199,14 +199,14 @@ func TestAWriteThatADeviceHoldsIsBlamedOnItDespiteCPUStarvation(t *testing.T) {
 	long := 25 * time.Second
 	h := hanging{lasting: long, inFlight: 2, starved: true, waited: 95}
 	h.at(t).blames(DiskStalled, CauseDevice, "sda has 2 requests in flight")
-	// It holds writes back before they reach the drive.
+	// A suspended device holds writes back before they reach the drive.
 	h = hanging{lasting: long, suspended: true, starved: true, waited: 95, stolen: 50}
 	h.at(t).blames(DiskStalled, CauseDevice, "vg0-etcd (md0) is suspended")
 
-	// The drives have not been read since it hangs: CPU starvation is not blamed before they are.
+	// The drives have not been read since the write hung: CPU starvation is not blamed before they are.
 	h = hanging{lasting: 4 * time.Second, inFlight: 2, starved: true, waited: 95}
 	h.at(t).blames(DiskStalled, "")
-	// If no drive has it, it may well wait for a CPU.
+	// If no drive has the write in flight, it may well be waiting for a CPU.
 	hanging{lasting: long, starved: true}.at(t).blames(DiskStalled, CauseProcessor, "the last minute's samples")
 	// A virtual machine that got no CPU time has not seen what its drives completed.
 	h = hanging{lasting: long, inFlight: 2, stolen: 50}

@@ -8,13 +8,13 @@ import "math"
 const (
 	// slowShare is the share of writes over the limit that a good disk may have: its p99 is at the limit.
 	slowShare = 0.01
-	// falseAlarm is how often a window of such a disk may look worse by chance.
+	// falseAlarm is the probability with which a window of such a disk may look worse by chance.
 	falseAlarm = 1e-3
 )
 
-// trip returns the number of writes over the limit, of n, that proves that more than [slowShare] are: the smallest k
-// for which k or more occur by chance with a probability of at most [falseAlarm]. It is 11 of 300. If no number proves
-// it, as with n = 1, it is n + 1.
+// trip returns how many of n writes must be over the limit to prove that more than [slowShare] of all writes are: the
+// smallest k for which k or more occur by chance with a probability of at most [falseAlarm]. For n = 300 it is 11. If
+// no number proves it, as with n = 1, it is n + 1.
 func trip(n int) int {
 	// below is the probability of fewer than k, term that of exactly k. Logarithms, because 0.99^n is too small for a
 	// float64 when n is large.

@@ -18,7 +18,7 @@ const (
 	CertificateInvalid     Code = "ETCD_CERTIFICATE_INVALID"
 )
 
-// Certificate is one that a connection to or within etcd depends on, as last read.
+// Certificate is a certificate that connections to or within etcd depend on, as last read.
 type Certificate struct {
 	Of      Holder
 	Name    string        // its file, or the host and port that presents it
@@ -40,7 +40,7 @@ const (
 
 // CertificateReading are the certificates that were read. The zero value means not measured.
 type CertificateReading struct {
-	// Known means that some were read; otherwise Absent is the reason, without changing numbers.
+	// Known means that some were read; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 	All    []Certificate
@@ -57,8 +57,8 @@ const (
 	partSoon    = 10
 )
 
-// declareCertificates declares the check of how long certificates are valid. It only advises: an expired one shows in
-// the connections that fail.
+// declareCertificates declares the check of how long certificates are valid. It only advises, because an expired
+// certificate also shows as failing connections.
 func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}

@@ -31,8 +31,8 @@ type reader interface {
 	begin(now time.Duration)
 	// read processes new input.
 	read(Input)
-	// absent returns why there is no reading, without changing numbers, or "" if there is one. Vital checks have a rule
-	// for that instead.
+	// absent returns why there is no reading, as a stable text, or "" if there is one. Vital checks have a rule for
+	// that instead.
 	absent() string
 }
 
@@ -127,7 +127,8 @@ func (t *track) remember(to State, now time.Duration) {
 	t.Returns[to] = slices.Clone(kept[max(0, len(kept)-returnsKept):])
 }
 
-// absent returns why an optional check has no reading. A vital check always counts.
+// absent returns why an optional check has no reading. It is always empty for a vital check, which counts even without
+// one.
 func (c *check) absent() string {
 	if c.Vital {
 		return ""

@@ -19,8 +19,8 @@ const (
 	clockFor                    = 10 * time.Minute
 )
 
-// declareClock declares the check of the wall clock. It only advises: etcd does not depend on it, and a host whose
-// clock differs from the members' is kept from joining by the comparison with theirs.
+// declareClock declares the check of the wall clock. It only advises: etcd does not depend on the wall clock, and a
+// comparison with the members' clocks keeps a host with a wrong clock from joining.
 func declareClock() declaration {
 	limit := Limit{Of: "maximum clock error", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
 	return declaration{

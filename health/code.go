@@ -39,8 +39,8 @@ func Problems() []Problem {
 	return all
 }
 
-// Shared reports whether hosts may have the problem at the same time from one common cause: it concerns the disk, the
-// CPU or the network.
+// Shared reports whether one common cause can give several hosts the problem at the same time: it concerns the disk,
+// the CPU or the network.
 func (c Code) Shared() bool {
 	p, known := c.Problem()
 	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)

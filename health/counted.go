@@ -78,7 +78,7 @@ func (k growth) sum() (n float64) {
 	return n
 }
 
-// check returns why a growth kept until that moment is impossible.
+// check returns an error if the growth is impossible in a snapshot from that moment.
 func (k growth) check(at time.Duration) error {
 	if len(k.Marks) > growthKept {
 		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)
@@ -112,7 +112,7 @@ func (c *counted) transitions() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
-			false, // a whole span without growth is long enough each time
+			false, // no doubling: a whole span without growth is long enough
 		},
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// counters is the evidence of a check of several error counters: it has a finding while one has grown over a span. The
-// counts at the first reading are ignored.
+// counters is the evidence of a check of several error counters: it has a finding while one of them has grown within a
+// span. The counts at the first reading are ignored.
 type counters struct {
 	plain
 
@@ -88,7 +88,7 @@ func (e *counters) transitions() []rule {
 			[]State{Warm},
 			OK, "", e.well + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) == 0 },
-			false, // a whole span without growth is long enough each time
+			false, // no doubling: a whole span without growth is long enough
 		},
 	}
 }

@@ -51,7 +51,7 @@ type cpu struct {
 	limit   Limit
 	track   *track
 	recent  samples
-	began   time.Duration // of the samples without a gap of a minute
+	began   time.Duration // when the current samples, without a gap of a minute, began
 	lastBad time.Duration
 }
 

@@ -17,7 +17,7 @@ const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 // DatabaseReading is the last reading of the file system of etcd's database, if that differs from the file system of
 // the WAL, which the probe covers. The zero value means that both are the same, and is ignored.
 type DatabaseReading struct {
-	// Apart means that it is another one, or that this is unknown.
+	// Apart means that the database is on a file system of its own, or that this is unknown.
 	Apart bool
 	// Free and Total are its bytes. If Total is 0 they are unknown, and Absent is the reason.
 	Free, Total uint64

@@ -10,7 +10,7 @@ import "time"
 type DevicesReading struct {
 	// Chain holds the devices from the one with the file system down to the leaves, which have no device below them.
 	Chain []Device
-	// Absent is the reason if there is none, without changing numbers.
+	// Absent is the reason if there is none, as a stable text.
 	Absent string
 	// At is the time of the reading, on the clock of [Input].
 	At time.Duration
@@ -43,7 +43,7 @@ type Device struct {
 	// Errors are commands that it did not answer in time, as SCSI counts them; for a member device of a RAID array also
 	// failed reads.
 	Errors Figure
-	// Traffic is what it has done; the device at the top reports it too.
+	// Traffic is the I/O that the device has done; the device at the top of the chain reports it too.
 	Traffic Traffic
 }
 

@@ -11,7 +11,8 @@ import (
 // DiscoveryFaulty is the code of the check of endpoint discovery.
 const DiscoveryFaulty Code = "DISCOVERY_FAULTY"
 
-// The source is a name server, a file that may be half written, or a program: one bad answer does not count.
+// The source is a name server, a file that may be half written, or a program: one bad answer is not enough for a
+// finding.
 const (
 	discoveryBadFor  = 5 * time.Minute
 	discoveryWellFor = time.Minute
@@ -22,7 +23,7 @@ const (
 type DiscoveryReading struct {
 	// Set means that cluster.discovery is configured, Asked that there was an answer or a timeout.
 	Set, Asked bool
-	// Failed is why there is no usable answer, without changing numbers.
+	// Failed is why there is no usable answer, as a stable text.
 	Failed string
 	// Endpoints is the number of usable endpoints in the last answer, Members that of etcd's member list; 0 if unknown.
 	Endpoints, Members int
@@ -42,8 +43,8 @@ func (d DiscoveryReading) wrong() string {
 	return ""
 }
 
-// declareDiscovery declares the check of cluster.discovery. It only advises: the agent keeps asking endpoints that it
-// learned earlier, and starts nothing because an answer lacks some.
+// declareDiscovery declares the check of cluster.discovery. It only advises: the agent keeps using endpoints that it
+// learned earlier, and no step depends on a complete answer.
 func declareDiscovery() declaration {
 	p := Problem{
 		DiscoveryFaulty, Network, Warm, "Endpoint discovery fails or returns too few endpoints.",

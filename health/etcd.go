@@ -55,8 +55,8 @@ func (p EtcdProcess) startedSince(moment time.Duration) bool {
 	return p.Known && (!p.Runs || p.Started > moment)
 }
 
-// Peer is what the local etcd reports about another member. Its count of connections says little: a machine without
-// power is counted for three minutes.
+// Peer is what the local etcd reports about another member. Its number of connections is not used: etcd still counts
+// those to a machine that lost power up to three minutes ago.
 type Peer struct {
 	Received float64 // bytes from it so far
 }

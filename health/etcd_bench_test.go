@@ -34,7 +34,7 @@ func wellEtcd() localEtcd {
 	}}
 }
 
-// asked asks it if that is due: it has written 1000 times meanwhile.
+// asked queries the simulated etcd if a reading is due. etcd has written 1000 times since the last one.
 func (m *localEtcd) asked(now time.Duration) {
 	if !m.WALFsync.Known || now-m.At < metricsEvery {
 		return

@@ -86,7 +86,7 @@ func declareHeartbeats() declaration {
 }
 
 // countsOfEtcd declares a check that advises if a counter of the local etcd grows too fast. The count restarts with
-// etcd. words has a place for the number and one for the span.
+// etcd. words is a format for the number and the span.
 func countsOfEtcd(c Check, p Problem, span time.Duration, limit Limit, words string,
 	of func(Input) Figure,
 ) declaration {

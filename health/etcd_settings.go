@@ -18,7 +18,7 @@ const (
 
 // EtcdSettings are the known flags of the local etcd, with their values. The zero value means not read.
 type EtcdSettings struct {
-	// Known means that they were read; otherwise Absent is the reason, without changing numbers.
+	// Known means that they were read; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 	Flags  map[string]string

@@ -15,9 +15,9 @@ const (
 	EtcdCommitSlow Code = "ETCD_COMMIT_SLOW"
 )
 
-// The limits of their p99. etcd counts in buckets that end at 1, 2, 4, 8, 16, 32 ms and so on: these are the first
-// bounds beyond the 10 and 25 ms of its guide. Fewer than 300 writes in a span show nothing about one in a hundred. A
-// single burst is over before it counts.
+// The limits of their p99. The buckets of etcd's histograms end at 1, 2, 4, 8, 16, 32 ms and so on: these are the first
+// bounds beyond the 10 and 25 ms of its hardware guide. Fewer than 300 writes in a span are too few for a p99. A single
+// burst is over before the finding begins.
 const (
 	etcdFsync, etcdFsyncLeave   = 16, 8  // ms
 	etcdCommit, etcdCommitLeave = 32, 16 // ms

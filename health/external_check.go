@@ -26,7 +26,7 @@ type ExternalCheckReading struct {
 	Runs  uint64
 	State State  // OK, or WARM for WARNING, or SLOW for CRITICAL
 	Text  string // one line
-	// Absent is why nothing is known now, without changing numbers.
+	// Absent is why nothing is known now, as a stable text.
 	Absent  string
 	Figures []ExternalCheckFigure
 	Took    time.Duration
@@ -39,14 +39,14 @@ type ExternalCheckFigure struct {
 	Value       float64
 }
 
-// externalCheckAgain is how many times in a row a result must occur to count.
+// externalCheckAgain is how many times in a row a result must occur before it counts.
 const externalCheckAgain = 2
 
-// externalCheckCalm is how long an external check must report OK, before patience doubles that.
+// externalCheckCalm is how long an external check must report OK before its finding clears; patience doubles that.
 const externalCheckCalm = time.Minute
 
-// externalCheckSilence is for how many intervals a finding outlives the last result. A silent check may never report
-// again, and would gate for ever.
+// externalCheckSilence is the number of intervals without a result after which a finding ends. A silent check may never
+// report again, and its finding would gate for ever.
 const externalCheckSilence = 10
 
 // ExternalCheckCode returns the code of an external check's finding.
@@ -87,18 +87,18 @@ func declareExternalCheck(p ExternalCheck) declaration {
 	}
 }
 
-// plugin is the evidence of one of the operator's own checks. A result counts if it is repeated.
+// externalCheck is the evidence of one of the operator's own checks. A result counts once it has been repeated.
 type externalCheck struct {
 	plain
 
 	name       string
 	code       Code
-	silence    time.Duration // after which its finding no longer counts
+	silence    time.Duration // after which its finding ends
 	track      *track
 	now        time.Duration
-	lastResult time.Duration // when it was last not silent
+	lastResult time.Duration // when it last returned a result
 	seen       ExternalCheckReading
-	said       []State // the newest results, each once
+	said       []State // the newest results, each run once
 	begun      bool
 	lastBad    time.Duration
 }
@@ -131,7 +131,7 @@ func (p *externalCheck) take(in Input) {
 	}
 }
 
-// absent is empty if it has been silent for too long: a rule ends its finding.
+// absent returns nothing after too long a silence, so that a rule can end the finding.
 func (p *externalCheck) absent() string {
 	if p.forgotten() {
 		return ""
@@ -147,12 +147,12 @@ func (p *externalCheck) why() string {
 	return p.seen.Absent
 }
 
-// forgotten reports whether it has been silent for too long for its finding to count.
+// forgotten reports whether it has been silent for so long that its finding must end.
 func (p *externalCheck) forgotten() bool {
 	return p.track.State != OK && p.now-p.lastResult >= p.silence
 }
 
-// entered makes a check whose finding has ended report it twice again.
+// entered discards the results when a finding ends: a new finding needs two again.
 func (p *externalCheck) entered(State) {
 	if p.track.State == OK {
 		p.said = nil
@@ -185,7 +185,7 @@ func (p *externalCheck) transitions() []rule {
 			func() (string, bool) {
 				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},
-			false, // it has not recovered
+			false, // silence is not a recovery
 		},
 		{[]State{OK, Warm}, Slow, p.code, "it reports CRITICAL twice in a row", says(critical), false},
 		{[]State{OK}, Warm, p.code, "it reports WARNING or CRITICAL twice in a row", says(bad), false},

@@ -5,10 +5,11 @@ package health
 
 import "cmp"
 
-// Figure is a number that may be missing. The zero value means not measured.
+// Figure is a number that may be missing. The zero value means not measured. As everywhere in this package, the reason
+// for a missing reading is a stable text: it contains no numbers that change from one reading to the next.
 type Figure struct {
 	Value float64
-	// Known means that there is one; otherwise Absent is the reason, without changing numbers.
+	// Known means that there is one; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 }

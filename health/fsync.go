@@ -36,7 +36,7 @@ type fsync struct {
 	// Times.
 	lastSample time.Duration // when the newest sample was completed
 	lastJudged time.Duration // the same for the newest that is not contaminated
-	due        time.Duration // until when the probe rests
+	due        time.Duration // until when the probe rests, so that no sample is overdue
 	dirty      time.Duration // when a slow write, or missing data, last delayed leaving SLOW
 	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not
 	calmSince time.Duration
@@ -69,7 +69,7 @@ func (f *fsync) read(in Input) {
 	for _, s := range in.Disk.Samples {
 		f.take(s)
 	}
-	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // and then it rests as after a sample
+	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // after an error the probe rests as after a sample
 	if in.Disk.Alive && in.Disk.NextIn > 0 && !failed {
 		f.due = f.now + in.Disk.NextIn
 	}
@@ -110,7 +110,7 @@ func (f *fsync) restartRun() {
 
 func (f *fsync) take(s Sample) {
 	f.lastSample = max(f.lastSample, s.End)
-	// A member's disk gets no bursts: there, all other writes count too.
+	// On a member's disk, the probe writes no bursts, so writes of both lanes count.
 	repairing := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
 	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || repairing
 	if s.Contaminated {
@@ -165,7 +165,7 @@ func (f *fsync) entered(from State) {
 		f.run, f.runs, f.leftOut = nil, nil, 0
 	}
 	if to == Qualifying && from != Qualifying || f.track.Code == DiskProbeDown {
-		f.recent = nil // neither what was before a run counts, nor what was before data ended
+		f.recent = nil // samples from before a run, or from before the data ended, do not count
 	}
 	if from == Failed {
 		f.reset, f.resetAt, f.score.value, f.outliers = false, f.now, scoreLeast, nil

@@ -98,8 +98,8 @@ func (f *fsync) passes() (string, bool) {
 	return f.runSummary(), true
 }
 
-// proven reports whether a FAILED disk has passed a whole run without an error. An etcd that ran before holds in memory
-// what the disk may have lost: it must have been started since.
+// proven reports whether a FAILED disk has passed a whole run without an error. etcd must have been started since the
+// error, because an older process holds in memory what the disk may have lost.
 func (f *fsync) proven() (string, bool) {
 	if !f.fits() || f.disk.InFlight > f.limits.Stall || !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
 		return "", false

@@ -14,7 +14,8 @@ const fsyncName = "fsync"
 // outliersKept is more than any rule needs.
 const outliersKept = 16
 
-// diskMemory is what survives a restart of the agent in addition to the state: what binds it, but no samples.
+// diskMemory is what survives a restart of the agent in addition to the state: what the rules depend on, but no
+// samples.
 type diskMemory struct {
 	Qualified  bool          `json:"qualified,omitempty"`
 	Run        runLimits     `json:"run"` // the limits of the run
@@ -66,7 +67,8 @@ func (m diskMemory) check(at time.Duration) error {
 	return nil
 }
 
-// recall allows the probe the time for a first sample, unless the newest is too old to count.
+// recall restores the evidence. It allows the probe the time for a first sample, unless the last one is already too
+// old.
 func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	var m diskMemory
 	if err := strictly(memory, &m); err != nil {

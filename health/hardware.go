@@ -27,7 +27,7 @@ func SilentHardware(why string) HardwareReading {
 // Several is a reading of several things of one kind. The zero value means not measured.
 type Several[T any] struct {
 	All []T
-	// Known means that there was a reading; otherwise Absent is the reason, without changing numbers.
+	// Known means that there was a reading; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 }

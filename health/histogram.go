@@ -12,7 +12,7 @@ import (
 // Histogram counts how often something took how long. Another program counts it, from its start. The zero value means
 // not read.
 type Histogram struct {
-	// Known means that there is one; otherwise Absent is the reason, without changing numbers.
+	// Known means that there is one; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more, for everything above.

@@ -30,7 +30,7 @@ func (k *Recent) Take(at time.Duration, now Histogram, span time.Duration) (grow
 			k.at, k.seen = nil, nil
 		}
 	}
-	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) { // however often it is read
+	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) { // however often Take is called
 		k.at, k.seen = append(k.at, at), append(k.seen, now)
 	}
 	for len(k.at) > 2 && at-k.at[1] >= span || len(k.at) > recentKept {

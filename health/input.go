@@ -91,8 +91,8 @@ type DiskError struct {
 	At    time.Duration // when it was returned
 }
 
-// broken reports whether the error means that the disk is broken, rather than that the probe is kept from writing. The
-// list is what Linux makes of the errors of a block device (block/blk-core.c), and of file systems that shut down or
+// broken reports whether the error means that the disk is broken, rather than that the probe cannot write. These are
+// the errors to which Linux maps those of block devices (block/blk-core.c), and those of file systems that shut down or
 // detected damage.
 func (e *DiskError) broken() bool {
 	switch e.Errno {
@@ -105,8 +105,7 @@ func (e *DiskError) broken() bool {
 	}
 }
 
-// refused reports whether the probe did not get to the disk because another one is there, perhaps stuck since the
-// previous agent.
+// refused reports whether another probe has locked the directory, perhaps one that is stuck since the previous agent.
 func (e *DiskError) refused() bool { return e.Errno == syscall.EWOULDBLOCK }
 
 // String returns what failed and how.

@@ -116,7 +116,7 @@ func (r LinkReading) down() (all []string) {
 	return all
 }
 
-// withoutIt returns what the interface above one without a link still has.
+// withoutIt names the interfaces that a bond still uses if this one has no link.
 func (r LinkReading) withoutIt(name string) string {
 	for _, above := range r.Links {
 		if above.Carrier.Value != 1 || !slices.Contains(above.On, name) {

@@ -15,8 +15,8 @@ type listed struct {
 	plain
 	spell
 
-	// look returns the unhealthy things, each with its measurement and limit. bad means that the check has a finding
-	// already, for limits that are left at another number.
+	// look returns the unhealthy things, each with its measurement and limit. bad means that the check already has a
+	// finding, for limits with hysteresis.
 	look func(in Input, bad bool) []string
 	// missing returns why there is nothing to check.
 	missing func(Input) string
@@ -29,7 +29,7 @@ type listed struct {
 	silent []string // unknown things
 	found  []string
 	lasted int           // how many things were unhealthy for long enough
-	rose   time.Duration // when the number last did not exceed that
+	rose   time.Duration // when the number was last not above lasted
 }
 
 // listedMost is how many things are listed.

@@ -57,7 +57,7 @@ func Silent(why string) MachineReading {
 type Part struct {
 	Of, Among float64
 	Known     bool
-	Absent    string // why it is unknown, without changing numbers
+	Absent    string // why it is unknown, as a stable text
 }
 
 // advises declares a check whose findings prevent nothing.

@@ -18,7 +18,7 @@ const (
 // NetworkReading is which hosts reach which, as the hosts present in the cluster report. The zero value means not read.
 type NetworkReading struct {
 	Known  bool
-	Absent string // why nothing is known, without changing numbers
+	Absent string // why nothing is known, as a stable text
 	Self   string // the name of this host
 	Ways   []Way  // between present hosts, each way once
 }
@@ -45,10 +45,10 @@ const (
 )
 
 const (
-	// networkBad is longer than the record of a host that has gone stays by default: a host that is down is not cut
-	// off.
+	// networkBad is longer than the default lifetime of a host record, so that a host that is down is not reported as
+	// cut off.
 	networkBad = 90 * time.Second
-	// networkWell is short: by then a host has had six answers in a row.
+	// networkWell is short, but long enough for six answers in a row.
 	networkWell = time.Minute
 	// observersAgree is how many hosts must fail to reach a host before that is believed without its own report.
 	observersAgree = 2

@@ -158,8 +158,8 @@ func (n *NetworkReading) sends(again, among float64) {
 	}
 }
 
-// asks lets this host probe n2 as it does at rest, with this rate of loss, until that is found or the time is over. It
-// returns how long that took.
+// asks lets this host probe n2 at its idle rate, with this rate of loss, until the loss is found or the time is over.
+// It returns how long that took.
 func (e *wayLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Duration) (after time.Duration, seen bool) {
 	const every, sent = 10 * time.Second, 5
 	sum := &in.Network.Ways[0].Segments

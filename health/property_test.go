@@ -123,7 +123,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 	return m
 }
 
-// witness watches a judge from outside and knows what must not happen.
+// witness watches a judge from outside and fails the test if something happens that must not.
 type witness struct {
 	*bench
 	run    []time.Duration // WAL samples that are not contaminated since QUALIFYING was entered

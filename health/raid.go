@@ -25,7 +25,7 @@ type Array struct {
 	Doing  string
 	Done   float64 // the finished part of that, from 0 to 1
 	Broken bool    // it is missing more member devices than it can do without
-	// Absent is why all of that is unknown, without changing numbers; empty if it is known.
+	// Absent is why all of that is unknown, as a stable text; empty if it is known.
 	Absent string
 }
 
@@ -63,7 +63,8 @@ func declareRAID() declaration {
 	}
 }
 
-// declareResync declares the check of arrays that resynchronise their member devices. A check of an array is not that.
+// declareResync declares the check of arrays that resynchronise their member devices. A check of the array is not a
+// resync.
 func declareResync() declaration {
 	return declaration{
 		Check: Check{

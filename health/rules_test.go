@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// edge walks one declared rule: just brings things to where the rule must not hold yet, and over takes the smallest
-// step there is.
+// edge tests one declared rule: just brings the bench to where the rule must not hold yet, and over takes the smallest
+// step that makes it hold.
 type edge struct {
 	when string // the beginning of the rule's condition
 	just func(b *bench)

@@ -15,7 +15,7 @@ import (
 
 // ErrOtherBoot means that a snapshot is from before the last boot: its times are meaningless now, and a reboot is one
 // way to clear FAILED.
-var ErrOtherBoot = errors.New("it is from before the machine was last started")
+var ErrOtherBoot = errors.New("it is from before the last boot")
 
 var errImpossible = errors.New("it has impossible times")
 
@@ -112,7 +112,7 @@ func readSnapshot(data []byte, boot string, now time.Duration) (snapshot, error)
 		return s, err
 	}
 	if head.Version != snapshotVersion {
-		return s, fmt.Errorf("it has version %d, known is %d", head.Version, snapshotVersion)
+		return s, fmt.Errorf("it has version %d, want %d", head.Version, snapshotVersion)
 	}
 	if err := strictly(data, &s); err != nil {
 		return s, err
@@ -147,21 +147,21 @@ func (s snapshot) check(now time.Duration) error {
 	}
 	switch {
 	case s.At < 0 || s.At > now:
-		return fmt.Errorf("it is from %s, but now is %s", s.At, now)
+		return fmt.Errorf("its time is %s, but now is %s", s.At, now)
 	case !past(s.At, moments...):
 		return errImpossible
 	}
 	return nil
 }
 
-// past reports whether the times are between the start of the machine and the one given.
+// past reports whether the moments are between the boot and the given time.
 func past(at time.Duration, moments ...time.Duration) bool {
 	return slices.Min(moments) >= 0 && slices.Max(moments) <= at
 }
 
 func (j *Judge) recall(s snapshot, now time.Duration) error {
 	j.begun, j.now, j.state, j.since = true, now, s.State, s.Since
-	j.newest = s.At // what the probe reports from now on was completed after that
+	j.newest = s.At // later samples of the probe were completed after that
 	for _, c := range j.checks {
 		was, known := s.Checks[c.Name]
 		if !known { // the snapshot is older than this check

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// spell is the timing of evidence that no single reading decides: a finding begins after badFor and ends after wellFor.
+// spell is the timing of evidence that needs more than one reading: a finding begins after badFor and ends after
+// wellFor.
 type spell struct {
 	code    Code
 	track   *track
@@ -22,7 +23,7 @@ type spell struct {
 	lastText string        // the text of the last reading that was not good
 }
 
-// see records a reading. A reading between the limits is neither bad nor well, and an unknown one has no text either.
+// see records a reading. A reading between the limits is neither bad nor well. An unknown one has no text either.
 func (s *spell) see(now time.Duration, bad, well bool, text string) {
 	s.now = now
 	if !s.begun {

@@ -41,7 +41,7 @@ func (j *Judge) standings() []Standing {
 	return all
 }
 
-// cause names the check whose finding explains this one's; empty if there is none.
+// cause returns the check whose finding explains this one's; empty if there is none.
 func (j *Judge) cause(of *check, found Finding) string {
 	for _, c := range j.checks {
 		if !slices.Contains(of.Behind, c.Name) {

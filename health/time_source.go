@@ -22,7 +22,7 @@ const (
 // TimeSource is what chronyd reports about its source. The zero value means not read.
 type TimeSource struct {
 	Known bool
-	// Absent is why it is unknown, without changing numbers.
+	// Absent is why it is unknown, as a stable text.
 	Absent string
 	// Synchronised means that it follows a clock, and Own that this is the machine's own.
 	Synchronised, Own bool

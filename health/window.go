@@ -14,7 +14,7 @@ type window struct {
 	all  []moment // oldest first
 }
 
-// moment is one reading of them.
+// moment is one reading of both counters.
 type moment struct {
 	at        time.Duration
 	of, among float64

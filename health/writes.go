@@ -5,9 +5,9 @@ package health
 
 import "time"
 
-// Writes is how long the probe's writes take now: the mean, which is what clients of a leader wait for. A median hides
-// slow writes, and the slowest of a minute is chance. Two windows are compared, so that neither one burst nor the past
-// makes a disk look slower than another.
+// Writes is how long the probe's writes take now: the mean, because that is what clients of a leader wait for. A median
+// hides slow writes, and the slowest write of a minute is chance. The means of two windows are kept, so that neither a
+// single burst nor the past makes one disk look slower than another.
 type Writes struct {
 	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown.
 	Least, Most time.Duration

@@ -93,19 +93,19 @@ func attackHelper(t *testing.T, h *host) {
 		return fmt.Sprintf(`{"word":"environment","agent":"quorumd","initial":{"cluster":"%s","state":"%s","token":"%s","digest":"%s"}}`, cluster, state, token, strings.Repeat("0", 64))
 	}
 	for text, want := range map[string]string{
-		`{"word":"stop","agent":"../../tmp/x"}`:                       "no name of an agent",
-		`{"word":"stop","agent":".."}`:                                "no name of an agent",
+		`{"word":"stop","agent":"../../tmp/x"}`:                       "not a valid agent name",
+		`{"word":"stop","agent":".."}`:                                "not a valid agent name",
 		`{"word":"stop","agent":"other"}`:                             "cannot trust the configuration",
-		`{"word":"stop","agent":"quorumd","unit":"ssh.service"}`:      "not an order",
-		`{"word":"mask","agent":"quorumd"}`:                           "no order",
-		forged("n1=http://localhost:2380", "new", "stolen"):           "such a token",
+		`{"word":"stop","agent":"quorumd","unit":"ssh.service"}`:      "invalid order",
+		`{"word":"mask","agent":"quorumd"}`:                           "unknown order",
+		forged("n1=http://localhost:2380", "new", "stolen"):           "invalid token",
 		forged("n1=http://localhost:2380", "existing", ""):            "configuration has changed",
 		forged("n9=http://localhost:2380", "existing", ""):            "not what this host is",
-		forged(`n1=http://x:1\nLD_PRELOAD=/tmp/x.so`, "existing", ""): "no member",
+		forged(`n1=http://x:1\nLD_PRELOAD=/tmp/x.so`, "existing", ""): "is not a member",
 		forged(strings.Repeat("x", 33<<10), "existing", ""):           "more than",
 		`{"word":"hooks","agent":"quorumd","hooks":{"when":"command","id":"1","program":"..","work":"","reason":"","by":""}}`: "no name of a command",
-		`{"word":"hooks","agent":"quorumd","hooks":{"when":"..","id":"1","work":"","reason":"","by":""}}`:                     "no time of hooks",
-		`{"word":"hooks","agent":"..","hooks":{"when":"before","id":"1","work":"","reason":"","by":""}}`:                      "no name of an agent",
+		`{"word":"hooks","agent":"quorumd","hooks":{"when":"..","id":"1","work":"","reason":"","by":""}}`:                     "not a hook type",
+		`{"word":"hooks","agent":"..","hooks":{"when":"before","id":"1","work":"","reason":"","by":""}}`:                      "not a valid agent name",
 	} {
 		h.order(attacker, text, want)
 	}

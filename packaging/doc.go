@@ -7,10 +7,11 @@
 //   - Install, upgrade, removal and purge leave a running etcd alone: the same process, no failed write.
 //   - quorumd runs as a user of its own without a single capability. polkit lets it delay a shutdown and,
 //     by a rule that root installs, reboot the machine, and nothing else; etcd's user accesses etcd's files.
-//   - A root helper does what only root may do, on few orders of quorumd's and by root's configuration. Neither
-//     systemd nor anything else of root's opens, follows, copies or runs what quorumd can write.
-//   - etcd starts after a boot without quorumd, and also once the package is gone.
+//   - A root helper does what only root may do. It accepts a few orders from quorumd, and takes everything else from
+//     root's configuration. No process of root's, including systemd, opens, follows, copies or runs a file that
+//     quorumd can write.
+//   - etcd starts at boot without quorumd, even after the package is removed.
 //
-// build makes the packages, tools pins what it needs. The tests that boot a host have the build tag packages and run by
-// `make test-packages`, as root.
+// build makes the packages, and tools pins the programs that it needs. The tests that boot a host have the build tag
+// packages; `make test-packages` runs them, as root.
 package packaging

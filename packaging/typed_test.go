@@ -51,7 +51,7 @@ func typedOnAHost() []string {
 	}
 }
 
-// typedElsewhere are the others, by the test file that runs them and the code in it that does.
+// typedElsewhere are the other commands, each with the test file that runs it and the code in that file.
 func typedElsewhere() []elsewhere {
 	const firstCluster, kubelet = "../contrib/lab/first_cluster_test.go", "../contrib/e2e/external_test.go"
 	return []elsewhere{

@@ -24,7 +24,7 @@ type bus struct {
 	dial DialFunc
 	log  *slog.Logger
 
-	turn   chan struct{} // holds one token: the right to use what is below
+	turn   chan struct{} // holds one token: its owner may use the fields below
 	conn   *sddbus.Conn
 	end    context.CancelFunc // closes conn
 	dialed int                // how many connections there have been
@@ -64,7 +64,7 @@ func (b *bus) once(ctx context.Context, f func(context.Context, *sddbus.Conn) er
 	return preferContext(ctx, f(ctx, b.conn))
 }
 
-// connect ensures a connection that is alive as far as can be seen.
+// connect ensures a connection that appears to be alive.
 func (b *bus) connect(ctx context.Context) error {
 	if b.closed {
 		return ErrClosed

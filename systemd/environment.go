@@ -79,7 +79,7 @@ func checkVariable(name, value string) error {
 	}
 	control := func(r rune) bool { return r != '\t' && (r < ' ' || r == unicode.MaxASCII) }
 	if i := strings.IndexFunc(value, control); i >= 0 {
-		return fmt.Errorf("environment variable %s has a control character (%q, at byte %d): write it without", name,
+		return fmt.Errorf("environment variable %s has a control character (%q, at byte %d): remove it", name,
 			value[i], i)
 	}
 	return nil

@@ -42,23 +42,23 @@ func explainBus(doing, unit string, err error) error {
 		return fmt.Errorf("cannot %s: %w", doing, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("cannot %s: %w: systemd did not answer in time: %w: "+
-			"look whether it and the bus are alive, \"systemctl status dbus\"", doing, ErrUnavailable, err)
+			"check that it and the bus are running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot %s: %w: %w: run as a user who may use the bus", doing, ErrNotPermitted, err)
 	}
 	return fmt.Errorf("cannot %s: %w: no connection to the bus: %w: "+
-		"look whether it is running, \"systemctl status dbus\"", doing, ErrUnavailable, err)
+		"check that it is running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 }
 
-// explainReply does it for an error that the bus or systemd returned. The names are from org.freedesktop.DBus and from
-// systemd's bus-common-errors.h.
+// explainReply does the same for an error that the bus or systemd returned. The names are from org.freedesktop.DBus and
+// from systemd's bus-common-errors.h.
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
 	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more text follows
 	if about := e.Error(); strings.Contains(about, "polkit.service") ||
 		strings.Contains(about, "org.freedesktop.PolicyKit1") {
-		return fmt.Errorf("cannot %s: %w: systemd could not ask polkit: %w: look at \"systemctl status polkit\", "+
-			"or see in quorumd(8) how to do without it", doing, ErrNotPermitted, e)
+		return fmt.Errorf("cannot %s: %w: systemd could not ask polkit: %w: check \"systemctl status polkit\", "+
+			"or see quorumd(8) for running without it", doing, ErrNotPermitted, e)
 	}
 	switch name {
 	case "systemd1.NoSuchUnit":
@@ -82,7 +82,7 @@ func explainReply(doing, unit string, e godbus.Error) error {
 			doing, e)
 	}
 	if isUnavailable(name) {
-		return fmt.Errorf("cannot %s: %w: %w: look whether systemd and the bus are alive, \"systemctl status dbus\"",
+		return fmt.Errorf("cannot %s: %w: %w: check that systemd and the bus are running: \"systemctl status dbus\"",
 			doing, ErrUnavailable, e)
 	}
 	return fmt.Errorf("cannot %s: systemd answered %s: %w: see \"systemctl status %s\"", doing, e.Name, e, unit)
@@ -104,5 +104,5 @@ func explainFile(doing string, err error) error {
 		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted,
 			err)
 	}
-	return fmt.Errorf("cannot %s: %w: see that the directory is there and has room", doing, err)
+	return fmt.Errorf("cannot %s: %w: check that the directory exists and has free space", doing, err)
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programRetry is how long a failed program is not run again.
+// programRetry is how long to wait before running a failed program again.
 const programRetry = 10 * time.Second
 
 // Programs start and stop an external service. Its methods never wait for a program.
@@ -22,7 +22,7 @@ type Programs interface {
 	Ready() error
 	// Run starts the program of that name: "start" or "stop".
 	Run(ctx context.Context, word string) error
-	// Last returns the last run program and its state.
+	// Last returns the last run of a program.
 	Last() (ProgramRun, error)
 }
 
@@ -42,7 +42,7 @@ type ExternalOptions struct {
 	// Settle is how long after a program the service may take to open or close its ports.
 	Settle          time.Duration
 	EnvironmentFile string
-	// Orders lets root write it; nil: this process does.
+	// Orders has root write the environment file; nil: this process writes it.
 	Orders interface {
 		SetEnvironment(ctx context.Context, vars map[string]string) error
 	}
@@ -56,13 +56,13 @@ type External struct {
 	o ExternalOptions
 
 	mu     sync.Mutex
-	state  State         // at the last look; Unknown before
+	state  State         // at the last check; Unknown before the first
 	since  time.Duration // of that state, since boot; 0 if the change was not observed
 	seenUp time.Duration // when it was last observed running, since boot
 	born   time.Duration
 }
 
-// NewExternal creates an External. It asks nothing yet.
+// NewExternal creates an External. It checks nothing yet.
 func NewExternal(o ExternalOptions) (*External, error) {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *External) Status(ctx context.Context) (Status, error) {
 	var last ProgramRun
 	if st.ByPrograms = e.o.Programs.Ready() == nil; st.ByPrograms {
 		if last, err = e.o.Programs.Last(); err != nil {
-			return st, fmt.Errorf("cannot read the last program run for %s: %w: %w", e.o.Name, ErrUnavailable, err)
+			return st, fmt.Errorf("cannot read the last run of a program for %s: %w: %w", e.o.Name, ErrUnavailable, err)
 		}
 	}
 	e.mu.Lock()
@@ -150,7 +150,7 @@ func (e *External) run(ctx context.Context, word string) error {
 	case last.Running && last.Word == word, stopping && e.seenBefore(last.At):
 		return nil
 	case last.Running:
-		return fmt.Errorf(cannot+"%w: the program %s still runs", ErrUnavailable, last.Word)
+		return fmt.Errorf(cannot+"%w: the program %s is still running", ErrUnavailable, last.Word)
 	case again:
 		return fmt.Errorf(cannot+"its program failed and will run again in %s: %s",
 			(programRetry - now + last.At).Round(time.Second), last.Failed)

@@ -32,7 +32,7 @@ func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	return args, nil
 }
 
-// Starts reports whether the unit runs, is being started, or is started by a boot.
+// Starts reports whether the unit runs, is being started, or starts at boot.
 func (u Units) Starts(ctx context.Context, name string) (bool, error) {
 	p, err := u.look(ctx, name)
 	enabled := slices.Contains([]string{"enabled", "enabled-runtime"}, property[string](p, "UnitFileState"))
@@ -60,12 +60,12 @@ func (u Units) look(ctx context.Context, name string) (properties, error) {
 	}
 	conn, err := dial(ctx)
 	if err != nil {
-		return nil, explainBus("look at "+name, name, err)
+		return nil, explainBus("inspect "+name, name, err)
 	}
 	defer conn.Close()
 	p, err := conn.GetAllPropertiesContext(ctx, name)
 	if err != nil {
-		return nil, explainBus("look at "+name, name, err)
+		return nil, explainBus("inspect "+name, name, err)
 	}
 	return p, nil
 }

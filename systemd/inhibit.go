@@ -22,11 +22,11 @@ const (
 	maxRetry = time.Minute
 )
 
-// errBusLost: the connection has ended, which is all that is known.
+// errBusLost means that the connection ended for an unknown reason.
 var errBusLost = errors.New("the connection to the bus is lost")
 
-// errGoingDown: the bus stopped with the machine, as expected.
-var errGoingDown = errors.New("the machine goes down")
+// errGoingDown means that the bus stopped because the machine is shutting down.
+var errGoingDown = errors.New("the machine is shutting down")
 
 // Shutdown is something to do before the machine goes down.
 type Shutdown interface {
@@ -68,7 +68,7 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 
 // inhibit is Inhibit over one connection to the bus. It returns why it ended, which is never nil.
 func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
-	// The connection must live on, so its context has no deadline; nor does it end with ctx, see take.
+	// The connection outlives this call, so its context has no deadline. It does not end with ctx either; see take.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	dialed, asked := time.AfterFunc(busTimeout, end), context.AfterFunc(ctx, end)
@@ -143,7 +143,7 @@ func (i *inhibitor) take(ctx context.Context) error {
 	object := i.conn.Object(logindName, logindPath)
 	var fd godbus.UnixFD
 	err := object.CallWithContext(ctx, logindInterface+".Inhibit", 0,
-		"shutdown", "quorumd", "hands etcd's leadership over and stops etcd in order", "delay").Store(&fd)
+		"shutdown", "quorumd", "transfers etcd's leadership and stops etcd cleanly", "delay").Store(&fd)
 	if err != nil {
 		return preferContext(ctx, err)
 	}

@@ -27,9 +27,10 @@ const (
 	stateListen = "0A"
 )
 
-// listens reports whether any process on this host listens on one of the addresses. It first reads the kernel's list: a
-// server with TLS would log every connection that comes and goes. It dials an address that is on no list, since a
-// container engine may forward it. It returns an error if one neither accepts a connection nor refuses it.
+// listens reports whether any process on this host listens on one of the addresses. It reads the kernel's list first,
+// because a TLS server would log every connection that is opened and closed at once. An address that is not on the list
+// is dialled, since a container engine may forward it. listens returns an error if such an address neither accepts a
+// connection nor refuses it.
 func listens(ctx context.Context, addresses []string) (bool, error) {
 	for _, list := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(list)

@@ -68,7 +68,7 @@ func (n *Notifier) send(message string) error {
 	}
 	err := sendDatagram(n.socket, message)
 	if err != nil {
-		return fmt.Errorf("cannot notify the service manager: %w: see that NOTIFY_SOCKET names its socket and that "+
+		return fmt.Errorf("cannot notify the service manager: %w: check that NOTIFY_SOCKET names its socket and that "+
 			"it is alive", err)
 	}
 	return nil

@@ -183,7 +183,7 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// act brings the record up to date, runs f with it, and lets the driver do the rest.
+// act updates the record, runs f on it, and leaves the rest to the driver.
 func (p *Process) act(ctx context.Context, verb string, f func(*record) error) error {
 	err := p.withRecord(ctx, func(r *record) error {
 		err := p.advance(r)
@@ -201,7 +201,7 @@ func (p *Process) act(ctx context.Context, verb string, f func(*record) error) e
 	return nil
 }
 
-// look brings the record up to date and returns it as a Status.
+// look updates the record and returns it as a Status.
 func (p *Process) look(ctx context.Context) (Status, error) {
 	st := Status{ExitCode: -1}
 	err := p.withRecord(ctx, func(r *record) error {
@@ -227,8 +227,8 @@ func (p *Process) wake() {
 	}
 }
 
-// drive advances stops and restarts in time. It decides nothing itself: everything is in the record, so that Status of
-// a later agent does the same.
+// drive advances stops and restarts when they are due. It keeps no state of its own: everything is in the record, so
+// that Status of a later agent can continue.
 func (p *Process) drive() {
 	defer close(p.done)
 	for {
@@ -241,7 +241,7 @@ func (p *Process) drive() {
 	}
 }
 
-// driveJob looks until no job is pending, at most until the job is past its limit.
+// driveJob checks the process until no job is pending, at most until the job is past its limit.
 func (p *Process) driveJob() {
 	ctx, cancel := context.WithTimeout(p.life, p.o.StopTimeout+jobLimit+time.Second)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// advance compares the record with the existing processes, and does what is due. Any agent may call it at any time:
-// doing a step twice, or later, does no harm.
+// advance compares the record with the existing processes and takes the steps that are due. Any agent may call it at
+// any time: taking a step twice, or late, does no harm.
 func (p *Process) advance(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -43,8 +43,8 @@ func (p *Process) advance(r *record) error {
 	return nil
 }
 
-// lostInReboot settles a record of an earlier boot: everything that ran is gone, and queued jobs are dropped. The new
-// boot decides again.
+// lostInReboot updates a record of an earlier boot: the process is gone, and a queued job is dropped. What runs after
+// the boot is decided again.
 func (r *record) lostInReboot(boot string) {
 	r.BootID = boot
 	running := r.PID != 0 && !r.Ended
@@ -63,8 +63,8 @@ func (r *record) lostInReboot(boot string) {
 	}
 }
 
-// adoptCutShort settles a start whose agent died in the middle: it finds the child by its token, or the child was never
-// created.
+// adoptCutShort completes a start during which the agent died: it finds the child by its token, or concludes that the
+// child was never created.
 func adoptCutShort(r *record) error {
 	leader, err := findLeader(r.Token)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *Process) continueStop(r *record) error {
 		}
 		r.Terminated = true
 	case now >= r.StopDeadline:
-		// At every look: a member may have been forked while the group was signalled.
+		// On every check, because a member may have been forked while the group was signalled.
 		if err := killGroup(r); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (p *Process) finishStop(r *record) error {
 	}
 	r.Job = job
 	if err := p.launch(r); err != nil {
-		// No caller waits for this start any more: Status reports it.
+		// The caller of this start has returned long ago: Status reports the error.
 		p.log.Error("cannot start process after stop", "error", fmt.Sprint(err))
 	}
 	return nil

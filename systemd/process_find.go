@@ -110,11 +110,12 @@ func terminate(r *record) error {
 // member.
 func killGroup(r *record) error { return signalGroup(r.PID, unix.SIGKILL) }
 
-// signalGroup refuses what kill(2) would take for "every process" or "my own group": no bug, nor a bad state file, may
-// lead to that.
+// signalGroup rejects the numbers that kill(2) takes for "every process" or "my own group", so that neither a bug nor a
+// corrupt state file can signal those.
 func signalGroup(pgid int, signal syscall.Signal) error {
 	if pgid <= 1 {
-		return fmt.Errorf("cannot signal process group %d: that is no group of ours: remove the state file", pgid)
+		return fmt.Errorf("cannot signal process group %d: quorumd did not start that group: remove the state file",
+			pgid)
 	}
 	return ignoreGone(unix.Kill(-pgid, signal), pgid)
 }
@@ -169,7 +170,7 @@ func statOf(pid int) (*procfs.ProcStat, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return nil, nil
 	}
-	return nil, fmt.Errorf("cannot look at process %d: %w: mount /proc", pid, err)
+	return nil, fmt.Errorf("cannot inspect process %d: %w: mount /proc", pid, err)
 }
 
 // isDead reports whether it is a zombie or past even that, with no thread left that runs. The main thread may be a

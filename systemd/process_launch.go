@@ -21,9 +21,9 @@ import (
 // maxLog is the size above which a log file is rotated at a start.
 const maxLog = 16 << 20
 
-// launch starts the program. The record has the token before the child exists, and its PID right after: an agent killed
-// in between leaves enough to find the child. The rest of an earlier group is stopped first, with the start queued
-// behind.
+// launch starts the program. The record has the token before the child exists, and its PID right after, so that the
+// child of an agent that was killed in between can be found. If processes of an earlier group are left, launch stops
+// them first and queues the start.
 func (p *Process) launch(r *record) error {
 	left, err := anyLeft(r)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Process) spawn(token string) (pid int, err error) {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("cannot run %s: %w: see that it is a program for this machine", program, err)
+		return 0, fmt.Errorf("cannot run %s: %w: check that it is a program for this machine", program, err)
 	}
 	pid = cmd.Process.Pid
 	// findEnd reaps it by its number, which cannot be reused before that. Release frees only what the runtime holds; it
@@ -117,8 +117,8 @@ func (p *Process) loadState() string {
 	return "loaded"
 }
 
-// environment returns Env, without what is only for the agent, then the environment file, then the token. The later of
-// two of the same name counts.
+// environment returns Env, without what is only for the agent, then the environment file, then the token. Of two
+// variables with the same name, the later one counts.
 func (p *Process) environment(token string) ([]string, error) {
 	base := p.o.Env
 	if base == nil {

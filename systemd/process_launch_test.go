@@ -72,7 +72,7 @@ func TestAFailedStartHasAReason(t *testing.T) {
 		}, nil, "a program for this machine"},
 		{"no log directory", func(_ *testing.T, o *ProcessOptions) {
 			o.LogFile = "/no/such/directory/log"
-		}, os.ErrNotExist, "see that the directory is there"},
+		}, os.ErrNotExist, "check that the directory exists"},
 		{"log is a directory", func(t *testing.T, o *ProcessOptions) {
 			o.LogFile = t.TempDir()
 		}, nil, "open the log file"},

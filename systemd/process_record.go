@@ -22,7 +22,7 @@ const (
 	lockRetry   = 5 * time.Millisecond
 )
 
-// record is the content of the state file: what is known of the process. Times are those since the boot it names.
+// record is the content of the state file: everything known about the process. Times count from the boot that it names.
 type record struct {
 	Version int           `json:"version"`
 	BootID  string        `json:"bootID"`
@@ -148,8 +148,8 @@ func (p *Process) load() (*record, error) {
 			r.Version, recordVersion)
 	}
 	if r.PID < 0 || r.PID == 1 {
-		return nil, fmt.Errorf("cannot read %s: %d is no process of ours: end %s by hand if it runs, then remove "+
-			"that file",
+		return nil, fmt.Errorf("cannot read %s: quorumd did not start process %d: end %s by hand if it runs, "+
+			"then remove that file",
 			p.state, r.PID, p.o.Name)
 	}
 	return &r, nil

@@ -167,8 +167,8 @@ func TestAnInvalidStateFileStartsNothing(t *testing.T) {
 		{"{\"version\": 1, \"st", "remove that file"},
 		{"", "remove that file"},
 		{"{\"version\": 2}", "version 2"},
-		{"{\"version\": 1, \"pid\": 1, \"ended\": true}", "1 is no process of ours"},
-		{"{\"version\": 1, \"pid\": -5}", "-5 is no process of ours"},
+		{"{\"version\": 1, \"pid\": 1, \"ended\": true}", "quorumd did not start process 1"},
+		{"{\"version\": 1, \"pid\": -5}", "quorumd did not start process -5"},
 		{"{\"version\": 1, \"state\": \"dancing\"}", "dancing"},
 	} {
 		o := options(t, "sleeper")
@@ -193,7 +193,7 @@ func TestNoSignalGoesToEveryProcess(t *testing.T) {
 	t.Parallel()
 	// Signal 0 only checks whether a signal could be sent.
 	for _, pgid := range []int{1, 0, -1} {
-		if err := signalGroup(pgid, 0); err == nil || !strings.Contains(err.Error(), "no group of ours") {
+		if err := signalGroup(pgid, 0); err == nil || !strings.Contains(err.Error(), "did not start that group") {
 			t.Errorf("group %d: %v", pgid, err)
 		}
 	}

@@ -64,7 +64,7 @@ type Service struct {
 // queuedJob is a job whose result is awaited.
 type queuedJob struct {
 	verb   string
-	result chan string // systemd's word; it has room for one, so that the sender never blocks
+	result chan string // systemd's result; it has room for one, so that the sender never blocks
 	dialed int         // the connection it was queued on; the result comes over no other
 	goneAt time.Time   // when systemd was first seen without it
 }
@@ -74,7 +74,7 @@ var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]+)?\.se
 // NewService checks the options; it does not connect yet.
 func NewService(o Options) (*Service, error) {
 	if !unitName.MatchString(o.Unit) || len(o.Unit) > 255 {
-		return nil, fmt.Errorf("cannot drive unit %q: that is no name of a service: write it in full, such as "+
+		return nil, fmt.Errorf("cannot drive unit %q: that is not a service name: write it in full, such as "+
 			"\"etcd.service\"", o.Unit)
 	}
 	if f := o.EnvironmentFile; f != "" && (!filepath.IsAbs(f) || strings.ContainsAny(f, "*?[\n")) {
@@ -110,8 +110,8 @@ func (s *Service) Restart(ctx context.Context) error {
 	return s.queue(ctx, "restart", false, (*sddbus.Conn).RestartUnitContext)
 }
 
-// File returns the path of the file from which systemd has loaded the unit. A transient unit has none, and is not
-// installed.
+// File returns the path of the file from which systemd has loaded the unit. A transient unit has no file, and counts as
+// not installed.
 func (s *Service) File(ctx context.Context) (string, error) {
 	var p properties
 	err := s.bus.call(ctx, true, func(ctx context.Context, conn *sddbus.Conn) error {
@@ -120,7 +120,7 @@ func (s *Service) File(ctx context.Context) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", explainBus("look at "+s.unit, s.unit, err)
+		return "", explainBus("inspect "+s.unit, s.unit, err)
 	}
 	path := property[string](p, "FragmentPath")
 	if state := property[string](p, "LoadState"); state != "loaded" || path == "" || property[bool](p, "Transient") {

@@ -29,7 +29,7 @@ func (s *Service) Status(ctx context.Context) (Status, error) {
 		return err
 	})
 	if err != nil {
-		return Status{ExitCode: -1}, explainBus("look at "+s.unit, s.unit, err)
+		return Status{ExitCode: -1}, explainBus("inspect "+s.unit, s.unit, err)
 	}
 	now, err := clock(unix.CLOCK_MONOTONIC)
 	if err != nil {
@@ -106,8 +106,8 @@ func (p properties) state() State {
 	return Unknown
 }
 
-// since returns for how long the unit has been in its state, 0 if unknown. The time stamp of the last change of any
-// kind would not do for lasting states: it moves with every reload.
+// since returns for how long the unit has been in its state, 0 if unknown. StateChangeTimestamp would be wrong for
+// lasting states, because every reload updates it.
 func (p properties) since(now time.Duration) time.Duration {
 	name := "StateChangeTimestampMonotonic"
 	switch p.state() {

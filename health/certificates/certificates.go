@@ -27,11 +27,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Files are the certificate files to read. An unreadable one is left out: some are not readable by every user.
+// Files are the certificate files to read. Unreadable files are skipped, because some are readable only for certain
+// users.
 type Files struct {
-	// Chains hold a certificate and its issuers: it is valid for as long as all of them are.
+	// Chains are files with a certificate and its issuers: the one that expires first counts.
 	Chains []string
-	// Authorities hold one or more CA certificates, several during a rotation: the one that expires last counts.
+	// Authorities are files with one or more CA certificates, several during a rotation: the one that expires last
+	// counts.
 	Authorities []string
 }
 
@@ -102,12 +104,12 @@ func subject(c *x509.Certificate) string {
 	return string(text)
 }
 
-// first returns the one that expires first.
+// first returns the certificate that expires first.
 func first(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MinFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// last returns the one that expires last.
+// last returns the certificate that expires last.
 func last(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MaxFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
@@ -193,7 +195,7 @@ func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.
 	dialer := tls.Dialer{Config: config}
 	conn, err := dialer.DialContext(ctx, "tcp", host)
 	if err != nil {
-		return shown // other checks report that it then refuses ours
+		return shown // other checks report that the handshake fails
 	}
 	conn.Close()
 	return shown

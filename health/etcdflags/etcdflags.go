@@ -22,7 +22,7 @@ const (
 
 // Reader reads the settings of one etcd.
 type Reader struct {
-	Environment map[string]string // it is started with, as far as quorumd sets it
+	Environment map[string]string // the environment that it is started with, as far as quorumd sets it
 	Proc        string            // empty for /proc
 }
 
@@ -79,7 +79,7 @@ func isFlag(arg string) bool {
 	return strings.HasPrefix(arg, "-") && err != nil
 }
 
-// note stores a flag under the name that it has outside of experiments.
+// note stores a flag, without the prefix "experimental-" of its name.
 func note(flags map[string]string, name, value string) {
 	if name != "" && len(name) <= mostBytes && len(value) <= mostBytes && len(flags) < mostFlags {
 		flags[strings.TrimPrefix(name, "experimental-")] = value

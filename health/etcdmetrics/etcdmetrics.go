@@ -81,7 +81,7 @@ func (r *Reader) read(ctx context.Context) (health.EtcdReading, error) {
 	return Parse(answer.Body)
 }
 
-// refusal is an error text for operators, without changing numbers.
+// refusal is an error text for operators, as a stable text.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }

@@ -137,7 +137,7 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 	case m.GetUntyped() != nil:
 		value = m.GetUntyped().GetValue()
 	}
-	if !(value >= 0 && value <= mostCounted) { // nor a number at all
+	if !(value >= 0 && value <= mostCounted) { // also false for NaN
 		return health.Figure{Absent: "etcd reports an impossible value: " + name}
 	}
 	return health.Figure{Value: value, Known: true}

@@ -70,7 +70,7 @@ func TestImpossiblePeersAreIgnored(t *testing.T) {
 	}
 }
 
-// ear is one etcd that receives from another, as long as the leader stays the same: on a busy machine it soon changes.
+// ear watches what one etcd receives from another while the leader stays the same; on a busy machine it soon changes.
 type ear struct {
 	t       *testing.T
 	cluster *testbed.Cluster

@@ -32,7 +32,7 @@ const (
 
 	fileLimit   = 64 << 10
 	mostDevices = 128
-	// stale is when the counts are too old: after four missing reports.
+	// stale is the age from which the counts are too old: four missed reports.
 	stale = 10 * time.Minute
 )
 

@@ -61,7 +61,7 @@ func kinds() []kind {
 // ten at most: the count is a lower bound.
 const hang = `^INFO: task .{1,64}:[0-9]{1,10} (?:is )?blocked (?:[^ ]+ ){0,8}for more than [0-9]{1,10} seconds`
 
-// unwanted are the requests that many devices refuse. No written data is lost then.
+// unwanted are optional requests that many devices refuse. Such an error loses no written data.
 func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(WRITE_ZEROES)"} }
 
 // reader parses lines.

@@ -22,7 +22,7 @@ type held struct {
 	by      string
 }
 
-// holder returns the interface with one of these addresses. One call is enough for that, without netlink.
+// holder returns the interface with one of these addresses. It does not need netlink.
 func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	all, err := r.ipv4()
 	if err != nil {

@@ -84,7 +84,7 @@ func offAtMost(state unix.Timex) float64 {
 // bootedAt returns the time of the boot by the wall clock, in seconds. It changes when the clock is stepped, but not
 // when it is slewed: both clocks then run at the same rate.
 func bootedAt() (float64, error) {
-	for range 5 { // until the process is not descheduled in between
+	for range 5 { // until the process is not descheduled between the two readings
 		var before, wall, after unix.Timespec
 		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
 			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))

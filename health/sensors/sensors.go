@@ -54,7 +54,7 @@ func (r *Reader) Read() health.MachineReading {
 	}
 }
 
-// absence is the reason why this kernel does not have a figure, without changing numbers.
+// absence is the reason why this kernel does not have a figure, as a stable text.
 type absence string
 
 func (a absence) Error() string { return string(a) }
@@ -63,7 +63,7 @@ func figure(value float64, err error) health.Figure {
 	switch {
 	case err != nil:
 		return health.Figure{Absent: err.Error()}
-	case !(value >= 0): // nor a number at all
+	case !(value >= 0): // negative or NaN
 		return health.Figure{Absent: "the kernel reports an impossible number"}
 	}
 	return health.Figure{Value: value, Known: true}

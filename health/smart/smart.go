@@ -34,7 +34,7 @@ const (
 	mostDrives = 64
 	mostErrors = 4
 	longest    = 200 // of a text
-	// stale is when an answer is too old: after four missing ones.
+	// stale is the age from which an answer is too old: four missed reports.
 	stale = 2 * time.Hour
 )
 

@@ -20,7 +20,7 @@ func expand(recipe string) (string, error) {
 	expanded := many.ReplaceAllStringFunc(recipe, func(line string) string {
 		part := many.FindStringSubmatch(line)
 		files, err := filepath.Glob(part[2])
-		if err != nil || len(files) == 0 { // a wrong pattern in the recipe is the same mistake
+		if err != nil || len(files) == 0 { // a pattern that matches nothing is also a mistake
 			failed = fmt.Errorf("cannot package %s: %d files match", part[2], len(files))
 			return line
 		}

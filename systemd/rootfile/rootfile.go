@@ -3,10 +3,10 @@
 
 // Package rootfile reads and writes files that only root can have changed.
 //
-// Files that root, systemd or etcd's user act on must not be where a less privileged user can write: a symbolic link
-// there leads to other files, opening a pipe hangs, and replacing a directory makes the same path another file. So
-// every directory of the path is opened beneath the previous one, follows no link, must belong to root and be writable
-// only for root. The same applies to the file. Nothing blocks, and reads are bounded.
+// Files that root, systemd or etcd's user act on must not be where a less privileged user can write: such a user could
+// put a symbolic link to another file there, a pipe that hangs the reader, or replace a whole directory. So every
+// directory of the path is opened beneath the previous one without following links, must belong to root, and must be
+// writable only for root. The same applies to the file. Nothing blocks, and reads are bounded.
 package rootfile
 
 import (
@@ -23,16 +23,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is where files are looked for.
+// Tree is a directory tree with files that only its owner can change.
 type Tree struct {
 	top   string // every directory from here on is checked
 	owner uint32
 }
 
-// Root returns the whole file system, which trusts only root.
+// Root returns the tree of the whole file system, whose owner is root.
 func Root() Tree { return Tree{top: "/"} }
 
-// Beneath returns the tree below a directory, which trusts that user.
+// Beneath returns the tree below a directory, which must belong to that user.
 func Beneath(top string, owner int) Tree {
 	return Tree{top: filepath.Clean(top), owner: uint32(owner)} //nolint:gosec // a user's number
 }
@@ -60,7 +60,7 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, failed("read", path, errors.New("it is no regular file"))
+		return nil, failed("read", path, errors.New("it is not a regular file"))
 	}
 	if err := t.trusted(f, path); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (t Tree) Remove(path string) error {
 	return dir.Sync()
 }
 
-// Check returns why a file, or a directory of its path, can be changed by others than root; nil if not.
+// Check returns an error if users other than the owner can change a file or a directory of its path.
 func (t Tree) Check(path string) error {
 	dir, err := t.openDir(filepath.Dir(path), false)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t Tree) Check(path string) error {
 func (t Tree) openDir(path string, toSync bool) (*os.File, error) {
 	below, err := filepath.Rel(t.top, path)
 	if err != nil || !filepath.IsAbs(path) || below == ".." || strings.HasPrefix(below, "../") {
-		return nil, failed("open", path, fmt.Errorf("it does not lie in %s", t.top))
+		return nil, failed("open", path, fmt.Errorf("it is not below %s", t.top))
 	}
 	at, so := unix.AT_FDCWD, t.top
 	names := append([]string{t.top}, strings.Split(below, "/")...)
@@ -176,27 +176,27 @@ func (t Tree) openDir(path string, toSync bool) (*os.File, error) {
 	return dir, nil
 }
 
-// trusted returns why users other than the owner could change the open file.
+// trusted returns an error if users other than the owner could change the open file.
 func (t Tree) trusted(f *os.File, path string) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
-		return failed("look at", path, err)
+		return failed("inspect", path, err)
 	}
 	switch {
 	case s.Mode&unix.S_IFMT == unix.S_IFLNK:
 		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
 	case s.Uid != t.owner:
-		return fmt.Errorf("%s belongs to user %d, who could change it: chown root", path, s.Uid)
+		return fmt.Errorf("%s belongs to user %d, who can change it: chown root", path, s.Uid)
 	case s.Mode&0o022 != 0:
 		return fmt.Errorf("%s is writable by others than its owner: chmod go-w", path)
 	}
 	return nil
 }
 
-// failed is an error of the file system, as returned by package os, which names a symbolic link as such.
+// failed returns a file system error as package os does, but states clearly that the path is a symbolic link.
 func failed(doing, path string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%s is a symbolic link or no directory, and is not followed: %w", path,
+		return fmt.Errorf("%s is a symbolic link or not a directory, and is not followed: %w", path,
 			&fs.PathError{Op: doing, Path: path, Err: err})
 	}
 	return &fs.PathError{Op: doing, Path: path, Err: err}

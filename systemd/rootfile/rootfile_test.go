@@ -58,7 +58,7 @@ func TestAFileChangeableByOthersIsNeitherReadNorWritten(t *testing.T) {
 		{"is a symbolic link", func(dir, _ string) error {
 			return errors.Join(os.Rename(dir, dir+".real"), os.Symlink(dir+".real", dir))
 		}},
-		{"no regular file", func(_, file string) error {
+		{"not a regular file", func(_, file string) error {
 			return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600))
 		}},
 	} {

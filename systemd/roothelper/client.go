@@ -132,7 +132,7 @@ func (a answer) err() error {
 	return refused{a.Error, kinds()[a.Kind]}
 }
 
-// refused is an error of the other side.
+// refused is an error that the helper returned.
 type refused struct {
 	text string
 	kind error

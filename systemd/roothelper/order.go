@@ -9,7 +9,7 @@
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
 //
-// An order names one of the agents of this host and one word. Everything else that the word needs is in that agent's
+// An order has the name of one agent of this host, and one word for what to do. Everything else is in that agent's
 // configuration, which belongs to root. The package promises:
 //
 //   - Every field of an order is checked by length and pattern, on both sides, before anything is done.
@@ -31,7 +31,7 @@ import (
 	"unicode/utf8"
 )
 
-// The words.
+// The words of orders.
 const (
 	SetEnvironment = "environment" // write the environment of etcd's unit
 	HoldBack       = "hold"        // set the start guard of etcd's unit
@@ -98,7 +98,7 @@ var (
 // CheckAgent returns what is wrong with the name of an agent, as in quorumd@NAME.service.
 func CheckAgent(name string) error {
 	if !agentName.MatchString(name) {
-		return fmt.Errorf("%q is no name of an agent: letters, digits, _, - and ., at most 64, and no - or . first",
+		return fmt.Errorf("%q is not a valid agent name: letters, digits, _, - and ., at most 64, and no - or . first",
 			cut(name))
 	}
 	return nil
@@ -112,9 +112,9 @@ func (o Request) Check() error {
 	words := []string{SetEnvironment, HoldBack, LetGo, Start, Stop, Restart, RunHooks}
 	switch {
 	case !slices.Contains(words, o.Word):
-		return fmt.Errorf("%q is no order: it is one of %v", cut(o.Word), words)
+		return fmt.Errorf("unknown order %q: want one of %v", cut(o.Word), words)
 	case (o.Word == SetEnvironment) != (o.Initial != nil), (o.Word == RunHooks) != (o.Hooks != nil):
-		return fmt.Errorf("the order %q says too much or too little", o.Word)
+		return fmt.Errorf("the order %q has missing or unexpected fields", o.Word)
 	case o.Initial != nil:
 		return o.Initial.check()
 	case o.Hooks != nil:
@@ -136,16 +136,16 @@ func (i Initial) check() error {
 	}
 	for _, m := range members {
 		if len(m) > maxMember || !member.MatchString(m) {
-			return fmt.Errorf("%q in the initial cluster is no member: NAME=http://HOST:PORT is expected", cut(m))
+			return fmt.Errorf("%q in the initial cluster is not a member: want NAME=http://HOST:PORT", cut(m))
 		}
 	}
 	switch {
 	case i.State != "new" && i.State != "existing":
-		return fmt.Errorf("%q is no state of an initial cluster: it is new or existing", cut(i.State))
+		return fmt.Errorf("%q is not a valid initial cluster state: want new or existing", cut(i.State))
 	case i.State == "new" && !token.MatchString(i.Token), i.State == "existing" && i.Token != "":
-		return fmt.Errorf("a cluster that is %s with such a token", i.State)
+		return fmt.Errorf("invalid token for an initial cluster that is %s", i.State)
 	case !digest.MatchString(i.Digest):
-		return errors.New("the digest of the environment is none")
+		return errors.New("the digest of the environment is invalid")
 	}
 	return nil
 }
@@ -154,18 +154,18 @@ func (h Hooks) check() error {
 	named := h.When == "command" || h.When == "etcd"
 	switch {
 	case h.When != "before" && h.When != "after" && !named:
-		return fmt.Errorf("%q is no time of hooks: before, after, command or etcd", cut(h.When))
+		return fmt.Errorf("%q is not a hook type: want before, after, command or etcd", cut(h.When))
 	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
-		return fmt.Errorf("%q is no name of a run", cut(h.ID))
+		return fmt.Errorf("%q is not a valid run ID", cut(h.ID))
 	case named != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
 		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
 			"first", cut(h.Program))
 	case h.Until < 0:
-		return errors.New("a time to begin before the machine has")
+		return errors.New("the start time is before the boot")
 	}
 	for _, text := range []string{h.Work, h.Reason, h.By} {
 		if len(text) > maxSaid || !utf8.ValidString(text) {
-			return fmt.Errorf("%q is too long, or no text", cut(text))
+			return fmt.Errorf("%q is too long, or not valid text", cut(text))
 		}
 	}
 	return nil

@@ -22,7 +22,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// TestMain is also the service, which only returns the order as an error; and a client that sends one.
+// TestMain also runs the test binary as the service, which only returns the order as an error, and as a client that
+// sends one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		_ = Serve(context.Background(), func(_ context.Context, o Request) error {
@@ -101,21 +102,21 @@ func odd() map[string]string {
 		"{":                             "cannot be read",
 		`{"word":"hold","agent":"a"}{}`: "more than one",
 		`{"word":"hold","agent":"a","unit":"ssh.service"}`:                             "cannot be read",
-		`{"word":"kill","agent":"a"}`:                                                  "is no order",
-		`{"word":"hold","agent":"a","hooks":{"when":"before"}}`:                        "too much",
-		`{"word":"environment","agent":"a"}`:                                           "too little",
+		`{"word":"kill","agent":"a"}`:                                                  "unknown order",
+		`{"word":"hold","agent":"a","hooks":{"when":"before"}}`:                        "unexpected fields",
+		`{"word":"environment","agent":"a"}`:                                           "unexpected fields",
 		strings.Repeat(" ", maxOrder+1):                                                "more than",
-		initial("n1=http://n1:2380", "new", "secret"):                                  "such a token",
-		initial("n1=http://n1:2380", "existing", "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"): "such a token",
-		initial("n1=http://n1:2380", "newer", ""):                                      "no state",
-		run("during", ""):           "no time of hooks",
+		initial("n1=http://n1:2380", "new", "secret"):                                  "invalid token",
+		initial("n1=http://n1:2380", "existing", "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"): "invalid token",
+		initial("n1=http://n1:2380", "newer", ""):                                      "not a valid initial cluster state",
+		run("during", ""):           "not a hook type",
 		run("before", "x"):          "no name of a command",
 		run("command", "../x"):      "no name of a command",
 		run("command", "-x"):        "no name of a command",
 		run("command", ".x"):        "no name of a command",
 		run("command", ""):          "no name of a command",
-		run("before:../x", ""):      "no time of hooks",
-		initial("", "existing", ""): "no member",
+		run("before:../x", ""):      "not a hook type",
+		initial("", "existing", ""): "is not a member",
 		initial(strings.Repeat("a=http://a:1,", 70)+"a=http://a:1", "existing", ""): "the limits are",
 	}
 	for _, agent := range []string{
@@ -123,13 +124,13 @@ func odd() map[string]string {
 		strings.Repeat("a", 65), "ä",
 	} {
 		text, _ := json.Marshal(Request{Word: HoldBack, Agent: agent})
-		orders[string(text)] = "no name of an agent"
+		orders[string(text)] = "not a valid agent name"
 	}
 	for _, m := range []string{
 		"n1", "n1=", "=http://a:1", "n1=file:///etc/shadow", "n1=http://a:1/x", "n1=http://a",
 		"n1=http://a:1\nLD_PRELOAD=/x", `n1=http://a:1"`, "n1=http://$a:1", "n1=unix://a:1",
 	} {
-		orders[initial(m, "existing", "")] = "no member"
+		orders[initial(m, "existing", "")] = "is not a member"
 	}
 	return orders
 }
@@ -152,7 +153,7 @@ func TestTheServiceRefusesInvalidOrders(t *testing.T) {
 		}
 		b := make([]byte, maxAnswer)
 		n, err := conn.Read(b)
-		if err != nil || !strings.Contains(string(b[:n]), "not an order: ") || !strings.Contains(string(b[:n]), want) {
+		if err != nil || !strings.Contains(string(b[:n]), "invalid order: ") || !strings.Contains(string(b[:n]), want) {
 			t.Errorf("%.200q: %s, %v", text, b[:n], err)
 		}
 		conn.Close()
@@ -163,15 +164,15 @@ func TestTheClientSendsNoInvalidOrder(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "none")
 	for what, give := range map[string]func() error{
-		"no name of an agent": func() error { return Client{socket, ".."}.SetStartGuard(t.Context(), true) },
-		"is no order":         func() error { return Client{socket, "a"}.Drive(t.Context(), "kill") },
+		"not a valid agent name": func() error { return Client{socket, ".."}.SetStartGuard(t.Context(), true) },
+		"unknown order":          func() error { return Client{socket, "a"}.Drive(t.Context(), "kill") },
 		"no name of a command": func() error {
 			return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "command", ID: "1", Program: ".."})
 		},
-		"no time of hooks": func() error {
+		"not a hook type": func() error {
 			return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "..", ID: "1"})
 		},
-		"is no state": func() error {
+		"not a valid initial cluster state": func() error {
 			return Client{socket, "a"}.SetEnvironment(t.Context(),
 				map[string]string{"ETCD_INITIAL_CLUSTER": "a=http://a:1"})
 		},

@@ -39,7 +39,7 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	defer c.Close()
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return errors.New("cannot serve: stdin is no unix socket; quorumd-helper.socket starts this command")
+		return errors.New("cannot serve: stdin is not a Unix socket; quorumd-helper.socket starts this command")
 	}
 	if err = admit(conn); err == nil {
 		err = carryOut(ctx, conn, do)
@@ -71,7 +71,7 @@ func shortened(err error) error {
 func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, Request) error) error {
 	o, err := receive(conn)
 	if err != nil {
-		return fmt.Errorf("not an order: %w", err)
+		return fmt.Errorf("invalid order: %w", err)
 	}
 	return do(ctx, o)
 }
@@ -114,10 +114,10 @@ func receive(conn *net.UnixConn) (o Request, err error) {
 		return o, err
 	}
 	if n == 0 {
-		return o, errors.New("nothing was said")
+		return o, errors.New("it is empty")
 	}
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return o, fmt.Errorf("it has more than %d bytes, or brings files", maxOrder)
+		return o, fmt.Errorf("it has more than %d bytes, or passes files", maxOrder)
 	}
 	strict := json.NewDecoder(bytes.NewReader(text[:n]))
 	strict.DisallowUnknownFields()

@@ -11,8 +11,8 @@
 // Send replaces the child: it passes its own stdin, stdout, stderr and further files over the socket, waits, and ends
 // with the child's exit code. The package promises:
 //
-//   - The child has the same files as without the detour: it ends with its stdin, and shares memory with the agent if
-//     it was passed some.
+//   - The child has the same file descriptors as if the agent had started it directly: it ends with its stdin, and
+//     shares memory with the agent if it was passed some.
 //   - When the sender is gone, the child is killed; Serve waits for one that is stuck in the kernel.
 //   - Serve starts only what its caller allows, and runs one child per connection.
 package runas
@@ -121,7 +121,7 @@ func Serve(command []string, allow func(Request) error) error {
 	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return errors.Join(errors.New("cannot serve: stdin is no unix socket; quorumd-errand.socket starts this "+
+		return errors.Join(errors.New("cannot serve: stdin is not a Unix socket; quorumd-errand.socket starts this "+
 			"command"), c.Close())
 	}
 	defer conn.Close() //nolint:errcheck // all that counts has been read or written
@@ -168,11 +168,11 @@ func receive(conn *net.UnixConn) (r Request, files []*os.File, err error) {
 		}
 	}
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(files) < 3 {
-		return r, files, fmt.Errorf("a request with %d files: between 3 and %d are expected, and at most %d bytes",
+		return r, files, fmt.Errorf("the request has %d files: want 3 to %d, and at most %d bytes",
 			len(files), maxFiles, maxRequest)
 	}
 	if err := json.Unmarshal(text[:n], &r); err != nil {
-		return r, files, fmt.Errorf("a request that cannot be read: %w", err)
+		return r, files, fmt.Errorf("cannot read the request: %w", err)
 	}
 	return r, files, conn.SetReadDeadline(time.Time{})
 }
@@ -194,7 +194,7 @@ func run(conn *net.UnixConn, argv []string, files []*os.File) (code int, err err
 		code = exit.ExitCode()
 		if code < 0 {
 			code = 1
-			fmt.Fprintf(files[2], "the child was ended: %v\n", exit)
+			fmt.Fprintf(files[2], "the child was killed: %v\n", exit)
 		}
 	}
 	return code, err

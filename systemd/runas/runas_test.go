@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain is also the service, and the child that it starts.
+// TestMain also runs the test binary as the service, and as the child that the service starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
