@@ -1,5 +1,5 @@
-# quorumd: `make help` lists what there is to make.
-# Everything that is built or fetched is in bin/ and .cache/; `make clean` removes both.
+# quorumd: `make help` lists the targets.
+# All build results and downloads are in bin/ and .cache/; `make clean` removes both.
 
 GO      ?= go
 GOTEST  ?= $(GO) test
@@ -18,17 +18,17 @@ JSONNET_VERSION := v0.22.0
 ETCD_MIXIN_VERSION := v3.6.14
 
 export CGO_ENABLED ?= 0
-# Without -trimpath, which only the packages are built with: so tests reuse the compiled code.
+# Without -trimpath, which only package builds use: the tests then reuse the compiled code.
 BUILDFLAGS := -buildvcs=false
 BUILD := $(GO) build $(BUILDFLAGS)
 
-# The end-to-end tests run alone, because they check times.
+# The end-to-end tests run separately, because they check times.
 E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
 
-# An old Go would only report an unknown flag.
+# Check the Go version first: an old Go would only report an unknown flag.
 ifneq ($(filter-out help clean,$(or $(MAKECMDGOALS),help)),)
 GO_MISSING := $(shell contrib/need-go.sh "$(GO)")
 ifneq ($(GO_MISSING),)
@@ -46,7 +46,7 @@ build: bin/quorumd bin/quorumctl ## build quorumd and quorumctl into bin/
 bin/quorumd bin/quorumctl: bin/%: FORCE
 	$(BUILD) -ldflags "-s -w -X github.com/prometheus/common/version.Version=$(VERSION)" -o $@ ./cmd/$*
 
-# Package versions sort: a release has its tag, anything else its commit date, below every release.
+# Package versions must sort: a release has its tag, any other commit its date, which sorts below every release.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 PACKAGE_VERSION ?= $(shell git describe --tags --exact-match --match 'v*' 2>/dev/null | sed 's/^v//; s/-/~/g' | grep . || \
   TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M%S --format='0.0.0~git%cd.%h' --abbrev=7 2>/dev/null)
@@ -58,20 +58,20 @@ package-version:
 	@[ -n '$(PACKAGE_VERSION)' ] || { echo 'cannot determine the package version without git and a git checkout' \
 	  '→ make packages PACKAGE_VERSION=1.2.3' >&2; exit 1; }
 
-packages: package-version $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
+packages: package-version $(NFPM) $(MD2MAN) ## build DEB and RPM for amd64 and arm64 into bin/packages/
 	$(GO) run ./packaging/build -version $(PACKAGE_VERSION) -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
-etcd-package: $(NFPM) $(MD2MAN) ## deb and rpm of the pinned etcd with a hardened unit, for hosts whose distribution's is too old
+etcd-package: $(NFPM) $(MD2MAN) ## build DEB and RPM of the pinned etcd with a hardened unit, for hosts whose own etcd is too old
 	$(GO) run ./packaging/build -package etcd -stage $(CACHE)/packaging/stage-etcd -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
-# Built three times: as a first version, again for comparison, and as the version to upgrade to.
+# The packages are built three times: the first version, the same again for comparison, and the version to upgrade to.
 PK      := $(CACHE)/packaging
 PACKAGE  = $(GO) run ./packaging/build -nfpm $(NFPM) -md2man $(MD2MAN)
 
-# Tests of the packages that reboot a host a dozen times.
+# Package tests that reboot a host a dozen times.
 NIGHTLY_PACKAGES := TestAnEtcdWithDataStartsAtEveryBoot
 
-test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run); SHORT=1
+test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## test the packages on booted hosts (needs root and Debian; see .ci/run); SHORT=1
 	rm -rf $(PK)/first $(PK)/again $(PK)/next $(PK)/own
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
@@ -79,7 +79,7 @@ test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the 
 	$(PACKAGE) -package etcd -stage $(PK)/stage-etcd -out $(PK)/own -arch amd64
 	$(GOTEST) -count=1 -timeout 15m -tags packages $(if $(SHORT),-skip '$(NIGHTLY_PACKAGES)') -v ./packaging
 
-# Debian 12, the oldest that the packages support, and 13, on which the attacks run as well.
+# Debian 12, the oldest release that the packages support, and 13, where the simulated attacks run as well.
 $(PK)/root: SUITE := bookworm
 $(PK)/root-trixie: SUITE := trixie
 $(PK)/root $(PK)/root-trixie:
@@ -99,19 +99,19 @@ $(NFPM): packaging/tools/go.mod
 $(MD2MAN): packaging/tools/go.mod
 	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/cpuguy83/go-md2man/v2
 
-# Tests write to the checkout, which has space: /tmp is often small, or memory.
+# Tests write to the checkout, which has enough space: /tmp is often small or in memory.
 TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
-# What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
+# Tests that need minutes: large fleets, seeds of old simulated failures, faults at every step of every operation.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleAtAnySize|TestSimultaneousRequestsAtARealEtcdAreServedOneByOne|$\
 	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
 	TestSimultaneousRequestsAreServedOneByOneInOrder|TestAQueuedRequestIsNotOverdue
-# What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
+# Tests that take minutes under the race detector and exercise nothing there that smaller tests do not, or check times.
 RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|TestHostsStartedTogetherDriftApart|$\
 	TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired|TestAStepInALargeFleetIsDecidedOnCurrentState|$\
 	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
 	TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
-# What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
+# Tests that take a minute each on an idle machine, too long for a newcomer: CI runs them in a separate step.
 MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\
 	TestAnEventAndItsOperationHaveTheSameEffectOnEtcd|$\
@@ -128,10 +128,10 @@ MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
 LONG_SIM    := TestEverySeededMistakeIsFound|TestRegressionSeedsFindNothing
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
-# Without the tests of test-matrix. No comment at the end of the line: the space before it would be part of the last name.
+# Without the tests of test-matrix. No comment may end the line: the space before it would become part of the last name.
 LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|')
 NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
-# Long tests that take minutes, and that have a variant with fewer hosts or with a follower.
+# Long tests that take minutes and have a faster variant, with fewer hosts or with a follower.
 NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
 	TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside|$\
 	TestASpareReplacesADeadLeaderWhichReturnsAsASpare|TestEveryHostReportsWhichMembersItReaches|$\
@@ -163,7 +163,7 @@ NIGHTLY_FAULTS := TestASpareReplacesAFollowerWithASlowDisk|$\
 	TestASpareReplacesAStandbyWithAnUnhealthyDisk|TestALeaderWithAnAlmostStuckDiskLosesLeadership|$\
 	TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk
 
-test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
+test: etcd build ## run the tests that need only Go, with real etcd 3.6 as plain processes and 1 GB of disk below .cache/
 	@# More packages at once than CPUs: many wait for an etcd, a timeout or a program, and not for a CPU.
 	@# make lint vets. The timeout is for a test that hangs: on a busy machine a package may take half an hour.
 	@echo 'unit tests of $(words $(UNIT)) packages; tests that take minutes: make test-more, make test-long'
@@ -172,18 +172,18 @@ test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain pro
 	$(TESTS) $(GOTEST) -vet=off -timeout 1h -skip '$(MORE)' $(E2E) || red="$${red:+$$red and }end-to-end tests"; \
 	[ -z "$$red" ] || { echo "red: $$red"; exit 1; }
 
-test-more: etcd build ## tests of a minute each: scopes of the model, quorum loss, partitions, CA rotation, kubelets
+test-more: etcd build ## run tests of a minute each: model scopes, quorum loss, partitions, CA rotation, kubelets
 	$(TESTS) $(GOTEST) -p 1 -timeout 15m -run '^($(MORE))$$' ./agent/policy/model ./agent/sim ./health $(E2E)
 
-test-long: etcd build ## the longest tests: fleets of hundreds, faults at every step
+test-long: etcd build ## run the longest tests: fleets of hundreds of hosts, faults at every step
 	$(TESTS) $(GOTEST) -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
 	$(GOTEST) -timeout 10m -tags long -run 'AWeekOf' ./health
 	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' -skip '$(NIGHTLY_LONG)' $(E2E)
 
-test-root: etcd build ## tests with other users (needs root, and Debian's monitoring-plugins-basic)
+test-root: etcd build ## run the tests with other users (needs root, and Debian's monitoring-plugins-basic)
 	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed|Debian' ./contrib/e2e ./agent/fileaccess ./agent/externalcheck ./systemd/roothelper
 
-test-race: etcd build ## the same under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
+test-race: etcd build ## run the tests under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
 	@# Package health starts no goroutine, and takes four minutes under the race detector.
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
@@ -192,18 +192,18 @@ ifndef SHORT
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -timeout 15m -run TestFourHosts $(E2E)
 endif
 
-test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
+test-matrix: etcd-all build ## test join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'RunsAlone' ./agent/recovery/rebuild
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'IsServedBy' ./agent/backup/restoretest
 
-test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
+test-faults: etcd build $(CACHE)/faultfs ## run the tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
 	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./disk ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/externalcheck ./agent/backup
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
-test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build (needs root, for a small file system)
+test-s3: etcd build $(CACHE)/s3/versitygw ## test snapshots in a real S3 server, which takes minutes to build (needs root, for a small file system)
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags s3 ./agent/backup
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'long s3' -run 'FromS3' ./contrib/e2e
 
@@ -221,20 +221,20 @@ vm: build $(CACHE)/faultfs $(CACHE)/vm/initrd ## inject the faults that need a k
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
-test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## test the alerts and the dashboard: on series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alert-tests.md
+test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## test alerts and dashboard with recorded series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alert-tests.md
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml quorumd.rules.weeks.test.yaml
 	$(PROMTOOL) check rules $(MIXIN)
 	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'prometheus faultfs' -run ARealPrometheus $(E2E) $(if $(UPDATE),-update)
 
-# promtool and amtool are extracted from Debian's packages: an installation would also start a server.
+# promtool and amtool are extracted from Debian's packages: installing these would also start a server.
 $(PROMTOOL): DEBIAN := prometheus
 $(AMTOOL): DEBIAN := prometheus-alertmanager
 $(PROMTOOL) $(AMTOOL):
 	mkdir -p $(CACHE)/prometheus
 	cd $(CACHE)/prometheus && apt-get download -q $(DEBIAN) && dpkg-deb -x $(DEBIAN)_*.deb . && rm $(DEBIAN)_*.deb
 
-# etcd's own rules, its mixin, come with the module of etcd's repository. JSON is YAML, too.
+# etcd's own alerting rules (its mixin) are in the Go module of etcd's repository. The JSON output is valid YAML.
 $(MIXIN): $(JSONNET)
 	mkdir -p $(dir $@)
 	dir=$$($(GO) mod download -json go.etcd.io/etcd/v3@$(ETCD_MIXIN_VERSION) | sed -n 's|.*"Dir": "\(.*\)".*|\1|p') && \
@@ -244,19 +244,19 @@ $(MIXIN): $(JSONNET)
 $(JSONNET):
 	GOBIN=$(dir $@) $(GO) install github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION)
 
-test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (needs an idle machine)
+test-promotion: etcd build ## test that promoting a learner of 1 GB causes no gap in the writes (needs an idle machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e
 
 model: ## explore the policy exhaustively, and check that every seeded mistake is found; SHORT=1 without the largest scopes
 	$(GO) run ./contrib/model $(if $(SHORT),-short)
 
-model-deep: ## larger scopes, each to its fixpoint or to 20 million states
+model-deep: ## explore larger scopes, each exhaustively or up to 20 million states
 	GOMEMLIMIT=12GiB $(GO) run ./contrib/model -deep -states 20000000
 
-# Seeds take no other flags than hours; a story is told with SEED.
+# HOURS and FROM select what is simulated; SEED prints the events of one cluster instead.
 SIM = $(GO) test -count=1 -timeout 5h -v -run 'HostsWithExternalEtcds|NoFaultBreaks|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
 
-sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 prints one story
+sim: ## simulate whole agents in virtual time with faults for HOURS=10000; SEED=42 prints the events of one cluster
 ifdef SEED
 	@$(GO) test -count=1 -v -run StoryOfOneSeed ./agent/sim -args -sim.seed=$(SEED)
 else
@@ -266,7 +266,7 @@ endif
 sim-fleet: ## measure the load of a fleet on etcd, idle and when a place becomes free: SPARES=2000
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
-nightly: model-deep etcd build $(CACHE)/faultfs ## everything that is too slow for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
+nightly: model-deep etcd build $(CACHE)/faultfs ## run what is too slow for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -count=1 -timeout 120m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 150m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 15m -tags 'long faultfs' -run UnsyncedWritesWereLost $(E2E)
@@ -288,32 +288,32 @@ nightly: model-deep etcd build $(CACHE)/faultfs ## everything that is too slow f
 	$(MAKE) lab-restarts
 	contrib/anywhere
 
-mutants: ## change the policy in one place at a time, and check that its tests notice: EVERY=6 of them, ONLY='quorum.go'
+mutants: ## change the policy in one place at a time, and check that its tests fail: EVERY=6th change, ONLY='quorum.go'
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## compare the model of etcd with etcd 3.5 and 3.6; DEEP=1 PART=3m RUN=Lease
 	$(TESTS) $(GOTEST) -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run '$(or $(RUN),RealEtcd|Lie|Lease)' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h) $(if $(PART),-args -part $(PART))
 
-test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
+test-systemd: ## test the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GOTEST) -count=1 -timeout 10m -tags systemdtest ./systemd
 
-# On a busy machine a target may fail at the end of its time without a finding ("context deadline exceeded"). So a failed
-# target runs once more: an input that was found to fail is in testdata by then, and fails again.
-fuzz: ## every fuzz target for FUZZTIME (30s), two at a time
+# On a busy machine a target may fail at the end of its time without a failing input ("context deadline exceeded"). A
+# failed target therefore runs once more: a failing input is then in testdata, and fails again.
+fuzz: ## run every fuzz target for FUZZTIME (30s), two at a time
 	@for package in $$($(GO) list ./...); do \
 	  $(GO) test -list '^Fuzz' $$package | sed -n "s|^Fuzz.*|$$package &|p"; \
 	done | xargs -t -n 2 -P 2 sh -c \
 	  'f() { $(GO) test -run "^$$" -fuzz "^$$1$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 $$0; }; f $$1 || f $$1'
 
-# The lab installs the package of this machine's architecture in two versions, so that one can be upgraded to the other.
+# The lab needs two versions of the package for this machine's architecture, to test the upgrade from one to the other.
 LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1 ROUNDS=8
+lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## test real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1 ROUNDS=8
 	$(GOTEST) -count=1 -timeout 60m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab -args $(if $(LANES),-lab.lanes=$(LANES)) $(if $(ROUNDS),-lab.rounds=$(ROUNDS))
 
-lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all hosts are restarted and rebooted, ROUNDS=20 times; needs an idle machine
+lab-restarts: lab-packages etcd $(CACHE)/faultfs ## measure writes while all hosts are restarted and rebooted, ROUNDS=20 times; needs an idle machine
 	$(GO) test -count=1 -timeout 90m -tags lab -run 'Rollout' -v ./contrib/lab -args -lab.lanes=1 -lab.rounds=$(or $(ROUNDS),20)
 
 lab-packages: $(NFPM) $(MD2MAN)
@@ -322,11 +322,11 @@ lab-packages: $(NFPM) $(MD2MAN)
 	$(LAB_PACKAGE) -version 0.0.2 -out $(LAB)/packages/next
 	$(LAB_PACKAGE) -package etcd -stage $(CACHE)/packaging/stage-etcd -out $(LAB)/packages/etcd
 
-lab-up: lab-packages etcd $(CACHE)/faultfs ## boot five hosts with quorumd, to inspect and to break (needs root)
+lab-up: lab-packages etcd $(CACHE)/faultfs ## boot five hosts with quorumd, to inspect and break by hand (needs root)
 	$(BUILD) -o bin/lab ./contrib/lab/cmd/lab
 	$(LAB_COMMAND) up
 
-lab-shell: ## a shell on a host of the lab: HOST=n2
+lab-shell: ## open a shell on a host of the lab: HOST=n2
 	@bin/lab -dir $(LAB) shell $(or $(HOST),n1)
 
 lab-do: ## break a host of the lab: DO="off n2"; without DO, list the commands
@@ -335,18 +335,18 @@ lab-do: ## break a host of the lab: DO="off n2"; without DO, list the commands
 lab-down: ## end the lab
 	bin/lab -dir $(LAB) down
 
-demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts on loopback form a cluster; SLOW=n4 ONCE=1
+demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## form a cluster of four hosts on loopback; SLOW=n4 ONCE=1
 	$(BUILD) -o bin/demo ./contrib/demo
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
 
-# The demo needs a disk that meets the default limits: DEMO_DIR=/dev/shm/quorumd-demo where the machine has none.
+# The demo needs a disk that meets the default limits: use DEMO_DIR=/dev/shm/quorumd-demo if there is none.
 demo-svg: $(CACHE)/etcd/v3.6/etcd build ## record a run of the demo at default limits as contrib/docs/demo.svg; DEMO_DIR=
 	$(BUILD) -o bin/demo ./contrib/demo
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -dir $(or $(DEMO_DIR),$(CACHE)/demo) -default-limits \
 	  -svg contrib/docs/demo.svg
 
-# Without the module proxy there is no node_exporter, and its column of one row says so.
+# node_exporter needs the module proxy. Without it the report notes that this side of the row could not run.
 NODE_EXPORTER := $(CACHE)/bench/node_exporter
 
 bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## measure what contrib/docs claims, compared with the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
@@ -373,7 +373,7 @@ lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet -tags 'long nightly faultfs prometheus lab root slow realetcd packages systemdtest vm s3' ./...
 	$(LINT) run ./...
 
-# The modules of the shipped programs: quorumd's, and that of the etcd in package quorumd-etcd.
+# The modules of the shipped programs: quorumd, and the etcd in the package quorumd-etcd.
 vulncheck: $(VULNCHECK) ## check shipped programs for known vulnerabilities; VULNDB=URL of another database
 	VULNDB='$(VULNDB)' contrib/vulncheck/check.sh $(VULNCHECK) . contrib/etcd/v3.6
 

@@ -16,21 +16,21 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// elsewhere puts all files of a host that does not exist yet on another disk, in memory if there is room.
+// elsewhere prepares another disk for the files of a host that does not exist yet: in memory, if there is room.
 func (s *site) elsewhere(name string) error {
 	dir, err := s.otherDisk(name)
 	if err != nil {
 		return err
 	}
-	// The usual name leads there, so that the next run finds the files of this one.
+	// A symlink at the usual path leads there, so that the next run finds and removes the files.
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
 }
 
-// ownProcessor dedicates the last processor to a host, and all others to the bench and whatever it has started.
+// ownProcessor dedicates the last CPU to a host, and all others to the bench and the processes that it has started.
 func (s *site) ownProcessor(h *testbed.Host) error {
 	last := runtime.NumCPU() - 1
 	if last < 1 {
-		s.progress("%s: there is one processor, which all share", s.row)
+		s.progress("%s: this machine has one CPU, which all processes share", s.row)
 		return nil
 	}
 	var own, others, all unix.CPUSet
@@ -48,7 +48,7 @@ func (s *site) ownProcessor(h *testbed.Host) error {
 	return errors.Join(pin(os.Getpid(), &others), pin(h.AgentPID(), &own), pin(etcd, &own))
 }
 
-// pin binds a process and its descendants to these processors, including what they start from now on.
+// pin binds a process, its descendants and their future children to these CPUs.
 func pin(pid int, to *unix.CPUSet) error {
 	family, err := family(pid, 0)
 	if err != nil {

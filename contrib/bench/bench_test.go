@@ -74,7 +74,7 @@ func TestEveryRowIsComplete(t *testing.T) {
 			t.Errorf("%s lacks something: %+v", r.name, r)
 		}
 		if alone := r.plain != nil && r.quorumd != nil; alone == (r.both != nil) {
-			t.Errorf("%s has either two sides or one for both", r.name)
+			t.Errorf("%s must have either two sides or one function for both", r.name)
 		}
 		if slices.ContainsFunc(r.figures, func(f figure) bool { return f.name == "" }) {
 			t.Errorf("%s has a figure without a name", r.name)
@@ -82,7 +82,7 @@ func TestEveryRowIsComplete(t *testing.T) {
 	}
 }
 
-// benchIn makes a bench whose programs are files that exist.
+// benchIn creates a bench whose programs are existing files.
 func benchIn(t *testing.T, dir string) (*bench, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -236,7 +236,7 @@ fsync_count{lane="wal"} 201
 		}
 	}
 	if _, err := parseHistogram([]byte(text), "other", ""); err == nil {
-		t.Error("a histogram that is not there was found")
+		t.Error("found a histogram that does not exist")
 	}
 }
 
@@ -273,9 +273,9 @@ func TestTheCostOfAProcessIncludesItsChildren(t *testing.T) {
 		}
 	}
 	if got, err := costOf(command.Process.Pid, command.Process.Pid); err != nil || got != (cost{}) {
-		t.Errorf("a process that is left out costs %+v, %v", got, err)
+		t.Errorf("an excluded process has the cost %+v, %v", got, err)
 	}
 	if _, err := costOf(-self, 0); err == nil {
-		t.Error("a process that is not there has a cost")
+		t.Error("a process that does not exist has a cost")
 	}
 }

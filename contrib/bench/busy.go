@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// busyTurns is how often the agent is frozen and thawed, and busyFor how long each phase lasts. Both sides of a
-	// short phase meet the same noise of the machine, and in each some thousand writes give a p99.
+	// busyTurns is how often the agent is frozen and thawed; busyFor is the length of each phase. Short phases expose
+	// both sides to the same noise of the machine, and each holds enough writes (some thousand) for a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
-	// thawed is the beginning of a phase that is not counted: a frozen agent has something to catch up on.
+	// thawed is the start of each running phase, which is not counted: the agent catches up there on what it missed.
 	thawed = 2 * time.Second
-	// busyRate is how many writes a second the etcd gets.
+	// busyRate is the number of writes per second to etcd.
 	busyRate = 300
 )
 
@@ -82,7 +82,7 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// sideBySide returns how long the writes took on each side, and how much longer on the second one.
+// sideBySide returns the write latencies of each side, and by how much those of the second side are longer.
 func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	var tails [2]float64
 	var sides [2]values
@@ -100,10 +100,10 @@ func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	return sides, nil
 }
 
-// span is some time.
+// span is a period of time.
 type span struct{ from, to time.Time }
 
-// answered returns how long each write took that was sent within the spans, sorted, and how many of them failed.
+// answered returns the sorted latencies of the writes that were sent within the spans, and how many writes failed.
 func answered(writes []testbed.Write, spans []span) (took []time.Duration, failed int) {
 	for _, w := range writes {
 		if !slices.ContainsFunc(spans, func(s span) bool { return w.Sent.After(s.from) && w.Sent.Before(s.to) }) {
@@ -119,7 +119,7 @@ func answered(writes []testbed.Write, spans []span) (took []time.Duration, faile
 	return took, failed
 }
 
-// signalAll sends a signal to a process and its descendants, except to one and its descendants.
+// signalAll sends a signal to a process and its descendants, but not to an excluded process and its descendants.
 func signalAll(pid, except int, sig syscall.Signal) error {
 	all, err := family(pid, except)
 	if err != nil {

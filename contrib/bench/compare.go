@@ -24,8 +24,8 @@ func compareFiles(out io.Writer, before, after string) error {
 	return nil
 }
 
-// compare shows every figure of quorumd's side in both reports, followed by the change of the plain way: what both have
-// in common is caused by the machine.
+// compare prints quorumd's figures from both reports, followed by the change of the plain way's figures: a change that
+// both have in common is caused by the machine.
 func compare(out io.Writer, older, newer Report) {
 	if older.Machine != newer.Machine {
 		fmt.Fprintf(out, "different machine: was %+v, now %+v\n", older.Machine, newer.Machine)
@@ -63,7 +63,7 @@ func compare(out io.Writer, older, newer Report) {
 	alone(out, "only now", newer, older)
 }
 
-// alone names the rows that only one report has.
+// alone prints the rows that only one of the reports contains.
 func alone(out io.Writer, what string, has, lacks Report) {
 	for _, r := range has.Rows {
 		if !slices.ContainsFunc(lacks.Rows, func(o Result) bool { return o.Row == r.Row }) {
@@ -72,7 +72,7 @@ func alone(out io.Writer, what string, has, lacks Report) {
 	}
 }
 
-// change returns by how much a median has changed.
+// change returns the relative change of a median.
 func change(before, now []float64) string {
 	switch {
 	case len(before) == 0 || len(now) == 0:

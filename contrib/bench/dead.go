@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// deadFor is the shortest grace that the default times allow, quickDeadFor the shortest at all.
+	// deadFor is the shortest grace period that the default times allow; quickDeadFor is the shortest that any
+	// configuration allows.
 	deadFor      = 2 * time.Minute
 	quickDeadFor = 30 * time.Second
-	// reportedDead is how long it may take after the grace until all hosts have reported a voter as dead, and have
-	// repeated it.
+	// reportedDead is how long it may take after the grace period until every host has reported the voter as dead and
+	// has then confirmed it.
 	reportedDead = 15 * time.Second
-	// etcdPublishes is how long etcd 3.6 waits, before it serves any client, for the answer to the proposal that
-	// publishes its name. A learner loses that answer if it proposes before its first snapshot has arrived.
+	// etcdPublishes is how long etcd 3.6 waits for the answer to the proposal that publishes its name, before it serves
+	// clients. A learner loses that answer if it proposes before its first snapshot has arrived.
 	etcdPublishes = 7 * time.Second
 	// replacedBound is how long the row waits for a replacement.
 	replacedBound = 5 * time.Minute
@@ -33,8 +34,8 @@ const (
 	plainDeadFor = 30 * time.Second
 )
 
-// deads are rows for a standby and a spare that replace a dead voter, with a small database and with one of 1 GB, which
-// the spare has to copy first and the standby has.
+// deads are rows for a standby and a spare that replace a dead voter, with a small database and with one of 1 GB. The
+// spare has to copy the database first; the standby already has it.
 func deads() []row {
 	var all []row
 	for _, size := range []struct {
@@ -71,7 +72,7 @@ func deads() []row {
 	return all
 }
 
-// plainDeath kills the leader of three, and waits.
+// plainDeath kills the leader of three and watches the writes.
 func plainDeath(s *site, valueSize int) (values, error) {
 	members, err := s.etcds("n", 3)
 	if err != nil {
@@ -108,7 +109,7 @@ func plainDeath(s *site, valueSize int) (values, error) {
 	return v, nil
 }
 
-// agentDeath kills the leader and its agent, and waits until another host votes in its place.
+// agentDeath kills the leader and its agent, and waits until another host has become a voter in its place.
 func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 	grace := deadFor
 	if s.quick {
@@ -169,9 +170,10 @@ func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 	return v, nil
 }
 
-// allowed is how long after the grace another host may take to vote, not counting a copy, with these times. A standby
-// is promoted at once. A spare is added when the removal has settled, is seen to serve in the next round of the loop,
-// is watched for as long as every learner is, and promoted in the round after that.
+// allowed is how long after the grace period a host may take to become a voter with these times, without the time for
+// copying the database. A standby is promoted at once. A spare is added once the removal has settled; the next round of
+// the loop observes that its etcd serves; it is then watched for as long as every learner, and promoted in the
+// following round.
 func allowed(t config.Timing, ready control.Role) time.Duration {
 	if ready == control.RoleStandby {
 		return reportedDead
@@ -179,7 +181,7 @@ func allowed(t config.Timing, ready control.Role) time.Duration {
 	return reportedDead + t.Settle + etcdPublishes + t.Interval + max(t.PromoteStable, t.SteadyLag) + t.Interval
 }
 
-// replaces waits until three members vote and answer, and the dead host has none of them.
+// replaces waits until three members vote and answer, none of them on the dead host.
 func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
 	return f.explain(f.s.until("another host to replace "+dead.Options.Name, limit,
 		func(ctx context.Context) bool {
@@ -205,7 +207,7 @@ func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
 		}))
 }
 
-// leader returns which of the etcds leads.
+// leader returns the etcd that leads.
 func (s *site) leader(endpoints []string) (leads int, err error) {
 	err = s.until("an etcd to lead", readyBound, func(ctx context.Context) bool {
 		leads = leaderOf(ctx, endpoints)
@@ -214,7 +216,7 @@ func (s *site) leader(endpoints []string) (leads int, err error) {
 	return leads, err
 }
 
-// leaderOf is leader at this moment, or -1 if none of them reports that it leads.
+// leaderOf returns the index of the etcd that reports itself as leader now, or -1 if none does.
 func leaderOf(ctx context.Context, endpoints []string) int {
 	for i, url := range endpoints {
 		status, err := ask(ctx, url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
@@ -237,7 +239,7 @@ func (s *site) serving(endpoints []string) (n int) {
 	return n
 }
 
-// listed asks one etcd for the members, linearizably. A learner refuses that.
+// listed queries one etcd for the members, linearizably. A learner refuses that.
 func listed(ctx context.Context, url string) (*clientv3.MemberListResponse, error) {
 	return ask(ctx, url, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		if _, err := c.Get(ctx, "load/"); err != nil {
@@ -247,7 +249,7 @@ func listed(ctx context.Context, url string) (*clientv3.MemberListResponse, erro
 	})
 }
 
-// ask asks one etcd something, over a connection of its own.
+// ask sends one query to one etcd, over its own connection.
 func ask[T any](ctx context.Context, url string, do func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()

@@ -19,8 +19,8 @@ func TestDefaultTimesReplaceADeadVoterAtOnceOrWithinAPromotionWindow(t *testing.
 	}
 	for role, want := range map[control.Role]time.Duration{
 		control.RoleStandby: 15 * time.Second,
-		// 15 s until all report it as dead, 6 s to settle, 7 s of etcd's, 2 s to see it, 60 s of watching, 2 s to
-		// promote
+		// 15 s until all report it as dead, 6 s to settle, 7 s for etcd to publish, 2 s until the next round, 60 s of
+		// watching, 2 s to promote
 		control.RoleSpare: 92 * time.Second,
 	} {
 		if got := allowed(c.Timing, role); got != want {

@@ -27,7 +27,7 @@ const (
 	// readyBound is how long an etcd may take to answer, and joinBound how long a join may take.
 	readyBound = time.Minute
 	joinBound  = 10 * time.Minute
-	// afterwards is how much longer writes are watched than what they are watched for.
+	// afterwards is how long writes are still watched after the event that they are watched for.
 	afterwards = 3 * time.Second
 )
 
@@ -98,7 +98,7 @@ func urls(members []*testbed.Member) []string {
 	return all
 }
 
-// fill writes a database of a size.
+// fill writes a database of the given size.
 func (s *site) fill(client *clientv3.Client, valueSize int) error {
 	if valueSize == 0 {
 		return nil
@@ -147,13 +147,13 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { w.idle.Stop(); return nil })
-	return w, s.pass(time.Second) // the connections are open
+	return w, s.pass(time.Second) // let the connections open
 }
 
 // begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end ends it, and returns what the writes saw from the beginning until a while after now.
+// end ends the measurement. It returns the results of the writes from begin until a while after this call.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.pass(afterwards); err != nil {

@@ -23,7 +23,7 @@ import (
 
 const (
 	clusterName = "demo" // as testbed.Host names it
-	// formBound is how long hosts may take to form a cluster, and restBound how long until all are idle.
+	// formBound is how long hosts may take to form a cluster, and restBound how long it may take until all are idle.
 	formBound = 4 * time.Minute
 	restBound = 2 * time.Minute
 	// askBound is how long one call may take.
@@ -36,7 +36,7 @@ type fleet struct {
 	hosts []*testbed.Host // n1, n2, …
 }
 
-// fleet makes hosts and starts none.
+// fleet creates hosts and starts none of them.
 func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fleet, error) {
 	ports, err := s.ports(3 * n)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fl
 	return f, nil
 }
 
-// stop ends a host's processes. On a busy disk the check may come too late, and is repeated.
+// stop ends a host's processes. On a busy disk Host.Stop may fail because a check is late, so stop repeats it.
 func stop(ctx context.Context, h *testbed.Host) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -84,7 +84,7 @@ func stop(ctx context.Context, h *testbed.Host) error {
 	}
 }
 
-// settings are what differs from a real host: the limits for the disk are loose, because all share one.
+// settings are the differences from a real host: the limits for the disk are loose, because all hosts share one disk.
 func settings(voters int) map[string]string {
 	return map[string]string{
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": "0",
@@ -104,14 +104,14 @@ func (f *fleet) start(indexes ...int) error {
 	return nil
 }
 
-// bootstrap starts the first host, which makes the cluster.
+// bootstrap starts the first host and bootstraps the cluster on it.
 func (f *fleet) bootstrap() error {
 	if err := f.start(0); err != nil {
 		return err
 	}
 	first := f.hosts[0]
 	asked := false
-	err := f.s.until("n1 to make a cluster", formBound, func(ctx context.Context) bool {
+	err := f.s.until("n1 to bootstrap a cluster", formBound, func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()
 		if !asked {
@@ -124,8 +124,8 @@ func (f *fleet) bootstrap() error {
 	return f.explain(err)
 }
 
-// form makes a cluster of all hosts with the times of the demo and, if shipped is set, restarts them with quorumd's
-// default times.
+// form creates a cluster of all hosts with the times of the demo. If shipped is set, it then restarts them with
+// quorumd's default times.
 func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) {
 	all := map[control.Role]int{control.RoleVoter: n}
 	return s.formWith(n, all, shipped, func(_ int, o *testbed.HostOptions) error {
@@ -134,7 +134,7 @@ func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) 
 	})
 }
 
-// formWith is form with that many hosts of each role.
+// formWith is like form, with the given number of hosts in each role.
 func (s *site) formWith(
 	n int, roles map[control.Role]int, shipped bool, each func(i int, o *testbed.HostOptions) error,
 ) (*fleet, error) {
@@ -169,7 +169,7 @@ func (f *fleet) shipped(roles map[control.Role]int) error {
 	return f.rest(roles, restBound)
 }
 
-// rest waits until that many hosts have each role, and all are idle.
+// rest waits until the given numbers of hosts have their roles and all hosts are idle.
 func (f *fleet) rest(roles map[control.Role]int, bound time.Duration) error {
 	return f.explain(f.s.until("every host to be idle", bound, func(ctx context.Context) bool {
 		have := map[control.Role]int{}
@@ -191,7 +191,7 @@ func (f *fleet) status(ctx context.Context, h *testbed.Host) (control.Status, er
 	return h.Client.Status(ctx)
 }
 
-// explain adds to an error what each host waits for.
+// explain adds to an error each host's reason for waiting.
 func (f *fleet) explain(err error) error {
 	if err == nil {
 		return nil

@@ -15,15 +15,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// promoteEvery is how often a script tries to promote.
+// promoteEvery is the interval at which a script tries to promote.
 const promoteEvery = time.Second
 
-// joinLoad writes to the one voter: a learner refuses clients.
+// joinLoad writes to the only voter, because a learner refuses clients.
 func joinLoad(url string) testbed.LoadOptions {
 	return testbed.LoadOptions{Endpoints: []string{url}, Rate: 100, Timeout: 20 * time.Second}
 }
 
-// plainJoin does what a script does with etcdctl.
+// plainJoin joins a member the way a script with etcdctl does.
 func plainJoin(s *site, valueSize int) (values, error) {
 	voters, err := s.etcds("n", 1)
 	if err != nil {
@@ -72,7 +72,7 @@ func plainJoin(s *site, valueSize int) (values, error) {
 	return w.end(s)
 }
 
-// promote tries until etcd accepts it.
+// promote retries until etcd accepts the promotion.
 func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Member) error {
 	ctx, cancel := context.WithTimeout(s.ctx, joinBound)
 	defer cancel()
@@ -93,8 +93,7 @@ func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Memb
 	}
 }
 
-// agentJoin leaves it to quorumd. A third host is ready as well, because quorumd does not go from one voter to two and
-// stay there.
+// agentJoin leaves the join to quorumd. A third host is ready as well, because quorumd does not let two voters remain.
 func agentJoin(s *site, valueSize int) (values, error) {
 	f, err := s.fleet(3, func(i int, o *testbed.HostOptions) (err error) {
 		o.Shipped = !s.quick
@@ -151,7 +150,7 @@ func agentJoin(s *site, valueSize int) (values, error) {
 	return v, nil
 }
 
-// firstOperation waits for the beginning of an operation, and for its end.
+// firstOperation waits for the beginning and the end of the first operation.
 func (f *fleet) firstOperation(changes clientv3.WatchChan, w *watched) error {
 	bound := time.NewTimer(joinBound)
 	defer bound.Stop()

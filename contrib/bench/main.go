@@ -1,19 +1,19 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what contrib/docs claims. Each figure comes with that of the plain way to do the same, on the
-// same machine in the same run: real etcd and real agents as plain processes on loopback.
+// Command bench measures the claims of contrib/docs. Each figure comes with that of the usual method, the plain
+// way, from the same machine and the same run. etcd and the agents are real, and run as plain processes on loopback.
 //
-// A row is declared in rows.go: what is measured, in which units, how the plain way does it and how quorumd does. The
-// output is a table; with -json it also writes a file, and -compare compares two of those. Watched writes also go to a
-// bystander etcd, which is left alone: its gaps are caused by the machine.
+// A row is declared in rows.go: what it measures, the units, the plain way and quorumd's way. The output is a table;
+// with -json it also writes a file, and -compare compares two such files. Measured writes also go to a bystander etcd,
+// in which nothing else happens: its gaps are caused by the machine.
 //
 // quorumd runs with its default times or, with -quick, with those of the demo. Two things differ from a real host: a
-// disk is qualified by 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
+// disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
 // one disk here. The disks of joining hosts are in memory if there is room: on a shared disk the copy of a database
 // would slow down its source, which does not happen if each host has its own.
 //
-// It leaves no process and, outside its own directory, no file; the logs of a failed row stay there.
+// It leaves no process behind and no file outside its own directory; the logs of a failed row stay there.
 package main
 
 import (
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// options are those of the command line.
+// options are the command-line options.
 type options struct {
 	quorumd, etcd, exporter string
 	faultfs, dir, memory    string
@@ -74,10 +74,10 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 		return compareFiles(out, args[0], args[1])
 	}
 	if len(args) > 0 {
-		return fmt.Errorf("cannot start: %q is no flag", args[0])
+		return fmt.Errorf("cannot start: unexpected argument %q", args[0])
 	}
 	if o.rounds < 1 {
-		return fmt.Errorf("cannot start: -rounds is %d, and is at least 1", o.rounds)
+		return fmt.Errorf("cannot start: -rounds is %d, but must be at least 1", o.rounds)
 	}
 	chosen, err := choose(rows(), o.rows, o.sizes)
 	if err != nil {
@@ -113,8 +113,8 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 	return failed
 }
 
-// measure runs every row for the requested number of rounds. It runs round after round, so that the rounds of a row do
-// not all meet the same noise of the machine. A row that fails does not keep the others from running.
+// measure runs every row for the requested number of rounds. It completes a round of all rows before the next one, so
+// that the rounds of a row do not all meet the same noise of the machine. A row that fails does not stop the others.
 func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error {
 	var failed []error
 	for round := range b.rounds {
@@ -139,7 +139,7 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 	return errors.Join(failed...)
 }
 
-// row runs both sides of a row. The note names a side that cannot be run.
+// row runs both sides of a row. The note names any side that cannot run.
 func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()
@@ -169,7 +169,7 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 	return plain, quorumd, note, err
 }
 
-// missing returns what a side needs that this machine lacks: that is no failure.
+// missing returns what this machine lacks for a side. That is not a failure.
 func (b *bench) missing(r row, failed error) (note string, err error) {
 	var missing *notThere
 	if !errors.As(failed, &missing) {
@@ -179,7 +179,7 @@ func (b *bench) missing(r row, failed error) (note string, err error) {
 	return missing.Error(), nil
 }
 
-// whole returns an error unless each side that was run has measured every figure.
+// whole returns an error unless each side that ran has measured every figure.
 func (r row) whole(plain, quorumd values, note string) error {
 	if plain == nil && quorumd == nil && note != "" {
 		return nil // neither could be run
@@ -194,17 +194,17 @@ func (r row) whole(plain, quorumd values, note string) error {
 	return nil
 }
 
-// notThere is the reason why a side cannot be run on this machine. That is no failure.
+// notThere is the reason why a side cannot run on this machine. That is not a failure.
 type notThere struct{ why string }
 
 func (n *notThere) Error() string { return n.why }
 
-// choose returns the named rows, in the order of their declaration. A name is a whole name or the part before the
-// slash; sizes select rows within the groups that have one of them.
+// choose returns the named rows, in the order of their declaration. A name is the full name of a row, or the part
+// before the slash. Sizes select rows within the groups that have rows of such a size.
 func choose(all []row, names, sizes string) ([]row, error) {
 	wanted, fits := words(names), words(sizes)
 	used := map[string]bool{}
-	sized := map[string]bool{} // groups that have a named size
+	sized := map[string]bool{} // groups with a row of a requested size
 	for _, r := range all {
 		if group, size, _ := strings.Cut(r.name, "/"); slices.Contains(fits, size) {
 			sized[group] = true

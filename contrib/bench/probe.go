@@ -14,36 +14,35 @@ import (
 )
 
 const (
-	// probeFor is how long the probe and etcd measure at the same time, and probeEvery how often the probe does: more
-	// often than its default of 10 s, because a p99 needs some hundred writes.
+	// probeFor is how long the probe and etcd measure simultaneously. probeEvery is the probe's interval: shorter than
+	// its default of 10 s, because a p99 needs some hundred writes.
 	probeFor   = time.Minute
 	probeEvery = 200 * time.Millisecond
 
-	// probeValue makes etcd's write to its log for a key about as large as that of the probe, which is what etcd's
-	// documentation tests a disk with; smallValue is the value of a minimal key.
+	// probeValue makes etcd's log write for a key about as large as a write of the probe, which has the size that
+	// etcd's documentation uses to test a disk. smallValue is the value of a minimal key.
 	probeValue = 2 << 10
 	smallValue = 64
 
-	// probeSlow makes a disk one that etcd's documentation would just accept: it asks for a p99 below 10 ms.
+	// probeSlow brings a disk close to what etcd's documentation still accepts, a p99 below 10 ms.
 	probeSlow = 6 * time.Millisecond
 
 	etcdFsync  = "etcd_disk_wal_fsync_duration_seconds"
 	probeFsync = "quorumd_disk_fsync_duration_seconds"
 )
 
-// probeLoad is the load on etcd, as values per second and bytes per value, and how much longer each sync of the disk
-// takes.
+// probeLoad is the load on etcd (values per second, and bytes per value) and the added time of each sync.
 type probeLoad struct {
 	name        string
 	rate, value int
 	longer      time.Duration
 }
 
-// probes are rows for several loads: the time of an fsync depends on the other load of the disk, and on how much was
-// written before it. Most small writes go to an existing block; a large one also has the file system commit its
-// journal, and the disk flush twice. Each call costs some 0.1 ms outside the disk, and more if the processor was idle
-// before. That is much of a fast disk's time and nothing of a slow one's, so each load also has a row with a disk on
-// which each sync takes probeSlow longer.
+// probes are rows for several loads: the duration of an fsync depends on the other load of the disk and on how much was
+// written before it. Most small writes go to an existing block; a large one also makes the file system commit its
+// journal, and the disk flush twice. Each call costs some 0.1 ms outside the disk, and more if the CPU was idle before.
+// That matters on a fast disk and not on a slow one, so each load also has a row in which each sync takes probeSlow
+// longer.
 func probes() []row {
 	var all []row
 	for _, load := range []probeLoad{
@@ -73,7 +72,7 @@ func probes() []row {
 	return all
 }
 
-// disk describes the fault of the disk.
+// disk describes the delay that is injected into the disk.
 func (l probeLoad) disk() string {
 	if l.longer == 0 {
 		return ""
@@ -122,7 +121,7 @@ func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	var sides [2]values
 	for i := range sides {
 		h := after[i].since(before[i])
-		shared := h.withBounds(after[0]) // the probe has more of them than etcd
+		shared := h.withBounds(after[0]) // the probe has more buckets than etcd
 		if h.count() == 0 {
 			return nil, nil, fmt.Errorf("%s has counted nothing in %v", sources[i].name, probeFor)
 		}
@@ -134,7 +133,7 @@ func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// probed returns a cluster of one host, with the disk of the load.
+// probed returns a cluster of one host, on a disk with the load's delay.
 func (s *site) probed(l probeLoad) (*fleet, error) {
 	var slow *testbed.Mount
 	if l.longer > 0 {

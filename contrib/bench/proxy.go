@@ -20,17 +20,18 @@ import (
 )
 
 const (
-	// proxyVoters is how many servers are behind a proxy.
+	// proxyVoters is the number of servers behind a proxy.
 	proxyVoters = 3
-	// streams carry streamBytes each, and talkers have exchanges of messageBytes each.
+	// Each of streams carries streamBytes; talkers exchange messages of messageBytes.
 	streams      = 8
 	streamBytes  = 256 * mebibyte
 	talkers      = 64
 	exchanges    = 1500
 	messageBytes = 256
-	// idleLinks stay open without traffic while memory is measured: the bench holds both ends of each.
+	// idleLinks is the number of connections that stay open without traffic while memory is measured. The bench holds
+	// both ends of each.
 	idleLinks = 4000
-	// proxyTurns is how often each of the two is measured, in alternation, so that both meet the same noise.
+	// proxyTurns is how often each proxy is measured, in alternation, so that both meet the same noise.
 	proxyTurns = 3
 	linkBound  = time.Minute
 )
@@ -102,7 +103,7 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 type forwarding struct {
 	name, address string
 	pid           int
-	first         float64 // its memory per idle connection in its first round, when it had none before
+	first         float64 // memory per idle connection in the first round, before which the proxy had no connections
 }
 
 // mirror starts a server. The first letter of a connection selects what it does: echo everything, or discard everything
@@ -125,7 +126,7 @@ func (s *site) mirror() (address string, err error) {
 	})
 	s.atEnd(func(context.Context) error {
 		l.Close()
-		all.Wait() // the proxies have ended before, and their connections with them
+		all.Wait() // the proxies, and so their connections, have already ended
 		return nil
 	})
 	return l.Addr().String(), nil
@@ -186,12 +187,12 @@ func (s *site) program(name, address string, command *exec.Cmd) (*forwarding, er
 	})
 }
 
-// haproxy starts haproxy with the few lines that it needs.
+// haproxy starts haproxy with a minimal configuration.
 func (s *site) haproxy(servers []string) (*forwarding, error) {
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/haproxy"); err != nil {
-			return nil, &notThere{"there is no haproxy: install Debian's package"}
+			return nil, &notThere{"haproxy not found: install Debian's package"}
 		}
 	}
 	ports, err := s.ports(1)
@@ -211,7 +212,7 @@ func (s *site) haproxy(servers []string) (*forwarding, error) {
 	return s.program("haproxy", address, exec.Command(path, "-db", "-f", file))
 }
 
-// own starts quorumd's.
+// own starts quorumd's proxy.
 func (s *site) own(servers []string) (*forwarding, error) {
 	ports, err := s.ports(1)
 	if err != nil {
@@ -254,7 +255,7 @@ func exchange(c net.Conn, message []byte) error {
 	return err
 }
 
-// measureProxy measures a proxy with much traffic, then with small exchanges, then with none.
+// measureProxy measures a proxy with bulk traffic, then with small exchanges, then with idle connections.
 func (s *site) measureProxy(p *forwarding) (values, error) {
 	v := values{}
 	if p.first == 0 {
@@ -291,7 +292,7 @@ func (s *site) measureProxy(p *forwarding) (values, error) {
 	return v, nil
 }
 
-// through does the same on many connections at a time, and returns how long all took once all were open.
+// through calls do on many connections concurrently, and returns the total time from when all were open.
 func (s *site) through(p *forwarding, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
 	var all []*net.TCPConn
 	defer func() {
@@ -320,7 +321,7 @@ func (s *site) through(p *forwarding, links int, kind byte, do func(c *net.TCPCo
 	return time.Since(began), err
 }
 
-// stream sends much, and waits until all of it has arrived.
+// stream sends a large amount of data, and waits until all of it has arrived.
 func stream(c *net.TCPConn) error {
 	piece := make([]byte, mebibyte/4)
 	for sent := 0; sent < streamBytes; sent += len(piece) {
@@ -342,8 +343,8 @@ func talk(c *net.TCPConn) error {
 	return nil
 }
 
-// idleMemory returns how much more memory a process has with many connections than with one, per connection, in KiB.
-// Memory of the kernel is the same for all proxies and not counted.
+// idleMemory returns the additional memory per idle connection of a process, in KiB. It does not count kernel memory,
+// which is the same for all proxies.
 func (s *site) idleMemory(p *forwarding) (float64, error) {
 	before, err := costOf(p.pid, 0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// factsBound is how long one answer with facts may take: a child reads the whole log.
+	// factsBound is how long a request for facts may take: a child process reads the whole log.
 	factsBound   = 2 * time.Minute
 	recoverBound = 10 * time.Minute
 )
@@ -42,9 +42,9 @@ func recoveries() []row {
 	}{{"empty", 0, gibibyte}, {"100MB", 9_100, 2 * gibibyte}, {"1GB", 91_000, 6 * gibibyte}} {
 		all = append(all, row{
 			name: "recover/" + size.name,
-			about: "two of three voters with a database of this size are lost for good; the third one survives, and " +
+			about: "two of three voters with a database of this size are lost for good; the third survives, and " +
 				"two with empty disks join it",
-			plainly: "none: etcd's own way has no command for it",
+			plainly: "none: etcd has no command for it",
 			ours:    "quorumctl recover collect, plan and apply",
 			figures: []figure{
 				{name: noticed, unit: "s", digits: 1, ours: true},
@@ -63,7 +63,7 @@ func recoveries() []row {
 	return all
 }
 
-// recovered loses two hosts of three and recovers the cluster.
+// recovered loses two of three hosts and recovers the cluster.
 func recovered(s *site, valueSize int) (values, error) {
 	three := map[control.Role]int{control.RoleVoter: 3}
 	f, err := s.formWith(3, three, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
@@ -91,7 +91,7 @@ func recovered(s *site, valueSize int) (values, error) {
 	lap := func(figure string) {
 		v[figure], began = time.Since(began).Seconds(), time.Now()
 	}
-	if err := f.explain(s.until("the host that is left to see no quorum", recoverBound, func(ctx context.Context) bool {
+	if err := f.explain(s.until("the survivor to report quorum loss", recoverBound, func(ctx context.Context) bool {
 		status, err := f.status(ctx, left)
 		return err == nil && slices.ContainsFunc(status.Reasons, func(r control.Reason) bool {
 			return r.Code == string(policy.NoQuorum)
@@ -145,7 +145,7 @@ func (s *site) lose(hosts []*testbed.Host) error {
 	return nil
 }
 
-// facts asks a host for its facts until it sees no quorum, as quorumctl recover collect does.
+// facts requests a host's facts until it has no quorum, as quorumctl recover collect does.
 func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	waitErr := s.until("the facts of "+h.Options.Name, recoverBound, func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, factsBound)
@@ -159,7 +159,7 @@ func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	return facts, errors.Join(waitErr, err)
 }
 
-// carryOut applies a plan on a host, and waits for its end.
+// carryOut applies a plan on a host and waits until the plan has ended.
 func (s *site) carryOut(f *fleet, h *testbed.Host, plan recovery.Plan) error {
 	ctx, cancel := context.WithTimeout(s.ctx, factsBound)
 	defer cancel()
@@ -167,7 +167,7 @@ func (s *site) carryOut(f *fleet, h *testbed.Host, plan recovery.Plan) error {
 		return err
 	}
 	code := ""
-	err := f.explain(s.until("the plan to be carried out", recoverBound, func(ctx context.Context) bool {
+	err := f.explain(s.until("the plan to end", recoverBound, func(ctx context.Context) bool {
 		status, err := f.status(ctx, h)
 		if err != nil || status.Recovery != nil || status.LastRecovery == nil {
 			return false

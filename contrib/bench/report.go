@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportVersion is the version of the file's format. Others are refused.
+// reportVersion is the version of the file format. readReport refuses all others.
 const reportVersion = 1
 
-// maxReport bounds how much of a file is read, in bytes.
+// maxReport bounds how many bytes of a file are read.
 const maxReport = 1 << 20
 
 // Report is the result of a run.
@@ -35,7 +35,7 @@ type Report struct {
 	Rows    []Result  `json:"rows"`
 }
 
-// Machine describes the machine of the run. Figures of two machines are hardly comparable.
+// Machine describes the machine of the run. Figures from different machines are hardly comparable.
 type Machine struct {
 	Cores  int    `json:"cores"`
 	Arch   string `json:"arch"`
@@ -127,7 +127,7 @@ func (r *Report) print(out io.Writer) {
 	}
 }
 
-// show returns the median, and the worst if there are several.
+// show returns the median and, if there are several values, the worst.
 func (m Measured) show(all []float64) string {
 	if len(all) == 0 {
 		return "–"
@@ -139,12 +139,12 @@ func (m Measured) show(all []float64) string {
 	return text
 }
 
-// text returns a value with its unit.
+// text formats a value with its unit.
 func (m Measured) text(v float64) string { return strings.TrimSpace(m.number(v) + " " + m.Unit) }
 
 func (m Measured) number(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
 
-// median returns the middle value, the higher of two.
+// median returns the middle value; for an even number of values, the higher of the two.
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]

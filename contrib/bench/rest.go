@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// restFor is how long an idle process is watched, and scrapeEvery how often it is scraped meanwhile.
+	// restFor is how long an idle process is watched; scrapeEvery is the scrape interval meanwhile.
 	restFor     = time.Minute
 	scrapeEvery = 15 * time.Second
-	// beforeRest is how long it is left alone first.
+	// beforeRest is how long the process is left alone before.
 	beforeRest = 15 * time.Second
 )
 
@@ -65,7 +65,7 @@ func exporterAtRest(s *site) (values, error) {
 	return s.atRest(command.Process.Pid, 0, url)
 }
 
-// atRest watches a process and everything that it has started, except one.
+// atRest watches a process and its descendants, except an excluded one.
 func (s *site) atRest(pid, except int, url string) (values, error) {
 	if err := s.pass(beforeRest); err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func (s *site) atRest(pid, except int, url string) (values, error) {
 	}, nil
 }
 
-// cost is what a process and everything that it has started have used.
+// cost is what a process and its descendants have used.
 type cost struct {
 	cpu float64 // seconds, since the beginning
 	pss uint64  // bytes, now
-	own uint64  // bytes of it that are not backed by a file
+	own uint64  // the part of pss that is not backed by a file, bytes
 }
 
-// costOf adds up a process and its descendants, except one and its descendants.
+// costOf adds up a process and its descendants, without an excluded process and its descendants.
 func costOf(pid, except int) (cost, error) {
 	all, err := family(pid, except)
 	if err != nil {
@@ -115,7 +115,7 @@ func costOf(pid, except int) (cost, error) {
 		memory, memoryErr := p.ProcSMapsRollup()
 		if err := errors.Join(statErr, memoryErr); err != nil {
 			if p.PID != pid {
-				continue // it has ended: its parent has its time
+				continue // it has ended: its CPU time is accounted to its parent
 			}
 			return cost{}, err
 		}
@@ -126,10 +126,10 @@ func costOf(pid, except int) (cost, error) {
 	return sum, nil
 }
 
-// ticksPerSecond is the unit of times in /proc, which is the same on every Linux that Go runs on.
+// ticksPerSecond is the unit of CPU times in /proc. It is the same on every Linux on which Go runs.
 const ticksPerSecond = 100
 
-// family returns a process and its descendants, except one and its descendants.
+// family returns a process and its descendants, without an excluded process and its descendants.
 func family(pid, except int) ([]procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // restartBound is how long the restart of all members may take.
 const restartBound = 12 * time.Minute
 
-// restartLoad is a client that can afford to write twice: 5 s for each write, 1 s for each try.
+// restartLoad is a client that can afford to write twice: 5 s for each write, 1 s for each attempt.
 func restartLoad(endpoints []string) testbed.LoadOptions {
 	return testbed.LoadOptions{Endpoints: endpoints, Rate: 50, Retry: true}
 }
@@ -48,7 +48,7 @@ func plainRestart(s *site, n int) (values, error) {
 	return w.end(s)
 }
 
-// agentRestart leaves it to a rollout.
+// agentRestart leaves the restarts to a rollout.
 func agentRestart(s *site, n int) (values, error) {
 	f, err := s.form(n, !s.quick, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func agentRestart(s *site, n int) (values, error) {
 	return v, nil
 }
 
-// rollOut starts a rollout of restarts and waits for its end.
+// rollOut starts a rollout of restarts and waits until it is done.
 func (f *fleet) rollOut() error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, askBound)
 	defer cancel()
@@ -108,7 +108,7 @@ func (f *fleet) rollOut() error {
 	return f.explain(err)
 }
 
-// pids returns the process of every etcd.
+// pids returns the process ID of every etcd.
 func (f *fleet) pids() ([]int, error) {
 	var all []int
 	for _, h := range f.hosts {

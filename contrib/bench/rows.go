@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// row is one claim: the same thing done in the plain way and by quorumd.
+// row is one claim: the same task, done in the plain way and by quorumd.
 type row struct {
 	name    string // GROUP or GROUP/SIZE
 	about   string
@@ -20,11 +20,11 @@ type row struct {
 	bound   time.Duration // for both sides together
 
 	plain, quorumd func(s *site) (values, error)
-	// both measures both sides at once, if they watch the same thing. The other two are nil then.
+	// both measures both sides in one run, if they observe the same processes. The two functions above are then nil.
 	both func(s *site) (plain, quorumd values, err error)
 }
 
-// figure is one measured value of a row. Less of it is better, unless it is only context for the others.
+// figure is one measured value of a row. Lower is better, unless basis is set: such a value is context for the others.
 type figure struct {
 	name, unit string
 	digits     int // decimals
@@ -32,10 +32,10 @@ type figure struct {
 	ours       bool // only quorumd has it
 }
 
-// values are what a side has measured, by the name of the figure. Figures that a side does not have are left out.
+// values are the measurements of one side, by the name of the figure. Figures that a side does not have are missing.
 type values map[string]float64
 
-// The names of the figures, which the sides fill in.
+// The names of the figures, as the sides set them.
 const (
 	worstGap     = "worst write gap"
 	machineGap   = "of an idle etcd meanwhile"
@@ -69,7 +69,7 @@ const (
 	gibibyte = 1 << 30
 )
 
-// rows are all that can be measured.
+// rows returns everything that can be measured.
 func rows() []row {
 	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
 		busy(), proxies(),
@@ -104,9 +104,9 @@ func joins() []row {
 	} {
 		all = append(all, row{
 			name:    "join/" + size.name,
-			about:   "a second voter joins a first one, whose database is of this size, under 100 writes/s",
+			about:   "a second voter joins a first one with a database of this size, under 100 writes/s",
 			plainly: "member add --learner, start etcd, then member promote every second until it is accepted",
-			ours:    "the join of a host that is ready, from its record to the end of it",
+			ours:    "the join of a ready host, from the beginning to the end of the operation",
 			figures: []figure{
 				{name: worstGap, unit: "ms"},
 				{name: machineGap, unit: "ms", basis: true},

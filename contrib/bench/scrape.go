@@ -22,13 +22,13 @@ const (
 	scrapeBound = 10 * time.Second
 )
 
-// scraped is the answer of a metrics address.
+// scraped is the response of a metrics endpoint.
 type scraped struct {
 	text []byte
 	took time.Duration
 }
 
-// scrape sends the request that Prometheus does, but without compression, so that the size is that of the text.
+// scrape sends the request of Prometheus, but without compression, so that the size is that of the text.
 func scrape(ctx context.Context, url string) (scraped, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeBound)
 	defer cancel()
@@ -50,7 +50,7 @@ func scrape(ctx context.Context, url string) (scraped, error) {
 	return scraped{text: text, took: time.Since(began)}, err
 }
 
-// scrapeHistogram reads one histogram, with this label "lane" if it is not empty.
+// scrapeHistogram reads one histogram; if lane is not empty, the one with that label "lane".
 func scrapeHistogram(ctx context.Context, url, name, lane string) (histogram, error) {
 	got, err := scrape(ctx, url)
 	if err != nil {
@@ -81,7 +81,7 @@ func parseHistogram(text []byte, name, lane string) (histogram, error) {
 	return histogram{}, fmt.Errorf("there is no histogram %s", name)
 }
 
-// histogram counts, for each of its bounds, how many values were up to it; the last bound is infinite.
+// histogram counts, for each bound, the values up to it; the last bound is infinite.
 type histogram struct {
 	buckets []bucket
 	sum     float64 // of all values
@@ -89,7 +89,7 @@ type histogram struct {
 
 type bucket struct{ upTo, count float64 }
 
-// since returns what has been counted after an earlier reading.
+// since returns the counts since an earlier reading.
 func (h histogram) since(earlier histogram) histogram {
 	later := histogram{slices.Clone(h.buckets), h.sum - earlier.sum}
 	for i := range later.buckets {
@@ -101,7 +101,7 @@ func (h histogram) since(earlier histogram) histogram {
 	return later
 }
 
-// withBounds leaves out the bounds that another histogram does not have.
+// withBounds drops the bounds that another histogram does not have.
 func (h histogram) withBounds(other histogram) histogram {
 	return histogram{slices.DeleteFunc(slices.Clone(h.buckets), func(b bucket) bool {
 		return !slices.ContainsFunc(other.buckets, func(o bucket) bool { return o.upTo == b.upTo })
@@ -115,10 +115,10 @@ func (h histogram) count() float64 {
 	return h.buckets[len(h.buckets)-1].count
 }
 
-// mean is not a number while nothing was counted.
+// mean returns NaN if nothing was counted.
 func (h histogram) mean() float64 { return h.sum / h.count() }
 
-// holding returns the upper bound of the bucket that holds a quantile.
+// holding returns the upper bound of the bucket that contains a quantile.
 func (h histogram) holding(q float64) float64 {
 	for _, b := range h.buckets {
 		if b.count > 0 && b.count >= q*h.count() {
@@ -128,8 +128,8 @@ func (h histogram) holding(q float64) float64 {
 	return math.Inf(1)
 }
 
-// quantile estimates as Prometheus' histogram_quantile does: evenly within a bucket, and the last finite bound for
-// everything above it.
+// quantile estimates like Prometheus' histogram_quantile: it interpolates within a bucket, and returns the last finite
+// bound for everything above it.
 func (h histogram) quantile(q float64) float64 {
 	rank, lower, below := q*h.count(), 0.0, 0.0
 	for _, b := range h.buckets {

@@ -27,7 +27,7 @@ const endBound = time.Minute
 type bench struct {
 	options
 	out  io.Writer
-	lock *os.File // locked while the directory is this run's
+	lock *os.File // locked while this run uses the directory
 }
 
 func newBench(o options, out io.Writer) (*bench, error) {
@@ -68,7 +68,7 @@ func newBench(o options, out io.Writer) (*bench, error) {
 // sides is the parent of the sides' directories.
 func (b *bench) sides() string { return filepath.Join(b.dir, "run") }
 
-// sweep ends the etcds that agents of an earlier run have left, and removes its files.
+// sweep ends the etcds that the agents of an earlier run have left running, and removes that run's files.
 func (b *bench) sweep() error {
 	configs, err := filepath.Glob(filepath.Join(b.sides(), "*", "*", "quorumd.yaml"))
 	if err != nil {
@@ -85,7 +85,7 @@ func (b *bench) sweep() error {
 	return os.RemoveAll(b.sides())
 }
 
-// room returns how long all rows may take, and refuses if there is less free space than they need.
+// room returns how long all rows may take. It fails if there is less free space than they need.
 func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 	var need uint64
 	for _, r := range chosen {
@@ -123,7 +123,7 @@ func (b *bench) version(ctx context.Context) (string, error) {
 	first, _, _ := strings.Cut(string(answer), "\n")
 	_, version, found := strings.Cut(first, "etcd Version: ")
 	if err == nil && !found {
-		err = fmt.Errorf("%q is no version of an etcd", first)
+		err = fmt.Errorf("%q is not the version output of etcd", first)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot start: %s --version: %w", b.etcd, err)
@@ -136,7 +136,7 @@ func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// site is where one side of a row runs. Everything that is started there ends with it.
+// site runs one side of a row. Everything that it starts ends with it.
 type site struct {
 	*bench
 	ctx  context.Context // of the row
@@ -199,7 +199,7 @@ func (s *site) otherDisk(name string) (string, error) {
 		free = 0 // a missing directory has no space
 	}
 	if free < s.need {
-		s.progress("%s: no %s are free in %s: %s shares the disk of the others", s.row, gib(s.need), s.memory, name)
+		s.progress("%s: less than %s free in %s: %s shares the disk of the others", s.row, gib(s.need), s.memory, name)
 		return filepath.Join(s.dir, name+"-disk"), nil
 	}
 	dir, err := os.MkdirTemp(s.memory, "quorumd-bench-")
@@ -210,7 +210,7 @@ func (s *site) otherDisk(name string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// until waits until cond holds. what becomes part of the error.
+// until waits until cond holds; the error includes what.
 func (s *site) until(what string, limit time.Duration, cond func(ctx context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// slowBefore is how long writes are measured, before the disk is slow and again afterwards.
+	// slowBefore is how long writes are measured, once before the disk becomes slow and once after.
 	slowBefore = 15 * time.Second
 	// slowSettled is the pause between the leadership transfer and the second measurement. Without quorumd there is no
 	// transfer, and the row waits slowLeads instead.
 	slowSettled = 15 * time.Second
 	slowLeads   = 30 * time.Second
-	// givesWayBound is how long a slow disk may lead before the row fails.
+	// givesWayBound is how long a slow leader may keep leadership before the row fails.
 	givesWayBound = 3 * time.Minute
-	// stepDownRest is how long a quorumd that has just started transfers no leadership: timing.transferInterval.
+	// stepDownRest is how long quorumd transfers no leadership after its start: timing.transferInterval.
 	stepDownRest = 70 * time.Second
 )
 
-// slowLeaders are rows for leaders whose fsync takes longer.
+// slowLeaders are rows for a leader whose fsync takes longer.
 func slowLeaders() []row {
 	var all []row
 	for _, delay := range []time.Duration{
@@ -76,7 +76,7 @@ func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 	return m, nil
 }
 
-// plainSlow makes n1 the leader, and makes its disk slow.
+// plainSlow makes n1 the leader, then slows down its disk.
 func plainSlow(s *site, delay time.Duration) (values, error) {
 	disk, err := s.slowDisk(filepath.Join(s.dir, "n1"))
 	if err != nil {
@@ -113,7 +113,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 			if i == 0 {
 				o.Disk = filepath.Join(disk.Dir, "disk")
 			}
-			// all other disks are one, which other processes use as well
+			// all other hosts share one disk, which other processes use as well
 			o.Set["disk.fsyncClear"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
 			return nil
 		})
@@ -147,14 +147,14 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	return v, nil
 }
 
-// slowed measures writes through all members but the first, before its disk is slow and after led has returned.
+// slowed measures writes through all members but the first, before its disk becomes slow and after led has returned.
 func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error) (values, error) {
 	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: endpoints[1:], Rate: 50})
 	if err != nil {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
-	if err := s.pass(time.Second); err != nil { // the connections are open
+	if err := s.pass(time.Second); err != nil { // let the connections open
 		return nil, err
 	}
 	before := span{from: time.Now()}
@@ -180,7 +180,7 @@ func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []stri
 	return values{tailBefore: was, tailLater: is, tailGrown: is / was, failedWrites: float64(report.Failed)}, nil
 }
 
-// lead makes the first of the etcds the leader.
+// lead transfers leadership to the first of the etcds.
 func (s *site) lead(endpoints []string) error {
 	return s.until("n1 to lead", restBound, func(ctx context.Context) bool {
 		leads, err := s.leader(endpoints)

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// snapshotTurns is how often the clients are watched without and with a snapshot, in alternation.
+	// snapshotTurns is how often the clients are measured without and with a snapshot, in alternation.
 	snapshotTurns = 3
-	// snapshotRate is how many writes a second the three voters get.
+	// snapshotRate is the number of writes per second to the three voters.
 	snapshotRate  = 200
 	snapshotBound = 5 * time.Minute
-	// aloneFor is a phase without a snapshot.
+	// aloneFor is the length of a phase without a snapshot.
 	aloneFor = 12 * time.Second
 )
 
-// snapshots are rows for databases of several sizes: with the standby on a machine of its own, as far as one machine
-// can be two, and with all hosts on one disk and the same processors.
+// snapshots are rows for databases of several sizes: once with the standby on separate hardware, as far as one machine
+// can simulate that, and once with all hosts on one disk and the same CPUs.
 func snapshots() []row {
 	var all []row
 	for _, where := range []struct {
 		group, about string
 		apart        bool
 	}{
-		{"snapshot", "the standby's disk is in memory, and the last processor is its own", true},
-		{"snapshot-shared", "all share one disk and all processors", false},
+		{"snapshot", "the standby's disk is in memory, and the last CPU is dedicated to it", true},
+		{"snapshot-shared", "all share one disk and all CPUs", false},
 	} {
 		for _, size := range []struct {
 			name      string
@@ -66,8 +66,8 @@ func snapshots() []row {
 	return all
 }
 
-// snapshotsInTurns watches the clients of three voters, and the agent of their standby, in alternation while it takes a
-// snapshot and while it does not.
+// snapshotsInTurns measures the clients of three voters, and the agent of their standby, alternately with and without a
+// snapshot in progress.
 func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values, err error) {
 	f, standby, err := s.withStandby(apart)
 	if err != nil {
@@ -121,8 +121,9 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 	return sides[0], sides[1], nil
 }
 
-// withStandby forms three voters, and then adds a fourth host as their standby. If apart is set, it has a disk and a
-// processor of its own, and its snapshots are on that disk; otherwise all share a directory for them.
+// withStandby forms three voters, and then adds a fourth host as their standby. If apart is set, the standby has a
+// separate disk, which also holds its snapshots, and its own CPU; otherwise all hosts share one directory for
+// snapshots.
 func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err error) {
 	if apart {
 		if err := s.elsewhere("n4"); err != nil {
@@ -188,7 +189,7 @@ func (f *fleet) standby() (*testbed.Host, error) {
 	return nil, fmt.Errorf("no host is the standby: %s", f.why())
 }
 
-// save takes a snapshot, and waits for its end.
+// save takes a snapshot and waits until it is saved.
 func (s *site) save(h *testbed.Host) error {
 	ctx, cancel := context.WithTimeout(s.ctx, askBound)
 	defer cancel()
@@ -209,8 +210,8 @@ func (s *site) save(h *testbed.Host) error {
 	return err
 }
 
-// mostMemory returns the peak memory of an agent and its children during do. It does not count etcd, nor the mapped
-// database that is being read, which the kernel may drop at any time.
+// mostMemory returns the peak memory of an agent and its children during do. It does not count etcd, nor the
+// memory-mapped database that is being read, which the kernel may drop at any time.
 func (s *site) mostMemory(h *testbed.Host, do func() error) (most uint64, err error) {
 	etcd, err := h.EtcdPID(s.ctx)
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markName is the file that marks a directory as the demo's own. It is locked while a demo runs, and holds that demo's
-// process ID.
+// markName is the file that marks a directory as created by the demo. A running demo locks it and writes its process ID
+// into it.
 const markName = ".quorumd-demo"
 
-// claim makes the directory, or takes over that of an earlier run. It touches no other, and none of a running demo.
+// claim creates the directory, or takes over that of an earlier run. It refuses any other directory, and that of a
+// running demo.
 func (d *demo) claim() error {
 	mark := filepath.Join(d.dir, markName)
 	entries, err := os.ReadDir(d.dir)
@@ -50,7 +51,7 @@ func lockMark(path string) (*os.File, error) {
 			return nil, err
 		}
 		if err := unix.Flock(int(mark.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			pid, _ := io.ReadAll(io.LimitReader(mark, 32)) // without it the message has no process ID
+			pid, _ := io.ReadAll(io.LimitReader(mark, 32)) // if this fails, the message has no process ID
 			return nil, errors.Join(inTheWay(path, strings.TrimSpace(string(pid))), mark.Close())
 		}
 		held, heldErr := mark.Stat()
@@ -58,7 +59,7 @@ func lockMark(path string) (*os.File, error) {
 		if heldErr == nil && thereErr == nil && os.SameFile(held, there) {
 			return mark, errors.Join(mark.Truncate(0), writePID(mark))
 		}
-		if err := mark.Close(); err != nil { // the previous holder has removed it when it ended
+		if err := mark.Close(); err != nil { // the previous holder removed it when it ended
 			return nil, err
 		}
 	}
@@ -105,7 +106,7 @@ func (d *demo) empty() error {
 // remove removes the directory of a demo that has started nothing.
 func (d *demo) remove() error { return errors.Join(os.RemoveAll(d.dir), d.mark.Close()) }
 
-// end ends all processes. It also removes the directory, unless its logs explain a failure.
+// end ends all processes. It also removes the directory, unless the logs there explain a failure.
 func (d *demo) end(err error) error {
 	if stopErr := d.stop(); stopErr != nil {
 		err = errors.Join(err, stopErr)

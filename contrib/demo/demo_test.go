@@ -121,7 +121,8 @@ func TestAPortInUseIsReportedWithItsProcess(t *testing.T) {
 	}
 }
 
-// terminal is a pseudo terminal with that many columns: what is written to one side is read from the other.
+// terminal returns a pseudo terminal with that many columns: the test reads from one end what the demo writes to the
+// other.
 func terminal(t *testing.T, columns uint16) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -187,7 +188,7 @@ func TestTheTableSurvivesANarrowerTerminal(t *testing.T) {
 	}
 	fits("at first", frame(), 100)
 	if again := frame(); !strings.HasPrefix(again, "\x1b[4A") {
-		t.Errorf("it is not drawn over itself: %q", again)
+		t.Errorf("the table is not redrawn in place: %q", again)
 	}
 	for _, columns := range []int{30, 5} {
 		resize(t, ours, uint16(columns))
@@ -197,7 +198,7 @@ func TestTheTableSurvivesANarrowerTerminal(t *testing.T) {
 		}
 		fits("narrower", drawn, columns)
 		if again := frame(); !strings.HasPrefix(again, "\x1b[4A") {
-			t.Errorf("%d columns: it is not drawn over itself: %q", columns, again)
+			t.Errorf("%d columns: the table is not redrawn in place: %q", columns, again)
 		}
 	}
 }

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo shows quorumd's main job on one machine: four hosts on 127.0.0.1 to 127.0.0.4, each with its own agent
-// and a real etcd as plain processes. One is bootstrapped; the others join one at a time, until there are three voters
-// and a standby. With -slow one host's disk is put behind a file system with slow fsync, and is refused.
+// and a real etcd as plain processes. One host bootstraps the cluster; the others join one at a time, until there are
+// three voters and a standby. With -slow one host's disk is on a file system with slow fsync, and the host does not
+// join.
 //
-// It leaves no process and, outside its own directory, no file; the logs of a failed demo stay there. Only one runs at
-// a time, because its ports are fixed; a second one reports what is in its way.
+// It leaves no process behind and no file outside its own directory; the logs of a failed demo stay there. Only one
+// demo can run at a time, because the ports are fixed; a second one reports which process uses them.
 package main
 
 import (
@@ -57,15 +58,15 @@ type demo struct {
 	mark                   *os.File // locked while the directory is this demo's
 }
 
-// The ports of every host, each on its own address. They are not etcd's own, so that an etcd that runs on this machine
-// is left alone.
+// The ports of every host, each on its own address. They are not etcd's default ports, so that the demo does not
+// interfere with an etcd that runs on this machine.
 const (
 	clientPort  = 12379
 	peerPort    = 12380
 	metricsPort = 19379
 )
 
-// repairDead is the grace after which another host replaces one whose processes were killed.
+// repairDead is the grace period after which another host replaces a host whose processes were killed.
 const repairDead = "30s"
 
 // repairCleanFor is how long such a host must be healthy before it joins again.
@@ -101,14 +102,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.watch(ctx)
 }
 
-// introduction returns how to inspect the hosts, as a line to be copied.
+// introduction returns a command line that inspects a host, ready to copy.
 func (d *demo) introduction() string {
 	quorumctl, socket := filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), d.hosts[0].Options.Socket()
 	return fmt.Sprintf("Inspect n1 or another host from a second terminal:\n\n    QUORUMCTL_SOCKET=%s %s "+
 		"status\n\n", here(socket), here(quorumctl))
 }
 
-// here returns a path as it is typed in the working directory.
+// here returns a path relative to the working directory.
 func here(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -120,8 +121,8 @@ func here(path string) string {
 	return path
 }
 
-// slowDown puts a host's disk behind a file system with slow fsync. The returned function removes it again, after the
-// host has stopped.
+// slowDown puts a host's disk on a file system with slow fsync. The returned function unmounts it after the host has
+// stopped.
 func (d *demo) slowDown(h *testbed.Host) (unmount func() error, err error) {
 	back := filepath.Join(d.dir, "backing")
 	if err := os.MkdirAll(back, 0o755); err != nil {
@@ -138,7 +139,7 @@ func (d *demo) slowDown(h *testbed.Host) (unmount func() error, err error) {
 	}, mount.Rule("fsync * delay=" + slowFsync.String())
 }
 
-// prepare makes the directory, after it has ended what an earlier run may have left there.
+// prepare creates the directory, after it has ended the processes of an earlier run.
 func (d *demo) prepare(names []string) error {
 	for _, path := range []*string{&d.quorumd, &d.etcd, &d.faultfs, &d.dir} {
 		absolute, err := filepath.Abs(*path)

@@ -17,8 +17,8 @@ import (
 	"syscall"
 )
 
-// portsAreFree returns an error that names the process on a port of the hosts. It checks by listening there itself, and
-// has closed the port when it returns.
+// portsAreFree returns an error that names the process that uses a port of the hosts. It checks by listening on each
+// port, and has closed all of them when it returns.
 func (d *demo) portsAreFree() error {
 	var taken []string
 	for _, h := range d.hosts {
@@ -51,7 +51,7 @@ func (d *demo) portsAreFree() error {
 		strings.Join(taken, ", "))
 }
 
-// listenerOf names the process that listens at an address; "" if it is unknown.
+// listenerOf returns the name of the process that listens on an address; "" if it is unknown.
 func listenerOf(address string) string {
 	inode := listeningInode(address)
 	if inode == "" {
@@ -72,10 +72,10 @@ func listenerOf(address string) string {
 		}
 		return fmt.Sprintf(" (%s, process %s)", strings.TrimSpace(string(name)), pid)
 	}
-	return " (a process of another user's)"
+	return " (a process of another user)"
 }
 
-// listeningInode finds the socket that listens at an IPv4 address, or at that port on all addresses.
+// listeningInode returns the socket that listens on an IPv4 address, or on that port of all addresses.
 func listeningInode(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// screen shows the hosts: on a terminal a table that is redrawn, elsewhere a line for every change.
+// screen shows the hosts: on a terminal as a table that is redrawn, elsewhere as one line per change.
 type screen struct {
 	out      *os.File
 	head     string // the heading above the table
@@ -34,8 +34,8 @@ func newScreen(out *os.File, head string) *screen {
 	return s
 }
 
-// size returns the size of the terminal, if it is one. It may change with every frame. A terminal without a size has 0
-// by 0.
+// size returns the size of the terminal, if it is one. The size may change with every frame. A terminal that reports no
+// size has 0 columns and 0 lines.
 func (s *screen) size() (columns, rows int, is bool) {
 	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *screen) show(since time.Duration, hosts []*testbed.Host, states map[str
 	}
 }
 
-// detach starts the next table below what has been printed since.
+// detach starts the next table below what was printed since the last one.
 func (s *screen) detach() { s.drawn = 0 }
 
 func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
@@ -121,7 +121,7 @@ func row(h *testbed.Host, s *control.Status) string {
 	return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, s.Role, s.Health.State, p99, doing(s))
 }
 
-// withoutNumbers makes a line count as unchanged while only its figures change.
+// withoutNumbers removes the figures from a line, so that a line whose figures alone change counts as unchanged.
 func withoutNumbers(line string) string {
 	return strings.Map(func(r rune) rune {
 		if (r >= '0' && r <= '9') || r == '.' || r == ' ' {

@@ -15,20 +15,19 @@ import (
 	"time"
 )
 
-// recording holds what the terminal showed during a run.
+// recording contains what the terminal showed during a run.
 type recording struct {
 	frames []shot
 }
 
-// shot is the content of the terminal from one moment to the next shot.
+// shot is the content of the terminal from one moment until the next shot.
 type shot struct {
 	at    time.Duration
 	lines []string
 }
 
 const (
-	// playedFaster is how many times faster than the run the recording plays, and finalShot how long its last shot
-	// stays.
+	// playedFaster is the playback speed relative to the run; finalShot is how long the last shot stays.
 	playedFaster = 4
 	finalShot    = 8 * time.Second
 	// The size of the recorded terminal, and of a character in pixels.
@@ -38,7 +37,7 @@ const (
 	svgMargin  = 14
 )
 
-// add appends a shot, unless only figures such as the age of the run differ from the last one.
+// add appends a shot, unless it differs from the last one only in figures such as the age of the run.
 func (r *recording) add(at time.Duration, lines []string) {
 	if n := len(r.frames); n > 0 && slices.EqualFunc(r.frames[n-1].lines, lines, func(a, b string) bool {
 		return withoutNumbers(a) == withoutNumbers(b)
@@ -48,7 +47,7 @@ func (r *recording) add(at time.Duration, lines []string) {
 	r.frames = append(r.frames, shot{at, lines})
 }
 
-// writeRecording ends the recording with the result and with the output of quorumctl status, and writes the file.
+// writeRecording adds the result and the output of quorumctl status to the recording, and writes the file.
 func (d *demo) writeRecording(ctx context.Context, tape *recording, reached string) error {
 	status := exec.CommandContext(ctx, filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), "status")
 	status.Env = append(os.Environ(), "QUORUMCTL_SOCKET="+d.hosts[0].Options.Socket(), "NO_COLOR=1")
@@ -124,7 +123,7 @@ func percent(part, of time.Duration) string {
 
 var codeWord = regexp.MustCompile(`\b(?:OK|[A-Z][A-Z_]{3,})\b`)
 
-// colored returns a line as the content of an element, with its codes in color.
+// colored returns a line as the content of an element, with its codes colored.
 func colored(line string) string {
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(line)
 	if strings.HasPrefix(line, "quorumd demo") || strings.HasPrefix(line, "HOST ") {

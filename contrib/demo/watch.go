@@ -59,7 +59,7 @@ func (d *demo) watch(ctx context.Context) error {
 	}
 }
 
-// ask asks every host for its status; nil for one that does not answer.
+// ask requests the status of every host; it is nil for a host that does not answer.
 func (d *demo) ask(ctx context.Context) map[string]*control.Status {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
@@ -72,7 +72,7 @@ func (d *demo) ask(ctx context.Context) map[string]*control.Status {
 	return states
 }
 
-// bootstrap requests the cluster on the first host that is not slow.
+// bootstrap requests the bootstrap on the first host that is not slow.
 func (d *demo) bootstrap(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
@@ -85,8 +85,8 @@ func (d *demo) bootstrap(ctx context.Context) bool {
 	return false
 }
 
-// reached reports whether the target is reached: three voters and a standby. With a slow host the standby is replaced
-// by its refusal with a measured number.
+// reached reports whether the target is reached: three voters and a standby. If one host is slow, the refusal of that
+// host with a measured value counts instead of the standby.
 func (d *demo) reached(states map[string]*control.Status) bool {
 	roles := map[control.Role]int{}
 	for _, s := range states {
@@ -113,7 +113,7 @@ func reasonOf(s *control.Status) control.Reason {
 	return s.Reasons[0]
 }
 
-// conclude returns what was reached, and checks in the history that no two operations overlapped.
+// conclude returns the result, and checks in the history that no two operations overlapped.
 func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration,
 	tape *recording,
 ) error {
@@ -161,7 +161,7 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 	return operations, nil
 }
 
-// why returns what each host waits for.
+// why returns each host's reason for waiting.
 func why(hosts []*testbed.Host, states map[string]*control.Status) string {
 	var parts []string
 	for _, h := range hosts {
@@ -174,7 +174,7 @@ func why(hosts []*testbed.Host, states map[string]*control.Status) string {
 	return strings.Join(parts, "; ")
 }
 
-// doing returns in a few words what a host does or waits for.
+// doing returns in a few words what a host does, or what it waits for.
 func doing(s *control.Status) string {
 	if s.Next.Step != "" {
 		return s.Next.Text

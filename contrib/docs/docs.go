@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs reads the pages for users, so that tests can compare them with the code: the README, the pages by task
-// in this directory, the runbooks and the manual pages. It finds the commands in them as one would type them, and runs
-// none.
+// Package docs reads the documentation for users, so that tests can compare it with the code: the README, the pages in
+// this directory, the runbooks and the manual pages. It extracts the commands as a user would type them, and runs none
+// of them.
 package docs
 
 import (
@@ -54,7 +54,7 @@ func Blocks(text string) []string { return codeBlock.FindAllString(text, -1) }
 // Prose returns a page without its code blocks.
 func Prose(text string) string { return codeBlock.ReplaceAllString(text, "") }
 
-// Typed returns the quorumctl commands in the blocks of a page, without that word and what precedes it.
+// Typed returns the quorumctl commands in the blocks of a page, without the word quorumctl and what precedes it.
 func Typed(text string) []string {
 	var lines []string
 	for _, block := range Blocks(text) {

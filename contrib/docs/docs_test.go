@@ -15,10 +15,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// root is the checkout, seen from here.
+// root is the path of the checkout from this directory.
 const root = "../.."
 
-// pages returns every Markdown page for users, by its path in the checkout, with its text.
+// pages returns the text of every Markdown page for users, by its path in the checkout.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := docs.Pages(root)
@@ -35,7 +35,7 @@ var (
 	linked  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// anchors returns the names that a link may use in a page, as Markdown derives them from headings.
+// anchors returns the anchors of a page, as Markdown derives them from headings.
 func anchors(text string) []string {
 	var list []string
 	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -44,7 +44,7 @@ func anchors(text string) []string {
 	return list
 }
 
-// anchor derives the name of a heading.
+// anchor derives the anchor of a heading.
 func anchor(heading string) string {
 	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(kept, " ", "-")
@@ -92,7 +92,7 @@ func TestTheIndexNamesEveryPage(t *testing.T) {
 	}
 }
 
-// TestPackagedPagesLinkToEachOther checks the pages as they are on a host, below /usr/share/doc/quorumd.
+// TestPackagedPagesLinkToEachOther checks the pages as they are installed on a host, below /usr/share/doc/quorumd.
 func TestPackagedPagesLinkToEachOther(t *testing.T) {
 	t.Parallel()
 	recipe, err := os.ReadFile(filepath.Join(root, "packaging/nfpm.yaml"))
@@ -124,7 +124,7 @@ func TestPackagedPagesLinkToEachOther(t *testing.T) {
 	}
 }
 
-// shippedBy returns the path on a host of each document of the checkout, by the recipe of the packages.
+// shippedBy returns the installed path of each document of the checkout, according to the package recipe.
 func shippedBy(t *testing.T, recipe, packager string) map[string]string {
 	t.Helper()
 	shipped := map[string]string{}
@@ -210,7 +210,7 @@ func TestMakeTargetsNamedByPagesExist(t *testing.T) {
 	}
 }
 
-// TestTestsNamedByPagesExist checks the tests that a page offers as proof.
+// TestTestsNamedByPagesExist checks the tests to which a page refers as evidence.
 func TestTestsNamedByPagesExist(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile("`go test(?: -v)? -run (Test\\w+) \\./(\\S+)`")
@@ -256,7 +256,7 @@ func TestManualPagesReferToExistingPages(t *testing.T) {
 		for _, to := range said.FindAllStringSubmatch(unwrapped, -1) {
 			found, err := filepath.Glob(filepath.Join(root, "packaging/man", to[1]+".[1-9].md"))
 			if err != nil || len(found) != 1 {
-				t.Errorf("%s says man %s, which does not exist", name, to[1])
+				t.Errorf("%s refers to man %s, which does not exist", name, to[1])
 			}
 		}
 	}
@@ -265,8 +265,8 @@ func TestManualPagesReferToExistingPages(t *testing.T) {
 	}
 }
 
-// TestExcerptsMatchTheirPage compares the output that several pages show: one page has it in full, as a run has printed
-// it.
+// TestExcerptsMatchTheirPage compares the output that several pages show. One page has the full output of a run; the
+// others quote from it.
 func TestExcerptsMatchTheirPage(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -279,11 +279,11 @@ func TestExcerptsMatchTheirPage(t *testing.T) {
 		section, _, _ := strings.Cut(after, "\n#")
 		shown := docs.Blocks(section)
 		if !found || len(shown) == 0 {
-			t.Errorf("%s shows nothing in %s", c.in, c.section)
+			t.Errorf("%s has no output in %s", c.in, c.section)
 		}
 		for _, block := range shown {
 			if !strings.Contains(all[c.page], block) {
-				t.Errorf("%s shows in %s what %s does not:\n%s", c.in, c.section, c.page, block)
+				t.Errorf("%s shows output in %s that %s lacks:\n%s", c.in, c.section, c.page, block)
 			}
 		}
 	}

@@ -39,13 +39,13 @@ type figure struct {
 	Pages    map[string]int `yaml:"pages,omitempty"` // how often each page quotes it
 }
 
-// measurement is a run that printed a figure.
+// measurement is a run that has printed a figure.
 type measurement struct {
 	Command string `yaml:"command"`
 	Date    string `yaml:"date"`
 }
 
-// computedFigures returns the figures that follow from the source.
+// computedFigures returns the figures that are derived from the source.
 func computedFigures(t *testing.T) map[string]string {
 	t.Helper()
 	source := func(pattern, file string) string {
@@ -101,7 +101,7 @@ func newestTested() string {
 	return fmt.Sprintf("3.%d", minor)
 }
 
-// quotingPages returns the pages that may quote a figure, each as one line.
+// quotingPages returns the pages that may quote a figure, each joined into one line.
 func quotingPages(t *testing.T) map[string]string {
 	t.Helper()
 	all := pages(t)
@@ -118,7 +118,7 @@ func quotingPages(t *testing.T) map[string]string {
 	return all
 }
 
-// same reports whether a quote is the value, rounded to the decimals of the quote.
+// same reports whether a quote equals the value, rounded to the decimals of the quote.
 func same(quote, value string) bool {
 	quote = strings.NewReplacer(" ", "", ",", "").Replace(quote)
 	q, err1 := strconv.ParseFloat(quote, 64)
@@ -207,7 +207,7 @@ func TestEveryPageQuotesTheSameFigure(t *testing.T) {
 	findsEveryChange(t, figures, all)
 }
 
-// findsEveryChange changes each quote of each figure, one at a time, and checks that the page is found.
+// findsEveryChange changes each quote of each figure, one at a time, and checks that the test reports the page.
 func findsEveryChange(t *testing.T, figures []figure, all map[string]string) {
 	t.Helper()
 	n := 0

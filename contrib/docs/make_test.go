@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A name in -run or -skip that matches no test is not an error of go test.
+// go test does not fail for a name in -run or -skip that matches no test.
 func TestTestsNamedByTheMakefileExist(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))

@@ -29,8 +29,7 @@ func alarms() map[pb.AlarmType]policy.ReasonCode {
 	}
 }
 
-// raise activates an alarm on n1's member, as its etcd does by itself. The returned function disarms it as an operator
-// does.
+// raise activates an alarm on n1's member, as etcd itself would. The returned function disarms it as an operator does.
 func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
 	w.t.Helper()
 	n1 := w.hosts[0]
@@ -38,7 +37,7 @@ func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
 	members := w.members()
 	i := slices.IndexFunc(members, func(m *pb.Member) bool { return m.Name == n1.Options.Name })
 	if i < 0 {
-		w.t.Fatalf("n1 is no member: %v", members)
+		w.t.Fatalf("n1 is not a member: %v", members)
 	}
 	_, err := pb.NewMaintenanceClient(n1.etcd.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
 		Action: pb.AlarmRequest_ACTIVATE, Alarm: alarm, MemberID: members[i].ID,
@@ -51,7 +50,7 @@ func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
 	}
 }
 
-// reports reports whether all these hosts have that reason, with the member that raised the alarm.
+// reports reports whether all these hosts have that reason, with the name of the member that raised the alarm.
 func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 	return !slices.ContainsFunc(hosts, func(h *host) bool {
 		s, ok := h.status()
@@ -66,7 +65,7 @@ func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 func (w *world) expectNoAttempt(span time.Duration, hosts ...*host) {
 	w.t.Helper()
 	before := w.tried(hosts)
-	w.never(span, "a step is tried", func() bool { return w.tried(hosts) != before })
+	w.never(span, "an agent attempts a step", func() bool { return w.tried(hosts) != before })
 }
 
 // tried counts the steps that these agents have taken or attempted.
@@ -151,7 +150,7 @@ func TestNoLearnerIsPromotedWhileAnAlarmIsActive(t *testing.T) {
 	}
 }
 
-// answered reports whether a host has answered the operation in flight.
+// answered reports whether a host has published its answer to the operation in flight.
 func (w *world) answered(h *host) bool {
 	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
 	defer cancel()
@@ -165,7 +164,7 @@ func (w *world) answered(h *host) bool {
 }
 
 // TestNoDeadVoterIsRemovedWhileAnAlarmIsActive raises the alarm at the last moment: the replacing host has already
-// recorded that the member may be removed, and etcd itself would accept the removal.
+// recorded that it may remove the member, and etcd itself would accept the removal.
 func TestNoDeadVoterIsRemovedWhileAnAlarmIsActive(t *testing.T) {
 	t.Parallel()
 	for alarm, code := range alarms() {

@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// alertmanagerBinary is the real one, as Debian packages it; alertmanagerShare is the directory it expects in
+// alertmanagerBinary is Debian's Alertmanager; alertmanagerShare is the directory that it expects in
 // /usr/share.
 const (
 	alertmanagerBinary = "../../.cache/prometheus/usr/bin/prometheus-alertmanager"
@@ -39,7 +39,7 @@ type pager struct {
 	active map[string]map[string]map[string]string // active alerts: their labels, by receiver and alert
 }
 
-// newPager starts an Alertmanager with the shipped configuration. Only the receivers' addresses are changed, and waits
+// newPager starts an Alertmanager with the shipped configuration. Only the addresses of the receivers change, and waits
 // of minutes become seconds.
 func newPager(t *testing.T) *pager {
 	t.Helper()
@@ -69,7 +69,7 @@ func newPager(t *testing.T) *pager {
 		t.Fatal(err)
 	}
 	p.address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	// Nothing is installed: a mount namespace of its own shows Alertmanager its files.
+	// Nothing is installed: Alertmanager sees its files through its own mount namespace.
 	runBinary(t, "unshare", "--map-root-user", "--mount", "sh", "-c",
 		`mount --bind "$1" /usr/share && shift && exec "$@"`, "sh", alertmanagerShare,
 		alertmanagerBinary, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"),
@@ -85,7 +85,8 @@ func newPager(t *testing.T) *pager {
 	return p
 }
 
-// ServeHTTP records the active alerts of a notification, which holds all active and resolved alerts of its one group.
+// ServeHTTP records the active alerts of a notification. A notification contains all active and resolved alerts of its
+// one group.
 func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var note struct {
 		Alerts []struct {
@@ -108,7 +109,7 @@ func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.active[strings.TrimPrefix(r.URL.Path, "/")] = stand
 }
 
-// notified returns the labels of the active alerts that operators were notified of.
+// notified returns the labels of the active alerts that were sent to operators.
 func (p *pager) notified() []map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *pager) notified() []map[string]string {
 	return list
 }
 
-// inhibited returns the labels of the alerts that Alertmanager holds back because another alert is active.
+// inhibited returns the labels of the alerts that Alertmanager suppresses because another alert is active.
 func (p *pager) inhibited() []map[string]string {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

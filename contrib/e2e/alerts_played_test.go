@@ -25,26 +25,27 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// playedTable is the operators' document that records the results.
+// playedTable is the page for operators that contains the results.
 const playedTable = "../docs/alert-tests.md"
 
 var updateTable = flag.Bool("update", false, "write the table of alerts")
 
-// steady is how long the set of alerts must stay the same to count as complete. It is longer than any rule waits.
+// steady is how long the set of alerts must stay the same to count as complete. It is longer than the "for" of any
+// rule.
 const steady = 15 * time.Second
 
 // fault is a fault to inject, with the alerts that notify operators and those that Alertmanager inhibits.
 type fault struct {
-	row       int // in the table
+	row       int // its row in the table
 	name      string
 	does      func()
-	from      time.Time // when it begins, if that is not when does is called
+	from      time.Time // when it begins, if not with the call of does
 	notified  []string
 	inhibited []string
 	may       []string // may notify too, depending on what clients do
 }
 
-// act is the result of a fault.
+// act is what followed a fault.
 type act struct {
 	fault
 	o      *observed
@@ -52,7 +53,7 @@ type act struct {
 	over   time.Duration            // from the repair to the end of all alerts
 }
 
-// name returns the name of an alert, with the host or reason that it is about.
+// name returns the name of an alert and the host or reason that it is about.
 func (o *observed) name(alert map[string]string) string {
 	about := alert["reason"] + alert["code"] + alert["name"]
 	for _, h := range o.hosts {
@@ -73,8 +74,8 @@ func (o *observed) names(alerts []map[string]string) []string {
 	return slices.Compact(list)
 }
 
-// starved reports whether an alert may come from CPU starvation of etcd. The machine runs two clusters and all that
-// scrapes them, so these findings are true but not caused by the fault under test.
+// starved reports whether an alert may come from CPU starvation of etcd. The machine runs two clusters and everything
+// that scrapes them, so these findings are true but not caused by the fault under test.
 func starved(name string) bool {
 	return slices.Contains([]string{
 		"QuorumdFinding ETCD_HEARTBEATS_LATE", "QuorumdFinding ETCD_APPLIES_SLOW",
@@ -83,8 +84,8 @@ func starved(name string) bool {
 	}, name)
 }
 
-// play injects a fault and waits until exactly the alerts that it names notify or are inhibited, and stay so. No other
-// alert may notify in between.
+// play injects a fault and waits until exactly the expected alerts notify or are inhibited, and the set stays the same.
+// No other alert may notify in between.
 func (o *observed) play(f fault) *act {
 	o.t.Helper()
 	a := &act{fault: f, o: o, raised: map[string]time.Duration{}}
@@ -134,7 +135,7 @@ func (o *observed) play(f fault) *act {
 	return a
 }
 
-// repaired repairs the fault and waits until all alerts are over.
+// repaired repairs the fault and waits until all alerts are resolved.
 func (a *act) repaired(does func()) {
 	a.o.t.Helper()
 	began := time.Now()
@@ -206,7 +207,7 @@ func TestARealPrometheusAndAlertmanagerMatchTheAlertTable(t *testing.T) {
 	}
 }
 
-// playMaintenance stops an agent, and keeps a host in maintenance for longer than it was announced.
+// playMaintenance stops an agent, and keeps a host in maintenance for longer than announced.
 func playMaintenance(t *testing.T) []*act {
 	t.Helper()
 	checks := operatorsChecks(t)
@@ -257,8 +258,8 @@ func playMaintenance(t *testing.T) []*act {
 	return []*act{stopped, turn, overdue}
 }
 
-// operatorsChecks returns a directory with a check that succeeds and one that warns. A user who may write to any
-// directory above a check could replace it, so the directory is writable for root alone.
+// operatorsChecks returns a directory with a check that succeeds and one that warns. Only root may write to the
+// directory: a user who may write to any directory above a check could replace the check.
 func operatorsChecks(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/run", "quorumd-checks-")
@@ -279,7 +280,7 @@ func playLosses(t *testing.T) []*act {
 	t.Helper()
 	var disk *testbed.Mount
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
-		// Long enough that a slow etcd is not mistaken for one that does not answer.
+		// Long enough that a slow etcd does not count as one that does not answer.
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}, each: func(i int, o *testbed.HostOptions) {
@@ -320,10 +321,10 @@ func playLosses(t *testing.T) []*act {
 	return []*act{dead, slow}
 }
 
-// waitingRule holds the severity and the wait of an alert, in the shipped rules and in the shortened ones.
+// waitingRule contains the severity and the "for" of an alert, in the shipped rules and in the shortened rules.
 type waitingRule struct{ severity, shipped, hurried string }
 
-// waitingRules returns the rules by alert.
+// waitingRules returns the rules by the name of their alert.
 func waitingRules(t *testing.T) map[string]waitingRule {
 	t.Helper()
 	text, err := os.ReadFile("../prometheus/quorumd.rules.yaml")
@@ -363,7 +364,7 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// If an alert exists twice, the first to fire counts: it is the milder one.
+	// If two rules raise the same alert, the first to fire counts: it is the milder one.
 	read(string(mixin), func(alert, severity, wait string) {
 		if _, twice := rules[alert]; !twice {
 			rules[alert] = waitingRule{severity, wait, ""}
@@ -396,7 +397,7 @@ slow or failed client calls, depending on which members the clients ask.
 |---|---|---|---|---|---|---|
 `
 
-// holdTable compares the alerts of the faults with the operators' page, except for the seconds. With -update it writes
+// holdTable compares the alerts of all faults with the operators' page, except for the seconds. With -update it writes
 // the page.
 func holdTable(t *testing.T, acts []*act) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// authenticate enables authentication. quorumd's user gets the given roles besides the one for its prefix.
+// authenticate enables authentication. quorumd's user gets the given roles in addition to the role for its prefix.
 func (w *world) authenticate() *clientv3.Client {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

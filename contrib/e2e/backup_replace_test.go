@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot for the whole time in which
-// it replaces a dead voter.
+// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot for as long as it replaces a
+// dead voter.
 func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	t.Parallel()
 	back := t.TempDir()
@@ -36,7 +36,7 @@ func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	rule(t, store, "fsync * hang")
 	n3.die()
 	began := time.Now()
-	saves := func() bool { // a snapshot that was given up starts again
+	saves := func() bool { // an aborted snapshot starts again
 		job, err := n4.Client.SnapshotJob(t.Context())
 		if err == nil && job.Number > 0 && job.Ended == nil {
 			return true

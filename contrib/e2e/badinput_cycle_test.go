@@ -21,8 +21,8 @@ import (
 // exitConflict is EX_SOFTWARE: the host is not in the state that the caller expects.
 const exitConflict = 70
 
-// TestInvalidRequestsAreRefusedWithARemedy asks real agents. The tests of quorumctl and of the socket check every field
-// on its own.
+// TestInvalidRequestsAreRefusedWithARemedy sends the requests to real agents. The tests of quorumctl and of the control
+// socket check each field separately.
 func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 1)
@@ -59,15 +59,15 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 			n1, "maintenance on --reason x --for -4h", exitUsage,
 			[]string{"out of range (1m to 168h)", "→ quorumctl maintenance on --reason"},
 		},
-		"a time without end": {
+		"a duration that is too long": {
 			n1, "maintenance on --reason x --for 2000000h", exitUsage,
 			[]string{"out of range (1m to 168h)", "→ quorumctl maintenance on --reason"},
 		},
-		"a time beyond counting": {
+		"a duration that overflows": {
 			n1, "cycle --for 9999999999999h", exitUsage,
 			[]string{"9999999999999h", "→ quorumctl cycle --help"},
 		},
-		"a cycle of no time": {
+		"a duration of zero": {
 			n1, "cycle --for 0s", exitUsage,
 			[]string{"out of range (1m to 168h)", "→ quorumctl cycle --for 1h"},
 		},
@@ -159,7 +159,7 @@ func (h *host) garbage(t *testing.T) {
 	}
 }
 
-// unrunnable replaces the host's hook with one that cannot be run.
+// unrunnable replaces the host's hook with a file that cannot be executed.
 func (h *host) unrunnable(when string) {
 	h.w.t.Helper()
 	h.hook(when, "true")

@@ -32,13 +32,13 @@ const (
 	exitConfig      = 78
 )
 
-// ended is how a program ended, with its output.
+// ended is a program's exit code with its output.
 type ended struct {
 	code int
 	said string // stdout and stderr
 }
 
-// is checks the exit code and that the output has these texts, wherever its lines are wrapped.
+// is checks the exit code, and that the output contains these texts, however its lines are wrapped.
 func (e ended) is(t *testing.T, what string, code int, said ...string) {
 	t.Helper()
 	if e.code != code {
@@ -47,12 +47,12 @@ func (e ended) is(t *testing.T, what string, code int, said ...string) {
 	all := e.words()
 	for _, text := range said {
 		if !strings.Contains(all, text) {
-			t.Errorf("%s: it does not say %q: %s", what, text, e.said)
+			t.Errorf("%s: the output lacks %q: %s", what, text, e.said)
 		}
 	}
 }
 
-// person is the user that programs run as: the user of the tests or, if root runs the tests, an unprivileged one.
+// person is the user that runs the programs: the user who runs the tests or, if that is root, an unprivileged user.
 type person struct{ credential *syscall.Credential }
 
 // words returns the output as one line.
@@ -60,7 +60,7 @@ func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ")
 
 func me() person { return person{} }
 
-// myName is the name by which an agent identifies the test's user.
+// myName is the user name that the agent records for requests of this test.
 func myName(t *testing.T) string {
 	t.Helper()
 	uid := os.Geteuid()
@@ -74,7 +74,7 @@ func myName(t *testing.T) string {
 	return name
 }
 
-// runs runs a program until it ends. The program itself may be where the user cannot read.
+// runs runs a program until it exits. The program may be in a directory that the user cannot read.
 func (p person) runs(t *testing.T, program string, args ...string) ended {
 	t.Helper()
 	file, err := os.Open(program)
@@ -97,13 +97,13 @@ func (p person) runs(t *testing.T, program string, args ...string) ended {
 	return ended{command.ProcessState.ExitCode(), said.String()}
 }
 
-// runsAgent runs a host's agent with a configuration that must make it end.
+// runsAgent runs a host's agent with a configuration with which it must exit.
 func (p person) runsAgent(h *host) ended {
 	h.w.t.Helper()
 	return p.runs(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
 }
 
-// runsCtl runs quorumctl as built.
+// runsCtl runs quorumctl as built by make.
 func (p person) runsCtl(t *testing.T, args ...string) ended {
 	t.Helper()
 	root, err := testbed.Root()
@@ -117,13 +117,13 @@ func (p person) runsCtl(t *testing.T, args ...string) ended {
 	return p.runs(t, path, args...)
 }
 
-// ctl asks the agent of a host through quorumctl.
+// ctl runs quorumctl against the agent of a host.
 func (p person) ctl(h *host, args ...string) ended {
 	h.w.t.Helper()
 	return p.runsCtl(h.w.t, append([]string{"--socket", h.Options.Socket()}, args...)...)
 }
 
-// configure writes the configuration with these keys changed.
+// configure writes the configuration with the given keys changed.
 func (h *host) configure(set map[string]string) {
 	h.w.t.Helper()
 	h.Options.Set = maps.Clone(h.Options.Set)
@@ -133,7 +133,7 @@ func (h *host) configure(set map[string]string) {
 	}
 }
 
-// oneVoter makes a world whose target is n1 as the only voter.
+// oneVoter makes a world with a target of one voter, n1.
 func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: hosts, voters: 1, standbys: 1, set: quickTimes(), each: each})
@@ -142,7 +142,7 @@ func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *wo
 	return w
 }
 
-// untouched notes the host's etcd process. The returned function checks that it is the same one and serves.
+// untouched records the host's etcd process. The returned function checks that the same process still runs and serves.
 func (h *host) untouched() func(after string) {
 	h.w.t.Helper()
 	before := h.etcdPID()
@@ -166,7 +166,7 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 	h.stop()
 	good := h.Options.Set
 
-	mistakes := map[string]string{ // each key with its value in the file
+	mistakes := map[string]string{ // each key with the value to put into the file
 		"timing.intervall": "1s",                  // unknown
 		"disk.window":      "many",                // wrong type
 		"timing.interval":  "soon",                // not a duration
@@ -220,7 +220,7 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 	untouched("all of it")
 }
 
-// lineOf returns the line of a key in its section of the configuration file.
+// lineOf returns the line number of a key in its section of the configuration file.
 func (h *host) lineOf(key, value string) int {
 	h.w.t.Helper()
 	text, err := os.ReadFile(h.ConfigPath())
@@ -245,7 +245,7 @@ func tlsSet(ca, cert, key string) map[string]string {
 	return map[string]string{"cluster.tls": fmt.Sprintf("{ca: %q, cert: %q, key: %q}", ca, cert, key)}
 }
 
-// httpsSet returns the settings with which all URLs are https, for configurations with TLS files.
+// httpsSet returns the settings that make all URLs https, for configurations with TLS files.
 func (h *host) httpsSet() map[string]string {
 	https := strings.Replace(h.Options.ClientURL, "http:", "https:", 1)
 	return map[string]string{
@@ -265,7 +265,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 
 	second := *h.Host
 	second.Options.Dir = filepath.Join(w.dir, "second")
-	if _, err := testbed.NewHost(second.Options); err != nil { // everything is its own, except the port for scrapes
+	if _, err := testbed.NewHost(second.Options); err != nil { // it shares only the metrics port with the first
 		t.Fatal(err)
 	}
 	me().runs(t, os.Args[0], "run", "--config", second.ConfigPath()).
@@ -327,7 +327,7 @@ func TestDataOfAnotherClusterIsLeftInPlace(t *testing.T) {
 	w.verify(1, 0)
 }
 
-// copyData copies the data of a host, whose etcd does not run, to another one.
+// copyData copies the data of a host whose etcd is stopped to another host.
 func copyData(t *testing.T, from, to *host) {
 	t.Helper()
 	from.w.eventually("etcd has ended", func() bool { return from.etcdPID() == 0 })
@@ -364,7 +364,7 @@ func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start(n2)
 	w.eventually("it is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
-	n1.kill() // also while the member's agent is down
+	n1.kill() // the same must hold while the member's agent is down
 	w.eventually("the member's presence has ended", func() bool { return w.absent(w.keys().Host("host-n1")) })
 	w.never(2*time.Second, "it joins", func() bool {
 		return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict)
@@ -396,7 +396,7 @@ func TestOnlyOneOfTwoAgentsWithTheSameHostIDJoins(t *testing.T) {
 	w.verify(1, 1)
 }
 
-// held reports whether etcd has a record.
+// held reports whether etcd contains a record.
 func (w *world) held(key string) bool {
 	value, ok := w.get(key)
 	return ok && value != ""
@@ -456,7 +456,7 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	w.never(time.Second, "etcd is started", func() bool { return n1.etcdPID()+n2.etcdPID()+n3.etcdPID() != 0 })
 }
 
-// clusterID returns the cluster ID that the host's agent knows.
+// clusterID returns the cluster ID that the host's agent reports.
 func (h *host) clusterID() string {
 	s, _ := h.status()
 	return s.Cluster.ID

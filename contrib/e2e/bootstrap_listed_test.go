@@ -75,8 +75,8 @@ func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 	})
 }
 
-// A listed host returns with the data of some cluster. The others do not know whether that cluster still exists, and
-// make none until an operator has decided.
+// A listed host returns with the data of some cluster. The others cannot know whether that cluster still exists, so
+// they bootstrap none until an operator has decided.
 func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
@@ -93,7 +93,7 @@ func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 	defer cancel()
 	must(t, before.WaitReady(ctx))
 	must(t, before.Terminate())
-	_ = before.Wait(ctx) // it was stopped
+	_ = before.Wait(ctx) // the error is its signal
 
 	w.start()
 	w.eventually("n1 reports which host has data", func() bool {

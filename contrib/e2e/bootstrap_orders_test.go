@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bootstrapOrders is how many orders of events are tried, each with three hosts and with five.
+// bootstrapOrders is how many orders of events the test tries, with three hosts and with five.
 const bootstrapOrders = 50
 
 func TestListedHostsBootstrapOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *testing.T) {
@@ -31,12 +31,12 @@ func TestListedHostsBootstrapOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *
 	}
 }
 
-// foundInOrder makes listed hosts boot, lose power and be cut off from each other in an order of that seed, and checks
-// that they form one cluster once all faults are over.
+// foundInOrder makes listed hosts boot, lose power and be cut off from each other, in an order derived from the seed.
+// It checks that they form one cluster once all faults are over.
 func foundInOrder(t *testing.T, seed uint64, hosts int) {
 	w := newWorld(t, worldOptions{hosts: hosts, voters: hosts})
 	var list []string
-	var asked []*testbed.Proxy // the proxies through which the others ask each host
+	var asked []*testbed.Proxy // the proxies through which other hosts query each host
 	for _, h := range w.hosts {
 		listen := "127.0.0.1:" + spare(t)
 		h.set("bootstrap.listen", listen)

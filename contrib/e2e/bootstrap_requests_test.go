@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// requestOn requests a cluster on hosts at the same moment, each until its agent accepts or refuses, and returns how
-// many accepted.
+// requestOn requests a bootstrap on several hosts at the same moment. It repeats each request until the agent accepts
+// or refuses it, and returns how many accepted.
 func (w *world) requestOn(hosts ...*host) (accepted int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
@@ -27,7 +27,7 @@ func (w *world) requestOn(hosts ...*host) (accepted int) {
 	for i, h := range hosts {
 		all.Go(func() {
 			<-begin
-			for again := time.Tick(pollEvery); ; <-again { // its agent has just started
+			for again := time.Tick(pollEvery); ; <-again { // the agent has only just started
 				_, err := h.Client.Bootstrap(ctx, clusterName)
 				refusal, is := errors.AsType[*control.Error](err)
 				answers[i] = err

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// commanded makes a world of three voters that allow commands. See edged for their hooks.
+// commanded makes a world of three voters with a directory for commands. See edged for their hooks.
 func commanded(t *testing.T, script func(h *host) string) *world {
 	t.Helper()
 	w := edged(t)
@@ -28,7 +28,7 @@ func commanded(t *testing.T, script func(h *host) string) *world {
 	return w
 }
 
-// command writes a command of the host: lines of shell that run in the directory of the hooks.
+// command writes a program for commands.d of the host: lines of shell that run in the directory of the hooks.
 func (h *host) command(name, script string) {
 	h.w.t.Helper()
 	dir := filepath.Join(h.Options.Dir, "hooks", "commands.d")
@@ -41,8 +41,8 @@ func (h *host) command(name, script string) {
 	}
 }
 
-// witness returns lines of shell that record whether the host's etcd accepts connections, and the arguments of the
-// program.
+// witness returns lines of shell that record whether the host's etcd accepts connections, and the program's
+// environment.
 func (h *host) witness() string {
 	address := strings.Replace(strings.TrimPrefix(h.Options.ClientURL, "http://"), ":", "/", 1)
 	return `if bash -c 'exec 3<>/dev/tcp/` + address + `' 2>/dev/null; then etcd=up; else etcd=down; fi
@@ -60,7 +60,7 @@ func (w *world) rollOut(name string) error {
 	return err
 }
 
-// rollout waits until the rollout is in that state, and returns it.
+// rollout waits until the rollout is in the given state, and returns it.
 func (w *world) rollout(state string) control.Rollout {
 	w.t.Helper()
 	var got control.Rollout

@@ -29,16 +29,16 @@ const (
 	both      victim = "the agent and etcd"
 	// all is everything on a host, killed at once as by a power loss: agent, child processes, and etcd if it runs.
 	all victim = "all"
-	// power is the same as all, and unsynced writes are lost as well.
+	// power is like all, but unsynced writes are lost as well.
 	power victim = "all, without what was not synced,"
 )
 
-// following is the moment between two steps in which the learner has caught up and is being watched. A test meets it by
-// the agent's reports, not through its leash.
+// following is the moment between two steps at which the learner has caught up and is being watched. Tests recognize it
+// by the agent's reports; the agent does not stop there.
 const following = "while following"
 
-// watchedFor is how long a learner is watched in tests that must act meanwhile. After a restart a killed agent watches
-// while it waits up to 4 s for its old lock to expire; the rest allows for a busy machine.
+// watchedFor is how long a learner is watched in tests that must act during that time. A killed agent watches again
+// after its restart, while it waits up to 4 s for its old lock to expire; the rest is margin for a busy machine.
 const watchedFor = "10s"
 
 // joinSteps are the steps of a join that ends as a voter, in order.
@@ -50,7 +50,8 @@ func joinSteps() []string {
 	}
 }
 
-// moments are the points at which a joining host is struck, in the order of the join: before and after each step.
+// moments are the points at which the test strikes a joining host, in the order of the join: before and after each
+// step.
 func moments() []string {
 	var out []string
 	for _, s := range joinSteps() {
@@ -63,11 +64,11 @@ func moments() []string {
 	return out
 }
 
-// withEtcd are the moments at which the joining host's etcd runs.
+// withEtcd are the moments after the joining host's etcd has started.
 func withEtcd() []string { return moments()[slices.Index(moments(), "after start-unit"):] }
 
-// begins and ends split moments into those before and those after a step, so that the join advances a step between two
-// of them. The moment between two steps goes with the first.
+// begins and ends split the moments into those before and those after a step, so that the join advances a whole step
+// between two moments. The moment between two steps is in the first group.
 func begins(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return strings.HasPrefix(at, "after ") })
 }
@@ -76,9 +77,8 @@ func ends(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return !strings.HasPrefix(at, "after ") })
 }
 
-// strikeWorld has n1 as its only voter and n2 about to become the second. n3 is always ready to follow, because
-// otherwise n2 would not make the number of voters even. It never does follow: it requires a longer quiet time than the
-// test lasts.
+// strikeWorld has n1 as its only voter, and n2 about to become the second. n2 would not make the number of voters even
+// without a third host that is ready, so n3 always is. But n3 never joins: its settle time is longer than the test.
 func strikeWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	times := quickTimes()
@@ -104,7 +104,7 @@ func (w *world) ready(h *host) bool {
 	return ok && err == nil && r.Waiting == ""
 }
 
-// stopNext sets the moment at which the host is struck next; "" for none.
+// stopNext sets the moment at which the host is struck next; "" means none.
 func (h *host) stopNext(at string) {
 	h.w.t.Helper()
 	switch at {
@@ -115,7 +115,7 @@ func (h *host) stopNext(at string) {
 	}
 }
 
-// arrive waits until the host is at the moment at which it is struck.
+// arrive waits until the host is at the given moment.
 func (h *host) arrive(at string) {
 	h.w.t.Helper()
 	switch at {
@@ -147,13 +147,13 @@ func (h *host) strike(at string, what victim) {
 	}
 }
 
-// strikeAll strikes one join of n2 at each of these moments in turn, and checks that it reaches the next one and ends
-// well.
+// strikeAll strikes one join of n2 at each of these moments, one after another. After each it checks that the join
+// reaches the next moment, and finally that it succeeds.
 func strikeAll(t *testing.T, what victim, moments []string) {
 	w := strikeWorld(t, worldOptions{})
 	n2 := w.hosts[1]
 	if slices.ContainsFunc(moments, func(at string) bool { return strings.HasSuffix(at, "move-data-aside") }) {
-		w.start(n2) // only a former member has data to move
+		w.start(n2) // the join moves data aside only on a former member
 		w.verify(2, 0)
 		n2.stop()
 		w.expel(n2)
@@ -192,7 +192,7 @@ func (w *world) expel(h *host) {
 		})
 		return
 	}
-	w.t.Fatalf("%s is no member", h.Options.Name)
+	w.t.Fatalf("%s is not a member", h.Options.Name)
 }
 
 func (w *world) hasLearner() bool {
@@ -216,7 +216,7 @@ func TestAJoinSurvivesKillsAtEveryMoment(t *testing.T) {
 	}
 }
 
-// The agent is killed once, and returns only after n1 has rolled its join back, or has found that it need not.
+// The agent is killed once. It returns only after n1 has rolled its join back, or has found that no rollback is needed.
 func TestAVoterRollsBackAJoinWhoseAgentStaysDead(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{

@@ -26,12 +26,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// inMaintenance is the moment between two steps in which etcd is down until an operator ends the maintenance. A test
-// meets it by the agent's reports, not through its leash.
+// inMaintenance is the moment between two steps at which etcd is down until an operator ends the maintenance. Tests
+// recognize it by the agent's reports; the agent does not stop there.
 const inMaintenance = "in maintenance"
 
-// cycleSteps are the steps of the cycle of a host that leads, in order. The hooks run twice: before etcd stops, and
-// after it is back.
+// cycleSteps are the steps of a cycle of the leader's host, in order. The hooks run twice: before etcd stops, and after
+// its return.
 func cycleSteps(work string) []string {
 	stop := []string{"restart-unit"}
 	if work == control.WorkMaintenance {
@@ -41,14 +41,14 @@ func cycleSteps(work string) []string {
 	return slices.Concat(start, stop, []string{"set-phase/back", "run-hooks", "end-operation"})
 }
 
-// unlocked reports whether the step of this moment needs no lock: it lands however late it is.
+// unlocked reports whether the step of this moment needs no lock: such a step takes effect however late it is.
 func unlocked(at string) bool {
 	_, step, _ := strings.Cut(at, " ")
 	kind, _, _ := strings.Cut(step, "/")
 	return !policy.StepKind(kind).Info().Locked
 }
 
-// cycleTimes are the times of a world whose agents lose their lock again and again.
+// cycleTimes are the times of a world whose agents repeatedly lose their lock.
 func cycleTimes() map[string]string {
 	times := quickTimes()
 	maps.Copy(times, map[string]string{
@@ -58,7 +58,7 @@ func cycleTimes() map[string]string {
 	return times
 }
 
-// cycleWorld makes three voters, led by n1, with hooks that record each run.
+// cycleWorld makes three voters with n1 as leader, and hooks that record each run.
 func cycleWorld(t *testing.T, set map[string]string) *world {
 	t.Helper()
 	times := cycleTimes()
@@ -79,8 +79,8 @@ func cycleWorld(t *testing.T, set map[string]string) *world {
 	return w
 }
 
-// watchDown checks from outside that no two members are down at once, which is when their ports refuse. The returned
-// function ends it.
+// watchDown checks from outside that no two members are down at once: a member is down when its ports refuse
+// connections. The returned function ends the watch.
 func (w *world) watchDown() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -92,7 +92,7 @@ func (w *world) watchDown() (end func()) {
 			for _, h := range w.hosts {
 				conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", address(h.Options.ClientURL))
 				if err == nil {
-					_ = conn.Close() // nothing was sent
+					_ = conn.Close() // the connection was not used
 				} else if errors.Is(err, syscall.ECONNREFUSED) {
 					down = append(down, h.Options.Name)
 				}
@@ -110,7 +110,7 @@ func (w *world) watchDown() (end func()) {
 	return func() { cancel(); watching.Wait() }
 }
 
-// checkWrites checks that no write failed, and that all acknowledged writes are still there.
+// checkWrites checks that no write failed, and that all acknowledged writes are still in the store.
 func (w *world) checkWrites(report testbed.LoadReport) {
 	w.t.Helper()
 	w.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
@@ -138,7 +138,7 @@ func (w *world) checkWrites(report testbed.LoadReport) {
 	}
 }
 
-// cycleState is what a step that lands too late would change.
+// cycleState is the state that a late step would change.
 type cycleState struct {
 	op, hooked string
 	etcd       int
@@ -152,14 +152,14 @@ func (h *host) cycleState() cycleState {
 	return s
 }
 
-// sleep stops the agent for longer than its lock lasts.
+// sleep suspends the agent until its lock has expired.
 func (h *host) sleep() {
 	h.w.t.Helper()
 	before, _ := h.w.get(h.w.keys().Lock())
 	if err := h.Signal(syscall.SIGSTOP); err != nil {
 		h.w.t.Fatal(err)
 	}
-	h.w.eventually("the lock of the agent that sleeps has run out", func() bool {
+	h.w.eventually("the lock of the suspended agent has expired", func() bool {
 		now, ok := h.w.get(h.w.keys().Lock())
 		return ok && (now == "" || now != before)
 	})
@@ -172,7 +172,7 @@ func (h *host) awake() {
 	}
 }
 
-// killedAt kills the agent at a moment and starts it again; next is where it is struck next.
+// killedAt kills the agent at a moment and starts it again; next is the moment of the next strike.
 func (h *host) killedAt(at, next string) {
 	h.w.t.Helper()
 	h.strike(at, agentOnly)
@@ -180,11 +180,11 @@ func (h *host) killedAt(at, next string) {
 	h.w.start(h)
 }
 
-// asleepAt makes the agent sleep, and wake without its lock in the middle of the step that it was about to take. The
-// first thing it does then must be to take the lock again.
+// asleepAt suspends the agent until its lock has expired, and resumes it in the middle of the step that it was about to
+// take. It must not complete that step, but must acquire the lock again first.
 func (h *host) asleepAt(at, next string) {
 	h.w.t.Helper()
-	h.w.t.Logf("the agent sleeps %s", at)
+	h.w.t.Logf("the agent is suspended %s", at)
 	h.sleep()
 	if unlocked(at) {
 		h.stopNext(next)
@@ -197,16 +197,16 @@ func (h *host) asleepAt(at, next string) {
 	h.waitStopped()
 	after := h.cycleState()
 	if !strings.HasSuffix(at, " transfer-leadership") {
-		after.leads = before.leads // whichever voter leads now, this step did not change it
+		after.leads = before.leads // this step cannot change the leader, so ignore it
 	}
 	if after != before {
-		h.w.t.Errorf("a step landed late, %s: it was %+v and is %+v", at, before, after)
+		h.w.t.Errorf("a late step took effect, %s: before %+v, after %+v", at, before, after)
 	}
 	h.stopNext(next)
 }
 
-// strikeCycle strikes one cycle of n1, which leads, at each of these moments in turn, while n2 has requested a restart
-// as well and a client writes.
+// strikeCycle strikes one cycle of n1, the leader, at each of these moments, one after another. Meanwhile n2 has
+// requested a restart as well, and a client writes.
 func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string), moments []string) {
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
@@ -231,7 +231,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 			next = moments[i+1]
 		}
 		if strings.HasSuffix(next, " transfer-leadership") {
-			w.lead(n1) // on a busy machine there may have been an election meanwhile
+			w.lead(n1) // there may have been an election on a busy machine
 		}
 		blow(n1, at, next)
 		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.held(w.keys().Op()) &&
@@ -304,8 +304,8 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 	}
 }
 
-// A step that an agent was about to take when it fell asleep must not land when it wakes during another host's
-// operation.
+// A step that an agent was about to take when it was suspended must not take effect if the agent resumes during another
+// host's operation.
 func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 	t.Parallel()
 	w := cycleWorld(t, nil)
@@ -320,7 +320,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		n1.stopAt(c.at)
 		n1.requestWork(c.work)
 		n1.waitStopped()
-		t.Logf("the agent sleeps %s, of a %s", c.at, c.work)
+		t.Logf("the agent is suspended %s, of a %s", c.at, c.work)
 		n1.sleep()
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
 		_, err := n2.Client.ReleaseOp(ctx, control.ReleaseRequest{Force: true, Reason: "a test"})
@@ -328,14 +328,14 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n2.requestRunning() // its etcd runs on: no agent reports n1's state
+		n2.requestRunning() // its etcd keeps running, since no agent can report n1's state
 		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 		before := n1.cycleState()
 		n1.resume()
 		n1.awake()
 		w.eventually("n1 reports that its operation was released", func() bool { return n1.ended(policy.Cancelled) })
 		if after := n1.cycleState(); after != before {
-			t.Errorf("a step landed late, %s: it was %+v and is %+v", c.at, before, after)
+			t.Errorf("a late step took effect, %s: before %+v, after %+v", c.at, before, after)
 		}
 		n2.endMaintenance()
 		w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
@@ -400,7 +400,7 @@ func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepRecordAgain,     // see intruder_test.go
 		policy.StepBeginReplace,    // see replace_crash_test.go
-		policy.StepLeaderStepsDown, // nothing continues it: see slow_leader_test.go
+		policy.StepLeaderStepsDown, // it has no later step: see slow_leader_test.go
 	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),

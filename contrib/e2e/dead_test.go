@@ -20,11 +20,11 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
-	w.rolesAgree() // the last join is over, which only its own agent may end for a long time
+	w.rolesAgree() // the last join has ended: for a long time only its own agent may end it
 	return w
 }
 
-// die kills everything on a host, as a power loss does, until it is started again. Its etcd is not stopped cleanly.
+// die kills everything on a host, as a power loss does. The host stays down until it is started again.
 func (h *host) die() {
 	h.w.t.Helper()
 	h.kill()
@@ -35,7 +35,7 @@ func (h *host) die() {
 	h.answers(false)
 }
 
-// etcdDies kills etcd on a host whose agent was killed, and reports whether it ran.
+// etcdDies kills etcd on a host whose agent was killed, and reports whether etcd was running.
 func (h *host) etcdDies() bool {
 	h.w.t.Helper()
 	was, err := h.KillEtcd(h.w.t.Context())
@@ -78,7 +78,7 @@ func TestACutOffVoterThatServesIsNeverCalledDead(t *testing.T) {
 		n3.peerProxy.Reset()
 		n3.clientProxy.Reset()
 	}
-	n3.kill() // its etcd runs on
+	n3.kill() // its etcd keeps running
 	for _, c := range []struct {
 		what         string
 		peer, client bool

@@ -17,15 +17,15 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The discovery program hangs, prints garbage, prints nothing, fails, and then names fewer members than exist. A host
-// that received endpoints once continues with them. It reports the faulty answers, with the reason, after five minutes,
-// and stops reporting them a minute after the answers are good again.
+// The discovery program hangs, prints garbage, prints nothing, fails, and then returns fewer members than exist. A host
+// that has received endpoints once keeps using them. After five minutes it reports the faulty answers and the reason;
+// the report ends a minute after the answers are correct again.
 func TestAFaultyDiscoveryProgramIsAFindingAndTheStandbyStays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	says, program := filepath.Join(dir, "says"), filepath.Join(dir, "discover")
 	must(t, os.WriteFile(program, []byte("#!/bin/sh\n. "+says+"\n"), 0o755))
-	say := func(script string) { // in one step: it may be read at any moment
+	say := func(script string) { // atomically: the agent may run it at any moment
 		t.Helper()
 		must(t, os.WriteFile(says+".new", []byte(script+"\n"), 0o644))
 		must(t, os.Rename(says+".new", says))

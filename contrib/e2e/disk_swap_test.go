@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// takesDiskOut moves a member's data away, as if its disk were another one, and returns where the data is now.
+// takesDiskOut moves a member's data away, as if the disk had been removed, and returns where the data is now.
 func (h *host) takesDiskOut() (away string) {
 	h.w.t.Helper()
 	member := filepath.Join(h.DataDir(), "member")
@@ -24,7 +24,7 @@ func (h *host) takesDiskOut() (away string) {
 	return away
 }
 
-// swapsDisk empties a host's disk during its maintenance, as an operator does who replaces it.
+// swapsDisk empties a host's disk during its maintenance, like an operator who replaces the disk.
 func (w *world) swapsDisk(h *host) (away string) {
 	w.t.Helper()
 	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
@@ -42,7 +42,7 @@ func (w *world) memberOf(h *host) uint64 {
 	return 0
 }
 
-// rejoins waits until a host votes again, as another member than before, and no operation is in flight.
+// rejoins waits until a host votes again with a new member ID and no operation is in flight.
 func (w *world) rejoins(h *host, before uint64) {
 	w.t.Helper()
 	began := time.Now()
@@ -53,8 +53,8 @@ func (w *world) rejoins(h *host, before uint64) {
 	w.t.Logf("%s is a voter again %s later", h.Options.Name, time.Since(began).Round(100*time.Millisecond))
 }
 
-// TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended plays the README's own example: no other host is
-// ready, and voters are not replaced automatically.
+// TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended tests the example of the README: no other host
+// is ready, and voters are not replaced automatically.
 func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *testing.T) {
 	t.Parallel()
 	w := three(t)
@@ -81,7 +81,7 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 }
 
 // TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby also kills n3's agent when its operation has
-// ended. After that the old disk returns, and its member must not be started.
+// ended. After that the old disk returns, and n3 must not start the old member.
 func TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, standbys: 1})

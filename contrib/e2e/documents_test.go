@@ -15,14 +15,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// typedCommand is a command that a page shows.
+// typedCommand is a command from a page.
 type typedCommand struct {
 	line string // as typed, without quorumctl
-	host int    // the host whose agent is asked
+	host int    // the host on which it runs
 	exit int
 }
 
-// asTyped are the commands of the pages in an order in which each makes sense, on three healthy hosts.
+// asTyped are the commands of the pages, in an order in which each makes sense on three healthy hosts.
 // TestDocumentedCommandsWork runs them.
 func asTyped() []typedCommand {
 	return []typedCommand{
@@ -72,14 +72,14 @@ func asTyped() []typedCommand {
 	}
 }
 
-// elsewhere names a test that runs a command which needs another world.
+// elsewhere names the test that runs a command which needs another world.
 type elsewhere struct {
 	test string
-	runs string // the text in the file of that test that runs the command
+	runs string // the text in that test's file that runs the command
 }
 
 // ranElsewhere names a test for each command that needs another world. Names, addresses, reasons and paths may differ
-// there; the command and its flags are those of the page.
+// there; the command and its flags are the same as on the page.
 func ranElsewhere() map[string]elsewhere {
 	newcomer := elsewhere{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
 	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
@@ -141,7 +141,7 @@ func ranElsewhere() map[string]elsewhere {
 	}
 }
 
-// same compares lines by their words, regardless of quotes and comments.
+// same reports whether two lines have the same words, ignoring quotes and comments.
 func same(line string) string { return strings.Join(docs.Words(line), "\x00") }
 
 func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
@@ -181,8 +181,8 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	}
 }
 
-// lacks returns why the test does not run the line, as far as its file shows; "" if it does. A test that types what a
-// page shows names the page.
+// lacks returns why the test does not run the line, judged by the text of its file; "" if it does. A test that types
+// the commands of a page names the page.
 func (e elsewhere) lacks(line string, tests []string, pages map[string]string) string {
 	at := slices.IndexFunc(tests, func(text string) bool { return strings.Contains(text, "\nfunc "+e.test+"(") })
 	switch {
@@ -209,7 +209,7 @@ func (e elsewhere) lacks(line string, tests []string, pages map[string]string) s
 	return ""
 }
 
-// testsBelow returns the texts of all test files of the checkout except this one.
+// testsBelow returns the contents of all test files of the checkout except this one.
 func testsBelow(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string

@@ -27,15 +27,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// kubelet runs etcd as the static pod of a host while its manifest is in place. It has kubeadm's flags, paths and
-// certificates, below a directory of its own.
+// kubelet runs etcd as the static pod of a host while the manifest is in place, with the flags, paths and certificates
+// of kubeadm, in a separate directory.
 type kubelet struct {
 	h        *host
 	etcd     *testbed.Member
 	manifest string
 }
 
-// run starts and stops etcd as the manifest demands, until the context ends.
+// run starts and stops etcd according to the manifest, until the context ends.
 func (k *kubelet) run(ctx context.Context) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -49,7 +49,7 @@ func (k *kubelet) run(ctx context.Context) {
 		}
 		switch {
 		case runs && errors.Is(err, fs.ErrNotExist):
-			_ = k.etcd.Terminate() // it tries again
+			_ = k.etcd.Terminate() // the next round tries again
 		case !runs && err == nil:
 			_ = k.etcd.Restart(ctx) // likewise
 		}
@@ -61,11 +61,11 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// aside moves the manifest away, and back puts it where the kubelet looks, by the commands of the page.
+// aside moves the manifest away, and back restores it, with the commands of the page.
 func (k *kubelet) aside() { k.types("mv /etc/kubernetes/manifests/etcd.yaml /root/") }
 func (k *kubelet) back()  { k.types("mv /root/etcd.yaml /etc/kubernetes/manifests/") }
 
-// types runs a command that the page about Kubernetes shows, below the host's own root.
+// types runs a command that the Kubernetes page shows, below the host's own root.
 func (k *kubelet) types(command string) {
 	t := k.h.w.t
 	t.Helper()
@@ -77,13 +77,13 @@ func (k *kubelet) types(command string) {
 	}
 }
 
-// below makes a command use files below the host's own root.
+// below makes a command use files below the host's own root directory.
 func (k *kubelet) below(command string) string {
 	root := strings.TrimSuffix(k.manifest, "/etc/kubernetes/manifests/etcd.yaml")
 	return strings.ReplaceAll(command, " /", " "+root+"/")
 }
 
-// program returns the program that the page shows under that name.
+// program returns the program with that name from the page.
 func (k *kubelet) program(name string) []byte {
 	t := k.h.w.t
 	t.Helper()
@@ -113,7 +113,7 @@ func (k *kubelet) runs() bool {
 	}
 }
 
-// stackedWorld makes three control planes of kubeadm's, each with an etcd that its kubelet runs and an agent.
+// stackedWorld makes three kubeadm control planes, each with an agent and an etcd that the kubelet runs.
 func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	t.Helper()
 	a := newAuthority(t)
@@ -216,10 +216,10 @@ func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string)
 		t.Fatal(err)
 	}
 	client := k.h.etcd
-	t.Cleanup(func() { _ = client.Close() }) // its process may be gone
+	t.Cleanup(func() { _ = client.Close() }) // etcd may have exited
 }
 
-// leads reports whether the host's etcd leads.
+// leads reports whether the host's etcd is the leader.
 func (h *host) leads() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -289,7 +289,8 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.eventually("the next operation begins", func() bool { return other.maintenance() == control.MaintenanceSafe })
 	other.endMaintenance()
 	w.eventually("which ends although its etcd was never stopped", func() bool { return other.ended(policy.Cycled) })
-	// A call that is aborted during its handshake leaves a line in the log. The frequent port checks leave none.
+	// A connection that is aborted during its handshake leaves a line in etcd's log. The frequent port checks leave
+	// none.
 	log, err := os.ReadFile(k.etcd.LogPath())
 	if n := strings.Count(string(log), "rejected connection"); err != nil || n > 3 {
 		t.Errorf("etcd's log has %d failed connections: %v", n, err)

@@ -25,17 +25,17 @@ type limits struct {
 	whole time.Duration
 }
 
-// short limits are for a learner that never serves; patient ones for the rest. A new member that gets its data as a
-// snapshot needs 7 s until it serves: it misses the answer to the proposal that publishes its name, and repeats the
-// proposal after that time.
+// short limits are for a learner that never serves; patient ones for all other tests. A new member that gets its data
+// as a snapshot serves only after 7 s: it misses the answer to the proposal that publishes its name, and proposes again
+// after that time.
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
-// slack is how much later than a limit the rollback may be. It allows for some rounds and steps, and for etcd itself,
-// which stalls up to 5 s for each stream to a peer that does not read while it drops that peer.
+// slack is how much later than its limit a rollback may happen. It allows for some rounds and steps, and for etcd
+// itself: it stalls up to 5 s for each stream to a peer that does not read while etcd drops that peer.
 const slack = 20 * time.Second
 
-// badWorld has n1 as its only voter and a place for one standby. n2 goes first and fails in some way; n3 works.
+// badWorld has n1 as its only voter and room for one standby. n2 goes first and fails in some way; n3 works.
 func badWorld(t *testing.T, proxied bool, l limits) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{
@@ -56,7 +56,7 @@ func badWorld(t *testing.T, proxied bool, l limits) *world {
 	return w
 }
 
-// startInTurn starts n2, and n3 once n2 has begun to join.
+// startInTurn starts n2, and starts n3 once n2 has begun to join.
 func (w *world) startInTurn() {
 	w.t.Helper()
 	w.start(w.hosts[1])
@@ -64,8 +64,8 @@ func (w *world) startInTurn() {
 	w.start(w.hosts[2])
 }
 
-// expectRollback waits until n2's join has failed for that reason within its limit. It checks that n2 backs off, and
-// that n3 has joined meanwhile.
+// expectRollback waits until n2's join has failed within its limit for the given reason. It checks that n2 backs off,
+// and that n3 has joined meanwhile.
 func (w *world) expectRollback(code policy.ReasonCode, limit time.Duration) {
 	w.t.Helper()
 	n2, n3 := w.hosts[1], w.hosts[2]
@@ -133,7 +133,7 @@ func TestALearnerThatIsCutOffIsRemovedForTheNextHost(t *testing.T) {
 	w.expectRollback(policy.LearnerStalled, patient().stall)
 }
 
-// A learner does not serve clients while it copies its first snapshot. Its progress is unknown then, so it must finish
+// A learner does not serve clients while it copies its first snapshot, so its progress is unknown. It must finish
 // within the time that is allowed without progress.
 func TestALearnerTooSlowAtItsFirstCopyIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
@@ -164,8 +164,7 @@ func TestALearnerThatStaysBehindIsRemovedForTheNextHost(t *testing.T) {
 	w.expectRollback(policy.JoinTimedOut, l.whole)
 }
 
-// hinder injects faults into all traffic between n2's etcd and n1's. What n1 sends flows over connections that n2
-// opens.
+// hinder injects faults into all traffic between the etcds of n2 and n1. n1 sends to n2 over connections that n2 opens.
 func (w *world) hinder(f testbed.Faults) {
 	for _, h := range w.hosts[:2] {
 		h.peerProxy.Set(f)
@@ -181,7 +180,7 @@ func (w *world) unhinder() {
 	}
 }
 
-// fill writes that many bytes, in so few entries that etcd sends them one by one and not as a snapshot.
+// fill writes that many bytes in few entries, so that etcd sends them as entries and not as a snapshot.
 func (w *world) fill(bytes int) {
 	w.t.Helper()
 	const size = 1 << 20

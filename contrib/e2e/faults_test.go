@@ -21,10 +21,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// promptly is how long an agent whose disk hangs may take to answer.
+// promptly is how long an agent whose disk hangs may take to respond.
 const promptly = time.Second
 
-// faulty puts a host's disk behind a file system that injects faults on request.
+// faulty puts a host's disk on a file system that injects faults on request.
 func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *testbed.Mount {
 	t.Helper()
 	back := filepath.Join(filepath.Dir(o.Dir), o.Name+"-disk")
@@ -37,8 +37,8 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold are five times the limits of production, over short windows: the machine is busy, and so is the one below
-// it.
+// fivefold are five times the production limits, over short windows: the machine is busy, and may itself be a busy
+// virtual machine.
 func fivefold() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
@@ -46,7 +46,7 @@ func fivefold() map[string]string {
 	}
 }
 
-// hanging are limits for a disk that hangs and whose speed is not judged, on a busy machine.
+// hanging are limits for a disk that hangs, on a busy machine. They do not judge its speed.
 func hanging() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s",
@@ -132,7 +132,7 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 	rule(t, disk, "fsync * hang")
 	w.eventually("the disk is STALLED", func() bool { return n1.answersPromptly().Health.State == "STALLED" })
 	first := n1.answersPromptly().Health.Disk
-	w.eventually("what is in flight grows older", func() bool {
+	w.eventually("the write in flight grows older", func() bool {
 		now := n1.answersPromptly().Health.Disk
 		return now.InFlightOp != "" && now.InFlightSeconds > first.InFlightSeconds &&
 			n1.metric("quorumd_disk_inflight_seconds") > 1
@@ -237,8 +237,7 @@ func (h *host) answersPromptly() control.Status {
 	return s
 }
 
-// promptly checks that a question is answered in time. A busy machine may delay one answer, a hung disk would delay
-// every one.
+// promptly checks that the agent responds in time. A busy machine may delay one response, a hung disk would delay all.
 func (h *host) promptly(who string, ask func() bool) {
 	h.w.t.Helper()
 	var took [3]time.Duration
@@ -249,7 +248,7 @@ func (h *host) promptly(who string, ask func() bool) {
 			return
 		}
 	}
-	h.w.t.Errorf("%s of %s does not answer within %v: it took %v", who, h.Options.Name, promptly, took)
+	h.w.t.Errorf("%s of %s took longer than %v to answer: %v", who, h.Options.Name, promptly, took)
 }
 
 // metric scrapes the agent and returns one value.

@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestSparesCostEtcdLittle runs as many spares as this machine bears, and counts the work of real etcd: while nothing
-// happens, and while one spare replaces a voter that was removed.
+// TestSparesCostEtcdLittle runs as many spares as this machine can bear, and counts the requests to real etcd: at rest,
+// and while one spare replaces a voter that was removed.
 func TestSparesCostEtcdLittle(t *testing.T) {
 	t.Parallel()
 	const hosts, voters = 20, 3
@@ -55,7 +55,7 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	w.pass(span)
 	rest := float64(w.handled()-before) / span.Seconds()
 	t.Logf("at rest: %.1f requests/s for %d hosts, %d writes", rest, hosts, w.revision()-revision)
-	if rest > 7*hosts { // if each asked every member in every round, and read all records, it would be 8
+	if rest > 7*hosts { // 8 if each host queried every member and read all records in every round
 		t.Errorf("%.1f requests/s at rest", rest)
 	}
 	if written := w.revision() - revision; written > 2 {
@@ -100,14 +100,14 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	}
 }
 
-// pass waits for that long.
+// pass waits.
 func (w *world) pass(span time.Duration) {
 	w.t.Helper()
 	end := time.Now().Add(span)
 	w.within(span+bound, "the time is over", func() bool { return time.Now().After(end) })
 }
 
-// revision returns etcd's revision, which increases by one with every write.
+// revision returns etcd's revision, which every write increments.
 func (w *world) revision() int64 {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -136,7 +136,7 @@ func (w *world) removeMember(h *host) {
 	})
 }
 
-// handled returns how many requests the members have answered in total, by etcd's own count.
+// handled returns the number of requests that the members have answered in total, by etcd's own metrics.
 func (w *world) handled() int {
 	w.t.Helper()
 	total := 0.0

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestAForgedHostRecordRemovesNoHealthyVoter plays an attacker who may write quorumd's keys. For longer than the grace,
-// the attacker forges the record of a healthy voter, while a spare is ready to replace it.
+// TestAForgedHostRecordRemovesNoHealthyVoter simulates an attacker with write access to quorumd's keys. For longer than
+// the grace period the attacker forges the record of a healthy voter, while a spare is ready to replace it.
 func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"SLOW", "STALLED", "FAILED"} {
@@ -32,7 +32,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 			w.lead(n1)
 			untouched, member := n3.untouched(), w.id(n3)
 			key := w.keys().Host("host-" + n3.Options.Name)
-			forge := func() { // what n3 writes meanwhile is overwritten at once
+			forge := func() { // overwrites at once what n3 publishes
 				value, ok := w.get(key)
 				var r map[string]any
 				if !ok || value == "" || json.Unmarshal([]byte(value), &r) != nil {
@@ -43,7 +43,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 				must(t, err)
 				n1.write(key, string(text))
 			}
-			// By then the grace is over, and so are the 90 s in which a host may report its recovery.
+			// By then the grace period is over, and so are the 90 s within which a host may report its recovery.
 			w.within(10*time.Minute, "n1 suspects n3 by the forged record alone", func() bool {
 				forge()
 				return n1.names(policy.VoterSuspect)

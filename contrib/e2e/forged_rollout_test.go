@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// forged returns a rollout of all hosts as an attacker who may write quorumd's keys could invent it.
+// forged returns a rollout of all hosts as an attacker with write access to quorumd's keys could forge it.
 func (w *world) forged(work, command string, resumed int) string {
 	w.t.Helper()
 	r := record.Rollout{
@@ -34,7 +34,7 @@ func (w *world) forged(work, command string, resumed int) string {
 	return string(text)
 }
 
-// decides waits until every agent has decided on what etcd holds now.
+// decides waits until every agent has made a decision on the current records.
 func (w *world) decides() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -46,8 +46,9 @@ func (w *world) decides() {
 	}
 }
 
-// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram plays an attacker who may write quorumd's keys. The
-// attacker invents rollouts as often as an agent looks, with every host as if it were still waiting.
+// TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram simulates an attacker with write access to quorumd's keys.
+// Each time an agent may have read the record, the attacker writes another forged rollout, with every host still
+// waiting.
 func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	w := edged(t)
@@ -57,7 +58,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	must(t, os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+mark+"\n"), 0o755)) //nolint:gosec // a program
 	watched := w.watchDown()
 
-	// programs outside commands.d, and unknown works
+	// programs outside commands.d, and unknown operations
 	for _, command := range []string{evil, "../../../../../.." + evil, "missing", "-rf", "a\nb", ""} {
 		n1.write(w.keys().Rollout(), w.forged(control.WorkCommand, command, 1))
 		w.decides()
@@ -73,7 +74,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 		t.Error("a program outside commands.d was run")
 	}
 
-	// more hosts than a rollout may have
+	// more hosts than a rollout may contain
 	many := record.Rollout{Version: 1, ID: "many", Work: control.WorkRestart, State: record.RolloutRunning}
 	for i := range 20_000 {
 		many.Hosts = append(many.Hosts, record.RolloutHost{ID: fmt.Sprintf("h%d", i), Name: fmt.Sprintf("h%d", i)})
@@ -85,7 +86,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 		w.eventually(h.Options.Name+" names the record", func() bool { return h.namesKey(w.keys().Rollout()) })
 	}
 
-	// a rollout that is reset to its beginning again and again
+	// a rollout that is repeatedly reset to its beginning
 	resumed := 1
 	w.within(3*bound, "hosts were taken down five times", func() bool {
 		resumed++

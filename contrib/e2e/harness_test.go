@@ -28,7 +28,7 @@ import (
 
 const (
 	clusterName = "demo" // as testbed.Host names it
-	// bound is how long something may take that takes seconds on an idle machine.
+	// bound is how long an action may take that takes seconds on an idle machine.
 	bound = 120 * time.Second
 	// pollEvery is how often a condition is checked.
 	pollEvery = 50 * time.Millisecond
@@ -43,17 +43,17 @@ type worldOptions struct {
 	standbys int
 	proxied  bool              // whether a testbed.Proxy is in front of every client and peer URL
 	fronts   bool              // whether a front is in front of every client URL
-	powered  bool              // whether a kill of a whole host loses unsynced writes, too
+	powered  bool              // whether killing a whole host also loses unsynced writes
 	set      map[string]string // for the configuration of every host, "section.key"
 	each     func(i int, o *testbed.HostOptions)
 }
 
-// world is a set of hosts, and what was seen of them.
+// world is a set of hosts, and what the test has observed of them.
 type world struct {
 	t     *testing.T
 	dir   string
 	hosts []*host // n1, n2, …
-	// whether an agent was killed: it may not have recorded in the history that it began an operation
+	// whether an agent was killed: the history may then lack the beginning of its operation
 	killed bool
 	data   testbed.DataDirs // every data directory ever seen
 }
@@ -67,15 +67,15 @@ type host struct {
 	peerProxy   *testbed.Proxy
 	front       *front            // if the world has fronts
 	etcd        *clientv3.Client  // a client of this host's etcd alone, past the proxy
-	running     bool              // whether its agent is to run
+	running     bool              // whether its agent should be running
 	off         bool              // whether nothing runs on it
 	disks       []*testbed.Mount  // if the world is powered
-	real        string            // the etcd that Options.Etcd leads to
-	files       testbed.CertFiles // of its client, if it has some
+	real        string            // the etcd to which Options.Etcd links
+	files       testbed.CertFiles // of the client etcd, with TLS
 }
 
-// newWorld makes hosts and starts nothing. Everything is removed when the test ends; if it has failed, the state of the
-// world is shown.
+// newWorld creates hosts and starts none. Everything is removed when the test ends; if the test has failed, the state
+// of the world is logged.
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q") // other users cannot enter t.TempDir; see strangers
@@ -114,7 +114,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		for _, h := range w.hosts {
 			h.front = newFront(h)
 		}
-		w.hosts[0].openFront() // the others after the bootstrap, which requires that no other host answers
+		w.hosts[0].openFront() // the others after the bootstrap: it requires that no other host answers
 	}
 	t.Cleanup(w.close)
 	return w
@@ -164,8 +164,8 @@ func address(url string) string {
 	return after
 }
 
-// settings are the times of a world with one voter, in which etcd accepts changes at once, on a machine that is busy
-// with other worlds. The limits for the disk are loose, because it is not the subject here.
+// settings are the times of a world with one voter, whose etcd accepts changes at once, on a machine that is busy with
+// other worlds. The limits for the disk are loose, because most tests are not about the disk.
 func settings(o worldOptions) map[string]string {
 	voters := o.voters
 	if voters == 0 {
@@ -175,15 +175,15 @@ func settings(o worldOptions) map[string]string {
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": fmt.Sprint(o.standbys),
 		"disk.qualifySamples": "30", "disk.window": "20",
 		"disk.fsyncClear": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
-		// Many worlds share the machine. They probe it less often than in production, and ignore CPU starvation.
+		// Many worlds share the machine. They probe the disk less often than in production, and ignore CPU starvation.
 		"disk.directInterval": "5s", "disk.walInterval": "5s", "disk.starved": "100",
 	}
 	maps.Copy(s, o.set)
 	return s
 }
 
-// quickTimes are for worlds with one voter, in which no other voter has to be connected first: etcd requires voters to
-// have been connected for 5 s before the membership changes.
+// quickTimes are for worlds with one voter. With more voters etcd refuses membership changes until the other voters
+// have been connected for 5 s.
 func quickTimes() map[string]string {
 	return map[string]string{
 		"timing.interval": "200ms", "timing.callTimeout": "750ms", "timing.lockTTL": "4s", "timing.renewEvery": "500ms",
@@ -241,7 +241,7 @@ func (w *world) start(hosts ...*host) {
 	}
 }
 
-// answers sets on the proxies of a host, if it has them, whether anything answers behind them.
+// answers sets, on the proxies of a host that has some, whether they accept connections.
 func (h *host) answers(yes bool) {
 	for _, p := range []*testbed.Proxy{h.clientProxy, h.peerProxy} {
 		if p != nil {
@@ -259,8 +259,8 @@ func (h *host) set(key, value string) {
 	}
 }
 
-// breakEtcd replaces etcd by a program that reports etcd's version, but runs a line of shell. A running etcd is left
-// alone.
+// breakEtcd replaces the etcd binary by a program that prints etcd's version, and otherwise runs a line of shell. A
+// running etcd is not affected.
 func (h *host) breakEtcd(does string) {
 	h.w.t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo 'etcd Version: 3.6.16'; exit 0;; esac\n%s\n",
@@ -271,7 +271,7 @@ func (h *host) breakEtcd(does string) {
 	}
 }
 
-// repairEtcd puts etcd back in its place.
+// repairEtcd restores the etcd binary.
 func (h *host) repairEtcd() {
 	h.w.t.Helper()
 	temp := h.Options.Etcd + ".new"
@@ -284,7 +284,7 @@ func (h *host) repairEtcd() {
 func (w *world) bootstrap() {
 	w.t.Helper()
 	n1 := w.hosts[0]
-	w.refuse(true) // a proxy answers even if no etcd does, which looks like a cluster
+	w.refuse(true) // a proxy accepts connections without an etcd, which would look like a cluster
 	defer w.refuse(false)
 	var last error
 	w.eventually("n1 accepts the request to bootstrap", func() bool {
@@ -299,7 +299,7 @@ func (w *world) bootstrap() {
 	}
 }
 
-// refuse makes the client URLs of all hosts but n1 refuse connections, if there are proxies.
+// refuse makes the client URLs of all hosts but n1 refuse connections, if the hosts have proxies.
 func (w *world) refuse(yes bool) {
 	for _, h := range w.hosts[1:] {
 		if h.clientProxy != nil {
@@ -330,7 +330,7 @@ func (w *world) within(limit time.Duration, what string, cond func() bool) {
 	})
 }
 
-// checkAgents ends the test when an agent that should run has ended: nothing that is waited for will come.
+// checkAgents ends the test if an agent that should be running has exited: the awaited condition would never hold.
 func (w *world) checkAgents() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -345,7 +345,7 @@ func (w *world) checkAgents() {
 	}
 }
 
-// never checks for that long that cond does not hold.
+// never checks for the given time that cond does not hold.
 func (w *world) never(span time.Duration, what string, cond func() bool) {
 	w.t.Helper()
 	end := time.Now().Add(span)
@@ -357,7 +357,7 @@ func (w *world) never(span time.Duration, what string, cond func() bool) {
 	})
 }
 
-// status asks the agent; false when it does not answer.
+// status queries the agent; it returns false if the agent does not answer.
 func (h *host) status() (control.Status, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -391,7 +391,7 @@ func (h *host) names(code policy.ReasonCode) bool {
 	return false
 }
 
-// stopAt makes the agent stop at a point, such as "before promote", when it gets there.
+// stopAt makes the agent stop when it reaches a point, such as "before promote".
 func (h *host) stopAt(at string) {
 	h.w.t.Helper()
 	if err := h.leash.remove(stoppedFile); err != nil {
@@ -402,16 +402,16 @@ func (h *host) stopAt(at string) {
 	}
 }
 
-// stopped reports whether the agent has stopped where stopAt demands.
+// stopped reports whether the agent has stopped at the point of stopAt.
 func (h *host) stopped() bool { return h.leash.read(stoppedFile) != "" }
 
-// waitStopped waits until the agent has stopped there.
+// waitStopped waits until the agent has stopped at the point of stopAt.
 func (h *host) waitStopped() {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has stopped "+h.leash.read(stopFile), h.stopped)
 }
 
-// resume lets the agent continue, or run without a stop when it is started again.
+// resume lets the agent continue; an agent that is started later does not stop either.
 func (h *host) resume() {
 	h.w.t.Helper()
 	if err := h.leash.remove(stopFile); err != nil {
@@ -449,13 +449,13 @@ func (h *host) stop() {
 	}
 }
 
-// killEtcd kills etcd at once. There must be one.
+// killEtcd kills etcd. It must be running.
 func (h *host) killEtcd() {
 	h.w.t.Helper()
 	h.signalEtcd(syscall.SIGKILL)
 }
 
-// signalEtcd sends a signal to etcd. There must be one.
+// signalEtcd sends a signal to etcd. It must be running.
 func (h *host) signalEtcd(signal syscall.Signal) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -472,7 +472,7 @@ func (h *host) signalEtcd(signal syscall.Signal) {
 	}
 }
 
-// members asks the first host whose etcd answers for a linearizable member list; nil if none answers.
+// members returns the member list by a linearizable read, from the first host whose etcd answers; nil if none does.
 func (w *world) members() []*etcdserverpb.Member {
 	for _, h := range w.hosts {
 		if list, err := h.members(); err == nil {
@@ -482,7 +482,7 @@ func (w *world) members() []*etcdserverpb.Member {
 	return nil
 }
 
-// get reads one of quorumd's records; "" if it does not exist. It reports whether etcd has answered.
+// get reads one of quorumd's records; "" if it does not exist. It also reports whether etcd has answered.
 func (w *world) get(key string) (value string, ok bool) {
 	for _, h := range w.hosts {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -499,13 +499,13 @@ func (w *world) get(key string) (value string, ok bool) {
 	return "", false
 }
 
-// absent reports whether etcd has no such record.
+// absent reports whether etcd has answered and has no such record.
 func (w *world) absent(key string) bool {
 	value, ok := w.get(key)
 	return ok && value == ""
 }
 
-// busy reports whether an operation is in flight, as far as etcd answers.
+// busy reports whether an operation is in flight; false if etcd does not answer.
 func (w *world) busy() bool {
 	value, ok := w.get(w.keys().Op())
 	return ok && value != ""
@@ -513,7 +513,7 @@ func (w *world) busy() bool {
 
 func (w *world) keys() record.Keys { return record.KeysFor(clusterName) }
 
-// has reports whether etcd has that many voters and learners, and all of them have started.
+// has reports whether the member list has that many voters and learners, all of them started.
 func (w *world) has(voters, learners int) bool {
 	for _, m := range w.members() {
 		switch {
@@ -528,7 +528,7 @@ func (w *world) has(voters, learners int) bool {
 	return voters == 0 && learners == 0
 }
 
-// is returns what a host is in etcd's member list.
+// is returns a host's entry in etcd's member list.
 func (w *world) is(h *host) (listed, learner bool) {
 	for _, m := range w.members() {
 		if m.PeerURLs[0] == h.Options.PeerURL {
@@ -544,7 +544,7 @@ func (w *world) isVoter(h *host) bool {
 	return listed && !learner
 }
 
-// dump shows the state of the world.
+// dump logs the state of the world.
 func (w *world) dump() {
 	for _, m := range w.members() {
 		w.t.Logf("member %x %s learner=%v", m.ID, m.Name, m.IsLearner)

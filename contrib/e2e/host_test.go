@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// hook writes a hook of the host: lines of shell that run in its own directory.
+// hook writes a hook of the host: lines of shell that run in the directory of the hooks.
 func (h *host) hook(when, script string) {
 	h.w.t.Helper()
 	dir := filepath.Join(h.Options.Dir, "hooks", when+".d")
@@ -29,13 +29,13 @@ func (h *host) hook(when, script string) {
 	}
 }
 
-// hooked returns what the host's hooks have written.
+// hooked returns what the host's hooks have recorded.
 func (h *host) hooked() string {
 	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
 	return string(text)
 }
 
-// fetch returns what the host's agent serves at that path of the port for Prometheus.
+// fetch returns what the host's agent serves at a path of its metrics port.
 func (h *host) fetch(path string) (text string, ok bool) {
 	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
 	answer, err := web.Get("http://" + h.Options.Metrics + path)
@@ -67,7 +67,7 @@ func (h *host) writes() bool {
 	return err == nil
 }
 
-// logHas reports whether the agent's log has a text.
+// logHas reports whether the agent's log contains a text.
 func (h *host) logHas(text string) bool {
 	h.w.t.Helper()
 	log, err := os.ReadFile(h.LogPath())
@@ -77,7 +77,7 @@ func (h *host) logHas(text string) bool {
 	return strings.Contains(string(log), text)
 }
 
-// quiet is how long an agent is watched that must do nothing. It is many rounds of its loop.
+// quiet is how long the test watches an agent that must do nothing: many rounds of its loop.
 const quiet = 4 * time.Second
 
 // steps counts the steps that the agent has taken.
@@ -90,8 +90,8 @@ func (h *host) steps() uint64 {
 	return s.Loop.Steps
 }
 
-// versions returns the etcd versions to test with, such as "v3.5 v3.6". A listed version that was not built is a
-// failure.
+// versions returns the etcd versions to test with, such as "v3.5 v3.6". The test fails if a listed version was not
+// built.
 func versions() []string {
 	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))
 	if len(list) == 0 {

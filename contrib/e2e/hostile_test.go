@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// hostile returns values that an attacker who may write under quorumd's prefix could leave there.
+// hostile returns values that an attacker with write access below quorumd's prefix could leave there.
 func hostile() map[string]string {
 	return map[string]string{
 		"a zone of +24:00": `{"version":1,"kind":"cycle","host":"x","state":"running","reason":"","by":"","started":"2026-03-01T12:00:00+24:00",` +
@@ -42,7 +42,7 @@ func (h *host) erase(key string) {
 	}
 }
 
-// namesKey reports whether a host names a record that cannot be read.
+// namesKey reports whether a host reports the key of an unreadable record.
 func (h *host) namesKey(key string) bool {
 	s, ok := h.status()
 	for _, reason := range s.Reasons {
@@ -53,7 +53,7 @@ func (h *host) namesKey(key string) bool {
 	return false
 }
 
-// answers checks that every read-only command answers on every host, and that none reports a lost cluster.
+// answers checks that every read-only command succeeds on every host, and that none reports an unreachable cluster.
 func (w *world) answers(what string) {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -74,7 +74,7 @@ func (w *world) answers(what string) {
 	}
 }
 
-// resident returns the memory of a host's agent in MiB.
+// resident returns the resident memory of a host's agent in MiB.
 func (h *host) resident() (mib int) {
 	h.w.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.AgentPID()))

@@ -25,7 +25,7 @@ func (w *world) deleteKey(key string) {
 	}
 }
 
-// began returns when an operation began.
+// began returns when the operation in flight began.
 func began(t *testing.T, value string) time.Time {
 	t.Helper()
 	op, err := record.Decode[record.Op]([]byte(value))

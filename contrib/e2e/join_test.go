@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// formation bounds the time from the start of four hosts to the target.
+// formation bounds the time from the start of four hosts until the target is reached.
 const formation = 60 * time.Second
 
 func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {

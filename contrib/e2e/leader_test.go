@@ -15,7 +15,7 @@ func (w *world) id(h *host) uint64 {
 	return 0
 }
 
-// leader returns the member that leads, as this host's etcd knows it; 0 if it knows none.
+// leader returns the member ID of the leader, as reported by this host's etcd; 0 if there is none.
 func (w *world) leader(h *host) uint64 {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -26,7 +26,7 @@ func (w *world) leader(h *host) uint64 {
 	return status.Leader
 }
 
-// lead makes a voter the leader.
+// lead transfers leadership to a voter.
 func (w *world) lead(h *host) {
 	w.t.Helper()
 	w.eventually(h.Options.Name+" leads", func() bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// checkAnswers checks that the agent answers at once, whatever it waits for itself.
+// checkAnswers checks that the agent answers at once, whatever it is waiting for.
 func (h *host) checkAnswers() {
 	h.w.t.Helper()
 	const asked, limit = 21, time.Second
@@ -33,12 +33,12 @@ func (h *host) checkAnswers() {
 	slices.Sort(took)
 	h.w.t.Logf("%s answers in %s at the median, %s at most", h.Options.Name, took[asked/2].Round(10*time.Microsecond),
 		took[asked-1].Round(10*time.Microsecond))
-	if took[asked/2] > limit { // one answer may be late on a busy machine
+	if took[asked/2] > limit { // a single answer may be late on a busy machine
 		h.w.t.Errorf("%s takes %s to answer, the limit is %s", h.Options.Name, took[asked/2], limit)
 	}
 }
 
-// expectNoStep checks that agents which report that they reach no voter take no step.
+// expectNoStep checks that agents that report no reachable voter take no step.
 func (w *world) expectNoStep(hosts []*host) {
 	w.t.Helper()
 	for _, h := range hosts {
@@ -146,7 +146,7 @@ func TestALearnerWhoseClockGoesWrongIsNotPromoted(t *testing.T) {
 // pause stops all steps, or resumes them.
 func (w *world) pause(yes bool) {
 	w.t.Helper()
-	w.eventually("n1 accepts the order", func() bool {
+	w.eventually("n1 accepts the request", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
 		var err error
@@ -171,23 +171,23 @@ func TestAHungLoopLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
 			n2.waitStopped()
 			hung := time.Now()
 			w.eventually("the lock is gone", func() bool { return w.absent(w.keys().Lock()) })
-			// The lease expires within its time, and etcd looks for expired leases twice a second.
+			// The lease expires in time, and etcd checks for expired leases twice a second.
 			if took := time.Since(hung); took > 12*time.Second {
 				t.Errorf("the lock was lost after %s, its time is 4 s", took)
 			}
 			n2.checkAnswers()
-			w.pause(true) // whatever happens from here on is the step that hung
+			w.pause(true) // from here on only the step that hung can change anything
 			before := w.standing()
 			n2.resume()
 			w.eventually("n2 continues", func() bool { return n2.waitsFor(policy.Paused) })
-			w.never(quiet/2, "the step has landed", func() bool { return w.standing() != before })
+			w.never(quiet/2, "the step has taken effect", func() bool { return w.standing() != before })
 			w.pause(false)
 			w.verify(2, 0)
 		})
 	}
 }
 
-// standing returns what steps change as one text: the members, and the record of the operation.
+// standing returns what steps can change, as one text: the members and the operation record.
 func (w *world) standing() string {
 	text, _ := w.get(w.keys().Op())
 	for _, m := range w.members() {
@@ -196,7 +196,7 @@ func (w *world) standing() string {
 	return text
 }
 
-// checkUnitStopped checks that nothing runs any more on a host without a member.
+// checkUnitStopped checks that no etcd runs on a host without a member.
 func (w *world) checkUnitStopped(h *host) {
 	w.t.Helper()
 	w.eventually("etcd of "+h.Options.Name+" is stopped", func() bool {
@@ -207,7 +207,7 @@ func (w *world) checkUnitStopped(h *host) {
 	})
 }
 
-// ending returns the code with which a host's join has ended, by the history.
+// ending returns the code of the end of a host's join, from the history.
 func (w *world) ending(h *host) policy.ReasonCode {
 	w.t.Helper()
 	lines, err := w.history()

@@ -25,11 +25,11 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumd/daemon"
 )
 
-// leash is the variable with the directory of the files through which a test controls an agent; see leashed.
+// leash is the environment variable with the directory through which a test controls an agent; see leashed.
 const leash = "QUORUMD_E2E_LEASH"
 
-// worlds is how many tests run at once, unless -parallel is set. They mostly wait for leases and timers to expire, so
-// they may be more than there are processors.
+// worlds is how many tests run in parallel, unless -parallel is set. They mostly wait for leases and timers, so there
+// may be more of them than CPUs.
 const worlds = 8
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,7 @@ func runProxy(config string) int {
 	return daemon.ExitCode(err)
 }
 
-// runAgent is the program quorumd, on a leash.
+// runAgent runs quorumd under the control of the test.
 func runAgent(args []string) int {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	config := flags.String("config", "", "configuration file")
@@ -89,10 +89,10 @@ func runAgent(args []string) int {
 
 // leashed is a directory with these files, which a test may change while the agent runs:
 //
-//   - stop holds the point at which the agent has to stop, such as "before promote" or "after set-phase/added":
-//     the loop is blocked there until the file is gone or holds something else.
+//   - stop contains the point at which the agent has to stop, such as "before promote" or "after set-phase/added":
+//     the loop blocks there until the file is removed or its content changes.
 //   - stopped is written by the agent when it has stopped: the point and its process ID.
-//   - clock holds by how much the agent's wall clock is off, such as "30s".
+//   - clock contains the offset of the agent's wall clock, such as "30s".
 type leashed string
 
 const (
@@ -105,12 +105,12 @@ const (
 func (l leashed) read(name string) string {
 	text, err := os.ReadFile(filepath.Join(string(l), name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		panic(err) // the test must not run on without its leash
+		panic(err) // an agent that the test cannot control must not run
 	}
 	return string(text)
 }
 
-// write replaces a file in one step, so that no reader sees half of it.
+// write replaces a file atomically, so that no reader sees a partial file.
 func (l leashed) write(name, text string) error {
 	path := filepath.Join(string(l), name)
 	return errors.Join(os.WriteFile(path+".new", []byte(text), 0o644), os.Rename(path+".new", path))
@@ -124,7 +124,7 @@ func (l leashed) remove(name string) error {
 	return err
 }
 
-// point names a moment in the loop: before or after a step, with its phase for those that set one.
+// point names a moment in the loop: before or after a step, with the phase of a step that sets one.
 func point(step policy.Step, done bool) string {
 	name := string(step.Kind)
 	if step.Kind == policy.StepSetPhase {
@@ -136,7 +136,7 @@ func point(step policy.Step, done bool) string {
 	return "before " + name
 }
 
-// stepping is called by the loop, which waits for it.
+// stepping is called by the loop, which waits until it returns.
 func (l leashed) stepping(step policy.Step, done bool) {
 	here := point(step, done)
 	if l.read(stopFile) != here {
@@ -152,7 +152,7 @@ func (l leashed) stepping(step policy.Step, done bool) {
 	}
 }
 
-// wall is the agent's clock for the times that it shows.
+// wall is the agent's clock for the times that it shows to users.
 func (l leashed) wall() time.Time {
 	offset, err := time.ParseDuration(strings.TrimSpace(l.read(clockFile)))
 	if err != nil {
@@ -161,7 +161,7 @@ func (l leashed) wall() time.Time {
 	return time.Now().Add(offset)
 }
 
-// endWithParent ends the agent when the test program is gone without having cleaned up.
+// endWithParent ends the agent if the test program has died without cleaning up.
 func (l leashed) endWithParent(parent int) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

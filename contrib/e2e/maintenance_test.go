@@ -32,13 +32,13 @@ func allVoters(t *testing.T, o worldOptions) *world {
 	return w
 }
 
-// requestWork requests that the host is taken down.
+// requestWork requests an operation that takes the host down.
 func (h *host) requestWork(work string) {
 	h.w.t.Helper()
 	h.request(control.MaintenanceRequest{Work: work, Reason: "a test"})
 }
 
-// requestRunning requests an operation of the host in which its etcd runs on.
+// requestRunning requests an operation of the host during which its etcd keeps running.
 func (h *host) requestRunning() {
 	h.w.t.Helper()
 	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
@@ -49,13 +49,13 @@ func (h *host) request(req control.MaintenanceRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	var err error
-	// A request that was reported as ended may still be on disk for a moment: the agent then asks to try again.
+	// A request that was reported as ended may be on disk for a moment longer: the agent then returns "try again".
 	h.w.eventually("the last request has ended", func() bool {
 		_, err = h.Client.AskMaintenance(ctx, req)
 		return err == nil || !strings.Contains(err.Error(), "is just ending")
 	})
 	if err != nil {
-		h.w.t.Fatalf("%s cannot be asked for a %s: %v", h.Options.Name, req.Work, err)
+		h.w.t.Fatalf("cannot request a %[2]s of %[1]s: %[3]v", h.Options.Name, req.Work, err)
 	}
 }
 
@@ -69,7 +69,7 @@ func (h *host) endMaintenance() {
 	}
 }
 
-// maintenance returns the state of the host's request; "" if there is none.
+// maintenance returns the state of the host's request; "" if it has none.
 func (h *host) maintenance() string {
 	s, ok := h.status()
 	switch {
@@ -81,7 +81,7 @@ func (h *host) maintenance() string {
 	return s.Maintenance.State
 }
 
-// ended reports whether the host has no request any more, and the last one ended with that code.
+// ended reports whether the host has no request and the last one ended with the given code.
 func (h *host) ended(code policy.ReasonCode) bool {
 	s, ok := h.status()
 	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == string(code)
@@ -94,7 +94,7 @@ func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.
 	w.lead(n1)
 	load := w.load()
 	n1.requestWork(control.WorkMaintenance)
-	w.eventually("n1 may be touched", func() bool { return n1.maintenance() == control.MaintenanceSafe })
+	w.eventually("n1 is safe to touch", func() bool { return n1.maintenance() == control.MaintenanceSafe })
 	if n1.etcdRuns() {
 		t.Error("n1 is reported as safe to touch, and its etcd runs")
 	}
@@ -113,20 +113,20 @@ func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.
 	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
 	report := load.Stop()
 	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
-	if report.Failed > 0 { // how long the gaps may be is tested in contrib/lab, on a quieter machine
+	if report.Failed > 0 { // contrib/lab tests the length of the gaps, on a quieter machine
 		t.Errorf("%d writes failed", report.Failed)
 	}
 	w.rolesAgree()
 	w.verify(3, 0)
 }
 
-// load writes to the cluster all the time.
+// load writes to the cluster until the test ends.
 func (w *world) load() *testbed.WriteLoad {
 	w.t.Helper()
 	return w.writes(100)
 }
 
-// writes writes to the cluster that many times a second.
+// writes writes to the cluster at the given rate per second.
 func (w *world) writes(rate int) *testbed.WriteLoad {
 	w.t.Helper()
 	var endpoints []string
@@ -188,7 +188,7 @@ func (w *world) etcdPIDs() []int {
 	return out
 }
 
-// cycled returns the hosts that were taken down and came back, in that order.
+// cycled returns the hosts that were taken down and came back, in order.
 func (w *world) cycled() []string {
 	lines, err := w.history()
 	if err != nil {

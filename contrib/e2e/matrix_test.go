@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// unsafe is the version below the minimum for membership changes.
+// unsafe is a version below the minimum for membership changes.
 const unsafe = "v3.4"
 
-// withVersions sets the etcd of each host, and accepts the unsafe version if it is among them.
+// withVersions sets the etcd version of each host, and allows the unsafe version if it is among them.
 func withVersions(t *testing.T, versions ...string) func(int, *testbed.HostOptions) {
 	return func(i int, o *testbed.HostOptions) {
 		o.Etcd = testbed.Etcd(t, versions[i-1])
@@ -29,7 +29,7 @@ func withVersions(t *testing.T, versions ...string) func(int, *testbed.HostOptio
 	}
 }
 
-// TestMatrix forms clusters of every version and of every pair of versions, including those that must not be formed.
+// TestMatrix forms clusters of every version and of every pair of versions, including pairs that quorumd must refuse.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
@@ -78,7 +78,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// pair is a host of one version next to a cluster of another.
+// pair is a host of one version that joins a cluster of another.
 type pair struct {
 	cluster, host string
 	joins         bool
@@ -110,8 +110,8 @@ func joinsNextTo(t *testing.T, cluster, host string) {
 	}
 }
 
-// staysOut checks that a host reports why it does not join, that its etcd is never started nor added, and that the
-// cluster keeps running.
+// staysOut checks that a host reports why it does not join, that it neither starts its etcd nor adds it as a member,
+// and that the cluster keeps running.
 func staysOut(t *testing.T, cluster, host string) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
@@ -132,7 +132,7 @@ func staysOut(t *testing.T, cluster, host string) {
 	w.verify(1, 0)
 }
 
-// isRefusedUnlessAccepted starts two hosts with the unsafe version. Only one of them accepts it.
+// isRefusedUnlessAccepted starts two hosts with the unsafe version. Only one of them is configured to allow it.
 func isRefusedUnlessAccepted(t *testing.T) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),

@@ -39,7 +39,7 @@ func TestEveryHostReportsWhichMembersItReaches(t *testing.T) {
 	}
 }
 
-// reaches reports whether every host has found that both ports of that many members answer.
+// reaches reports whether every host reports that both ports of that many other members answer.
 func reaches(hosts []control.HostRecord, members int) bool {
 	for _, h := range hosts {
 		if len(h.Sees) != members {

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// front is a proxy before the client URL of a host's etcd. It distinguishes the connections of the agents, which all
-// come from the same address here. The connections of each agent flow through a proxy of their own, so that one agent
-// can be cut off alone.
+// front is a proxy in front of the client URL of a host's etcd. All agents connect from the same address here, so it
+// identifies the agent of each connection and relays it through a separate proxy. Thus a test can cut off a single
+// agent.
 type front struct {
 	w        *world
 	listener net.Listener
@@ -39,7 +39,7 @@ func newFront(of *host) *front {
 	return f
 }
 
-// openFront makes the front listen, if there is one, until the test ends.
+// openFront makes the front, if there is one, listen until the test ends.
 func (h *host) openFront() {
 	h.w.t.Helper()
 	if h.front == nil {
@@ -64,7 +64,7 @@ func (f *front) accept() {
 	}
 }
 
-// serve copies between a connection and one through the proxy of the agent that has opened it.
+// serve copies between a connection and a connection through the proxy of the agent that opened it.
 func (f *front) serve(client net.Conn) {
 	defer f.drop(client)
 	server, err := net.Dial("tcp", f.proxies[f.w.opener(client)].Addr())
@@ -77,7 +77,7 @@ func (f *front) serve(client net.Conn) {
 	}
 	ended := make(chan struct{}, 2)
 	carry := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // both end, however one ends
+		_, _ = io.Copy(to, from) // the end of either ends both
 		ended <- struct{}{}
 	}
 	f.running.Go(func() { carry(server, client) })
@@ -85,7 +85,7 @@ func (f *front) serve(client net.Conn) {
 	<-ended
 }
 
-// keep records connections to be closed at the end, and returns false once that has come.
+// keep records connections to close at the end; it returns false if the end has come already.
 func (f *front) keep(conns ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +116,7 @@ func (f *front) close() {
 	f.running.Wait()
 }
 
-// opener returns the host whose agent has opened a connection, or nil.
+// opener returns the host whose agent opened a connection, or nil.
 func (w *world) opener(conn net.Conn) *host {
 	socket, err := socketOf(conn.RemoteAddr().String(), conn.LocalAddr().String())
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *world) opener(conn net.Conn) *host {
 	return nil
 }
 
-// socketOf returns the name of a connection's socket among a process's files; see proc_net_tcp(5).
+// socketOf returns the name of a connection's socket in a process's fd directory; see proc_net_tcp(5).
 func socketOf(local, remote string) (string, error) {
 	table, err := os.Open("/proc/net/tcp")
 	if err != nil {
@@ -153,7 +153,7 @@ func socketOf(local, remote string) (string, error) {
 	return "", fmt.Errorf("no connection from %s to %s", local, remote)
 }
 
-// inTable formats an IPv4 address and port as the table has it.
+// inTable formats an IPv4 address and port as in /proc/net/tcp.
 func inTable(address string) string {
 	a := netip.MustParseAddrPort(address)
 	ip := a.Addr().As4()

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
-// userCertificate returns a client certificate for a user of etcd, signed by the CA in the directory of quorumctl pki.
+// userCertificate returns a client certificate for an etcd user, signed by the CA in the directory of quorumctl pki.
 func userCertificate(t *testing.T, dir, user string) tls.Certificate {
 	t.Helper()
 	ca, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
@@ -38,7 +38,7 @@ func userCertificate(t *testing.T, dir, user string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// asks sends a request with a certificate and returns what the port answers.
+// asks sends a request with a certificate and returns the response of the port.
 func asks(url string, shown tls.Certificate) (string, error) {
 	web := &http.Client{Timeout: callTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -56,7 +56,7 @@ func asks(url string, shown tls.Certificate) (string, error) {
 	return string(text), err
 }
 
-// The peer port accepts raft messages and lists members, and etcd's authentication does not guard it.
+// The peer port accepts Raft messages and lists members, and etcd's authentication does not protect it.
 func TestThePeerPortRefusesEveryCertificateButAMembers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")

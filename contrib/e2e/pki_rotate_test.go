@@ -21,16 +21,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rotation is a cluster that changes to another CA under writes.
+// rotation is a CA rotation of a cluster under writes.
 type rotation struct {
 	*world
 	dir     string // of quorumctl pki
-	peers   bool   // whether only the CA of the peers changes
+	peers   bool   // whether only the peer CA changes
 	load    *testbed.WriteLoad
-	refused int // connections whose certificate was refused, as the checks intend
+	refused int // connections with a refused certificate that the checks cause on purpose
 }
 
-// open returns the PKI directory as it is now.
+// open returns the PKI directory in its current state.
 func (r *rotation) open() *pki.Directory {
 	r.t.Helper()
 	a, err := pki.Open(r.dir, time.Now())
@@ -38,8 +38,8 @@ func (r *rotation) open() *pki.Directory {
 	return a
 }
 
-// look checks every member, through the first, and returns how many client ports refused a certificate. Peer ports
-// refuse agents, too: see complaints.
+// look checks every member, first on the client port, and returns how many client ports refused a certificate. Peer
+// ports refuse agents, too: see complaints.
 func (r *rotation) look() (refused int) {
 	r.t.Helper()
 	ports, err := r.open().CheckTrust(r.t.Context(), []string{address(r.hosts[0].Options.PeerURL)}, time.Now())
@@ -56,12 +56,12 @@ func (r *rotation) look() (refused int) {
 		want = len(r.hosts)
 	}
 	if len(ports) != want {
-		r.t.Fatalf("%d ports were looked at, want %d: %+v", len(ports), want, ports)
+		r.t.Fatalf("%d ports were checked, want %d: %+v", len(ports), want, ports)
 	}
 	return refused
 }
 
-// types takes the next step, as an operator does on the machine with the CA.
+// types takes the next step as an operator does, on the machine with the CA.
 func (r *rotation) types() ended {
 	r.t.Helper()
 	r.refused += 2 * r.look() // the command checks the same ports once more
@@ -69,7 +69,7 @@ func (r *rotation) types() ended {
 		address(r.hosts[0].Options.PeerURL), "-o", "json")
 }
 
-// early tries a step for which something is missing.
+// early attempts a step whose precondition is not met.
 func (r *rotation) early(says string) {
 	r.t.Helper()
 	if done := r.types(); done.code != 78 || !strings.Contains(done.said, says) {
@@ -97,7 +97,7 @@ func (r *rotation) trust(file string, hosts ...*host) {
 	}
 }
 
-// restart restarts every etcd, one after another, by a rollout.
+// restart restarts every etcd, one after another, with a rollout.
 func (r *rotation) restart(reason string) {
 	r.t.Helper()
 	before := map[*host]int{}
@@ -128,7 +128,7 @@ func (r *rotation) restart(reason string) {
 }
 
 // everyPair connects every host to the peer port and the client port of every host, with the certificate for that port
-// and the CAs that it trusts there.
+// and the CAs that the host trusts for it.
 func (r *rotation) everyPair() {
 	r.t.Helper()
 	for _, from := range r.hosts {
@@ -154,7 +154,7 @@ func (r *rotation) everyPair() {
 	}
 }
 
-// dials returns a client that shows a certificate as etcd does, whichever CA it is from.
+// dials returns a client that presents a certificate as etcd does, whatever CA the server requests.
 func dials(t *testing.T, files testbed.CertFiles) *http.Client {
 	t.Helper()
 	config, err := files.ClientConfig()
@@ -167,9 +167,9 @@ func dials(t *testing.T, files testbed.CertFiles) *http.Client {
 	}
 }
 
-// complaints returns the lines of all etcds about a certificate, except those about clients that a peer port refused:
-// an agent is refused there, with its client certificate, whenever it checks the port. A member that another one
-// refuses complains itself.
+// complaints returns the lines about certificates in the logs of all etcds, except for clients that a peer port
+// refused: whenever an agent checks a peer port, that port refuses the agent's client certificate. If one member
+// refuses another, the refused member logs that itself.
 func (r *rotation) complaints() (all []string) {
 	r.t.Helper()
 	for _, h := range r.hosts {
@@ -209,7 +209,7 @@ func (r *rotation) begins(voters int) (install func(host, bundle string)) {
 	return install
 }
 
-// rotates changes a cluster of that many voters to another CA.
+// rotates rotates the CA of a cluster of that many voters.
 func rotates(t *testing.T, voters int) {
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki")}
 	must(t, pki.Create(r.dir, time.Now()))
@@ -249,8 +249,7 @@ func rotates(t *testing.T, voters int) {
 	r.ended(settled, both, install)
 }
 
-// ended checks a cluster that has changed to the other CA: no connection was refused meanwhile except those that had to
-// be.
+// ended checks a cluster after its rotation: the only refused connections are those that the checks have caused.
 func (r *rotation) ended(settled int, both string, install func(host, bundle string)) {
 	r.t.Helper()
 	report := r.load.Stop()
@@ -264,7 +263,7 @@ func (r *rotation) ended(settled int, both string, install func(host, bundle str
 	}
 	said := r.complaints()[settled:]
 	if len(said) != r.refused {
-		r.t.Errorf("%d connections were refused for a certificate, and %d were to be:\n%s", len(said), r.refused,
+		r.t.Errorf("%d connections were refused for a certificate, want %d:\n%s", len(said), r.refused,
 			strings.Join(said, ""))
 	}
 	n1 := r.hosts[0]
@@ -280,8 +279,8 @@ func TestThreeVotersRotateTheCAUnderWrites(t *testing.T) {
 	rotates(t, 3)
 }
 
-// setPeerCA configures another CA file for the peers of a host, as the page says: in the configuration, for when it
-// joins again, and in the environment of its unit.
+// setPeerCA configures another CA file for the peers of a host as the page describes: in the configuration, for later
+// joins, and in the environment of its unit.
 func (r *rotation) setPeerCA(h *host, peers string) {
 	r.t.Helper()
 	h.stop()
@@ -300,8 +299,8 @@ func (r *rotation) setPeerCA(h *host, peers string) {
 	r.start(h)
 }
 
-// In a cluster whose two ports trust one CA, the agent's certificate opens the peer port, too. The cluster gets a CA
-// for its peers, turns back half-way, and completes the change, under writes.
+// If both ports of a cluster trust one CA, the agent's certificate opens the peer port, too. This cluster gets a
+// separate CA for peers: the rotation is reverted half-way, repeated and completed, all under writes.
 func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	t.Parallel()
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki"), peers: true}

@@ -22,14 +22,15 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// etcdTLS is the section etcd.tls of a configuration, with the files of that directory and that CA file for the peers.
+// etcdTLS returns the section etcd.tls of a configuration, with the files of the given directory and the given CA file
+// for peers.
 func etcdTLS(dir, peers string) string {
 	return fmt.Sprintf("{ca: %[1]s/ca.crt, cert: %[1]s/server.crt, key: %[1]s/server.key, peerCA: %[2]s, "+
 		"peerCert: %[1]s/peer.crt, peerKey: %[1]s/peer.key}", dir, peers)
 }
 
-// certified makes a world in which all certificates are from quorumctl pki, and etcd's variables follow from etcd.tls.
-// The returned function installs a bundle on a host.
+// certified makes a world with all certificates from quorumctl pki, in which etcd's variables are derived from
+// etcd.tls. The returned function installs a bundle on a host.
 func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, func(host, bundle string)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +61,7 @@ func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, 
 		h.Set["cluster.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s}", in("ca.crt"), in("client.crt"),
 			in("client.key"))
 		peers := in("peer-ca.crt")
-		if authority.Shared() { // the host was set up before peers had a CA of their own
+		if authority.Shared() { // the host was set up before there was a separate peer CA
 			must(t, os.Remove(peers))
 			peers = in("ca.crt")
 		}
@@ -79,13 +80,13 @@ func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = client.Close() }) // its process is gone
+		t.Cleanup(func() { _ = client.Close() }) // etcd has exited
 		h.etcd = client
 	}
 	return w, install
 }
 
-// shows returns the end of the certificate that etcd shows to new connections.
+// shows returns the expiry of the certificate that etcd presents to new connections.
 func (h *host) shows(files testbed.CertFiles) (time.Time, error) {
 	config, err := files.ClientConfig()
 	if err != nil {

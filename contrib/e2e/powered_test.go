@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// powered puts the disks of a host on file systems that remember unsynced writes: that of etcd's data, that of its log
-// if it is separate, and that of the agent's own files. They are several, as in production: a sync of one makes nothing
-// durable on another.
+// powered puts the disks of a host on file systems that track unsynced writes: those of etcd's data, of its log if that
+// is separate, and of the agent's own files. They are separate, as in production: a sync on one makes nothing durable
+// on another.
 func (h *host) powered() {
 	h.w.t.Helper()
 	for _, name := range []string{"disk", "wal", "state"} {
@@ -24,10 +24,10 @@ func (h *host) powered() {
 	}
 }
 
-// logApart puts the log of a host's etcd on a disk of its own.
+// logApart puts the WAL of a host's etcd on a separate disk.
 func logApart(o *testbed.HostOptions) { o.Set["etcd.walDir"] = filepath.Join(o.Dir, "wal", "etcd") }
 
-// syncDisks makes the names on a host's disks durable.
+// syncDisks makes the file names on a host's disks durable.
 func (h *host) syncDisks() {
 	h.w.t.Helper()
 	for _, m := range h.disks {
@@ -37,7 +37,7 @@ func (h *host) syncDisks() {
 	}
 }
 
-// cutPower discards all unsynced writes of a host on which nothing runs any more, and the files that a boot discards.
+// cutPower discards all unsynced writes of a host on which no process runs, and the files that do not survive a boot.
 func (h *host) cutPower() {
 	h.w.t.Helper()
 	for _, m := range h.disks {

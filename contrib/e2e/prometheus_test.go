@@ -22,13 +22,13 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// prometheusBinary is the real one, as Debian packages it.
+// prometheusBinary is Debian's Prometheus.
 const prometheusBinary = "../../.cache/prometheus/usr/bin/prometheus"
 
-// etcdMixin is etcd's own rules, as its repository generates them.
+// etcdMixin is etcd's own alerting rules, as its repository generates them.
 const etcdMixin = "../../.cache/prometheus/etcd-mixin.json"
 
-// hurryEtcd turns the minutes that etcd's rules wait and look back into seconds. A rate needs several scrapes.
+// hurryEtcd shortens the minutes in etcd's rules (waits and ranges) to seconds. A rate needs several scrapes.
 func hurryEtcd(t *testing.T, rules string) string {
 	t.Helper()
 	const least, most = 3 * time.Second, 5 * time.Second // the range of a wait
@@ -51,7 +51,7 @@ func hurryEtcd(t *testing.T, rules string) string {
 	})
 }
 
-// hurry turns the minutes that the rules wait into seconds, and keeps their order.
+// hurry shortens the waits of the rules from minutes to seconds, and keeps their order.
 func hurry(rules string) string {
 	for minutes, seconds := range map[int]int{1: 2, 5: 5, 15: 12, 30: 20} {
 		rules = strings.ReplaceAll(rules, fmt.Sprintf("for: %dm\n", minutes), fmt.Sprintf("for: %ds\n", seconds))
@@ -59,8 +59,8 @@ func hurry(rules string) string {
 	return regexp.MustCompile(`(quorumd_voter_(?:dead|unhealthy)_seconds\)) > 60`).ReplaceAllString(rules, "$1 > 5")
 }
 
-// observed is a world with a Prometheus that scrapes its agents and its etcds with our rules, shortened, and an
-// Alertmanager with our configuration.
+// observed is a world with a Prometheus and an Alertmanager. Prometheus scrapes the agents and the etcds, and evaluates
+// our rules with shortened waits. Alertmanager has our configuration.
 type observed struct {
 	*world
 	url   string
@@ -76,16 +76,16 @@ func newObserved(t *testing.T, w *world) *observed {
 	}
 	mixin, err := os.ReadFile(etcdMixin)
 	if err != nil {
-		t.Fatalf("etcd's rules are not there: %v; make test-alerts makes them", err)
+		t.Fatalf("etcd's rules are missing: %v; make test-alerts generates them", err)
 	}
 	var agents, members []string
 	for _, h := range w.hosts {
 		agents = append(agents, fmt.Sprintf("%q", h.Options.Metrics))
 		members = append(members, fmt.Sprintf("%q", address(h.Options.ClientURL)))
 	}
-	members = members[:3] // the voters: a target that is not a member yet would be down
+	members = members[:3] // the voters: a host that is not a member yet would be a target that is down
 	pager := newPager(t)
-	// The rules keep only the label job, so the label that both jobs share is derived from it.
+	// The rules keep only the label job, so the common label of both jobs is derived from it.
 	config := fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
 rule_files: [%s, %s]
 alerting:
@@ -133,7 +133,7 @@ func runBinary(t *testing.T, path string, args ...string) {
 	})
 }
 
-// ask evaluates a query now, and returns the labels of the results.
+// ask evaluates a query, and returns the labels of the results.
 func (o *observed) ask(query string) []map[string]string {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), callTimeout)
@@ -155,7 +155,7 @@ func (o *observed) ask(query string) []map[string]string {
 		}
 	}
 	if answer.StatusCode == http.StatusServiceUnavailable {
-		return nil // it still starts
+		return nil // it is still starting
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil || found.Error != "" {
 		o.t.Fatalf("%s: %s: %v %s", query, answer.Status, err, found.Error)
@@ -167,7 +167,7 @@ func (o *observed) ask(query string) []map[string]string {
 	return list
 }
 
-// shows evaluates every query of the dashboard, and each must return something.
+// shows evaluates every query of the dashboard. Each must return a result.
 func (o *observed) shows() {
 	o.t.Helper()
 	text, err := os.ReadFile("../grafana/quorumd.json")

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// watched makes n2 join in a world of its own, until it has caught up and is being watched before its promotion.
+// watched makes n2 join in a new world, until it has caught up and is being watched before its promotion.
 func watched(t *testing.T, stall time.Duration) *world {
 	t.Helper()
 	w := strikeWorld(t, worldOptions{proxied: true})

@@ -25,26 +25,26 @@ import (
 )
 
 const (
-	fillWrites = 11_000 // more than etcd keeps in its raft log, so that a learner is sent a snapshot
+	fillWrites = 11_000 // more than etcd keeps in its Raft log, so that a learner gets a snapshot
 	fillSize   = 100 << 10
 	fillers    = 16
 	quota      = 8 << 30 // of etcd's database, bytes
 	loadRate   = 300     // writes a second
 	// afterwards is how long the writes are watched after a join has ended.
 	afterwards = 3 * time.Second
-	// gapLimit is the longest pause of the writes that a join may cost.
+	// gapLimit is the longest gap in the writes that a join may cause.
 	gapLimit = 100 * time.Millisecond
-	// joinBound is how long a join may take that copies the database.
+	// joinBound is how long a join that copies the database may take.
 	joinBound = 3 * time.Minute
-	// memoryDisk is where the disks of the joining hosts are, and memoryNeed how many bytes they need there.
+	// memoryDisk is where the disks of the joining hosts are; memoryNeed is how many bytes they need there.
 	memoryDisk = "/dev/shm"
 	memoryNeed = 4 << 30
 )
 
-// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes eagerly, as a program does that retries until
-// etcd accepts it, to prove that such a gap can be seen. A bystander, a separate etcd on the voter's disk, is written
-// to all the time: its gaps are caused by the machine. The disks of the joining hosts are in memory: on the voter's
-// disk the copy would slow the voter's writes down, which does not happen if each host has its own disk.
+// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes eagerly, like a program that retries until etcd
+// accepts it, to prove that the test can detect such a gap. A bystander, a separate etcd on the voter's disk, gets the
+// same writes throughout: its gaps are caused by the machine. The disks of the joining hosts are in memory: on the
+// voter's disk the copy would slow down the voter's writes, which does not happen if each host has its own disk.
 func TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) { promotedWithoutAGap(t, version) })
@@ -55,7 +55,7 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	w := newWorld(t, worldOptions{hosts: 3, each: func(i int, o *testbed.HostOptions) {
 		o.Etcd = testbed.Etcd(t, version)
 		o.Set["etcd.environment"] = fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d", ETCD_SNAPSHOT_COUNT: "10000"}`,
-			quota) // 3.6's own
+			quota) // the default of etcd 3.6
 		o.Set["timing.learnerStall"], o.Set["timing.learnerMax"] = "2m", joinBound.String()
 		if i > 1 {
 			o.Disk = inMemory(t)
@@ -67,10 +67,10 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	n1.fill()
 	bystander := startLoad(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{Version: version}).Endpoints()[0])
 
-	n1.stop() // its etcd runs on; the rest does not involve quorumd
+	n1.stop() // its etcd keeps running; the rest of the test does not involve quorumd
 	eager, gap := n1.promoteEagerly(version)
 	if allowed := eager.allowed(bystander); gap <= allowed {
-		t.Errorf("eager promotion cost only %v, and %v are the machine's: this run could not have shown the harm", gap,
+		t.Errorf("eager promotion caused a gap of only %v, and the machine one of %v: this run proves nothing", gap,
 			allowed)
 	}
 
@@ -158,7 +158,7 @@ func (h *host) fill() {
 	h.w.t.Logf("%.1f s to write a database of %d MiB", time.Since(began).Seconds(), status.DbSize>>20)
 }
 
-// startLoad writes to one member alone: it leads, and learners refuse clients.
+// startLoad writes to one member only: that member leads, and learners refuse clients.
 func startLoad(t *testing.T, url string) *testbed.WriteLoad {
 	t.Helper()
 	load, err := testbed.StartWriteLoad(context.Background(), testbed.LoadOptions{
@@ -172,29 +172,29 @@ func startLoad(t *testing.T, url string) *testbed.WriteLoad {
 	return load
 }
 
-// span is a time in which the writes are watched.
+// span is a period during which the writes are watched.
 type span struct{ from, to time.Time }
 
-// wait waits for its end.
+// wait waits until the period is over.
 func (s span) wait(w *world) {
 	w.t.Helper()
 	w.within(time.Until(s.to)+bound, "the time is over", func() bool { return time.Now().After(s.to) })
 }
 
-// longestGap returns the longest time in a span without an acknowledged write.
+// longestGap returns the longest time within a span without an acknowledged write.
 func (s span) longestGap(r testbed.LoadReport) time.Duration { return r.GapWithin(s.from, s.to) }
 
-// allowed is how long a gap in this span may be on this machine.
+// allowed is how long a gap within this span may be on this machine.
 func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {
 	return max(gapLimit, s.longestGap(bystander.Report())*3/2)
 }
 
-// watchJoins records when operations begin and end. The returned function waits until n of them have ended, and a while
-// longer.
+// watchJoins records when operations begin and end. The returned function waits until n of them have ended, and then
+// for afterwards.
 func (h *host) watchJoins() func(n int) []span {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.w.t.Cleanup(cancel)
-	ended := make(chan span, 8) // more than there are joins
+	ended := make(chan span, 8) // more than the number of joins
 	go func() {
 		var from time.Time
 		for answer := range h.etcd.Watch(ctx, h.w.keys().Op()) {
@@ -224,8 +224,8 @@ func (h *host) watchJoins() func(n int) []span {
 	}
 }
 
-// promoteEagerly adds a member and promotes it as soon as etcd accepts that, under load. It returns how long that took
-// and the longest gap in the writes, and removes the member.
+// promoteEagerly adds a member under load, promotes it as soon as etcd accepts that, and removes it again. It returns
+// how long the promotion took and the longest gap in the writes.
 func (h *host) promoteEagerly(version string) (span, time.Duration) {
 	t := h.w.t
 	t.Helper()

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// proxyHosts is the number of hosts without a voter, each with its own proxy. One process cannot have 10,000
-	// connections open on some machines.
+	// proxyHosts is the number of hosts without a voter, each with its own proxy. On some machines a single process
+	// cannot have 10,000 open connections.
 	proxyHosts = 2
 	busyLinks  = 1000
 	quietLinks = 10_000
@@ -27,8 +27,8 @@ const (
 	kills      = 4
 )
 
-// TestOnlyConnectionsToAKilledVoterBreak has real etcds behind the proxies, and clients that keep their connections:
-// those with traffic send one request after the other.
+// TestOnlyConnectionsToAKilledVoterBreak has real etcds behind the proxies, and clients with persistent connections.
+// The active clients send one request after another.
 func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 	t.Parallel()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{})

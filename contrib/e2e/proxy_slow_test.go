@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers changes nothing but the disk of a follower: its etcd runs
-// on, votes and answers. The probe of its own agent finds the disk slow, and the agent of another host tells the proxy
-// of that host, which runs as a process of its own.
+// TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers changes only the disk of a follower: its etcd keeps
+// running, voting and answering. The probe of its agent finds that the disk is slow. The agent of another host then
+// updates the list for the proxy of that host, which is a separate process.
 func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
@@ -64,7 +64,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	w.eventually("the proxy reports it", func() bool {
 		return strings.Contains(said.String(), "n3 is not used: it is SLOW")
 	})
-	for range 9 { // it has the fewest connections, so by their number they would go there
+	for range 9 { // by the number of connections alone they would go there
 		if got := w.connected(listen); got.member == id {
 			t.Error("a new client goes to the voter that is SLOW")
 		}
@@ -72,7 +72,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	for i, p := range mine {
 		w.eventually("its connections to have left it", p.ended)
 		if mine[i] = w.connected(listen); mine[i].member == id {
-			t.Error("a client that has left goes there again")
+			t.Error("a client that has left returns there")
 		}
 	}
 	t.Logf("%.1f s after each write to n3's disk took %v longer, n3 was listed as SLOW; after %.1f s it had none",
@@ -101,7 +101,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	}
 }
 
-// connected returns a new client, whose connection lasts as long as the test, or its voter.
+// connected returns a new client, whose connection stays open until the test or its voter ends.
 func (w *world) connected(listen string) *proxyClient {
 	w.t.Helper()
 	p, err := connectThrough(listen, false)
@@ -110,7 +110,7 @@ func (w *world) connected(listen string) *proxyClient {
 	return p
 }
 
-// through connects clients until that many are at this member, and returns those, and the others.
+// through connects clients until the given number is connected to this member. It returns those clients and the others.
 func (w *world) through(listen, member string, n int) (mine, others []*proxyClient) {
 	w.t.Helper()
 	w.eventually("so many clients are at that voter", func() bool {

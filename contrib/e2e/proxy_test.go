@@ -30,8 +30,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent has an agent that writes the list, and a proxy that
-// runs as a process of its own.
+// TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent has an agent that writes the list of voters, and a
+// proxy as a separate process.
 func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T) {
 	t.Parallel()
 	listen := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
@@ -41,7 +41,7 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 		}
 	}})
 	n1, n2 := w.hosts[0], w.hosts[1]
-	said := proxyProcess(t, n1.ConfigPath(), listen) // before there is an etcd, or an agent
+	said := proxyProcess(t, n1.ConfigPath(), listen) // before any etcd or agent runs
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
@@ -93,7 +93,7 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 	})
 }
 
-// listed reports whether a host's agent lists that many voters for its proxy, all of them to use.
+// listed reports whether a host's agent lists that many voters for its proxy, all of them usable.
 func (w *world) listed(h *host, voters int) bool {
 	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", proxy.FileName))
 	if err != nil {
@@ -143,7 +143,7 @@ func proxyProcess(t *testing.T, config, address string) *said {
 	return said
 }
 
-// said is the output of a process so far.
+// said is the output of a process up to now.
 type said struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -153,7 +153,7 @@ func (s *said) Write(b []byte) (int, error) { s.mu.Lock(); defer s.mu.Unlock(); 
 
 func (s *said) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.text.String() }
 
-// proxyClient is a connection to some voter through a proxy, which is never reopened.
+// proxyClient is a connection through a proxy to some voter. It is never reopened.
 type proxyClient struct {
 	conn    *net.TCPConn
 	reader  *bufio.Reader
@@ -184,7 +184,7 @@ func connectThrough(address string, busy bool) (*proxyClient, error) {
 	return p, nil
 }
 
-// whoAnswers asks the etcd at the other end for its ID.
+// whoAnswers requests the member ID of the etcd at the other end.
 func (p *proxyClient) whoAnswers() (string, error) {
 	var answer struct {
 		Header struct {
@@ -198,7 +198,7 @@ func (p *proxyClient) whoAnswers() (string, error) {
 	return answer.Header.Member, err
 }
 
-// ask sends a request over this very connection.
+// ask sends a request over this connection.
 func (p *proxyClient) ask(line, body string, into any) error {
 	if err := p.conn.SetDeadline(time.Now().Add(bound)); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (p *proxyClient) ask(line, body string, into any) error {
 	return err
 }
 
-// talk sends a request once a second, until the connection breaks.
+// talk sends a request once a second until the connection breaks.
 func (p *proxyClient) talk() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -250,7 +250,7 @@ func (p *proxyClient) asks() bool {
 	return true
 }
 
-// ended reports whether the connection has broken, without sending anything over it.
+// ended reports whether the connection has broken, without sending anything.
 func (p *proxyClient) ended() bool {
 	if p.failed.Load() != nil {
 		return true
@@ -287,7 +287,7 @@ func (p *proxyClient) close() {
 	})
 }
 
-// memberID asks an etcd for its ID without a proxy.
+// memberID requests the ID of an etcd without a proxy.
 func memberID(t *testing.T, address string) string {
 	t.Helper()
 	p, err := connectThrough(address, false)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestEveryHostReportsTheSameJoinQueue has three spares wait for a place, and asks every host about each of them.
+// TestEveryHostReportsTheSameJoinQueue has three spares in the join queue, and queries every host about each of them.
 func TestEveryHostReportsTheSameJoinQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, voters: 1, set: quickTimes()})

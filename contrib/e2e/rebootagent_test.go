@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// rebootAgent asks the host's quorumd as a reboot agent does, and returns the status and the body of the answer.
+// rebootAgent sends a reboot agent's request to the host's quorumd, and returns the status and body of the response.
 func (h *host) rebootAgent(path string) (int, string) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
@@ -64,7 +64,7 @@ func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 			h.Options.Name); h.hooked() != want {
 			t.Errorf("reboot %d: the hooks wrote %q", n, h.hooked())
 		}
-		// Here the machine would reboot. This one does not, which looks to the agent like a reboot that was called off.
+		// A real machine would reboot here. This one does not, so quorumd sees a reboot that was called off.
 		if status, text := h.rebootAgent("/v1/steady-state"); status != http.StatusOK || !h.etcdRuns() {
 			t.Errorf("%s is not back: %d %s", h.Options.Name, status, text)
 		}
@@ -84,7 +84,7 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.hook("before", "echo 'cannot drain' >&2; exit 1")
 	n1.requestWork(control.WorkRestart)
-	w.eventually("the failure ends it", func() bool { return n1.ended(policy.HookFailed) })
+	w.eventually("the failure ends the operation", func() bool { return n1.ended(policy.HookFailed) })
 	if !n1.etcdRuns() {
 		t.Error("etcd was stopped anyway")
 	}
@@ -94,7 +94,7 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	w.start(n1)
 	w.eventually("n1 has tried again", func() bool { s, ok := n1.status(); return ok && s.Loop.Rounds > 0 })
 	n1.requestWork(control.WorkRestart)
-	w.eventually("the timeout ends it", func() bool {
+	w.eventually("the timeout ends the operation", func() bool {
 		s, ok := n1.status()
 		return ok && s.Maintenance == nil && s.LastMaintenance != nil &&
 			strings.Contains(s.LastMaintenance.Text, "took longer than 1s")

@@ -38,8 +38,8 @@ func TestAClusterThatLostEveryDiskIsRestoredFromS3(t *testing.T) {
 	w.nowhereWritten(secret)
 }
 
-// watchArguments watches the arguments of all processes until the returned function is called, which fails the test if
-// the secret was among them, or if no snapshot job was seen.
+// watchArguments watches the arguments of all processes until the returned function is called. That function fails the
+// test if the secret was among them, or if no snapshot job was seen.
 func watchArguments(t *testing.T, secret []byte) (ended func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,7 +52,7 @@ func watchArguments(t *testing.T, secret []byte) (ended func()) {
 		for tick := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-tick.C {
 			all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, path := range all {
-				line, _ := os.ReadFile(path) // it may be gone
+				line, _ := os.ReadFile(path) // the process may have exited
 				if bytes.Contains(line, []byte("\x00"+backup.Command+"\x00")) {
 					jobs++
 				}
@@ -72,14 +72,14 @@ func watchArguments(t *testing.T, secret []byte) (ended func()) {
 	}
 }
 
-// nowhereWritten checks that no file of any host has the secret: no log, no record on disk, and nothing in etcd's
-// database, as the host records. Only the operator's credentials file has it, which is not there.
+// nowhereWritten checks that no file of any host contains the secret: no log, no record on disk, and nothing in etcd's
+// database, such as the host records. Only the operator's credentials file contains it, and that is stored elsewhere.
 func (w *world) nowhereWritten(secret []byte) {
 	w.t.Helper()
 	read, lines := 0, 0
 	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-			return nil // a file that existed for a moment
+			return nil // the file has just been removed
 		}
 		if err != nil {
 			return err

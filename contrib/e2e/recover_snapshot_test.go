@@ -22,8 +22,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// savedAndLost runs three voters with that store, writes, takes a snapshot, writes more, and loses every disk: etcd's
-// data and everything that the agents have recorded. It returns the snapshot and the keys that were written before it.
+// savedAndLost runs three voters with that store, writes, takes a snapshot, writes more, and then loses every disk:
+// etcd's data and everything that the agents have recorded. It returns the snapshot and the keys written before it.
 func savedAndLost(t *testing.T, store string, powered bool) (*world, control.Snapshot, map[string]string) {
 	t.Helper()
 	w := allVoters(t, worldOptions{
@@ -47,10 +47,10 @@ func savedAndLost(t *testing.T, store string, powered bool) (*world, control.Sna
 	return w, job.Snapshots[0], before
 }
 
-// keptFile is the name of a snapshot that the operator has taken.
+// keptFile is the name of a snapshot that the operator has saved.
 const keptFile = "kept.db"
 
-// keep writes a snapshot into a file, as etcdctl snapshot save does.
+// keep saves a snapshot to a file, like etcdctl snapshot save.
 func (w *world) keep(h *host) {
 	w.t.Helper()
 	from, err := h.etcd.Snapshot(w.t.Context())
@@ -62,7 +62,7 @@ func (w *world) keep(h *host) {
 	must(w.t, errors.Join(err, into.Close()))
 }
 
-// loseAll kills everything at once and removes all data from the hosts' disks, except their configuration.
+// loseAll kills all processes at once and removes all data from the hosts' disks, except their configuration.
 func (w *world) loseAll() {
 	w.t.Helper()
 	w.lose(w.hosts...)
@@ -91,12 +91,12 @@ func (w *world) loadKeys(h *host) map[string]string {
 	return all
 }
 
-// factsOf writes the facts of these hosts into files, as an operator does, and returns their names.
+// factsOf writes the facts of these hosts to files, as an operator does, and returns the file names.
 func (w *world) factsOf(hosts ...*host) []string {
 	w.t.Helper()
 	var files []string
 	for _, h := range hosts {
-		h.facts() // until it has them
+		h.facts() // wait until the host has its facts
 		said := me().ctl(h, "recover", "collect")
 		said.is(w.t, "recover collect", 0, `"host": "`+h.Options.Name+`"`)
 		file := filepath.Join(w.dir, h.Options.Name+".json")
@@ -114,7 +114,7 @@ func TestAClusterThatLostEveryDiskGetsEveryKeyOfItsSnapshot(t *testing.T) {
 	w.backFromSnapshot(saved, before)
 }
 
-// backFromSnapshot restores the cluster with the commands that an operator types.
+// backFromSnapshot restores the cluster with the commands of an operator.
 func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]string) {
 	t := w.t
 	t.Helper()

@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// facts collects the facts of a host, as quorumctl recover collect does, through a file.
+// facts collects the facts of a host through a file, as quorumctl recover collect does.
 func (h *host) facts() recovery.Facts {
 	h.w.t.Helper()
 	var text []byte
@@ -72,7 +72,7 @@ func (w *world) planned(choice recovery.Choice, hosts ...*host) recovery.Plan {
 	return p
 }
 
-// apply applies the plan, and returns why it is refused, or "".
+// apply applies the plan. It returns the reason if the plan is refused, or "".
 func (h *host) apply(p recovery.Plan) string {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -82,7 +82,7 @@ func (h *host) apply(p recovery.Plan) string {
 	return ""
 }
 
-// lose kills everything on these hosts at once, and removes their data for good.
+// lose kills all processes on these hosts at once, and removes their data for good.
 func (w *world) lose(hosts ...*host) {
 	w.t.Helper()
 	for _, h := range hosts {
@@ -111,8 +111,8 @@ func (h *host) recovered() {
 	})
 }
 
-// readBack checks that every write acknowledged up to that index of the log is there, and that a watch from an old
-// revision gets its events.
+// readBack checks that every write that was acknowledged up to that index of the log is in the store, and that a watch
+// from the last revision fails because the revision was compacted.
 func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -127,7 +127,7 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Logf("%d writes were acknowledged, up to revision %d", report.Acked, last)
 }
 
-// writeUntilStopped writes to the cluster until the function stop has stopped the cluster.
+// writeUntilStopped writes to the cluster until stop has stopped the cluster.
 func (w *world) writeUntilStopped(stop func()) testbed.LoadReport {
 	w.t.Helper()
 	load, err := testbed.StartWriteLoad(context.Background(), testbed.LoadOptions{
@@ -141,8 +141,8 @@ func (w *world) writeUntilStopped(stop func()) testbed.LoadReport {
 	return load.Stop()
 }
 
-// expectOnlySurvivorOK checks that no voter is OK except the survivor itself. The records of the others are in the data
-// that the cluster was rebuilt from, and their leases start again.
+// expectOnlySurvivorOK checks that no voter is OK except the survivor. The data from which the cluster was rebuilt
+// contains the records of the other hosts, and the leases of these records start again.
 func (h *host) expectOnlySurvivorOK() {
 	h.w.t.Helper()
 	former := 0
@@ -183,7 +183,7 @@ func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 	other := plan
 	other.ID = "zyxwvutsrqpo"
 	if text := n1.apply(other); text == "" {
-		t.Error("a plan that was edited is obeyed")
+		t.Error("an edited plan was accepted")
 	}
 	n1.recovered()
 	n1.expectOnlySurvivorOK()
@@ -201,8 +201,8 @@ func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 }
 
-// refusedWhileHealthy checks that no plan is made of a cluster that has a quorum, nor applied to it. It returns a plan
-// that was made with forged facts.
+// refusedWhileHealthy checks that no plan is made for a cluster that has a quorum, and that such a cluster accepts no
+// plan. It returns a plan that was made from forged facts.
 func (w *world) refusedWhileHealthy() recovery.Plan {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -277,7 +277,7 @@ func TestAHostThatReturnsLateMovesItsDataAsideAndJoins(t *testing.T) {
 	w.checkData()
 }
 
-// coldStart cuts the power of all hosts at once and restores it, without any recovery by an operator.
+// coldStart cuts the power of all hosts at once and restores it. No operator recovers the cluster.
 func (w *world) coldStart() {
 	w.t.Helper()
 	voters := len(w.members())
@@ -296,7 +296,7 @@ func TestAClusterRecoversByItselfFromTenPowerLossesOfAllHosts(t *testing.T) {
 		_, err := w.hosts[0].etcd.Put(t.Context(), key, "x")
 		must(t, err)
 		w.coldStart()
-		w.eventually("what was acknowledged is there", func() bool {
+		w.eventually("every acknowledged write is in the store", func() bool {
 			answer, err := w.hosts[2].etcd.Get(t.Context(), key)
 			return err == nil && len(answer.Kvs) == 1
 		})
@@ -313,7 +313,7 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	w := three(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
-	n1.facts() // until it sees no quorum
+	n1.facts() // wait until n1 has no quorum
 	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
 	said := me().ctl(n1, "recover", "collect")
 	said.is(t, "recover collect", 0, `"host": "n1"`)
@@ -360,7 +360,7 @@ func asideSteps() []policy.StepKind {
 	return []policy.StepKind{policy.StepStopForRecovery, policy.StepLayAside, policy.StepEndRecovery}
 }
 
-// ofARecovery are the steps that only recoveries have. Each of them is struck.
+// ofARecovery are the steps that only recoveries have. The tests strike at each of them.
 func ofARecovery() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
@@ -378,8 +378,8 @@ func TestCrashTestsCoverEveryRecoveryStep(t *testing.T) {
 	}
 }
 
-// sides are the two sides of a step, on which a host is struck. A strike before a step may replace the step, as the end
-// of etcd does, so each side has a recovery of its own.
+// sides are the two sides of a step on which the test strikes. A strike before a step may replace the step, such as one
+// that ends etcd, so each side has its own recovery.
 func sides() []string { return []string{"before ", "after "} }
 
 // struckInARecovery applies a plan on a host and strikes it on that side of each of these steps.
@@ -426,7 +426,7 @@ func survivorStruck(t *testing.T, what victim) {
 	}
 }
 
-// asideStruck strikes one of two hosts left of five: the one that continues with the data of the other.
+// asideStruck strikes one of the two remaining hosts of five: the one that continues with the data of the other.
 func asideStruck(t *testing.T, what victim, side string) {
 	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
 	survivor, other := w.hosts[0], w.hosts[1]
@@ -469,7 +469,7 @@ func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	shown := me().ctl(n1, "recover", "give-up")
 	shown.is(t, "given up", 0, "etcd starts again on its old data", "still applies on other hosts")
 	t.Log("\n" + shown.said)
-	n1.resume() // in the middle of the step, which is refused now
+	n1.resume() // in the middle of the step, which must now be refused
 	n1.eventuallyEnded(policy.RecoveryGivenUp)
 	w.eventually("etcd runs on its old data again", func() bool {
 		pid, err := n1.EtcdPID(t.Context())

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// These tests strike as a power loss does, on either side of each step: everything on a host is killed, and unsynced
-// writes are lost, on etcd's disk and on that of the agent's own files.
+// These tests simulate a power loss on either side of each step: all processes of a host are killed, and unsynced
+// writes are lost on etcd's disk and on the disk of the agent's own files.
 
 func TestARecoveryCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
@@ -35,8 +35,8 @@ func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	}
 }
 
-// TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost replaces the disks of a host that lost them, and checks that a
-// power loss does not bring old data back.
+// TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost replaces the disks of a host that has lost them. It checks that
+// a power loss does not bring old data back.
 func TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{

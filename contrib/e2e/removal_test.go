@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// remove asks a host to remove the member of another one, and returns why it is refused, or "".
+// remove requests the removal of another host's member. It returns the reason if the request is refused, or "".
 func (h *host) remove(other *host, live bool) string {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
@@ -96,7 +96,7 @@ func TestARemovedLiveLeaderTransfersLeadershipFirstStopsAndMayRejoin(t *testing.
 	w.verify(3, 0)
 }
 
-// silent reports whether a host sees that another one's member does not answer.
+// silent reports whether a host observes that another host's member does not answer.
 func (h *host) silent(other *host) bool {
 	s, ok := h.status()
 	if !ok {
@@ -165,7 +165,7 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	w.verify(2, 0)
 }
 
-// endForGood ends another host for good, and waits until this one reports its member as down.
+// endForGood kills another host permanently, and waits until this host reports its member as down.
 func (h *host) endForGood(other *host) {
 	h.w.t.Helper()
 	if err := other.end(); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestIfTheReplacementHostIsLostForGoodAnotherTakesOver kills the machine of the replacing host for good at each step
-// of the replacement. A voter's agent ends the operation, and another host replaces the dead voter. No operator acts
-// until full strength is reached.
+// TestIfTheReplacementHostIsLostForGoodAnotherTakesOver kills the machine of the replacing host permanently at each
+// step of the replacement. A voter's agent ends the operation, and another host replaces the dead voter. No operator
+// acts until full strength is reached.
 func TestIfTheReplacementHostIsLostForGoodAnotherTakesOver(t *testing.T) {
 	t.Parallel()
 	for standbys, steps := range replaceSteps() {

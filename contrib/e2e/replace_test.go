@@ -13,10 +13,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// grace is the shortest that the configuration allows.
+// grace is the shortest grace period that the configuration allows.
 const grace = 30 * time.Second
 
-// cleanFor is how long a host that was replaced must be healthy before it joins again.
+// cleanFor is how long a replaced host must be healthy before it joins again.
 const cleanFor = 5 * time.Second
 
 // repairWorld makes three voters, led by n1, that replace dead hosts, and n4 as a standby or a spare.
@@ -39,7 +39,7 @@ func repairWorldWith(t *testing.T, o worldOptions) *world {
 	return w
 }
 
-// replaced waits until a host is gone from the members, and three others vote.
+// replaced waits until a host is not a member and three others vote.
 func (w *world) replaced(dead *host) {
 	w.t.Helper()
 	began := time.Now()
@@ -50,7 +50,7 @@ func (w *world) replaced(dead *host) {
 	w.t.Logf("full strength %s later, of a grace of %s", time.Since(began).Round(100*time.Millisecond), grace)
 }
 
-// repairOf returns the text with which the last replacement by a host has ended.
+// repairOf returns the text of the end of the last replacement by a host.
 func (w *world) repairOf(h *host) string {
 	w.t.Helper()
 	lines, err := w.history()
@@ -97,7 +97,7 @@ func TestTheStandbyReplacesADeadFollowerWhichReturnsAsTheStandby(t *testing.T) {
 	}
 }
 
-// inOrder reports whether a text has these parts, in this order.
+// inOrder reports whether a text contains these parts, in this order.
 func inOrder(text string, parts ...string) bool {
 	for _, part := range parts {
 		_, rest, found := strings.Cut(text, part)
@@ -139,7 +139,7 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 			w.eventually("n3 answers", func() bool { return w.leader(n3) != 0 })
 			if at == "after begin-replace" {
 				n4.resume()
-			} else { // it decided before n3 was back: after a restart it decides again
+			} else { // n4 had decided before n3 was back; after a restart it decides again
 				n4.strike(at, agentOnly)
 				n4.resume()
 				w.start(n4)

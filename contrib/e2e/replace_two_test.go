@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced cuts the power of two of five voters at once, which share
-// a failure domain. It strikes one more host at each step of the first replacement, or brings one of the two back.
+// TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced cuts the power of two of five voters that share a failure
+// domain. At each step of the first replacement it strikes one more host, or brings one of the two back.
 func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 	t.Parallel()
 	type strike struct {

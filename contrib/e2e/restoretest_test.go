@@ -29,7 +29,7 @@ func (h *host) savesKeys(n int) control.Snapshot {
 	return saved[0]
 }
 
-// restoreTest returns the result of the last restore test, as a host reports it.
+// restoreTest returns the result of the last restore test that a host reports.
 func (h *host) restoreTest() control.RestoreTest {
 	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.RestoreTest != nil {
 		return *s.Backup.RestoreTest
@@ -57,7 +57,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 		return d.Host == "n2" && d.Name == saved.Name && d.Keys == saved.Keys && d.TookSeconds > 0 &&
 			d.Failed == nil
 	})
-	w.eventually("the next is not due yet", func() bool {
+	w.eventually("the next restore test is not due yet", func() bool {
 		return strings.HasSuffix(n2.restoreTest().Next, ", by n2") &&
 			strings.Contains(n2.restoreTest().Next, "restore test is in ")
 	})
@@ -134,7 +134,7 @@ func TestIfAllHostsVoteAFollowerTestsTheRestore(t *testing.T) {
 	}
 }
 
-// rolledOut waits until the rollout for that reason is in that state.
+// rolledOut waits until the rollout with that reason is in the given state.
 func (w *world) rolledOut(reason, state string) (r control.Rollout) {
 	w.t.Helper()
 	w.eventually("the rollout is "+state, func() bool {
@@ -155,7 +155,7 @@ func TestARolloutToAnotherEtcdVersionWaitsForASnapshot(t *testing.T) {
 	w.bootstrap()
 	w.eventually("there are a voter and a standby", func() bool { return w.has(1, 1) })
 	n1, n2 := w.hosts[0], w.hosts[1]
-	must(t, os.Chmod(dir, 0o777)) // no snapshot can be saved
+	must(t, os.Chmod(dir, 0o777)) // so that no snapshot can be saved
 	_, err := n1.Client.StartRollout(t.Context(), control.RolloutRequest{
 		Work: control.WorkRestart, Reason: "a newer etcd", Version: "3.99.0",
 	})

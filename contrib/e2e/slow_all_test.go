@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow shows that a shared cause moves no leadership: another leader
-// would be as slow.
+// TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow shows that a common cause triggers no leadership transfer:
+// another leader would be just as slow.
 func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	t.Parallel()
 	var disks []*testbed.Mount
@@ -36,7 +36,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.verify(3, 0)
-	// Too little for etcd to elect another leader by itself.
+	// Too short a delay for etcd to elect another leader by itself.
 	for _, disk := range disks {
 		rule(t, disk, "fsync * delay=300ms")
 	}
@@ -44,7 +44,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 		return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.names(policy.CommonCause) })
 	})
 	t.Logf("n1# quorumctl status\n%s", me().ctl(w.hosts[0], "status").said)
-	// A leader that was found slow a little before the others may have transferred its leadership by now.
+	// If the leader was found slow a little earlier than the others, it may have transferred leadership by now.
 	before := 0
 	w.eventually("etcd returns the history", func() (ok bool) {
 		before, ok = w.transfers()
@@ -60,7 +60,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// transfers returns how often quorumd has transferred the leadership; false if etcd does not answer.
+// transfers returns how often quorumd has transferred leadership; false if etcd does not answer.
 func (w *world) transfers() (n int, ok bool) {
 	lines, err := w.history()
 	for _, l := range lines {

@@ -16,11 +16,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// slowFsync is how long a write to the leader's disk takes then: too short for etcd to vote the leader out.
+// slowFsync is the delay of a write to the leader's disk: too short for etcd to elect another leader.
 const slowFsync = 500 * time.Millisecond
 
-// TestALeaderWithASlowDiskTransfersLeadership first shows, while the leader's agent is down, that etcd leaves it the
-// leadership and what that costs its clients. Then the agent runs, and both must improve.
+// TestALeaderWithASlowDiskTransfersLeadership first shows, while the leader's agent is down, that etcd keeps the slow
+// leader, and what that costs clients. Then the agent runs, and both must change.
 func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
@@ -50,7 +50,7 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 		t.Fatal(err)
 	}
 	rule(t, disk, "fsync * delay="+slowFsync.String())
-	w.never(15*time.Second, "another voter leads without quorumd's doing", func() bool {
+	w.never(15*time.Second, "another voter leads, although no quorumd has acted", func() bool {
 		now := w.leader(n2)
 		return now != 0 && now != w.id(n1)
 	})
@@ -84,7 +84,7 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// writeTimes returns the median time of that many writes through this host's etcd.
+// writeTimes returns the median latency of that many writes through this host's etcd.
 func (h *host) writeTimes(n int) time.Duration {
 	h.w.t.Helper()
 	took := make([]time.Duration, n)

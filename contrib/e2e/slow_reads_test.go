@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// crawlFsync is how long a write to the leader's disk takes then: a linearizable read through it takes twice that
-	// and more, and a call waits 2 s for it. From about 900 ms on, etcd itself votes a leader out now and then.
+	// crawlFsync is the delay of a write to the leader's disk: a linearizable read through it takes at least twice
+	// that, and a call waits 2 s for it. From about 900 ms on, etcd itself sometimes elects another leader.
 	crawlFsync = 700 * time.Millisecond
 	// goneFor is how long another voter must have led by then, and givenWay is the deadline for that. On an idle
-	// machine such a disk leads for 20 s at most, which the agents' own tests check to the second. On a busy one etcd
-	// itself elects another leader now and then, and elects the first one again.
+	// machine a leader with such a disk leads for at most 20 s; the unit tests of the agent check this to the second.
+	// On a busy machine etcd itself sometimes elects another leader, and then elects the first one again.
 	goneFor, givenWay = 12 * time.Second, 60 * time.Second
 )
 
-// TestALeaderWithADiskTooSlowForReadsTransfersLeadership runs with the default times, except for the wait of an agent
-// that has just started.
+// TestALeaderWithADiskTooSlowForReadsTransfersLeadership runs with the default times, except for the wait after an
+// agent's start.
 func TestALeaderWithADiskTooSlowForReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	expectAnotherLeader(t, crawlFsync)
 }
 
-// TestALeaderWithAnAlmostStuckDiskLosesLeadership accepts either cause: etcd is mostly quicker than quorumd.
+// TestALeaderWithAnAlmostStuckDiskLosesLeadership accepts either cause: etcd is usually faster than quorumd.
 func TestALeaderWithAnAlmostStuckDiskLosesLeadership(t *testing.T) {
 	t.Parallel()
 	expectAnotherLeader(t, 900*time.Millisecond)
@@ -89,7 +89,7 @@ func expectAnotherLeader(t *testing.T, delay time.Duration) {
 	}
 }
 
-// shipped restarts all agents with the default times and these settings.
+// shipped restarts all agents with the default times and the given settings.
 func (w *world) shipped(set map[string]string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

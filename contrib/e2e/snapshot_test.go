@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// withStore makes a snapshot directory that all hosts use.
+// withStore creates a snapshot directory for all hosts.
 func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -34,10 +34,10 @@ func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
 
 // snapshot runs a snapshot job until it ends.
 //
-// It tries again, as an operator would, if etcd did not answer in time or another host runs a snapshot job.
+// It retries, as an operator would, if etcd did not answer in time or another host runs a snapshot job.
 func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 	h.w.t.Helper()
-	h.w.eventually("a snapshot job ends that etcd has answered", func() bool {
+	h.w.eventually("a snapshot job ends to which etcd has answered", func() bool {
 		began, err := h.Client.StartSnapshot(h.w.t.Context(), req)
 		if err != nil && strings.Contains(err.Error(), "wait until it has ended") {
 			return false
@@ -54,7 +54,7 @@ func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 	return job
 }
 
-// learner returns the ID of the one learner.
+// learner returns the ID of the only learner.
 func (w *world) learner() string {
 	w.t.Helper()
 	for _, m := range w.members() {
@@ -139,7 +139,7 @@ func TestSnapshotsAreTakenFromTheStandbyListedVerifiedAndPruned(t *testing.T) {
 	w.oneSavesAtATime()
 }
 
-// oneSavesAtATime has another host take a snapshot, and checks that none of these takes one meanwhile.
+// oneSavesAtATime simulates a snapshot job of another host, and checks that none of these hosts starts one meanwhile.
 func (w *world) oneSavesAtATime() {
 	w.t.Helper()
 	saving, err := record.Encode(record.Saving{Host: "n9", Since: time.Now()})

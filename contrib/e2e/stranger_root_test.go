@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// unprivileged runs programs as an unprivileged user, who may read what everyone may and change nothing. Only root can
-// do that.
+// unprivileged runs programs as an unprivileged user, who may read what every user may and change nothing. It needs
+// root.
 func unprivileged(t *testing.T) person {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,7 +39,7 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every file except the one in question is open to all users.
+	// Every file except the one under test is readable for all users.
 	for path, mode := range map[string]os.FileMode{
 		w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600,
 		ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600,
@@ -85,7 +85,8 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 	untouched("all of it")
 }
 
-// strangers checks that unprivileged users change nothing, through an open socket and through a closed one.
+// strangers checks that unprivileged users cannot change anything, neither through an open socket nor through a closed
+// one.
 func strangers(t *testing.T, h *host) {
 	t.Helper()
 	changes := []string{
@@ -104,7 +105,7 @@ func strangers(t *testing.T, h *host) {
 	}
 }
 
-// open opens the host's socket to all users, as in /run/quorumd.
+// open opens the host's socket to all users, as it is in /run/quorumd.
 func (h *host) open(t *testing.T, mode os.FileMode) {
 	t.Helper()
 	for _, dir := range []string{h.w.dir, h.Options.Dir} {

@@ -19,10 +19,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// struckFor is how long a strike lasts: too short for one more voter to count as dead.
+// struckFor is how long a strike lasts: too short for another voter to count as dead.
 const struckFor = 5 * time.Second
 
-// replaceSteps are the steps by which a spare, and those by which the standby, replaces a voter that does not answer.
+// replaceSteps are the steps with which a spare, and those with which the standby, replaces a voter that does not
+// answer.
 func replaceSteps() [][]string {
 	return [][]string{
 		{"begin-replace", "set-phase/removing", "remove-member", "add-learner", "promote"},
@@ -30,13 +31,13 @@ func replaceSteps() [][]string {
 	}
 }
 
-// otherFault is a fault of one more host while n4 replaces n3, which is dead or unhealthy. repair ends the fault.
+// otherFault is a fault of another host while n4 replaces n3, which is dead or unhealthy. repair ends the fault.
 type otherFault struct {
 	what           string
 	strike, repair func(w *world)
 }
 
-// otherFaults are the possible faults of other hosts, and one of n3 itself.
+// otherFaults are the possible faults of other hosts, and one fault of n3 itself.
 func otherFaults(n3 otherFault) []otherFault {
 	dies := func(what string, i int) otherFault {
 		return otherFault{what, func(w *world) { w.hosts[i].losesPower() }, func(w *world) { w.start(w.hosts[i]) }}
@@ -64,16 +65,16 @@ func otherFaults(n3 otherFault) []otherFault {
 	}
 }
 
-// losesPower kills everything on a host, whatever runs, until it is started again.
+// losesPower kills all processes of a host. The host stays down until it is started again.
 func (h *host) losesPower() {
 	h.w.t.Helper()
 	h.kill()
-	h.etcdDies() // unless none runs
+	h.etcdDies() // it may not be running
 	h.off = true
 	h.answers(false)
 }
 
-// during injects the fault while n4's agent, which was stopped, continues, and ends it. No working host may be removed.
+// during resumes n4's stopped agent, injects the fault meanwhile, and ends the fault. No working host may be removed.
 func (f otherFault) during(w *world) {
 	w.t.Helper()
 	f.strike(w)
@@ -82,7 +83,7 @@ func (f otherFault) during(w *world) {
 	f.repair(w)
 }
 
-// checkHeld checks that the start guard holds etcd back on hosts without a member, and on no other.
+// checkHeld checks that the start guard is set on hosts without a member, and on no other host.
 func (w *world) checkHeld() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -97,7 +98,7 @@ func (w *world) checkHeld() {
 	}
 }
 
-// linearizable stops the clients, and checks that all that they have read and written is linearizable.
+// linearizable stops the clients, and checks that all their accesses are linearizable.
 func (w *world) linearizable(registers *testbed.Registers) {
 	w.t.Helper()
 	seen, err := registers.Stop()
@@ -107,10 +108,10 @@ func (w *world) linearizable(registers *testbed.Registers) {
 	}
 }
 
-// full reports whether three members vote and answer, with at most one standby, and no operation is in flight.
+// full reports whether three members vote and answer, with at most one standby and no operation in flight.
 func (w *world) full() bool { return w.serve(3) }
 
-// serve reports the same for that many voters.
+// serve is like full, for the given number of voters.
 func (w *world) serve(want int) bool {
 	voters := 0
 	for _, h := range w.hosts {
@@ -121,7 +122,7 @@ func (w *world) serve(want int) bool {
 	return voters == want && (w.has(want, 0) || w.has(want, 1)) && !w.busy()
 }
 
-// expelled reports whether one of these hosts is not a member, as far as etcd answers.
+// expelled reports whether one of these hosts is not a member; false if etcd does not answer.
 func (w *world) expelled(hosts []*host) bool {
 	list := w.members()
 	return list != nil && slices.ContainsFunc(hosts, func(h *host) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved strikes the removing host, or brings the dead one back. If
-// it is back before its removal, it stays, and four vote until an operator removes one.
+// TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved strikes the removing host, or brings the dead voter back.
+// If it is back before its removal, it stays, and there are four voters until an operator removes one.
 func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 	t.Parallel()
 	type strike struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// fourVoters makes a world of four voters although three are the target, as an unfinished replacement leaves it, and
-// returns them. n1 leads. The target was five, and the fifth host was gone before it could join.
+// fourVoters makes a world of four voters with a target of three, as an unfinished replacement leaves it, and returns
+// the hosts. n1 leads. The target was five before, and the fifth host disappeared before it could join.
 func fourVoters(t *testing.T) (w *world, voters []*host) {
 	t.Helper()
 	w = newWorld(t, worldOptions{
@@ -43,7 +43,7 @@ func fourVoters(t *testing.T) (w *world, voters []*host) {
 	return w, voters
 }
 
-// TestADeadSurplusVoterIsRemovedByAnotherVotersHost has no host that could replace it.
+// TestADeadSurplusVoterIsRemovedByAnotherVotersHost has no host that could replace the dead voter.
 func TestADeadSurplusVoterIsRemovedByAnotherVotersHost(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"the leader", "a follower"} {

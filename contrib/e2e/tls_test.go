@@ -54,7 +54,7 @@ func (a authority) stranger(name string) testbed.CertFiles {
 	return files
 }
 
-// put replaces files while they are in use, each in one step.
+// put replaces files while they are in use, each atomically.
 func put(t *testing.T, place, with testbed.CertFiles) {
 	t.Helper()
 	for to, from := range map[string]string{place.CA: with.CA, place.Cert: with.Cert, place.Key: with.Key} {
@@ -65,13 +65,15 @@ func put(t *testing.T, place, with testbed.CertFiles) {
 	}
 }
 
-// place names the files of a host's agent. Each host has its own, so that they can be replaced separately.
+// place returns the names of a host's files for its agent. Each host has its own files, so that a test can replace them
+// separately.
 func place(o *testbed.HostOptions) testbed.CertFiles {
 	in := func(name string) string { return filepath.Join(filepath.Dir(o.Dir), o.Name+"-"+name) }
 	return testbed.CertFiles{CA: in("ca.crt"), Cert: in("agent.crt"), Key: in("agent.key")}
 }
 
-// securedWorld is a world with mutual TLS: agents show certificates to etcd, and etcd shows them to agents and peers.
+// securedWorld makes a world with mutual TLS: agents present certificates to etcd, and etcd presents its own to agents
+// and peers.
 func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i int) testbed.CertFiles) *world {
 	t.Helper()
 	o.each = func(i int, h *testbed.HostOptions) {
@@ -115,7 +117,7 @@ func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i 
 
 func https(url string) string { return strings.Replace(url, "http:", "https:", 1) }
 
-// says reports whether the first reason has this code and its text holds that text.
+// says reports whether the first reason has this code and a text that contains text.
 func (h *host) says(code policy.ReasonCode, text string) bool {
 	s, ok := h.status()
 	return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(code) && strings.Contains(s.Reasons[0].Text, text)
@@ -154,7 +156,7 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 	put(t, place(&n3.Options), a.issue("agent-n3"))
 	w.verify(3, 0)
 	put(t, place(&n4.Options), a.issue("agent-n4"))
-	w.eventually("the fourth sees the cluster", func() bool { return n4.waitsFor(policy.TargetMet) })
+	w.eventually("the fourth host observes the cluster", func() bool { return n4.waitsFor(policy.TargetMet) })
 
 	untouched := n1.untouched()
 	put(t, place(&n1.Options), a.stranger("late"))

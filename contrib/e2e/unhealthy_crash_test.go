@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// replaceLiveSteps are the steps of a replacement if the old voter answers: it is removed once the new one votes.
+// replaceLiveSteps are the steps of a replacement if the old voter answers: its member is removed after the new one
+// votes.
 func replaceLiveSteps() [][]string {
 	return [][]string{
 		{"begin-replace", "add-learner", "promote", "set-phase/removing", "remove-member"},
@@ -19,8 +20,8 @@ func replaceLiveSteps() [][]string {
 	}
 }
 
-// TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk strikes one more host at each step, or the one with
-// the slow disk. All that clients read and write meanwhile must be linearizable, and nothing may be left over.
+// TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk strikes another host, or the one with the slow disk,
+// at each step. All accesses of clients must be linearizable, and nothing may be left over.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T) {
 	t.Parallel()
 	repairedDespite(t, replaceLiveSteps(), "fsync * delay="+unhealthyFsync.String(), func(s *unhealthyWorld) {
@@ -28,14 +29,14 @@ func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T
 	})
 }
 
-// TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk is the same for a voter that does not answer, and is
-// removed first. It stays if it works again before that.
+// TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk does the same for a voter that does not answer and
+// is therefore removed first. The voter stays if it works again before that.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk(t *testing.T) {
 	t.Parallel()
 	repairedDespite(t, replaceSteps(), "fsync * err=EIO", func(*unhealthyWorld) {})
 }
 
-// repairedDespite has n4 replace n3, whose disk is faulty, first as a spare and then as the standby, and strikes at
+// repairedDespite makes n4 replace n3, whose disk is faulty, once as a spare and once as the standby, and strikes at
 // each step.
 func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *unhealthyWorld)) {
 	t.Helper()

@@ -13,20 +13,21 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A voter whose disk hangs or fails answers no linearizable read: it is removed first, as a dead one is. Its agent
-// answers, so it is never dead, and repair.dead, which is off here, has no effect on it.
+// A voter whose disk hangs or fails answers no linearizable read. It is removed first, like a dead voter. But its agent
+// answers, so it is never dead, and repair.dead (off here) has no effect on it.
 
 const (
-	// neverForSlow is a grace longer than any test: a voter replaced sooner has a disk that hangs or has failed.
+	// neverForSlow is a grace period longer than any test: if a voter is replaced earlier, its disk hangs or has
+	// failed.
 	neverForSlow = "1h"
-	// hangsFor is how long a disk must have hung, by the voter's health state, until the voter is replaced.
+	// hangsFor is how long a disk must have hung, according to the voter's health state, before the voter is replaced.
 	hangsFor = time.Minute
-	// gapBound is how long clients may have no write acknowledged, on a busy machine.
+	// gapBound is the longest time that clients may be without an acknowledged write, on a busy machine.
 	gapBound = 10 * time.Second
 )
 
-// removedFirst waits until n4 votes and n3, which was removed before, does not. A standby votes so soon after the
-// removal that the two voters in between may not be seen.
+// removedFirst waits until n4 votes and n3 does not. n3 must be removed first. A standby votes so soon after the
+// removal that the state in between, with two voters, may not be observed.
 func (s *unhealthyWorld) removedFirst() {
 	s.t.Helper()
 	n3 := s.hosts[2]
@@ -44,8 +45,7 @@ func (s *unhealthyWorld) removedFirst() {
 	s.ordered(policy.StepBeginReplace, policy.StepRemoveMember, policy.StepPromote)
 }
 
-// recovered ends the fault of n3's disk, and checks that nothing is left over and that clients could write all the
-// time.
+// recovered ends the fault of n3's disk. It checks that nothing is left over and that clients could write throughout.
 func (s *unhealthyWorld) recovered() {
 	s.t.Helper()
 	clearRules(s.t, s.disk)
@@ -75,8 +75,8 @@ func TestASpareReplacesAFollowerWithAHungDiskAfterAMinute(t *testing.T) {
 	s.recovered()
 }
 
-// TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce has etcd end because it cannot write its log, and end again at
-// every start.
+// TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce has an etcd that exits because it cannot write its log, and exits
+// again after every start.
 func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 	t.Parallel()
 	for what, leads := range map[string]int{"a follower": 0, "the leader": 2} {
@@ -96,8 +96,8 @@ func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 	}
 }
 
-// TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays has n3's etcd come back. Its health state still says that the disk
-// has failed, but no other evidence does.
+// TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays has n3's etcd come back. n3's health state is still FAILED, but no
+// other evidence supports it.
 func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"after begin-replace", "before remove-member"} {
@@ -115,7 +115,7 @@ func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 			s.eventually("n3 answers", func() bool { return s.leader(n3) != 0 })
 			if at == "after begin-replace" {
 				n4.resume()
-			} else { // it decided before n3 was back: after a restart it decides again
+			} else { // n4 had decided before n3 was back; after a restart it decides again
 				n4.kill()
 				n4.resume()
 				s.start(n4)

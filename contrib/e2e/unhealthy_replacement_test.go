@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// losesReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in its place.
+// losesReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in n3's place.
 func (s *unhealthyWorld) losesReplacement() {
 	s.t.Helper()
 	n4 := s.hosts[3]
@@ -24,8 +24,8 @@ func (s *unhealthyWorld) losesReplacement() {
 	n4.resume()
 }
 
-// TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone has another voter end the operation and remove
-// the surplus voter. n4's etcd answers all the time; its agent returns after that.
+// TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone makes another voter's host end the operation and
+// remove the surplus voter. n4's etcd answers throughout; its agent returns afterwards.
 func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *testing.T) {
 	t.Parallel()
 	s := newUnhealthyWorld(t, 1)
@@ -46,7 +46,7 @@ func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *tes
 	s.keepsWrites()
 }
 
-// TestASurplusVoterWhoseDiskHasRecoveredIsReported has the disk recover before the operation is ended.
+// TestASurplusVoterWhoseDiskHasRecoveredIsReported has a disk that recovers before the operation ends.
 func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	t.Parallel()
 	s := newUnhealthyWorldWith(t, worldOptions{set: map[string]string{"timing.orphanGrace": "150s"}})

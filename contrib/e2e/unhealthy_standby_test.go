@@ -15,10 +15,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// strayFor is how long a standby must have been unhealthy until it is removed.
+// strayFor is how long a standby must have been unhealthy before it is removed.
 const strayFor = 30 * time.Second
 
-// TestASpareReplacesAStandbyWithAnUnhealthyDisk has clients read and write meanwhile.
+// TestASpareReplacesAStandbyWithAnUnhealthyDisk has clients that read and write meanwhile.
 func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 	t.Parallel()
 	for what, fault := range map[string]string{

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// unhealthyGrace is the shortest that the configuration allows.
+	// unhealthyGrace is the shortest grace period that the configuration allows.
 	unhealthyGrace = 30 * time.Second
-	// stillSlow is for how much longer a voter must have been slow: one whose writes are fast again reports it within
-	// that time.
+	// stillSlow is the additional time for which a voter must have been slow: if its writes are fast again, it reports
+	// that within this time.
 	stillSlow = 90 * time.Second
-	// unhealthyFsync is how long each sync takes then. etcd counts in buckets: all of them certainly took more than 512 ms.
+	// unhealthyFsync is the time of each sync. etcd counts in buckets: every sync certainly took more than 512 ms.
 	unhealthyFsync = 600 * time.Millisecond
 	// cleanly bounds how long a disk must have been healthy before its host joins again, plus the join.
 	cleanly = 6 * time.Minute
 )
 
-// unhealthyWorld is three voters, n1, n2 and n3, and n4 as a standby or a spare. n3's disk can be made slow. All writes are
-// recorded, and all changes of the members.
+// unhealthyWorld has three voters (n1, n2, n3), and n4 as a standby or a spare. n3's disk can be slowed down. All
+// accesses of clients and all membership changes are recorded.
 type unhealthyWorld struct {
 	*world
 	disk      *testbed.Mount
@@ -55,7 +55,7 @@ func newUnhealthyWorldWith(t *testing.T, o worldOptions) *unhealthyWorld {
 		"repair.unhealthy": unhealthyGrace.String(), "repair.cleanFor": "5s",
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.transferInterval": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
-		// so by its own limit the deciding host goes by what n3's etcd counts
+		// a limit by which the deciding host judges the histogram of n3's etcd
 		"disk.fsyncClear": "200ms", "disk.fsyncWarm": "350ms", "disk.fsyncSlow": "400ms",
 	}
 	maps.Copy(set, o.set)
@@ -78,7 +78,7 @@ func newUnhealthyWorldWith(t *testing.T, o worldOptions) *unhealthyWorld {
 	return s
 }
 
-// watched starts clients, and records all that they see and which hosts are members.
+// watched starts clients, and records all their accesses and which hosts are members.
 func (s *unhealthyWorld) watched() {
 	s.t.Helper()
 	s.load = s.writes(20)
@@ -91,7 +91,7 @@ func (s *unhealthyWorld) watched() {
 	s.watch = s.watchMembers(s.hosts[1])
 }
 
-// sicken makes n3's disk slow, with clients at work.
+// sicken makes n3's disk slow while clients are at work.
 func (s *unhealthyWorld) makeUnhealthy() {
 	s.t.Helper()
 	s.watched()
@@ -99,7 +99,7 @@ func (s *unhealthyWorld) makeUnhealthy() {
 	s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 }
 
-// reportedUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that confirmation.
+// reportedUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that evidence.
 func (s *unhealthyWorld) reportedUnhealthy(state, witness string) {
 	s.t.Helper()
 	s.eventually("n1 reports n3 as unhealthy: it is "+state+", and "+witness, func() bool {
@@ -118,7 +118,7 @@ func (s *unhealthyWorld) show(args ...string) {
 	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).said)
 }
 
-// expectReplaced waits until n4 votes in n3's place, and checks the order of the changes.
+// expectReplaced waits until n4 votes in n3's place, and checks the order of the membership changes.
 func (s *unhealthyWorld) expectReplaced(members ...string) {
 	s.t.Helper()
 	began := time.Now()
@@ -138,7 +138,7 @@ func (s *unhealthyWorld) expectReplaced(members ...string) {
 	s.ordered(policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 }
 
-// ordered checks that these steps were taken, in this order, and that the replacement has ended successfully.
+// ordered checks that these steps were taken in this order, and that the replacement succeeded.
 func (s *unhealthyWorld) ordered(want ...policy.StepKind) {
 	s.t.Helper()
 	lines, err := s.history()
@@ -163,7 +163,7 @@ func (s *unhealthyWorld) ordered(want ...policy.StepKind) {
 	}
 }
 
-// keepsWrites checks that every acknowledged write is there, and that all that clients saw is linearizable. It returns
+// keepsWrites checks that no acknowledged write is lost, and that all accesses of clients are linearizable. It returns
 // the longest time without an acknowledged write.
 func (s *unhealthyWorld) keepsWrites() (gap time.Duration) {
 	s.t.Helper()
@@ -188,7 +188,7 @@ func (s *unhealthyWorld) keepsWrites() (gap time.Duration) {
 	return report.LongestGap
 }
 
-// watch records which hosts were members, from one change to the next.
+// watch records the members of the cluster after each change.
 type watch struct {
 	cancel  context.CancelFunc
 	stopped chan struct{}
@@ -196,7 +196,7 @@ type watch struct {
 	led     bool     // whether n3 led when it was last seen as a member
 }
 
-// watchMembers asks one host's etcd all the time.
+// watchMembers polls one host's etcd until it is stopped.
 func (s *unhealthyWorld) watchMembers(by *host) *watch {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	w := &watch{cancel: cancel, stopped: make(chan struct{})}
@@ -236,7 +236,7 @@ func (w *watch) stop() (seen []string, led bool) {
 
 func (h *host) isMember(m *etcdserverpb.Member) bool { return m.PeerURLs[0] == h.Options.PeerURL }
 
-// words names the members, in the order of the hosts.
+// words returns the names of the members, in the order of the hosts.
 func (w *world) words(list []*etcdserverpb.Member) string {
 	var names []string
 	for _, h := range w.hosts {
@@ -279,7 +279,7 @@ func TestASpareReplacesAFollowerWithASlowDisk(t *testing.T) {
 }
 
 // TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced has a slow leader: no host replaces it before it has
-// transferred the leadership.
+// transferred leadership.
 func TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newUnhealthyWorld(t, 1)

@@ -26,8 +26,8 @@ func (h *host) members() ([]*etcdserverpb.Member, error) {
 	return answer.Members, nil
 }
 
-// verify waits until the cluster has that many voters and learners and is idle, and checks what must hold in every
-// world, whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
+// verify waits until the cluster has that many voters and learners and is idle. Then it checks what must hold in every
+// world, whatever the test has done: nothing is left over, no two operations overlapped, and no data was deleted.
 func (w *world) verify(voters, learners int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("there are %d voters and %d learners", voters, learners), func() bool {
@@ -43,7 +43,7 @@ func (w *world) verify(voters, learners int) {
 	w.checkData()
 }
 
-// checkRecords checks that no two operations overlapped, nor two holders of the lock.
+// checkRecords checks that no two operations overlapped, and that the lock never had two holders.
 func (w *world) checkRecords() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -93,7 +93,7 @@ func (w *world) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, w.keys())
 }
 
-// checkHistory checks that the history shows one operation after the other.
+// checkHistory checks that the operations in the history do not overlap.
 func (w *world) checkHistory() {
 	w.t.Helper()
 	lines, err := w.history()
@@ -103,7 +103,7 @@ func (w *world) checkHistory() {
 	w.none(testbed.CheckHistory(lines, w.killed))
 }
 
-// noteData records every directory that has data.
+// noteData records every directory that contains data.
 func (w *world) noteData() { w.data.Note(w.dataDirs()) }
 
 func (w *world) dataDirs() testbed.DataDirs {
@@ -118,7 +118,7 @@ func (h *host) dataDirs() testbed.DataDirs {
 	return testbed.FindDataDirs(h.Options.Name, h.DataDir())
 }
 
-// checkData checks that every directory that was ever seen is still there.
+// checkData checks that every directory ever recorded still exists.
 func (w *world) checkData() {
 	w.t.Helper()
 	w.none(w.data.Missing(w.dataDirs()))

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// now returns the status, which must be available without waiting.
+// now returns the status, which the agent must return without waiting.
 func (h *host) now() control.Status {
 	h.w.t.Helper()
 	s, ok := h.status()
@@ -30,7 +30,7 @@ func (h *host) now() control.Status {
 func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes(), each: func(_ int, o *testbed.HostOptions) {
-		// the times are long, so that no change shows by luck
+		// the intervals are long, so that no change is shown by chance
 		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.hostRecordTTL"] = "1s", "1s", "4s"
 	}})
 	w.start()
@@ -47,16 +47,16 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	for range 3 {
 		try(n1.Client.Pause(ctx, control.PauseRequest{Reason: "a look", For: time.Hour}))
 		if s := n1.now(); s.Pause == nil {
-			t.Error("the pause does not show")
+			t.Error("the status does not show the pause")
 		}
 		try(n1.Client.Resume(ctx))
 		if s := n1.now(); s.Pause != nil {
-			t.Error("the pause that was ended shows")
+			t.Error("the status shows a pause that has ended")
 		}
 		r, err := n1.Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"})
 		try(r, err)
 		if s := n1.now(); s.Rollout == nil || s.Rollout.ID != r.ID || s.Rollout.State != control.RolloutRunning {
-			t.Errorf("the rollout %s was started, and this shows: %+v", r.ID, s.Rollout)
+			t.Errorf("the rollout %s was started, and the status shows %+v", r.ID, s.Rollout)
 		}
 		try(n1.Client.SetRollout(ctx, control.RolloutAborted))
 		if s := n1.now(); s.Rollout.State != control.RolloutAborted {
@@ -69,7 +69,7 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	}
 }
 
-// formed makes a world of three voters quickly.
+// formed quickly makes a world of three voters.
 func formed(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
@@ -86,7 +86,7 @@ func formed(t *testing.T) *world {
 	return w
 }
 
-// lose ends the host's etcd for good: every replacement process ends at once.
+// lose ends the host's etcd permanently: every process started in its place exits at once.
 func (h *host) lose() {
 	h.breakEtcd(`echo "no disk" >&2; exit 1`)
 	h.killEtcd()
@@ -112,7 +112,7 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 		}
 	}
 
-	n3.stop() // and it is installed again
+	n3.stop() // and it is reinstalled
 	w.noteData()
 	for _, dir := range []string{filepath.Join(n3.DataDir(), "member"), filepath.Join(n3.Options.Dir, "state")} {
 		if err := os.Rename(dir, dir+".quorumd-lost"); err != nil {

@@ -2,8 +2,8 @@
 # Copyright The quorumd Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fetches etcd 3.4 from Debian 12's etcd-server package into .cache/etcd/v3.4/etcd, without installing it: installing would
-# start a cluster on this machine. 3.4 is older than the Go modules the other versions are built from.
+# Downloads etcd 3.4 from Debian 12's etcd-server package to .cache/etcd/v3.4/etcd, without installing the package,
+# which would start a cluster on this machine. 3.4 predates the Go modules from which the other versions are built.
 # Runs as root or as any user; needs apt-get and dpkg with package lists (apt-get update).
 set -eu
 
@@ -21,7 +21,7 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-user=$(id -un) # apt otherwise changes to a user that may not write here, and says so
+user=$(id -un) # otherwise apt changes to a user that may not write here, and warns
 apt-get -q -o APT::Sandbox::User="$user" download etcd-server >apt.log 2>&1 || {
 	cat apt.log >&2
 	fail "apt-get could not download etcd-server; run apt-get update as root and try again"

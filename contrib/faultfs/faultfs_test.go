@@ -22,10 +22,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bound is how long a test waits for something that should take milliseconds.
+// bound is how long a test waits for an event that should take milliseconds.
 const bound = 20 * time.Second
 
-// TestMain lets the test binary be faultfs itself, so that the file system runs in a process of its own.
+// TestMain lets the test binary act as faultfs, so that the file system runs in a separate process.
 func TestMain(m *testing.M) {
 	if os.Getenv("FAULTFS_TEST_RUN_MAIN") != "" {
 		main()
@@ -130,7 +130,7 @@ func (m *mounted) open(t *testing.T, name string, flags int) *os.File {
 	return f
 }
 
-// alignedBlock is 4096 bytes a direct write accepts.
+// alignedBlock returns a block of 4096 bytes that a direct write accepts.
 func alignedBlock() []byte {
 	buf := make([]byte, 8192)
 	skip := 4096 - int(uintptr(unsafe.Pointer(&buf[0]))%4096)
@@ -268,7 +268,7 @@ func TestAHangLastsUntilClear(t *testing.T) {
 	go func() { done <- f.Sync() }()
 	eventually(t, "the fsync hangs", func() bool { return strings.Contains(m.command(t, "stats"), "waiting=1") })
 	if err := os.WriteFile(filepath.Join(m.mnt, "g"), []byte("x"), 0o600); err != nil {
-		t.Errorf("a write no rule names: %v", err)
+		t.Errorf("a write that no rule matches: %v", err)
 	}
 	if err := exec.Command("/proc/self/exe", "-test.list", "none").Run(); err != nil {
 		t.Errorf("a fork with the file open: %v", err)
@@ -323,7 +323,7 @@ func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
 	}
 }
 
-// This is how quorumd keeps the databases of snapshots on the disk.
+// quorumd does this to keep the databases of snapshots on the disk.
 func TestAFileWithoutANameIsOpenedThroughItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {

@@ -16,35 +16,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFlags are removed from an open before it reaches the backing file; towards the program it keeps them. O_DIRECT:
-// requests arrive in buffers without the alignment that a direct write needs. O_SYNC, O_DSYNC: the kernel sends an
-// fsync after each such write, and that one makes it durable; with the flag on the backing file it would be synced
-// twice.
+// ownFlags are not passed on to the backing file; the program still sees them in effect. O_DIRECT: requests arrive in
+// buffers without the alignment that a direct write needs. O_SYNC, O_DSYNC: the kernel sends an fsync after each such
+// write, which makes it durable; with the flag on the backing file each write would be synced twice.
 const ownFlags = unix.O_DIRECT | unix.O_SYNC | unix.O_DSYNC
 
-// openFlags keeps close, and so every fork and exec of a program with the file open, from waiting for an fsync that is
-// held.
+// openFlags makes close independent of an fsync that a rule holds. Otherwise every fork and exec of a program with the
+// file open would wait for that fsync.
 const openFlags = fuse.FOPEN_NOFLUSH
 
-// node is a file or directory. It passes everything through, after the rules.
+// node is a file or directory. It applies the rules, then passes the operation to the backing directory.
 type node struct {
 	*fs.LoopbackNode
 	rules    *ruleTable
 	power    *power
-	nameless atomic.Pointer[os.File] // the file itself, once its name is gone
+	nameless atomic.Pointer[os.File] // the open file, after its name was removed
 }
 
-// WrapChild makes the files below a node ours as well.
+// WrapChild wraps the nodes below this one in our type as well.
 func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
 	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
 }
 
-// at is the path of the data of a node, or of one that is or will be in it.
+// at returns the path in the backing directory of a node, or of an existing or future entry of it.
 func (n *node) at(name string) string {
 	return filepath.Join(n.LoopbackNode.RootData.Path, n.Path(n.Root()), name)
 }
 
-// apply uses the current name of the file: etcd renames its log files while they are open.
+// apply matches the current name of the file, because etcd renames its log files while they are open.
 func (n *node) apply(op string) syscall.Errno { return n.rules.apply(op, n.Path(n.Root())) }
 
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
@@ -110,7 +109,7 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 	if err != nil {
 		return errno(err)
 	}
-	defer f.Close()                                                // it was only opened
+	defer f.Close()                                                // it was opened only for this
 	return n.power.write(int(f.Fd()), int64(size), wholeFile, set) //nolint:gosec // as above
 }
 
@@ -122,7 +121,7 @@ func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, 
 	return &dir{fh.(dirHandle), n}, fuseFlags, 0
 }
 
-// dirHandle is the interface that go-fuse needs of an open directory.
+// dirHandle is the interface that go-fuse requires of an open directory.
 type dirHandle interface {
 	fs.FileReaddirenter
 	fs.FileSeekdirer
@@ -144,13 +143,13 @@ func (d *dir) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 	})
 }
 
-// file is an open file. The other methods are LoopbackFile's.
+// file is an open file. Its other methods are those of LoopbackFile.
 type file struct {
 	*fs.LoopbackFile
 	node *node
 }
 
-// PassthroughFd keeps the kernel from bypassing this file system.
+// PassthroughFd prevents the kernel from bypassing this file system.
 func (f *file) PassthroughFd() (int, bool) { return -1, false }
 
 func (f *file) Read(ctx context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command faultfs shows a directory through FUSE and makes its disk slow, stuck or broken on request.
+// Command faultfs mounts a directory through FUSE and makes its disk slow, stuck or broken on request.
 //
 //	faultfs -back DIR -mnt DIR -sock PATH             mount, print "mounted", unmount on SIGTERM or SIGINT
 //	faultfs -sock PATH -c "rule fsync * delay=20ms"   every fsync takes 20 ms longer
@@ -9,14 +9,14 @@
 //	faultfs -sock PATH -c clear                       or stats: how often each rule was applied
 //	faultfs -sock PATH -c cut                         lose unsynced writes (if mounted with -power, once)
 //
-// fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate
-// and truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else. It
-// promises that what no rule names behaves as on the backing directory, that a rule is in force when its command
-// returns, and that an fsync is answered only after the backing file was synced. One thing differs from a disk: while
-// an fsync is held, the kernel holds back writes to the same file too.
+// fsync means fsync, fdatasync, fsync of a directory, and one call for each O_SYNC or O_DSYNC write; write includes
+// fallocate and truncate; open includes create; read is only what the page cache cannot answer; any is all four of
+// these and nothing else. An operation that no rule matches behaves as on the backing directory. A rule is in force
+// when its command returns. An fsync returns only after the backing file was synced. One thing differs from a disk:
+// while an fsync is held, the kernel also holds writes to the same file.
 //
-// With -power it tracks unsynced data, and cut discards all of it; power.go defines that. Nothing works from then on:
-// mount it again, as a host does that boots.
+// With -power faultfs tracks unsynced data, and cut discards all of it; power.go defines what that is. From then on
+// every operation fails: mount the directory again, as a host does when it boots.
 package main
 
 import (
@@ -66,7 +66,7 @@ func main() {
 	}
 }
 
-// serve returns once the mount is gone: by a signal, or because it was unmounted.
+// serve returns when the file system has been unmounted, after a signal or by another process.
 func serve(back, mnt, sock string, remember bool) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -117,7 +117,7 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 	if _, err := exec.LookPath("fusermount3"); err != nil && !asRoot {
 		return nil, errors.New("cannot mount: not root, and no fusermount3; run as root, or install the package fuse3")
 	}
-	syscall.Umask(0) // the kernel has applied the caller's umask already
+	syscall.Umask(0) // the kernel has already applied the caller's umask
 	root := &node{LoopbackNode: loopback.(*fs.LoopbackNode), rules: rules, power: kept}
 	server, err := fs.Mount(mnt, root, &fs.Options{
 		NullPermissions: true,
@@ -133,7 +133,8 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 	return server, nil
 }
 
-// unmount removes the mount even if files are open; their owners get ENOTCONN once this process has exited.
+// unmount removes the mount even if files are open; the programs that hold them get ENOTCONN once this process has
+// exited.
 func unmount(mnt string) error {
 	if os.Geteuid() == 0 {
 		return os.NewSyscallError("umount", syscall.Unmount(mnt, syscall.MNT_DETACH))
@@ -141,7 +142,7 @@ func unmount(mnt string) error {
 	return exec.Command("fusermount3", "-uz", mnt).Run()
 }
 
-// answer serves one command for each connection until the listener is closed.
+// answer serves one command per connection until the listener is closed.
 func answer(listener net.Listener, command func(line string) (string, error)) {
 	for {
 		conn, err := listener.Accept()
@@ -159,7 +160,7 @@ func answer(listener net.Listener, command func(line string) (string, error)) {
 	}
 }
 
-// send returns one command to a running faultfs and returns its answer.
+// send sends one command to a running faultfs and returns the reply.
 func send(sock, command string) (string, error) {
 	conn, err := net.Dial("unix", sock)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The operations that change the names in a directory pass through, and can be undone. No rule applies to them.
+// Operations that change the names in a directory pass through and can be undone. No rule applies to them.
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (
 	made *fs.Inode, errno syscall.Errno,
@@ -62,7 +62,7 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	return n.power.remove(n.at(name), func() syscall.Errno { return n.LoopbackNode.Unlink(ctx, name) })
 }
 
-// outlive opens a file whose name is about to go: a program that has it open may open it again through /proc.
+// outlive opens a file whose name is about to be removed: a program that has it open may reopen it through /proc.
 func (n *node) outlive(path string) {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -77,7 +77,7 @@ func (n *node) outlive(path string) {
 	}
 }
 
-// OnForget closes that once no program has it open.
+// OnForget closes the file of outlive when no program has it open any longer.
 func (n *node) OnForget() {
 	if file := n.nameless.Swap(nil); file != nil {
 		file.Close()

@@ -16,38 +16,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// power records how to undo what was done since the last sync, and undoes all of it when the power is cut. That is the
-// worst that a file system with an ordered journal, such as XFS, may do:
+// power records how to undo everything since the last sync, and undoes it when the power is cut. That is the worst case
+// of a file system with an ordered journal, such as XFS:
 //
 //   - The bytes and the length of a file are those of its last sync.
-//   - Creations, renames and removals are undone from the last one backwards, up to the last change of what was synced
-//     since: a sync of a file makes its name durable, and that of a directory the names in it, with everything that was
-//     done before in the whole file system.
+//   - Creations, renames and removals are undone, the latest first, back to the last one that a sync made durable.
+//     A sync of a file makes its name durable; a sync of a directory makes the names in it durable. Either includes
+//     all earlier changes in the whole file system.
 //
 // Owners, modes, times and attributes stay as they were set. A nil power records nothing.
 type power struct {
 	mu    sync.Mutex
 	keep  string // holds removed files by another name, on the file system of the data
 	kept  int
-	names []change // in directories, in order
+	names []change // changes of names, in order
 	files map[uint64]*unsynced
 	off   bool
 }
 
 // change is one change of names.
 type change struct {
-	touched []uint64     // inodes, whose sync makes it durable
+	touched []uint64     // inodes; a sync of one of them makes the change durable
 	undo    func() error // restores the state before it
 	forget  func() error // is called when it is durable; may be nil
 }
 
-// unsynced is a file with what it held before each write since its last sync.
+// unsynced is a file and its content before each write since its last sync.
 type unsynced struct {
 	file *os.File
 	old  []extent
 }
 
-// wholeFile is longer than any file.
+// wholeFile is longer than any file can be.
 const wholeFile = 1 << 62
 
 // extent is the previous content of a range, and the previous length of the file.
@@ -69,7 +69,7 @@ func (p *power) close() error {
 	return os.RemoveAll(p.keep)
 }
 
-// on runs prepare and then act, with nothing else in between. It fails once the power is off.
+// on runs prepare and then act, and no other operation in between. It fails once the power is off.
 func (p *power) on(prepare func() error, act func() syscall.Errno) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,10 +102,10 @@ func (p *power) do(prepare func() (change, error), act func() syscall.Errno) sys
 	})
 }
 
-// make is for operations that give a path to something new.
+// make runs an operation that creates a path.
 func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
 	if _, err := os.Lstat(path); p == nil || err == nil {
-		return act() // it is opened, or refused
+		return act() // the path exists: act opens it, or fails
 	}
 	touched := make([]uint64, 2)
 	return p.do(func() (_ change, err error) {
@@ -114,18 +114,18 @@ func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
 	}, func() syscall.Errno {
 		done := act()
 		if done == 0 {
-			touched[1], _ = inode(path) // it exists: it was just made
+			touched[1], _ = inode(path) // it exists: act has just created it
 		}
 		return done
 	})
 }
 
-// remove is for operations that remove a path.
+// remove runs an operation that removes a path.
 func (p *power) remove(path string, act func() syscall.Errno) syscall.Errno {
 	return p.do(func() (change, error) { return p.put(path) }, act)
 }
 
-// put keeps the file at that path, so that it can be restored.
+// put keeps the file at that path under another name, so that it can be restored.
 func (p *power) put(path string) (change, error) {
 	above, err := inode(filepath.Dir(path))
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *power) put(path string) (change, error) {
 	if err := unix.Lstat(path, &stat); err != nil {
 		return c, err
 	}
-	if stat.Mode&unix.S_IFMT == unix.S_IFDIR { // an empty one
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR { // the directory is empty
 		c.undo = func() error {
 			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, fs.FileMode(stat.Mode&0o7777)),
 				os.Lchown(path, int(stat.Uid), int(stat.Gid)))
@@ -150,7 +150,7 @@ func (p *power) put(path string) (change, error) {
 	return c, os.Link(path, kept)
 }
 
-// rename is for a new name, which may replace a file.
+// rename runs an operation that moves a path, possibly over an existing file.
 func (p *power) rename(from, to string, act func() syscall.Errno) syscall.Errno {
 	return p.do(func() (change, error) {
 		own, err := inode(from)
@@ -171,7 +171,7 @@ func (p *power) rename(from, to string, act func() syscall.Errno) syscall.Errno 
 	}, act)
 }
 
-// write is for operations that change length bytes of a file from there on, or its length.
+// write runs an operation that changes the length of a file, or length bytes of it from the given offset.
 func (p *power) write(fd int, at, length int64, act func() syscall.Errno) syscall.Errno {
 	if p == nil {
 		return act()
@@ -204,7 +204,7 @@ func (p *power) remember(fd int, at, length int64) error {
 	return nil
 }
 
-// sync is for operations that make a file or directory durable.
+// sync runs an operation that makes a file or directory durable.
 func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) syscall.Errno {
 	if p == nil {
 		return act()
@@ -221,7 +221,7 @@ func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) sysca
 	})
 }
 
-// durable forgets how to undo what the sync of that file or directory has made durable.
+// durable forgets how to undo what a sync of that file or directory has made durable.
 func (p *power) durable(synced uint64) (err error) {
 	if of := p.files[synced]; of != nil {
 		delete(p.files, synced)
@@ -242,7 +242,7 @@ func (p *power) durable(synced uint64) (err error) {
 	return err
 }
 
-// cut undoes everything that was not synced, and makes all later operations fail. It returns what to print.
+// cut undoes everything unsynced, and makes all later operations fail. It returns the text to print.
 func (p *power) cut() (string, error) {
 	if p == nil {
 		return "", errors.New("cannot simulate a power loss: not mounted with -power")
@@ -272,7 +272,7 @@ func inode(path string) (uint64, error) {
 	return stat.Ino, err
 }
 
-// errno returns the error number for a program.
+// errno returns the error number that the program gets.
 func errno(err error) syscall.Errno {
 	var known syscall.Errno
 	switch {

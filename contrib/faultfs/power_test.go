@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// tree returns the content of a directory: each name below it with the content of the file; a directory's name ends in
-// a slash.
+// tree returns the contents of a directory: each file below it by its name, with its content. The name of a directory
+// ends in a slash.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -44,7 +44,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// put writes a file and closes it; with sync it is durable.
+// put writes a file and closes it. With sync the file is durable.
 func put(path, text string, flags int, sync bool) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flags, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begun is on the disk before each case.
+// begun is the content of the disk before each case.
 func begun() map[string]string {
 	return map[string]string{"d/": "", "e/": "", "empty/": "", "d/f": "0123456789", "e/g": "ggg", "l": "d/f"}
 }
@@ -74,7 +74,7 @@ func TestUnsyncedDataIsLostWhenThePowerIsCut(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		do   func(in func(string) string) error
-		left map[string]string // the differences from that; "-" for what is gone
+		left map[string]string // the differences from begun; "-" for a removed name
 	}{
 		"nothing is done": {func(func(string) string) error { return nil }, nil},
 		"a file is written over, longer, shorter and over again": {func(in func(string) string) error {
@@ -146,7 +146,7 @@ func TestUnsyncedDataIsLostWhenThePowerIsCut(t *testing.T) {
 			m.stop(t)
 			kept, err := filepath.Glob(filepath.Join(filepath.Dir(m.back), ".faultfs*"))
 			if err != nil || len(kept) > 0 {
-				t.Errorf("what was removed is kept for good: %v, %v", kept, err)
+				t.Errorf("removed files are kept forever: %v, %v", kept, err)
 			}
 		})
 	}

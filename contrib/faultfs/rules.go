@@ -21,10 +21,10 @@ var errUsage = errors.New("unknown command: use `rule fsync|write|open|read|any 
 
 // rule is one fault: operations of kind op on a file matching glob wait, fail, or both.
 type rule struct {
-	text     string // as the operator wrote it
+	text     string // as the user wrote it
 	op, glob string
 	delay    time.Duration
-	tailP    float64 // share of operations that wait tail on top of delay
+	tailP    float64 // share of operations that wait for tail in addition to delay
 	tail     time.Duration
 	hang     bool
 	errno    syscall.Errno
@@ -39,8 +39,8 @@ type ruleTable struct {
 	rules []*rule // replaced, never changed in place
 }
 
-// apply holds the operation as long as the matching rules say and returns their error, 0 for none. It does not end
-// early if the caller is killed: neither does an operation on a real disk.
+// apply holds the operation for as long as the matching rules require. It returns the errno of the first rule that has
+// one, else 0. It does not end early if the caller is killed: neither does an operation on a real disk.
 func (t *ruleTable) apply(op, name string) syscall.Errno {
 	t.mu.Lock()
 	rules := t.rules
@@ -60,8 +60,8 @@ func (t *ruleTable) apply(op, name string) syscall.Errno {
 	return 0
 }
 
-// matches compares the glob, which was checked when the rule was added, with the path below the mount point and with
-// its last element.
+// matches compares the glob with the path below the mount point and with its last element. The glob was validated when
+// the rule was added.
 func (r *rule) matches(op, name string) bool {
 	whole, _ := path.Match(r.glob, name)
 	base, _ := path.Match(r.glob, path.Base(name))
@@ -86,7 +86,7 @@ func (r *rule) wait() {
 	}
 }
 
-// command carries out one line of the control socket and returns what to print.
+// command executes one line from the control socket and returns the text to print.
 func (t *ruleTable) command(line string) (string, error) {
 	verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	t.mu.Lock()
@@ -115,7 +115,7 @@ func (t *ruleTable) command(line string) (string, error) {
 	return "ok\n", nil
 }
 
-// parseRule reads OP GLOB ACTION...
+// parseRule parses "OP GLOB ACTION...".
 func parseRule(text string) (*rule, error) {
 	words := strings.Fields(text)
 	if len(words) < 3 || !strings.Contains(" fsync write open read any ", " "+words[0]+" ") {

@@ -15,7 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// pki is the directory of the agent's certificates. It is the same on every machine, because the table shows it.
+// pki is the directory of the agent's certificates. It is the same on every machine, because the fault table contains
+// it.
 const pki = "/srv"
 
 func inPKI(file string) string { return filepath.Join(pki, filepath.Base(file)) }
@@ -40,7 +41,7 @@ func TestHostFaultsAreFoundInTime(t *testing.T) {
 	}, "unshare", "-m", "sh", "-c", `mount --bind "$0" `+pki+` && exec "$@"`, dir)
 	until(t, h, readyBound, "OK", "")
 
-	// The agent reads it when it starts, and every ten minutes.
+	// The agent reads the certificate when it starts, and every ten minutes.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := h.KillAgent(ctx); err != nil {

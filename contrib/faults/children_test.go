@@ -55,13 +55,13 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 	if err := m.Clear(); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, readyBound, "the last agent's own probe writes", func() bool {
+	testbed.Eventually(t, readyBound, "the probe of the last agent still writes", func() bool {
 		return asked(h).Disk.Samples > 0
 	})
 	until(t, h, readyBound, "SLOW", "DISK_FSYNC_SLOW")
 }
 
-// stats returns the calls that reached the disk since the last rule was set.
+// stats returns the number of calls that have reached the disk since the last rule was set.
 func stats(t *testing.T, m *testbed.Mount) string {
 	t.Helper()
 	said, err := m.Stats()

@@ -21,7 +21,7 @@ type diskFault struct {
 	// joining injects the fault from the start, on a host that is about to join, with the full qualifying run.
 	joining bool
 	wants   seen          // the expected health state
-	early   bool          // the health state must be WARM or worse soon, so that a leader steps aside
+	early   bool          // the health state must soon be WARM or worse, so that a leader transfers leadership
 	quiet   time.Duration // without an expected state, how long no finding may appear
 }
 
@@ -130,7 +130,7 @@ func (f diskFault) begins(t *testing.T, m *testbed.Mount) {
 	}
 }
 
-// untilItGates waits until quorumctl shows a health state that keeps a leader from leading.
+// untilItGates waits until quorumctl shows a health state with which a host must not lead.
 func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
 	t.Helper()
 	var next time.Time
@@ -148,7 +148,7 @@ func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
 	return now
 }
 
-// rests waits until the probe has slowed down to its normal rate. It writes much faster during the qualifying run.
+// rests waits until the probe has slowed down to its normal rate. During the qualifying run it writes much faster.
 func rests(t *testing.T, h *testbed.Host) {
 	t.Helper()
 	const span, idle = 5 * time.Second, 8

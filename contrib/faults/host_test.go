@@ -31,7 +31,8 @@ const (
 	pollEvery = 100 * time.Millisecond
 	// readyBound limits a disk's qualifying run on a busy machine.
 	readyBound = 5 * time.Minute
-	// rowsVariable names the directory to write rows to. Without it, the test only checks the limits.
+	// rowsVariable is the environment variable with the directory for the rows. Without it, the test only checks the
+	// limits.
 	rowsVariable = "QUORUMD_FAULT_ROWS"
 )
 
@@ -41,8 +42,8 @@ type seen struct {
 	within      time.Duration
 }
 
-// shipped restores quorumd's default limits where testbed changes them, except for a shorter qualifying run. Many hosts
-// share the machine here, so CPU starvation is ignored.
+// shipped restores quorumd's default limits if testbed changes them, except for a shorter qualifying run. Many hosts
+// share the machine here, so the agent ignores CPU starvation.
 func shipped() map[string]string {
 	return map[string]string{
 		"mode": "observe", "disk.directInterval": "1s", "disk.walInterval": "10s", "disk.window": "300",
@@ -51,7 +52,7 @@ func shipped() map[string]string {
 	}
 }
 
-// program returns the path of quorumd or quorumctl as built by make.
+// program returns the path of quorumd or quorumctl, as built by make.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	root, err := testbed.Root()
@@ -65,8 +66,8 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// start starts quorumd on a host without a member, with etcd's data directory on that disk. An empty disk means the
-// host's own directory. If within is set, that command runs quorumd.
+// start starts quorumd on a host without a member, with etcd's data directory on that disk. If disk is empty, the data
+// directory is in the host's own directory. If within is set, that command runs quorumd.
 func start(t *testing.T, disk string, set map[string]string, within ...string) *testbed.Host {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +111,7 @@ func asked(h *testbed.Host) control.Health {
 	return s.Health
 }
 
-// shown runs quorumctl, as an operator would.
+// shown runs quorumctl, as an operator does.
 func shown(t *testing.T, h *testbed.Host) control.Health {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -162,7 +163,7 @@ type table struct {
 	rows map[int][]Row
 }
 
-// tableOf returns a table that is written if all faults of the place are detected in time.
+// tableOf returns a table. It is written if all faults of the place are detected in time.
 func tableOf(t *testing.T, place string) *table {
 	t.Helper()
 	made := &table{rows: map[int][]Row{}}
@@ -188,7 +189,7 @@ func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.H
 	b.note(t, i, r, took, shown(t, h), code)
 }
 
-// note is like add, for output that was already read.
+// note is like add, for output that the test has already read.
 func (b *table) note(t *testing.T, i int, r Row, took time.Duration, now control.Health, code string) {
 	t.Helper()
 	r.Seconds, r.State, r.Text = math.Round(10*took.Seconds())/10, now.State, cmp.Or(r.Text, now.Text)
@@ -217,7 +218,7 @@ func save(dir, name string, rows []Row) error {
 	return os.WriteFile(rowsFile(dir, name), append(text, '\n'), 0o644)
 }
 
-// memory returns a directory on a tmpfs, so that only a rule makes it slow.
+// memory returns a directory on a tmpfs, which is slow only if a rule makes it so.
 func memory(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "back")

@@ -38,14 +38,15 @@ const bonded = "ip link set bond0 type bond mode active-backup miimon 100 && " +
 	"for leg in eth0 eth1; do ip link set $leg master bond0 || exit; done && " +
 	"ip addr add 10.98.0.1/24 dev bond0 && ip link set bond0 up"
 
-// machine is a virtual machine with its own kernel and drives. It is emulated: its clock is real, its speed is not.
+// machine is a virtual machine with its own kernel and drives. It is emulated: its clock runs in real time, but its CPU
+// is slow.
 type machine struct {
 	t    *testing.T
-	port net.Conn // runs a line of shell and returns its output: see vm/init
+	port net.Conn // sends a line of shell, and receives its output: see vm/init
 	said *bufio.Reader
 	qmp  string
 	dir  string // mounted inside as /share
-	// flash is the file behind the first drive, which is as slow as this file.
+	// flash is the file behind the first drive. The drive is as slow as this file.
 	flash *testbed.Mount
 }
 
@@ -82,7 +83,7 @@ func boot(t *testing.T) *machine {
 		"-device", "virtserialport,chardev=port,name=faults", "-device", "virtio-rng-pci",
 		"-virtfs", "local,path=" + m.dir + ",mount_tag=share,security_model=none",
 	}
-	fast := memory(t) // only a fault makes it slow
+	fast := memory(t) // slow only if a fault makes it so
 	for i := range drives {
 		file := filepath.Join(fast, fmt.Sprintf("drive%d", i))
 		if i == 0 {
@@ -125,7 +126,7 @@ func boot(t *testing.T) *machine {
 	return m
 }
 
-// try runs a line of shell inside.
+// try runs a line of shell in the machine.
 func (m *machine) try(line string) (said string, code int) {
 	m.t.Helper()
 	err := m.port.SetDeadline(time.Now().Add(commandBound))
@@ -165,7 +166,7 @@ func (m *machine) set(device, property string, value int) {
 		device, property, value))
 }
 
-// plug plugs in or pulls the cable of an interface of the bond.
+// plug connects or disconnects the cable of an interface of the bond.
 func (m *machine) plug(leg string, in bool) {
 	m.t.Helper()
 	m.sendQMP(fmt.Sprintf(`{"execute":"set_link","arguments":{"name":%q,"up":%t}}`, leg, in))
@@ -190,7 +191,7 @@ func (m *machine) sendQMP(command string) {
 	}
 }
 
-// agent starts quorumd inside, on a host with its data in that directory, and waits until its health state is OK.
+// agent starts quorumd in the machine, with etcd's data in that directory, and waits until its health state is OK.
 func (m *machine) agent(name, dir string) {
 	m.t.Helper()
 	config := fmt.Sprintf(`mode: observe

@@ -216,7 +216,7 @@ func (s *site) inside(net string, commands ...string) {
 	}
 }
 
-// drop makes the packet filter of a host drop matching packets, sent and received.
+// drop makes the packet filter of a host drop matching packets in both directions.
 func (s *site) drop(host int, match string) {
 	s.t.Helper()
 	s.inside(s.nets[host], "nft add table ip faults")

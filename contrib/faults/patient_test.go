@@ -10,8 +10,9 @@ import "time"
 const (
 	// patient selects all faults, as `make fault-table` does.
 	patient = true
-	// mostInAMinute limits the probe's writes in the minute before a fault, so that it has none of the qualifying run.
+	// mostInAMinute limits the probe's writes in the minute before a fault, so that this minute includes none of the
+	// qualifying run.
 	mostInAMinute = 80
-	// soon is how long a health state may take. A slow leader transfers leadership 2 s later.
+	// soon is how long it may take until the health state changes. A slow leader transfers leadership 2 s later.
 	soon = 18 * time.Second
 )

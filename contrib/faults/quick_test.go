@@ -10,8 +10,9 @@ import "time"
 const (
 	// patient selects all faults, as `make fault-table` does.
 	patient = false
-	// mostInAMinute limits the probe's writes in the minute before a fault, which may include a whole qualifying run.
+	// mostInAMinute limits the probe's writes in the minute before a fault. This minute may include a whole qualifying
+	// run.
 	mostInAMinute = 1 << 20
-	// soon is how long a health state may take on a busy machine.
+	// soon is how long it may take until the health state changes on a busy machine.
 	soon = 2 * time.Minute
 )

@@ -18,11 +18,12 @@ import (
 type Row struct {
 	Fault string `json:"fault"`
 	How   string `json:"how"` // how it was injected
-	// Recorded marks a fault without a faulty device: quorumd read a recorded response.
+	// Recorded marks a fault without a faulty device: the test gave quorumd a recorded response.
 	Recorded bool `json:"recorded,omitempty"`
-	// Seconds is the time from the fault until quorumctl shows it or, without a Code, how long the test watched.
+	// Seconds is the time from the fault until quorumctl shows the finding or, without a Code, how long the test
+	// watched.
 	Seconds float64 `json:"seconds"`
-	// State is the machine's health state, and Finding the state that this finding alone would cause.
+	// State is the host's health state, and Finding the state that this finding alone would cause.
 	State   string `json:"state"`
 	Finding string `json:"finding,omitempty"`
 	Code    string `json:"code,omitempty"` // empty if no finding was expected
@@ -30,7 +31,7 @@ type Row struct {
 	Cause   string `json:"cause,omitempty"` // with its evidence
 }
 
-// place is a component that tests inject faults into, and the file with its rows.
+// place is a component into which tests inject faults, and the file with its rows.
 type place struct{ name, title, about string }
 
 func places() []place {
@@ -73,7 +74,7 @@ finding is expected, and none appeared for that time. A finding that only advise
 state; the table shows both.
 `
 
-// document returns the tables of all places.
+// document renders the tables of all places.
 func document(dir string) (string, error) {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -109,7 +110,7 @@ values. The tests read these values from recorded kernel files and responses, an
 |---|---|---|
 `
 
-// unseen returns the codes of a check that no row has.
+// unseen returns the codes of a check that appear in no row.
 func unseen(c health.Check, rows []Row) (codes []string) {
 	for _, p := range c.Problems {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Code == string(p.Code) }) {

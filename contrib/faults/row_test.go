@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hosts is how many faults run in parallel without -parallel. More hosts would slow down each other's disks.
+// hosts is how many faults run in parallel, unless -parallel is set. More hosts would slow down each other's disks.
 const hosts = 3
 
 func TestMain(m *testing.M) {
@@ -57,7 +57,7 @@ func TestTableMatchesRows(t *testing.T) {
 	}
 }
 
-// A renamed code, or one with another health state, makes its row wrong.
+// A code that was renamed, or that now has another health state, makes its row wrong.
 func TestEveryRowHasAKnownCode(t *testing.T) {
 	t.Parallel()
 	known := health.Problems()

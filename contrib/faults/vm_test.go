@@ -51,8 +51,8 @@ const askDrives = "mkdir -p /run/quorumd-smart && quorumd ask-drives"
 // readLog reads the kernel's log at once.
 const readLog = "mkdir -p /run/quorumd-kernel-log && quorumd read-kernel-log"
 
-// recordedDrive returns smartctl 7.3 output for a drive with these percentages of spare blocks left and rated life
-// used, and this number of media errors.
+// recordedDrive returns the output of smartctl 7.3 for a drive with these percentages of available spare blocks and of
+// used life, and with this number of media errors.
 func recordedDrive(spare, used, errors int) string {
 	return fmt.Sprintf(`{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "EXAMPLE DC 960",
  "serial_number": "EX0001", "smart_status": {"passed": true, "nvme": {"value": 0}},
@@ -61,7 +61,7 @@ func recordedDrive(spare, used, errors int) string {
 		spare, used, errors)
 }
 
-// A process with a limit of 64 MiB needs more. The kernel makes it wait for each page that it cannot reclaim.
+// A process with a limit of 64 MiB needs more memory. The kernel makes it wait for every page that it cannot reclaim.
 const (
 	group = "/sys/fs/cgroup/memory-hog"
 	hog   = "{ mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup; } && " +
@@ -72,7 +72,7 @@ const (
 	endOfHog = "echo 1 >" + group + "/cgroup.kill"
 )
 
-// says replaces the output of smartctl with a recorded one, or restores it.
+// says replaces the output of smartctl by a recorded one, or restores it.
 func (m *machine) says(what string) {
 	m.t.Helper()
 	m.try("umount /usr/sbin/smartctl")
@@ -178,7 +178,7 @@ func TestMachineFaultsAreFoundInTime(t *testing.T) {
 	made := tableOf(t, "machine")
 	for i, f := range machineFaults() {
 		if !t.Run(f.name, func(t *testing.T) { f.happens(m.of(t), made, i) }) {
-			break // the next one may depend on this one
+			break // the next fault may depend on this one
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// byHand is the environment that an operator writes who builds a cluster from the distribution's documentation.
+// byHand is the environment that an operator writes for a cluster according to the distribution's documentation.
 const byHand = `ETCD_INITIAL_CLUSTER="%s"
 ETCD_INITIAL_CLUSTER_STATE="new"
 ETCD_INITIAL_CLUSTER_TOKEN="by-hand"
@@ -77,7 +77,7 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	}
 }
 
-// formByHand makes a cluster of these hosts without quorumd.
+// formByHand bootstraps a cluster on these hosts without quorumd.
 func (f *fleet) formByHand(hosts []*lab.Host) {
 	f.t.Helper()
 	var peers []string
@@ -98,7 +98,7 @@ func (f *fleet) formByHand(hosts []*lab.Host) {
 	f.eventually("there is a cluster that was built by hand", func() bool { return f.has(len(hosts), 0) })
 }
 
-// runAll runs quorumd on all hosts in a mode, for a target that is met.
+// runAll runs quorumd on all hosts in a mode. The cluster already meets the target.
 func (f *fleet) runAll(mode string) {
 	f.t.Helper()
 	f.check(f.Each(func(h *lab.Host) error {
@@ -112,7 +112,7 @@ func (f *fleet) runAll(mode string) {
 	}))
 }
 
-// checkView checks that a host's agent shows the cluster as it is.
+// checkView checks that a host's agent shows the actual state of the cluster.
 func (f *fleet) checkView(h *lab.Host) {
 	f.t.Helper()
 	f.eventually(h.Name+" sees all others", func() bool {

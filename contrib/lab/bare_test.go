@@ -32,27 +32,27 @@ import (
 
 const firstClusterPage = "first-cluster.md"
 
-// bareFleet is a set of hosts, on which an operator makes a cluster with TLS as contrib/docs says, and the operator's
-// own machine.
+// bareFleet is a set of hosts on which an operator bootstraps a cluster with TLS as described in contrib/docs, and the
+// operator's own machine.
 type bareFleet struct {
 	*fleet
 	you  string   // the directory in which the operator types
 	each []string // the commands for each host in addition to those of the page, before quorumd starts
-	once []string // and on the first host, once its etcd runs
-	// named changes the name in the client certificate of a host's quorumd from that of its bundle; nil: it stays.
+	once []string // commands for the first host, once its etcd runs
+	// named sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
 	named func(h *lab.Host) error
-	login string // before a command of etcdctl, if its certificate names no user of etcd
-	// shipped has quorumd wait as long as by default. The speed of the disk is ignored even so: all hosts share one.
+	login string // comes before a command of etcdctl if its certificate names no etcd user
+	// shipped keeps quorumd's default waits. The speed of the disk is ignored nevertheless: all hosts share one disk.
 	shipped bool
 }
 
-// bare boots hosts without the distribution's etcd, with quorumd's packages in reach.
+// bare boots hosts without the distribution's etcd; quorumd's packages are ready to be installed.
 func bare(t *testing.T, hosts int) *bareFleet {
 	t.Helper()
 	return bareOf(t, lab.Debian12, hosts)
 }
 
-// bareOf is bare with hosts of a release.
+// bareOf is like bare, with hosts of another release.
 func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	t.Helper()
 	cache, err := cacheDir()
@@ -90,7 +90,8 @@ func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	return f
 }
 
-// makeCluster types the commands of the page, with more names if there are more hosts, and waits until all are voters.
+// makeCluster types the commands of the page, with more names if there are more hosts. It waits until all hosts are
+// voters.
 func (f *bareFleet) makeCluster() {
 	f.t.Helper()
 	commands := documented(f.t, firstClusterPage, "n1#")
@@ -155,10 +156,10 @@ func (f *bareFleet) makeCluster() {
 	}
 }
 
-// unbundled is a directory of the operator's with the content of the first host's bundle.
+// unbundled is a directory on the operator's machine with the content of the first host's bundle.
 func (f *bareFleet) unbundled() string { return filepath.Join(f.you, "unbundled") }
 
-// issues installs a client certificate for a host's quorumd, which the operator's CA has issued to that name.
+// issues installs a client certificate for a host's quorumd that the operator's CA has issued to that name.
 func (f *bareFleet) issues(h *lab.Host, name string) error {
 	pki := filepath.Join(f.you, "quorumd-pki")
 	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
@@ -182,7 +183,7 @@ func (f *bareFleet) issues(h *lab.Host, name string) error {
 		return err
 	}
 	dir := filepath.Join(h.Root(), "etc/quorumd/tls")
-	for file, block := range map[string]*pem.Block{ // both exist, and keep their owner and mode
+	for file, block := range map[string]*pem.Block{ // both files exist, and keep owner and mode
 		"client.crt": {Type: "CERTIFICATE", Bytes: der}, "client.key": {Type: "PRIVATE KEY", Bytes: secret},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
@@ -197,7 +198,7 @@ func (f *bareFleet) carry(h *lab.Host, file string) error {
 	return h.Copy(filepath.Join(f.you, file), "/root/"+filepath.Base(file))
 }
 
-// limit is how long something may take that quorumd waits for.
+// limit is how long an action of quorumd may take.
 func (f *bareFleet) limit() time.Duration {
 	if f.shipped {
 		return 5 * bound
@@ -210,8 +211,8 @@ func script(lines []string) string {
 	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
-// tls names the files with which a client connects to the cluster: those of quorumd on the first host or, if they name
-// no user of etcd, those of its bundle, which do.
+// tls names the files with which a client connects to the cluster: those of quorumd on the first host or, if that
+// certificate names no etcd user, those of the bundle.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
 	if f.named != nil {
@@ -227,7 +228,7 @@ func (f *bareFleet) url(h *lab.Host) string {
 	return strings.Replace(h.ClientURL(), "http:", "https:", 1)
 }
 
-// connect makes a client of each etcd.
+// connect creates a client of each etcd.
 func (f *bareFleet) connect() {
 	f.t.Helper()
 	trusted, err := f.tls().ClientConfig()
@@ -240,7 +241,7 @@ func (f *bareFleet) connect() {
 	}
 }
 
-// types runs a command on the operator's own machine, from which ssh reaches the hosts, and returns what it prints.
+// types runs a command on the operator's machine, from which ssh reaches the hosts, and returns its output.
 func (f *bareFleet) types(command string) string {
 	f.t.Helper()
 	checkout, err := testbed.Root()
@@ -249,7 +250,7 @@ func (f *bareFleet) types(command string) string {
 	for _, h := range f.Hosts {
 		pid, err := h.PID()
 		if err != nil {
-			continue // it is off
+			continue // the host is off
 		}
 		ssh += fmt.Sprintf("%s) exec nsenter %s sh -c \"$line\" ;;\n", h.Name, strings.Join(lab.EnterArgs(pid), " "))
 	}

@@ -24,12 +24,12 @@ func TestAClusterSurvivesASimultaneousShutdownAndStartOfAllHosts(t *testing.T) {
 
 func TestAClusterSurvivesTenShutdownsAndStartsOfAllHosts(t *testing.T) { coldStarts(t, 10) }
 
-// coldStarts types "poweroff" on all hosts in the same second, and switches all on at once. The cluster must come back
-// by itself, with the same members, the same data, and everything that was ever written.
+// coldStarts types "poweroff" on all hosts within one second, then powers all of them on at once. The cluster must
+// recover by itself, with the same members and everything that was ever written.
 func coldStarts(t *testing.T, times int) {
 	t.Helper()
 	f := standingFleet(t)
-	f.killed = true // an agent may go down between an operation's record and its line of history
+	f.killed = true // an agent may go down before its recorded operation is in the history
 	before, aside := f.roles(), f.allAside()
 	for i := range times {
 		f.rest()
@@ -63,7 +63,7 @@ func coldStarts(t *testing.T, times int) {
 	}
 }
 
-// nothingIsLost checks that what was written before each of that many cold starts is there.
+// nothingIsLost checks that the data written before each of that many cold starts is still in the store.
 func (f *fleet) nothingIsLost(starts int) {
 	f.t.Helper()
 	client, err := f.client()
@@ -77,7 +77,7 @@ func (f *fleet) nothingIsLost(starts int) {
 	}
 }
 
-// allAside returns all data that any host has moved aside.
+// allAside returns all data that hosts have moved aside.
 func (f *fleet) allAside() []string {
 	f.t.Helper()
 	var all []string

@@ -18,32 +18,32 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The sizes of a host's disks. Their images are sparse.
+// The sizes of a host's disks. Their images are sparse files.
 const (
-	diskSize  = 6 << 30 // a database of 1 GB and its log, and twice its size before it is copied to a host
+	diskSize  = 6 << 30 // a database of 1 GB, its log, and twice its size, which must be free before a host copies it
 	stateSize = 32 << 20
 )
 
-// Disk is a disk of a host, a real ext4 on a loop device. Files outside a host's disks are on the machine's own, which
-// keeps its power.
+// Disk is a disk of a host: a real ext4 on a loop device. Files outside a host's disks are on the machine's own disk,
+// which never loses power.
 type Disk struct {
-	dir    string // the directory of this disk's own files
-	holds  string // the directory of the host that is on it
+	dir    string // directory with the image and the mount point
+	holds  string // the host's directory that is on this disk
 	size   int64
-	mount  *testbed.Mount // under the image, if the lab was made with faults
+	mount  *testbed.Mount // below the image, if the lab was created with Options.Faultfs
 	device string         // such as loop3, while mounted
 }
 
 func (d *Disk) image() string { return filepath.Join(d.dir, "image", "disk") }
 
-// Path is where the disk is mounted on the machine.
+// Path returns the mount point of the disk on the machine.
 func (d *Disk) Path() string { return filepath.Join(d.dir, "mounted") }
 
-// source is the directory on the disk that the host sees.
+// source returns the directory on the disk that is mounted into the host.
 func (d *Disk) source() string { return filepath.Join(d.Path(), filepath.Base(d.holds)) }
 
-// make makes the file system, or copies the image of an earlier one. With the program faultfs under it, it can be made
-// slow.
+// make creates the file system, or copies the image of an earlier one. With the program faultfs below the image, the
+// disk can be slowed down.
 func (d *Disk) make(ctx context.Context, faultfs, from string) error {
 	image, back := filepath.Dir(d.image()), filepath.Join(d.dir, "back")
 	if err := errors.Join(os.MkdirAll(image, 0o755), os.MkdirAll(back, 0o755),
@@ -70,7 +70,7 @@ func (d *Disk) make(ctx context.Context, faultfs, from string) error {
 	return err
 }
 
-// attach mounts the disk, and so replays its journal.
+// attach mounts the disk, which replays its journal.
 func (d *Disk) attach(ctx context.Context) error {
 	if d.device != "" {
 		return nil
@@ -94,7 +94,8 @@ func (d *Disk) attach(ctx context.Context) error {
 	return nil
 }
 
-// detach waits until the file system is really gone: the last mount namespace of a dead host ends a little later.
+// detach unmounts the file system and waits until the kernel has released it: the last mount namespace of a dead host
+// ends a little later.
 func (d *Disk) detach(ctx context.Context) error {
 	if d.device == "" {
 		return nil
@@ -111,7 +112,7 @@ func (d *Disk) detach(ctx context.Context) error {
 	return err
 }
 
-// cutPower discards what was not flushed: the file system ends at this moment, with its journal as it is on the disk.
+// cutPower discards unflushed writes: the file system shuts down at once and leaves its journal as it is on the disk.
 func (d *Disk) cutPower() error {
 	const (
 		goingDown  = 0x8004587d // EXT4_IOC_SHUTDOWN
@@ -129,13 +130,14 @@ func (d *Disk) cutPower() error {
 	return nil
 }
 
-// Break makes every read and write fail from now on, as when the device is gone. A power loss of the host repairs it.
+// Break makes every read and write fail from now on, as if the device had disappeared. A power loss of the host repairs
+// it.
 func (d *Disk) Break() error { return d.cutPower() }
 
 // fillName is the file that fills the disk.
 const fillName = ".full"
 
-// Fill leaves no byte free.
+// Fill fills the disk to the last byte.
 func (d *Disk) Fill() error {
 	file, err := os.Create(filepath.Join(d.Path(), fillName))
 	if err != nil {
@@ -156,13 +158,13 @@ func (d *Disk) Fill() error {
 	return nil
 }
 
-// Empty removes the file of Fill.
+// Empty removes the file that Fill has written.
 func (d *Disk) Empty() error { return os.Remove(filepath.Join(d.Path(), fillName)) }
 
-// Slow makes every flush of the device take that much longer. The lab must have been made with faults.
+// Slow delays every flush of the device by that time. The lab must have been created with Options.Faultfs.
 func (d *Disk) Slow(by time.Duration) error { return d.rule("fsync * delay=" + by.String()) }
 
-// Hang makes every flush of the device wait until Repair. The lab must have been made with faults.
+// Hang makes every flush of the device wait until Repair. The lab must have been created with Options.Faultfs.
 func (d *Disk) Hang() error { return d.rule("fsync * hang") }
 
 // Repair ends Slow and Hang.
@@ -173,7 +175,7 @@ func (d *Disk) Repair() error {
 	return d.mount.Clear()
 }
 
-// release ends whatever may block the host's processes.
+// release ends every fault that may block the host's processes.
 func (d *Disk) release() error {
 	if d.mount == nil {
 		return nil
@@ -181,7 +183,7 @@ func (d *Disk) release() error {
 	return d.mount.Clear()
 }
 
-// discard removes the disk of a host that is off.
+// discard removes the disk of a powered-off host.
 func (d *Disk) discard(ctx context.Context) error {
 	err := d.detach(ctx)
 	if d.mount != nil {

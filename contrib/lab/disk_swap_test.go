@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended takes the file system with etcd's data out of a host
-// in maintenance. Until another is mounted there, the host waits; with an empty one its member is given up. The standby
-// and the spare move up, and the host becomes the spare, unless it is back before one of them.
+// TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended removes the file system with etcd's data from a host
+// in maintenance. The host waits until another is mounted there; with an empty one it loses its member. The standby
+// and the spare move up, and the host becomes the spare, unless it returns before one of them.
 func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T) {
 	f := standingFleet(t)
 	h := f.follower(nil)
@@ -49,7 +49,7 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 	f.verify(3, 1)
 }
 
-// memberID is the member ID of a host in etcd's list; 0 if it has none.
+// memberID returns the member ID of a host in etcd's member list; 0 if it has none.
 func (f *fleet) memberID(h *lab.Host) uint64 {
 	for _, m := range f.members() {
 		if m.Name == h.Name {

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts, one of them slow. The slow one reports why it does
-// not join, in its status and in its journal, and joins when its disk is healthy.
+// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts, one of them with a slow disk. That host reports why
+// it does not join, in its status and in its journal, and joins when its disk is healthy.
 func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	faultfs, err := testbed.FaultfsBinary()
 	if err != nil {
@@ -26,7 +26,7 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	slow := f.Hosts[3]
 	f.check(slow.Disk.Slow(300 * time.Millisecond))
 	f.check(f.Each(func(h *lab.Host) error {
-		if h == slow { // the others have loose limits, because all share a machine
+		if h == slow { // the others have loose limits, because all share one machine
 			return f.manageWith(h, func(s lab.Settings) {
 				s["disk"]["qualifySamples"], s["disk"]["window"] = 20, 20
 				s["disk"]["fsyncWarm"], s["disk"]["fsyncClear"] = "250ms", "200ms"

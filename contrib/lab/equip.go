@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ClusterName is the cluster that the hosts belong to.
+// ClusterName is the cluster to which the hosts belong.
 const ClusterName = "lab"
 
 // Etcd's ports.
@@ -21,31 +21,31 @@ const (
 	peerPort   = 2380
 )
 
-// etcdPath is the path of a pinned etcd on a host.
+// etcdPath is the path of a pinned etcd version on a host.
 const etcdPath = "/usr/local/bin/etcd"
 
-// etcdDropIn makes the distribution's unit run a pinned etcd.
+// etcdDropIn makes the distribution's unit run a pinned etcd version.
 const etcdDropIn = `[Service]
 ExecStart=
 ExecStart=` + etcdPath + ` $DAEMON_ARGS
 `
 
-// bootDropIn shows quorumd the boot of its host. systemd-nspawn mounts the host's own boot ID over the machine's in
-// /proc, and a service with one of these protections gets a /proc without that mount: each boot would look like the one
-// before.
+// bootDropIn lets quorumd read the boot ID of its host. systemd-nspawn mounts the host's own boot ID over the machine's
+// in /proc. A service with one of these protections gets a /proc without that mount, and every boot would look like the
+// previous one.
 const bootDropIn = `[Service]
 ProtectProc=default
 ProtectControlGroups=no
 ProtectKernelTunables=no
 `
 
-// ClientURL is the client URL of the host's etcd.
+// ClientURL returns the client URL of the host's etcd.
 func (h *Host) ClientURL() string { return fmt.Sprintf("http://%s:%d", h.Address, clientPort) }
 
-// PeerURL is the peer URL of the host's etcd.
+// PeerURL returns the peer URL of the host's etcd.
 func (h *Host) PeerURL() string { return fmt.Sprintf("http://%s:%d", h.Address, peerPort) }
 
-// ClientURLs are the client URLs of all hosts.
+// ClientURLs returns the client URLs of all hosts.
 func (l *Lab) ClientURLs() []string {
 	var urls []string
 	for _, h := range l.Hosts {
@@ -54,13 +54,13 @@ func (l *Lab) ClientURLs() []string {
 	return urls
 }
 
-// UseEtcd makes the distribution's unit run another etcd than the distribution's, as an operator would.
+// UseEtcd makes the distribution's unit run another etcd binary, as an operator would configure it.
 func (h *Host) UseEtcd(binary string) error {
 	return errors.Join(h.Copy(binary, etcdPath), h.Write("/etc/systemd/system/etcd.service.d/version.conf", etcdDropIn,
 		0o644))
 }
 
-// Install installs a package of quorumd as an operator does, and allows it to reboot the machine. It starts nothing.
+// Install installs a quorumd package as an operator does, and allows quorumd to reboot the machine. It starts nothing.
 func (h *Host) Install(ctx context.Context, deb string) error {
 	path := "/var/cache/apt/archives/" + filepath.Base(deb)
 	if err := h.Write("/etc/systemd/system/quorumd.service.d/boot.conf", bootDropIn, 0o644); err != nil {
@@ -76,11 +76,11 @@ func (h *Host) Install(ctx context.Context, deb string) error {
 	return err
 }
 
-// Settings are the settings of a lab's host that differ from the defaults, by section of the configuration. Waits of a
-// minute take seconds, and the limits for the disk are loose, because all hosts share one.
+// Settings are a host's differences from the default configuration, by section. Waits of a minute become seconds, and
+// the limits for the disk are loose, because all hosts share one disk.
 type Settings map[string]map[string]any
 
-// Settings returns those of the host.
+// Settings returns the settings of the host.
 func (h *Host) Settings() Settings {
 	return Settings{
 		"host":    {"name": h.Name, "domain": "rack-" + h.Name},
@@ -101,7 +101,7 @@ func (h *Host) Settings() Settings {
 	}
 }
 
-// Configure replaces the configuration that the package brought.
+// Configure replaces the host's configuration.
 func (h *Host) Configure(mode string, s Settings) error {
 	all := map[string]any{"mode": mode}
 	for section, keys := range s {

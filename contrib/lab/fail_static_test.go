@@ -19,10 +19,10 @@ import (
 type failure struct {
 	name   string
 	strike string // a line of shell
-	// unit and cli are what "systemctl status quorumd" and "quorumctl status" print then; one of the texts is enough.
+	// unit and cli are what "systemctl status quorumd" and "quorumctl status" then print; one of the texts is enough.
 	unit, cli []string
 	heals     bool   // whether quorumd recovers by itself
-	cure      string // a line of shell, otherwise
+	cure      string // if not, a line of shell that repairs it
 }
 
 func failures() []failure {
@@ -70,7 +70,7 @@ func TestEtcdServesWhateverFailsInQuorumd(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	h := f.follower(nil)
-	// The unit allows a minute; the watchdog that ends a hung agent is the same.
+	// The shipped watchdog allows a minute. This one ends a hung agent in the same way, but sooner.
 	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' "+
 		">/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
 	f.eventually("the agent is idle", func() bool { return f.names(h, "IDLE") })
@@ -95,7 +95,7 @@ func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 	}
 	f.put(h)
 	if a.heals {
-		f.shell(h, a.strike) // and is in that state when the host reboots
+		f.shell(h, a.strike) // the failure must persist when the host reboots
 	}
 	f.check(h.Reboot(f.t.Context()))
 	f.eventually("etcd serves after a reboot of a host whose quorumd is "+a.name, func() bool { return f.serves(h) })
@@ -128,7 +128,7 @@ func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
 	})
 }
 
-// unwrap joins a text that was wrapped for a terminal into one line.
+// unwrap joins text that was wrapped for a terminal into one line.
 func unwrap(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // put writes through a host's own etcd.
@@ -141,8 +141,8 @@ func (f *fleet) put(h *lab.Host) {
 	}
 }
 
-// TestAnImpossibleJoinReportsItsReason takes away what a host needs to start etcd. The host reports what is missing,
-// and joins once that is back.
+// TestAnImpossibleJoinReportsItsReason removes what a host needs to start etcd. The host reports what is missing, and
+// joins once it is restored.
 func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
@@ -153,7 +153,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			"systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket",
 		},
 		{"others than root can write the configuration", "chmod g+w " + config, "chmod g-w " + config, "chmod go-w"},
-		// An agent that has just started writes the environment again; one that has written the same before does not.
+		// Only an agent that has just started writes the environment again, if nothing has changed.
 		{
 			"the disk of the environment is full",
 			"mount -t tmpfs -o size=8k,mode=0755 full " + full + "; head -c 64k /dev/zero >" + full +
@@ -166,7 +166,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			t.Fatalf("there are %d hosts that could join, want 2", len(hosts))
 		}
 		for _, h := range hosts {
-			_, _ = h.Shell(t.Context(), c.strike) // it fails when the disk is full, as it should
+			_, _ = h.Shell(t.Context(), c.strike) // filling the disk fails on purpose
 		}
 		f.removeStandby()
 		f.eventually("a host that would join reports in its status and in that of its unit that "+c.name, func() bool {

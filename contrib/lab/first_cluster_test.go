@@ -20,7 +20,7 @@ import (
 )
 
 // documented returns the commands that a page of contrib/docs shows after this prompt, with the addresses of the lab.
-// Commands after "Day-2 tasks" are for a running cluster and left out.
+// It leaves out the commands after "Day-2 tasks", which are for a running cluster.
 func documented(t *testing.T, page, prompt string) []string {
 	t.Helper()
 	first, _, _ := strings.Cut(pageOf(t, page), "\n## Day-2 tasks\n")
@@ -64,8 +64,8 @@ func typed(text, prompt string) (commands []string) {
 	return commands
 }
 
-// TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts types what contrib/docs/first-cluster.md says. The only differences are
-// short waits and loose limits for the disk of the lab, which all hosts share.
+// TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts types the commands of contrib/docs/first-cluster.md. The only
+// differences are short waits and loose limits for the lab's disk, which all hosts share.
 func TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts(t *testing.T) {
 	f := bare(t, 3)
 	f.makesCluster()
@@ -73,7 +73,7 @@ func TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts(t *testing.T) {
 	f.losesAllPower()
 }
 
-// ofOtherReleases are the tests with hosts of another release than all others.
+// ofOtherReleases are the tests whose hosts have another Debian release.
 func ofOtherReleases() map[lab.Release]string {
 	return map[lab.Release]string{
 		lab.Debian13: "TestDebian13AuthenticatesUsersByCertificate",
@@ -90,9 +90,9 @@ func TestDebian13AuthenticatesUsersByCertificate(t *testing.T) {
 	f.isAuthenticated()
 }
 
-// TestDebian11AuthenticatesQuorumdByPassword: polkit there is too old for the package's rules, and nothing
-// here needs them. quorumd's certificates name no user of etcd, so that only the password counts, which is checked at
-// the end. The test also measures how long a new user needs, with the times as shipped.
+// TestDebian11AuthenticatesQuorumdByPassword uses Debian 11, whose polkit is too old for the package's rules; nothing
+// in this test needs them. quorumd's certificates name no etcd user, so that only the password counts; the end of the
+// test checks this. The test also measures how long a new user needs with the default times.
 func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 	const heading = "### Password authentication"
 	f := bareOf(t, lab.Debian11, 3)
@@ -142,7 +142,7 @@ func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 	f.isAuthenticated()
 }
 
-// makesCluster makes a cluster of three voters with TLS, and checks it as its clients do.
+// makesCluster bootstraps a cluster of three voters with TLS, and checks it as its clients would.
 func (f *bareFleet) makesCluster() {
 	t := f.t
 	t.Helper()
@@ -167,7 +167,7 @@ func (f *bareFleet) makesCluster() {
 	}
 }
 
-// losesAllPower cuts the power of all hosts at once. They come back unattended.
+// losesAllPower cuts the power of all hosts at once. They must come back unattended.
 func (f *bareFleet) losesAllPower() {
 	f.t.Helper()
 	f.check(f.Each(func(h *lab.Host) error {
@@ -187,8 +187,8 @@ func (f *bareFleet) losesAllPower() {
 	})
 }
 
-// isAuthenticated checks that etcd accepts a certificate whose user may do nothing, and that quorumd may do what it
-// must: the leader's host completes an operation.
+// isAuthenticated checks that etcd accepts a certificate whose user has no permissions, and that quorumd has the
+// permissions it needs: the leader's host completes an operation.
 func (f *bareFleet) isAuthenticated() {
 	f.t.Helper()
 	read := strings.Replace(documented(f.t, firstClusterPage, "n1#")[5], "member list", "get a", 1)
@@ -205,7 +205,7 @@ func (f *bareFleet) isAuthenticated() {
 	})
 }
 
-// loosely adds the lab's limits for the disk and its waits.
+// loosely adds the lab's waits and its limits for the disk.
 func (f *bareFleet) loosely(h *lab.Host) error {
 	settings := h.Settings()
 	if f.shipped {

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// bound is how long something may take that takes seconds on an idle machine.
+	// bound is how long an action may take that takes seconds on an idle machine.
 	bound = 120 * time.Second
 	// callTimeout bounds one call of a test.
 	callTimeout = 2 * time.Second
@@ -34,19 +34,19 @@ const (
 	lookEvery = 100 * time.Millisecond
 )
 
-// fleet is a set of hosts of the lab with quorumd, and what was seen of them.
+// fleet is a set of hosts of the lab with quorumd, and what the test has observed of them.
 type fleet struct {
 	*lab.Lab
 	t     *testing.T
 	deb   string                         // the package of quorumd that is installed on the hosts
 	etcds map[*lab.Host]*clientv3.Client // of each host's etcd alone
-	// whether an agent was killed: it may not have recorded in the history that it began an operation
+	// whether an agent was killed: the history may then lack the beginning of its operation
 	killed  bool
 	removed int64            // the revision when a member was last removed by hand
 	data    testbed.DataDirs // every data directory ever seen
 }
 
-// newFleet boots hosts with the distribution's unit, the pinned etcd behind it, and nothing running.
+// newFleet boots hosts with the distribution's unit and the pinned etcd. Neither etcd nor quorumd runs.
 func newFleet(t *testing.T, o lab.Options) *fleet {
 	t.Helper()
 	etcd := testbed.Etcd(t, testbed.DefaultVersion)
@@ -65,8 +65,8 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 	return f
 }
 
-// standingFleet returns five hosts: three voters, a standby and a spare. They were built once for all tests; since then
-// they were off, and have come back by themselves.
+// standingFleet returns five hosts: three voters, a standby and a spare. They were set up once for all tests, powered
+// off, and have recovered without an operator.
 func standingFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t)})
@@ -74,7 +74,7 @@ func standingFleet(t *testing.T) *fleet {
 	return f
 }
 
-// formedFleet returns the directory of the fleet that was built once.
+// formedFleet returns the directory of the fleet that was set up once.
 func formedFleet(t *testing.T) string {
 	t.Helper()
 	dir, done, err := standingDir()
@@ -90,7 +90,7 @@ func formedFleet(t *testing.T) string {
 	return dir
 }
 
-// save ends a running fleet, and keeps it for standingFleet.
+// save ends a running fleet, and keeps its files for standingFleet.
 func (f *fleet) save(dir string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -99,7 +99,7 @@ func (f *fleet) save(dir string) {
 	f.check(os.Rename(dir+".new", dir))
 }
 
-// packageFile returns the package that "make lab" has built: the current one, or the next.
+// packageFile returns the package that "make lab" has built, in the current or the next version.
 func packageFile(t *testing.T, dir string) string {
 	t.Helper()
 	checkout, err := testbed.Root()
@@ -117,7 +117,7 @@ func packageFile(t *testing.T, dir string) string {
 // it would start at boot.
 func (f *fleet) manage(h *lab.Host) error { return f.manageWith(h, func(lab.Settings) {}) }
 
-// manageWith is manage with other settings than usual.
+// manageWith is like manage, with other settings.
 func (f *fleet) manageWith(h *lab.Host, change func(lab.Settings)) error {
 	ctx := f.t.Context()
 	if err := h.Install(ctx, f.deb); err != nil {
@@ -139,7 +139,7 @@ func (f *fleet) form() {
 	f.eventually("no host bootstraps without a request", func() bool {
 		return f.names(f.Hosts[4], "CLUSTER_UNREACHABLE")
 	})
-	// A bare host that reboots before there is a cluster must not make one of its own.
+	// A bare host that reboots before a cluster exists must not bootstrap one.
 	f.eventually("etcd is held back on a bare host", func() bool {
 		_, err := f.Hosts[4].Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
 		return err == nil
@@ -149,7 +149,7 @@ func (f *fleet) form() {
 	f.within(2*bound, "there are three voters and a standby", func() bool { return f.has(3, 1) && f.atRest() })
 }
 
-// bootstrap makes the cluster on a host, by its own command line.
+// bootstrap bootstraps the cluster on a host, with quorumctl there.
 func (f *fleet) bootstrap(h *lab.Host) {
 	f.t.Helper()
 	f.eventually(h.Name+" makes the cluster", func() bool {
@@ -198,7 +198,7 @@ func (f *fleet) within(limit time.Duration, what string, cond func() bool) {
 	f.t.Logf("%6.1f s: %s", time.Since(began).Seconds(), what)
 }
 
-// never checks for that long that cond does not hold.
+// never checks for the given time that cond does not hold.
 func (f *fleet) never(span time.Duration, what string, cond func() bool) {
 	f.t.Helper()
 	end := time.Now().Add(span)
@@ -210,7 +210,7 @@ func (f *fleet) never(span time.Duration, what string, cond func() bool) {
 	})
 }
 
-// status asks a host's agent; false when it does not answer.
+// status queries a host's agent; it returns false if the agent does not answer.
 func (f *fleet) status(h *lab.Host) (control.Status, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -221,7 +221,7 @@ func (f *fleet) status(h *lab.Host) (control.Status, bool) {
 	return s, err == nil
 }
 
-// is reports whether a host has that role, by its agent.
+// is reports whether a host has that role, according to its agent.
 func (f *fleet) is(h *lab.Host, role control.Role) bool {
 	s, ok := f.status(h)
 	return ok && s.Role == role
@@ -238,7 +238,7 @@ func (f *fleet) names(h *lab.Host, code string) bool {
 	return false
 }
 
-// members asks the first host whose etcd answers for a linearizable member list; nil if none answers.
+// members returns the member list by a linearizable read, from the first host whose etcd answers; nil if none does.
 func (f *fleet) members() []*etcdserverpb.Member {
 	client, err := f.client()
 	if err != nil {
@@ -281,7 +281,7 @@ func (f *fleet) client() (*clientv3.Client, error) {
 
 func (f *fleet) keys() record.Keys { return record.KeysFor(lab.ClusterName) }
 
-// absent reports whether etcd has no such record.
+// absent reports whether etcd has answered and has no such record.
 func (f *fleet) absent(key string) bool {
 	client, err := f.client()
 	if err != nil {
@@ -315,7 +315,7 @@ func (f *fleet) op() *record.Op {
 // atRest reports whether no operation is in flight and the lock is free.
 func (f *fleet) atRest() bool { return f.absent(f.keys().Op()) && f.absent(f.keys().Lock()) }
 
-// has reports whether etcd has that many voters and learners, and all of them have started.
+// has reports whether the member list has that many voters and learners, all of them started.
 func (f *fleet) has(voters, learners int) bool {
 	for _, m := range f.members() {
 		switch {
@@ -357,7 +357,7 @@ func (f *fleet) leader() *lab.Host {
 	return leader
 }
 
-// role returns the hosts with a role, by their agents.
+// role returns the hosts with a role, according to their agents.
 func (f *fleet) role(role control.Role) []*lab.Host {
 	var found []*lab.Host
 	for _, h := range f.Hosts {
@@ -382,7 +382,7 @@ func (f *fleet) etcdPIDs() map[string]string {
 	return pids
 }
 
-// dump shows the state of the hosts if the test has failed.
+// dump logs the state of the hosts if the test has failed.
 func (f *fleet) dump() {
 	if !f.t.Failed() || f.Closed() {
 		return

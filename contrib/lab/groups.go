@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// groupRoots returns where a host gets control groups of its own: in systemd's tree and in the unified one, or in the
-// only one that exists. Hosts that shared one would fight over it.
+// groupRoots returns the directories in which a host gets its own control group: one in systemd's hierarchy and one in
+// the unified hierarchy, or one in the only hierarchy that exists. Hosts with a common group would fight over it.
 func groupRoots() []string {
 	const top = "/sys/fs/cgroup"
 	var roots []string
@@ -57,7 +57,7 @@ func removeGroups(lab string) error {
 	return errors.Join(errs...)
 }
 
-// removeTree removes the directories of a control group, the deepest first; its files go with them.
+// removeTree removes the directories of a control group, the deepest first; the kernel removes the files in them.
 func removeTree(top string) error {
 	var dirs []string
 	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {

@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-// Host is one host. Its methods are for one goroutine at a time; different hosts may be used at once.
+// Host is one host. Use it from one goroutine at a time; different hosts may be used concurrently.
 type Host struct {
 	Name    string // n1, n2, …
 	Address string
-	Disk    *Disk // under etcd's data
-	State   *Disk // under quorumd's own files
+	Disk    *Disk // holds etcd's data
+	State   *Disk // holds quorumd's own files
 
 	number int
 	lab    *Lab
@@ -31,7 +31,7 @@ type Host struct {
 
 	mu         sync.Mutex
 	supervisor int           // the process of systemd-nspawn
-	poweredOff bool          // it does not reboot again
+	poweredOff bool          // supervise must not boot it again
 	ended      chan struct{} // closed when it stays off; nil before the first start
 }
 
@@ -40,17 +40,17 @@ const consoleName = "console.log"
 // rebootCode is the exit code of systemd-nspawn if the host reboots.
 const rebootCode = 133
 
-// Root is the host's root file system as the machine sees it, also while the host is off. It lacks what the host itself
-// has mounted, such as /run.
+// Root returns the path of the host's root file system on the machine, even while the host is off. It does not contain
+// what the host itself has mounted, such as /run.
 func (h *Host) Root() string { return filepath.Join(h.dir, "root") }
 
-// Path is the path on the machine of a file of a running host.
+// Path returns the path on the machine of a file of a running host.
 func (h *Host) Path(path string) string {
 	pid, _ := h.PID()
 	return fmt.Sprintf("/proc/%d/root%s", pid, path)
 }
 
-// prepare makes the host's disk and root file system.
+// prepare creates the host's disks and root file system.
 func (h *Host) prepare(ctx context.Context) error {
 	upper, work := filepath.Join(h.dir, "upper"), filepath.Join(h.dir, "work")
 	for _, dir := range []string{upper, work, h.Root()} {
@@ -72,11 +72,11 @@ func (h *Host) prepare(ctx context.Context) error {
 	}
 	layers := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work)
 	if err := syscall.Mount("overlay", h.Root(), "overlay", 0, layers); err != nil {
-		return fmt.Errorf("cannot put %s over %s: %w; the lab's files must not lie on an overlay themselves", upper,
+		return fmt.Errorf("cannot put %s over %s: %w; the lab's files must not be on an overlay themselves", upper,
 			h.lab.options.Root, err)
 	}
 	if h.lab.options.From != "" {
-		return nil // the host has its identity already
+		return nil // the host already has its identity
 	}
 	id, err := os.ReadFile("/proc/sys/kernel/random/uuid")
 	if err != nil {
@@ -97,18 +97,18 @@ func (h *Host) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ShutdownDelay is how long a host's logind waits for inhibitors before a shutdown. It is twice the usual time: hosts
-// that share two cores are slower than a machine of their own.
+// ShutdownDelay is how long a host's logind waits for inhibitors before a shutdown. It is twice the usual time, because
+// hosts that share two cores are slower than a separate machine.
 const ShutdownDelay = 10 * time.Second
 
-// What is saved of a host.
+// The files that Save keeps of a host.
 const (
 	savedFiles = "files" // what it has written over the root file system
 	savedDisk  = "disk"
 	savedState = "state"
 )
 
-// saved returns what was saved of a host of this name, or "" for a bare one.
+// saved returns the directory of the saved files of a host of this name, or "" for a bare host.
 func (h *Host) saved(name string) string {
 	if h.lab.options.From == "" {
 		return ""
@@ -116,7 +116,7 @@ func (h *Host) saved(name string) string {
 	return filepath.Join(h.lab.options.From, h.Name, name)
 }
 
-// save moves the files of a host that is off to a directory.
+// save moves the files of a powered-off host to a directory.
 func (h *Host) save(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (h *Host) save(ctx context.Context, dir string) error {
 	)
 }
 
-// disks are all disks of the host; none before it was prepared.
+// disks returns all disks of the host; none before prepare.
 func (h *Host) disks() []*Disk {
 	if h.State == nil {
 		return nil
@@ -139,7 +139,7 @@ func (h *Host) disks() []*Disk {
 	return []*Disk{h.Disk, h.State}
 }
 
-// furnish makes the directory on a disk once, with the owner that it has in the root file system.
+// furnish creates the directory on a disk once, with the owner that it has in the root file system.
 func (h *Host) furnish(d *Disk) error {
 	dir := d.source()
 	if _, err := os.Stat(dir); err == nil {
@@ -150,12 +150,12 @@ func (h *Host) furnish(d *Disk) error {
 	}
 	var s syscall.Stat_t
 	if err := syscall.Stat(filepath.Join(h.Root(), d.holds), &s); err != nil {
-		return nil //nolint:nilerr // its package makes it
+		return nil //nolint:nilerr // its package creates it
 	}
 	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
 }
 
-// Renew replaces the two disks of a host that is off by new, empty ones. It fails in a lab with Options.Faultfs.
+// Renew replaces both disks of a powered-off host by new, empty ones. It fails in a lab with Options.Faultfs.
 func (h *Host) Renew(ctx context.Context) error {
 	if h.on() {
 		return fmt.Errorf("cannot renew the disks of %s: it is on", h.Name)
@@ -171,7 +171,7 @@ func (h *Host) Renew(ctx context.Context) error {
 	return nil
 }
 
-// PowerOn starts a host that is off. Booted waits for it.
+// PowerOn starts a host that is off. It does not wait for the boot; Booted does.
 func (h *Host) PowerOn(ctx context.Context) error {
 	if h.on() {
 		return fmt.Errorf("cannot start %s: it is on", h.Name)
@@ -202,7 +202,7 @@ func (h *Host) PowerOn(ctx context.Context) error {
 	return nil
 }
 
-// supervise boots the host, again and again while it reboots.
+// supervise boots the host, and boots it again whenever it reboots.
 func (h *Host) supervise(groups []string, console *os.File) {
 	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()
@@ -236,7 +236,7 @@ func (h *Host) supervise(groups []string, console *os.File) {
 	}
 }
 
-// boot is the command that boots the host. A shell puts it into its control groups first.
+// boot returns the command that boots the host. A shell first moves itself into the host's control groups.
 func (h *Host) boot(groups []string) *exec.Cmd {
 	enter := ""
 	for _, dir := range groups {
@@ -273,7 +273,7 @@ func (h *Host) on() bool {
 	}
 }
 
-// PID is the host's first process as the machine sees it.
+// PID returns the host's first process as the machine sees it.
 func (h *Host) PID() (int, error) {
 	h.mu.Lock()
 	supervisor := h.supervisor
@@ -290,10 +290,10 @@ func (h *Host) PID() (int, error) {
 			}
 		}
 	}
-	return 0, errors.Join(fmt.Errorf("cannot find the first process of %s: it is off, or boots just now", h.Name), err)
+	return 0, errors.Join(fmt.Errorf("cannot find the first process of %s: it is off, or boots right now", h.Name), err)
 }
 
-// Booted waits until the host has booted: all its services are up, or some have failed.
+// Booted waits until the host has booted: all its services run, or some have failed.
 func (h *Host) Booted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()
@@ -304,7 +304,7 @@ func (h *Host) Booted(ctx context.Context) error {
 	})
 }
 
-// Run runs a command on the host as root, and returns what it prints. The error has its standard error.
+// Run runs a command on the host as root and returns its standard output. The error contains its standard error.
 func (h *Host) Run(ctx context.Context, argv ...string) (string, error) {
 	cmd, err := h.Command(ctx, argv...)
 	if err != nil {
@@ -318,7 +318,7 @@ func (h *Host) Shell(ctx context.Context, line string) (string, error) {
 	return h.Run(ctx, "sh", "-c", line)
 }
 
-// Command is a command that runs on the host.
+// Command returns a command that will run on the host.
 func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	pid, err := h.PID()
 	if err != nil {
@@ -327,7 +327,7 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	return exec.CommandContext(ctx, "nsenter", EnterArgs(pid, argv...)...), nil
 }
 
-// EnterArgs are the arguments of nsenter for a command on the host with that first process.
+// EnterArgs returns the arguments of nsenter for a command on the host with that first process.
 func EnterArgs(pid int, argv ...string) []string {
 	return append([]string{
 		"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--root", "--wd", "--",
@@ -336,7 +336,7 @@ func EnterArgs(pid int, argv ...string) []string {
 	}, argv...)
 }
 
-// PowerLoss cuts the host's power: its network is gone without a packet, unflushed writes to its disk are lost, and
+// PowerLoss cuts the host's power: its network disappears without a packet, unflushed writes to its disks are lost, and
 // every process ends at once.
 func (h *Host) PowerLoss(ctx context.Context) error {
 	pid, err := h.PID()
@@ -359,7 +359,8 @@ func (h *Host) PowerLoss(ctx context.Context) error {
 	return h.settle(ctx)
 }
 
-// kill ends a process, and with the first one of a host all of them. It ignores one that has ended.
+// kill kills a process. Killing the first process of a host ends all processes there. kill ignores a process that has
+// ended.
 func kill(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -367,7 +368,7 @@ func kill(pid int) error {
 	return nil
 }
 
-// ShutDown ends the host cleanly.
+// ShutDown shuts the host down cleanly.
 func (h *Host) ShutDown(ctx context.Context) error {
 	if _, err := h.Run(ctx, "systemctl", "poweroff"); err != nil && h.on() {
 		return err
@@ -375,19 +376,19 @@ func (h *Host) ShutDown(ctx context.Context) error {
 	return h.settle(ctx)
 }
 
-// settle waits until a host that goes down is gone.
+// settle waits until a host that shuts down is off.
 func (h *Host) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()
 	select {
 	case <-h.ended:
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait longer until %s is off: %w", h.Name, ctx.Err())
+		return fmt.Errorf("cannot wait any longer for %s to be off: %w", h.Name, ctx.Err())
 	}
 	return errors.Join(h.unplug(ctx), h.Disk.detach(ctx), h.State.detach(ctx))
 }
 
-// discard removes the files of a host that is off.
+// discard removes the files of a powered-off host.
 func (h *Host) discard(ctx context.Context) error {
 	var err error
 	for _, d := range h.disks() {
@@ -413,7 +414,8 @@ func (h *Host) Reboot(ctx context.Context) error {
 	if _, err := h.Run(ctx, "reboot"); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return err
 	}
-	// This checks from outside: a command on a host that goes down, which is not systemd's child, would delay it.
+	// Check from outside: a command that enters a host during its shutdown is not a child of systemd, and would delay
+	// it.
 	err = until(ctx, h.Name+" reboots", func() bool {
 		now, err := h.PID()
 		return err == nil && now != before
@@ -435,7 +437,7 @@ func (h *Host) Console() string {
 	return string(text)
 }
 
-// Write writes a file on the host, and makes its directories.
+// Write writes a file on the host and creates missing directories.
 func (h *Host) Write(path, text string, mode os.FileMode) error {
 	full := filepath.Join(h.Root(), path)
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -444,7 +446,7 @@ func (h *Host) Write(path, text string, mode os.FileMode) error {
 	return os.WriteFile(full, []byte(text), mode)
 }
 
-// Copy copies a file of the machine to the host, and makes its directories.
+// Copy copies a file of the machine to the host and creates missing directories.
 func (h *Host) Copy(source, path string) error {
 	text, err := os.ReadFile(source)
 	if err != nil {
@@ -483,5 +485,5 @@ func (h *Host) Journal(ctx context.Context, unit string, lines int) (string, err
 	return h.Run(ctx, "journalctl", "--no-pager", "--unit="+unit, "--lines="+strconv.Itoa(lines), "--output=short-iso")
 }
 
-// bootBound is how long a boot or a shutdown may take that takes half a second on an idle machine.
+// bootBound is how long a boot or a shutdown may take. On an idle machine it takes half a second.
 const bootBound = 90 * time.Second

@@ -38,14 +38,14 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 	for _, h := range f.Hosts {
 		boot, err := h.BootID(t.Context())
 		f.check(err)
-		// In a container it is followed by the start time of process 1.
+		// In a container the agent appends the start time of process 1 to the boot ID.
 		if s, _ := f.status(h); !strings.HasPrefix(s.Host.BootID, strings.TrimSpace(boot)) {
 			t.Errorf("the agent on %s is of boot %q, the host of %q", h.Name, s.Host.BootID, boot)
 		}
 		if said := f.shell(h,
 			"journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); said != "" &&
 			!strings.Contains(said, "No entries") {
-			t.Errorf("the errands on %s complain:\n%s", h.Name, said)
+			t.Errorf("the errands on %s log warnings:\n%s", h.Name, said)
 		}
 	}
 	t.Logf("systemctl status etcd on n1:\n%s", f.shell(f.Hosts[0], "systemctl status --no-pager --lines=0 etcd"))
@@ -71,7 +71,7 @@ func (f *fleet) checkDriven(h *lab.Host) {
 			Result  string `json:"JOB_RESULT"`
 		}
 		f.check(json.Unmarshal([]byte(line), &entry))
-		// a skipped one is done, too
+		// the job of a skipped unit is done, too
 		if entry.Type == "start" && entry.Result == "done" && strings.HasPrefix(entry.Message, "Started ") {
 			jobs++
 		}
@@ -85,7 +85,7 @@ func (f *fleet) checkDriven(h *lab.Host) {
 	}
 }
 
-// checkNeverRan checks that a spare's etcd was left alone. At a boot systemd skips it, and logs that.
+// checkNeverRan checks that a spare's etcd has never run. At boot systemd skips the unit and logs that.
 func (f *fleet) checkNeverRan(h *lab.Host) {
 	f.t.Helper()
 	for line := range strings.Lines(f.shell(h,

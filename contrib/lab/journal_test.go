@@ -22,14 +22,14 @@ type entry struct {
 	text     string
 }
 
-// bootLog is the journal of a host for one boot, oldest first.
+// bootLog is the journal of one boot of a host, oldest line first.
 type bootLog struct {
 	f       *fleet
 	host    string
 	entries []entry
 }
 
-// lastBoot returns the journal of the boot before this one.
+// lastBoot returns the journal of the previous boot.
 func (f *fleet) lastBoot(h *lab.Host) bootLog {
 	f.t.Helper()
 	log := bootLog{f: f, host: h.Name}
@@ -50,8 +50,8 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 	return log
 }
 
-// said returns when a line was written: by etcd's own timestamp, or else when the journal received it. The last lines
-// of a process are received a few milliseconds later, after systemd has logged its end.
+// said returns when a line was written: etcd's own timestamp, or else when the journal received it. The journal
+// receives the last lines of a process a few milliseconds late, after systemd has logged its end.
 func said(message string, received time.Time) time.Time {
 	var line struct {
 		At time.Time `json:"ts"`
@@ -62,7 +62,7 @@ func said(message string, received time.Time) time.Time {
 	return line.At
 }
 
-// find returns the first line of a program with that text, if there is one.
+// find returns the first line of a program that contains the text, if there is one.
 func (l bootLog) find(from, text string) (entry, bool) {
 	for _, e := range l.entries {
 		if e.from == from && strings.Contains(e.text, text) {
@@ -72,7 +72,7 @@ func (l bootLog) find(from, text string) (entry, bool) {
 	return entry{}, false
 }
 
-// must returns the first line of a program with that text, which must exist.
+// must returns the first line of a program that contains the text; it fails the test if there is none.
 func (l bootLog) must(from, text string) entry {
 	l.f.t.Helper()
 	e, found := l.find(from, text)
@@ -82,7 +82,7 @@ func (l bootLog) must(from, text string) entry {
 	return e
 }
 
-// inOrder checks that these lines exist, in this order. Each is a program and a text.
+// inOrder checks that these lines exist in this order. Each is given by a program and a text.
 func (l bootLog) inOrder(lines ...[2]string) {
 	l.f.t.Helper()
 	var before entry
@@ -96,7 +96,7 @@ func (l bootLog) inOrder(lines ...[2]string) {
 	}
 }
 
-// tail shows what quorumd logged, and how etcd and the machine ended.
+// tail returns what quorumd logged, and how etcd and the machine ended.
 func (l bootLog) tail(since time.Time) string {
 	var b strings.Builder
 	for _, e := range l.entries {

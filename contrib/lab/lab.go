@@ -13,19 +13,20 @@ import (
 
 // Options describe a lab.
 type Options struct {
-	Dir   string // the directory for all that the lab writes, from Enter
+	Dir   string // directory for everything that the lab writes, from Enter
 	Root  string // the hosts' root file system, from Root
 	Hosts int    // n1, n2, …
-	// Faultfs is the program of contrib/faultfs, under every host's disk, for Disk.Slow and Disk.Hang. Empty: without.
+	// Faultfs is the program of contrib/faultfs. It runs below every host's disk, for Disk.Slow and Disk.Hang. If it is
+	// empty, the disks have no faults.
 	Faultfs string
-	// From is a directory in which Lab.Save has put as many hosts: they boot with those files. Empty: the hosts are
-	// bare.
+	// From is a directory that Lab.Save has written with the same number of hosts: they boot with those files. If it is
+	// empty, the hosts are bare.
 	From string
-	// Prepare may change a host's files before it boots for the first time. It may be nil.
+	// Prepare may change a host's files before its first boot. It may be nil.
 	Prepare func(h *Host) error
 }
 
-// Lab is some hosts on a network. There is one at a time in the namespaces that Enter has made.
+// Lab is a number of hosts on a network. The namespaces of Enter hold one lab at a time.
 type Lab struct {
 	Hosts   []*Host // n1, n2, …
 	options Options
@@ -60,8 +61,8 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	})
 }
 
-// Save ends the lab cleanly and keeps what its hosts have written, in a directory on the same file system as
-// Options.Dir, for Options.From.
+// Save ends the lab cleanly and keeps what its hosts have written in a directory, for Options.From. That directory must
+// be on the file system of Options.Dir.
 func (l *Lab) Save(ctx context.Context, dir string) error {
 	err := l.Each(func(h *Host) error {
 		if err := h.ShutDown(ctx); err != nil {
@@ -72,7 +73,8 @@ func (l *Lab) Save(ctx context.Context, dir string) error {
 	return errors.Join(err, l.Close(ctx))
 }
 
-// Close ends all hosts at once, and removes what the lab has made. It ends early, with an error, if ctx does.
+// Close ends all hosts at once, and removes everything that the lab has created. If ctx ends first, it returns an
+// error.
 func (l *Lab) Close(ctx context.Context) error {
 	if l.closed {
 		return nil
@@ -96,10 +98,10 @@ func (l *Lab) Close(ctx context.Context) error {
 // Closed reports whether the lab has ended.
 func (l *Lab) Closed() bool { return l.closed }
 
-// name is the name of the directory which Enter made, and of the lab's control groups.
+// name returns the name of the directory that Enter created, which is also that of the lab's control groups.
 func (l *Lab) name() string { return filepath.Base(l.options.Dir) }
 
-// Each calls do for all hosts at once.
+// Each calls do for all hosts concurrently.
 func (l *Lab) Each(do func(h *Host) error) error {
 	errs := make([]error, len(l.Hosts))
 	var all sync.WaitGroup

@@ -24,14 +24,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// lanes is how many tests run in parallel, each in a lab of its own. They wait most of the time.
+// lanes is how many tests run in parallel, each in its own lab. They wait most of the time.
 var lanes = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 
-// standingVariable is the variable with the directory of the fleet that all tests share; see standingFleet.
+// standingVariable is the environment variable with the directory of the fleet that all tests share; see standingFleet.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
-// early are the tests that begin before all others: the first one, which leaves a fleet for the rest; then some that
-// need none; then those that take longest.
+// early are the tests that start first: the one that leaves a fleet for the rest, then some that need no fleet, then
+// those that take longest.
 var early = []string{
 	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
 	"TestAManuallyBuiltClusterIsAdoptedWithoutARestart",
@@ -44,7 +44,7 @@ var early = []string{
 	"TestEtcdServesWhateverFailsInQuorumd",
 }
 
-// inLanes runs every test in a process of its own, some in parallel, and returns the exit code for all.
+// inLanes runs every test in its own process, some in parallel, and returns the exit code for all.
 func inLanes(cache string) int {
 	names, err := testNames()
 	var shared *os.File
@@ -83,8 +83,8 @@ func inLanes(cache string) int {
 	return again(failed, shared.Name())
 }
 
-// again runs failed tests once more, one at a time: ten hosts on two cores are slower than any real deployment. More
-// than four failures are not caused by time, nor is a failure with the machine to itself.
+// again runs failed tests once more, one at a time: ten hosts on two cores are slower than any real deployment. It does
+// not run if more than four tests have failed: then timing is not the cause. Nor is it the cause if a test fails alone.
 func again(failed []string, shared string) (code int) {
 	if len(failed) > 4 || *lanes < 2 {
 		return min(len(failed), 1)
@@ -102,7 +102,7 @@ func again(failed []string, shared string) (code int) {
 	return code
 }
 
-// testNames returns the selected tests, in the order in which they begin.
+// testNames returns the selected tests, in the order in which they start.
 func testNames() ([]string, error) {
 	wanted := flag.Lookup("test.run").Value.String()
 	if wanted == "" {
@@ -130,7 +130,7 @@ func testNames() ([]string, error) {
 	return names, nil
 }
 
-// runAlone runs one test, and returns its output.
+// runAlone runs one test in a process of its own, and returns its output.
 func runAlone(name, shared string) ([]byte, error) {
 	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()
@@ -151,7 +151,8 @@ func runAlone(name, shared string) ([]byte, error) {
 	return text, err
 }
 
-// standingDir returns the directory of the shared fleet, and locks it: the fleet exists, or the caller makes it.
+// standingDir returns the directory of the shared fleet, and locks it. Either the fleet exists, or the caller sets it
+// up.
 func standingDir() (dir string, done func(), err error) {
 	dir = os.Getenv(standingVariable)
 	if dir == "" {
@@ -161,7 +162,7 @@ func standingDir() (dir string, done func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	// another test may hold it until it has made the fleet
+	// another test may hold the lock until it has set up the fleet
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return "", nil, fmt.Errorf("cannot wait for the fleet: %w", err)
 	}

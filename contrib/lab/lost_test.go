@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, come back with a
-// broken disk, and then go for good. Another kernel cannot be tried: the hosts of a lab share the machine's.
+// TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, return with a
+// broken disk, and then disappear for good. The test cannot try another kernel: the hosts of a lab share the machine's.
 func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
@@ -67,7 +67,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		}
 	}
 	status := ""
-	// the others know it once the lock is gone, too
+	// once the lock is free, the others know it as well
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
@@ -90,8 +90,8 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f.returnsHarmlessly(h)
 }
 
-// releaseOperation has an operator on a host release the operation of another, and checks that the history records who
-// did that, and why.
+// releaseOperation releases the operation of another host as an operator, and checks that the history records who did
+// that, and why.
 func (f *fleet) releaseOperation(by, of *lab.Host) {
 	f.t.Helper()
 	f.t.Logf("quorumctl operation release on %s:\n%s", by.Name,
@@ -114,7 +114,7 @@ func (f *fleet) releaseOperation(by, of *lab.Host) {
 	}
 }
 
-// returnsHarmlessly switches a host on whose member was removed meanwhile.
+// returnsHarmlessly powers on a host whose member was removed meanwhile.
 func (f *fleet) returnsHarmlessly(h *lab.Host) {
 	f.t.Helper()
 	f.eventually("there are 3 voters and a standby without it", func() bool { return f.has(3, 1) && f.atRest() })
@@ -137,7 +137,7 @@ func (f *fleet) returnsHarmlessly(h *lab.Host) {
 	}
 }
 
-// waitsFor reports whether a host's agent has this reason, with that text.
+// waitsFor reports whether a host's agent has this reason, with a text that contains text.
 func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
 	s, ok := f.status(h)
 	return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pollEvery is how often a condition of the machine is checked; all of them take milliseconds to seconds.
+// pollEvery is how often a condition is checked; every condition takes milliseconds to seconds.
 const pollEvery = 20 * time.Millisecond
 
 // machine runs a command on the machine itself and returns what it prints.
@@ -22,7 +22,7 @@ func machine(ctx context.Context, stdin string, argv ...string) (string, error) 
 	return output(cmd)
 }
 
-// output runs cmd and returns its standard output. An error has the command and its standard error.
+// output runs cmd and returns its standard output. The error includes the command and its standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -46,7 +46,7 @@ func until(ctx context.Context, what string, cond func() bool) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("cannot wait longer until %s: %w", what, ctx.Err())
+			return fmt.Errorf("cannot wait any longer until %s: %w", what, ctx.Err())
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// What TestMain has prepared for all tests.
+// TestMain sets these for all tests.
 var (
 	runDir string // of the lab, from lab.Enter
 	rootFS string // of the hosts
@@ -31,7 +31,7 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(enter(m)) }
 
-// enter runs the tests in namespaces of their own. It ends with "go test", also when that is killed.
+// enter runs the tests in their own namespaces, which end with "go test", even if it is killed.
 func enter(m *testing.M) int {
 	flag.Parse()
 	cache, err := cacheDir()

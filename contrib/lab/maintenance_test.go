@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestNoOtherHostGoesDownDuringMaintenance has a host in maintenance be upgraded, lose power and come back. The next
-// host, which has a request as well, waits all the time.
+// TestNoOtherHostGoesDownDuringMaintenance upgrades a host in maintenance, cuts its power and restores it. The next
+// host also has a request, and must wait throughout.
 func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true

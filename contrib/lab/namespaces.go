@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The program starts itself twice: as the first process of the lab's namespaces, and from there as the actual program.
+// The program starts itself twice: once as the first process of the lab's namespaces, and from there once more as the
+// actual program.
 const (
 	stageVariable = "QUORUMD_LAB_STAGE"
 	runVariable   = "QUORUMD_LAB_RUN"
@@ -25,14 +26,13 @@ const (
 	stageInside   = "inside"
 )
 
-// Inside reports whether this process is one that Enter has started.
+// Inside reports whether this process was started by Enter.
 func Inside() bool { return os.Getenv(stageVariable) != "" }
 
-// Enter runs the program again inside new namespaces. There it calls inside with a directory for what the lab writes,
-// and returns the exit code. dir is the directory for all labs of a checkout. Call it first thing in main, or in
-// TestMain.
+// Enter runs the program again inside new namespaces. There it calls inside with a directory for the lab's files, and
+// returns the exit code. dir is the directory for all labs of a checkout. Call Enter first in main or in TestMain.
 //
-// When this process ends, by whatever signal, the kernel ends everything that runs in the lab.
+// When this process ends, even by a signal, the kernel ends everything that runs in the lab.
 func Enter(dir string, inside func(run string) int) int {
 	var err error
 	switch os.Getenv(stageVariable) {
@@ -50,7 +50,7 @@ func Enter(dir string, inside func(run string) int) int {
 	return 1
 }
 
-// outside makes the namespaces, waits for the end, and cleans up.
+// outside creates the namespaces, waits until the program inside ends, and cleans up.
 func outside(dir string) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("cannot make hosts: be root")
@@ -83,7 +83,7 @@ func outside(dir string) (code int, err error) {
 	}
 	go func() {
 		if _, got := <-signals; got {
-			_ = cmd.Process.Kill() // it has ended if this fails
+			_ = cmd.Process.Kill() // an error means that it has ended
 		}
 	}()
 	_ = cmd.Wait() // ProcessState has the result
@@ -121,8 +121,8 @@ func first() error {
 	}
 }
 
-// setUp keeps mounts from here on inside, and makes unmounts here visible to the hosts' supervisors too: otherwise a
-// file system would live on in their copies.
+// setUp keeps all mounts from here on inside the namespace. It also propagates unmounts to the hosts' supervisors:
+// otherwise a file system would survive in their copies of the mount table.
 func setUp() error {
 	mounts := []struct {
 		source, target, kind string
@@ -141,12 +141,12 @@ func setUp() error {
 	return errors.Join(os.MkdirAll("/run/netns", 0o755), os.MkdirAll("/run/lock", 0o755))
 }
 
-// pidName is the file in a lab's directory that holds the first process of its namespaces, as seen from outside.
+// pidName is the file in a lab's directory with the PID of the first process of its namespaces, as seen from outside.
 const pidName = "pid"
 
-// Claim removes what killed labs left below dir, and makes a directory for a new lab, which is the caller's as long as
-// the file is open. One lab begins at a time: otherwise it would take the directory of another one, which has not
-// claimed it yet, for a leftover.
+// Claim removes what killed labs left below dir, and creates a directory for a new lab. The directory belongs to the
+// caller for as long as the file is open. Only one lab begins at a time: otherwise it would take the directory of
+// another lab that has not locked it yet for a leftover.
 func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
@@ -156,7 +156,7 @@ func Claim(dir string) (*os.File, error) {
 		return nil, err
 	}
 	defer all.Close()
-	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil { // it is held for moments
+	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil { // it is never held for long
 		return nil, fmt.Errorf("cannot wait for another lab to begin: %w", err)
 	}
 	if err := sweepAll(dir); err != nil {
@@ -165,7 +165,7 @@ func Claim(dir string) (*os.File, error) {
 	return claim(dir)
 }
 
-// claim makes a directory for a lab. It is the lab's as long as the file is open.
+// claim creates a directory for a lab. The directory belongs to that lab for as long as the file is open.
 func claim(dir string) (*os.File, error) {
 	path, err := os.MkdirTemp(dir, "run-")
 	if err != nil {
@@ -181,8 +181,8 @@ func claim(dir string) (*os.File, error) {
 // Running returns the directories of the running labs below dir.
 func Running(dir string) ([]string, error) { return labs(dir, true) }
 
-// First returns the first process of the namespaces of a running lab: nsenter(1) uses it to enter them, and everything
-// ends with it.
+// First returns the first process of the namespaces of a running lab: nsenter(1) enters the namespaces through it, and
+// everything in them ends with it.
 func First(run string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(run, pidName))
 	if err != nil {
@@ -217,7 +217,7 @@ func labs(dir string, running bool) ([]string, error) {
 	return found, err
 }
 
-// sweep removes what the lab in that directory has outside of its namespaces.
+// sweep removes what the lab of that directory has created outside its namespaces.
 func sweep(run string) error {
 	return errors.Join(removeGroups(filepath.Base(run)), os.RemoveAll(run))
 }

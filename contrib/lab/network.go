@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// The network is a bridge in the lab's own namespace. The program that runs the lab has a port there too, so that a
-// partition between hosts never hides them from it.
+// The network is a bridge in the lab's own namespace. The program that runs the lab has a port there too, so that it
+// reaches the hosts during a partition between them.
 const (
 	bridge  = "br0"
 	subnet  = "10.77.0."
 	console = subnet + "254" // the address of the program that runs the lab
 )
 
-// rules drop traffic from one port to another, for the pairs in the set.
+// rules drop the traffic from one port to another for each pair in the set.
 const rules = `table bridge lab {
 	set cut { type ifname . ifname; }
 	chain forward { type filter hook forward priority 0; iifname . oifname @cut drop; }
@@ -39,10 +39,10 @@ func makeNetwork(ctx context.Context) error {
 	return err
 }
 
-// port is the bridge's end of the host's cable.
+// port returns the name of the bridge's end of the host's cable.
 func (h *Host) port() string { return "v" + h.Name }
 
-// plug makes a network namespace for the host and connects it.
+// plug creates a network namespace for the host and connects it to the bridge.
 func (h *Host) plug(ctx context.Context) error {
 	_, err := machine(ctx, strings.Join([]string{
 		"netns add " + h.Name,
@@ -54,44 +54,44 @@ func (h *Host) plug(ctx context.Context) error {
 	}
 	_, err = machine(ctx, strings.Join([]string{
 		"link set lo up",
-		// stays the same, as that of a network card
+		// a fixed address, like that of a network card
 		fmt.Sprintf("link set eth0 address 02:00:0a:4d:00:%02x up", h.number),
 		"addr add " + h.Address + "/24 dev eth0",
 	}, "\n"), "ip", "-n", h.Name, "-batch", "-")
 	return err
 }
 
-// unplug removes the host's network with all connections: the others receive no packet of that. The namespace goes
-// later, by itself.
+// unplug removes the host's network with all connections, without any packet to the other hosts. The kernel removes the
+// namespace later.
 func (h *Host) unplug(ctx context.Context) error {
 	_, err := machine(ctx, "", "ip", "link", "del", h.port())
 	_, nsErr := machine(ctx, "", "ip", "netns", "del", h.Name)
 	return errors.Join(err, nsErr)
 }
 
-// Cut drops all traffic from one host to another, in this direction only.
+// Cut drops all traffic from one host to another, in that direction only.
 func (l *Lab) Cut(ctx context.Context, from, to *Host) error {
 	_, err := machine(ctx, "", "nft", "add", "element", "bridge", "lab", "cut",
 		fmt.Sprintf("{ %s . %s }", from.port(), to.port()))
 	return err
 }
 
-// Mute cuts what a host sends to all others; it still receives from them.
+// Mute drops what a host sends to all others; it still receives from them.
 func (l *Lab) Mute(ctx context.Context, h *Host) error {
 	return l.others(h, func(o *Host) error { return l.Cut(ctx, h, o) })
 }
 
-// Deafen cuts what all others send to a host; they still receive from it.
+// Deafen drops what all others send to a host; they still receive from it.
 func (l *Lab) Deafen(ctx context.Context, h *Host) error {
 	return l.others(h, func(o *Host) error { return l.Cut(ctx, o, h) })
 }
 
-// Isolate cuts a host off from all others, both ways.
+// Isolate cuts a host off from all others, in both directions.
 func (l *Lab) Isolate(ctx context.Context, h *Host) error {
 	return errors.Join(l.Mute(ctx, h), l.Deafen(ctx, h))
 }
 
-// Heal ends all cuts.
+// Heal removes all cuts.
 func (l *Lab) Heal(ctx context.Context) error {
 	_, err := machine(ctx, "", "nft", "flush", "set", "bridge", "lab", "cut")
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// cut is a way to cut a host off from the others. The test still reaches it.
+// cut is a way to cut a host off from the others. The test can still reach it.
 type cut struct {
 	name string
 	do   func(ctx context.Context, h *lab.Host) error
@@ -24,8 +24,8 @@ func (f *fleet) cuts() []cut {
 	return []cut{{"cannot send", f.Mute}, {"cannot receive", f.Deafen}, {"is cut off", f.Isolate}}
 }
 
-// TestNoHostActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes continue without the host, no
-// host takes a step, and everything is as before when it is back.
+// TestNoHostActsWhileAVoterIsCutOff makes every cut on a leader and on a follower: writes continue without the host, no
+// host takes a step, and the state is the same as before when the host is back.
 func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 	f := standingFleet(t)
 	members := f.roles()
@@ -59,12 +59,12 @@ func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 	}
 }
 
-// TestACutOffJoinerBlocksNoOtherHostForGood plays every cut on the joining host, which holds the lock. It loses the
-// lock, and no other operation begins; when it is back it completes its join. If it stays away, the others remove its
-// learner, and it joins again.
+// TestACutOffJoinerBlocksNoOtherHostForGood makes every cut on the joining host, which holds the lock. The host loses
+// the lock, and no other operation begins. If it returns, it completes its join; if it stays away, the others remove
+// its learner, and it joins again later.
 func TestACutOffJoinerBlocksNoOtherHostForGood(t *testing.T) {
 	f := standingFleet(t)
-	f.killed = true // the cut host may be unable to record that it has begun
+	f.killed = true // the host may be unable to record the beginning of its operation
 	for _, c := range f.cuts() {
 		f.removeStandby()
 		joiner := f.waitForPhase(policy.PhaseStarted)

@@ -83,7 +83,7 @@ func TestAllHostsLosePowerAtOnce(t *testing.T) {
 	})
 }
 
-// roles returns the role of every member, by its ID.
+// roles returns the role of every member by member ID.
 func (f *fleet) roles() map[uint64]string {
 	f.t.Helper()
 	roles := map[uint64]string{}
@@ -117,7 +117,7 @@ func (f *fleet) remove(h *lab.Host) {
 			return
 		}
 	}
-	f.t.Fatalf("%s is no member", h.Name)
+	f.t.Fatalf("%s is not a member", h.Name)
 }
 
 func (f *fleet) removeMember(id uint64) {
@@ -139,8 +139,8 @@ func (f *fleet) removeMember(id uint64) {
 	})
 }
 
-// waitForPhase waits until an operation that began after the last removal is in that phase, however short that is, and
-// returns its host.
+// waitForPhase waits until an operation that began after the last removal is in that phase, however short the phase is.
+// It returns the operation's host.
 func (f *fleet) waitForPhase(phase policy.OpPhase) *lab.Host {
 	f.t.Helper()
 	client, err := f.client()
@@ -178,7 +178,7 @@ func (f *fleet) host(name string) *lab.Host {
 	return nil
 }
 
-// follower returns a voter that neither leads nor is the excepted host.
+// follower returns a voter that does not lead, other than the excluded host.
 func (f *fleet) follower(except *lab.Host) *lab.Host {
 	f.t.Helper()
 	leader := f.leader()

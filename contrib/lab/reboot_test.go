@@ -19,8 +19,8 @@ import (
 )
 
 // TestAPlainRebootTransfersLeadershipFirst types "reboot" on the leader while a client writes, then on a follower, and
-// then on all hosts in the same second. quorumd gets no request: it learns of the reboot from logind, whose shutdown it
-// delays.
+// then on all hosts within one second. quorumd gets no request: it observes the reboot through logind, whose shutdown
+// it delays.
 func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
@@ -64,8 +64,8 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	}
 }
 
-// setCooldown sets the cooldown to the usual minute instead of the lab's second, so that the host waits: its agent has
-// just started, and does not know what happened before.
+// setCooldown sets the cooldown to the default minute instead of the lab's second, so that the host waits: its agent
+// has just started, and has no knowledge of earlier operations.
 func (f *fleet) setCooldown(h *lab.Host) {
 	f.t.Helper()
 	const settings = "/etc/quorumd/quorumd.yaml"
@@ -74,8 +74,7 @@ func (f *fleet) setCooldown(h *lab.Host) {
 	f.eventually(h.Name+" is content", func() bool { return f.names(h, "IDLE") })
 }
 
-// waitHealthy waits until every member's host has been found healthy since it booted: otherwise its absence is not
-// allowed.
+// waitHealthy waits until every member's host has been found healthy since it booted. Before that, no host may go down.
 func (f *fleet) waitHealthy() {
 	f.t.Helper()
 	f.eventually("all are healthy", func() bool {
@@ -88,7 +87,7 @@ func (f *fleet) waitHealthy() {
 	})
 }
 
-// The lines in the journal of a host that goes down.
+// Lines in the journal of a host that goes down.
 var (
 	rebootBegins = [2]string{"systemd-logind", "The system will reboot now!"}
 	noticed      = [2]string{"quorumd", "machine is shutting down max_delay=10s"}
@@ -101,7 +100,7 @@ var (
 	goesDown     = [2]string{"systemd", "Shutting down."}
 )
 
-// wentDownWithPermission checks in the journal of a rebooted host that quorumd noticed the reboot, transferred the
+// wentDownWithPermission checks, in the journal of a rebooted host, that quorumd noticed the reboot, transferred
 // leadership if the host led, and stopped etcd cleanly before the machine went down.
 func (f *fleet) wentDownWithPermission(h *lab.Host, led bool) {
 	f.t.Helper()
@@ -113,9 +112,9 @@ func (f *fleet) wentDownWithPermission(h *lab.Host, led bool) {
 	log.inOrder(rebootBegins, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
 }
 
-// wentDownTogether checks in the journals of all hosts, which rebooted in the same second, that one was allowed to, and
-// that the others waited for that as long as logind allows. Those whose vote was lost must have warned all logged-in
-// users.
+// wentDownTogether checks the journals of all hosts, which rebooted within the same second. One host must have been
+// allowed to reboot, and the others must have waited for that as long as logind permits. Those whose vote was lost must
+// have warned all logged-in users.
 func (f *fleet) wentDownTogether(voters []*lab.Host) {
 	f.t.Helper()
 	var begun []time.Time
@@ -134,7 +133,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 			log.inOrder(letGo, goesOn)
 			continue
 		}
-		// half a second is left to logind
+		// half a second is left for logind
 		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
 			f.t.Errorf("%s went down after %v without permission", h.Name, waited)
 		}
@@ -149,7 +148,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 			f.t.Errorf("who was logged in on %s saw\n%s", h.Name, screen)
 		}
 	}
-	if len(turns) == 0 { // a spare is back so soon that another host may be allowed after it
+	if len(turns) == 0 { // a spare may be back so soon that another host is allowed as well
 		f.t.Error("no host was allowed to reboot")
 	}
 	f.t.Logf("%v were allowed to reboot", turns)
@@ -159,10 +158,10 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 	}
 }
 
-// alarm is quorumd's warning if the cluster cannot afford the shutdown of the machine.
+// alarm is quorumd's warning when the machine shuts down although the cluster cannot spare it.
 const alarm = "THIS MACHINE IS GOING DOWN AND "
 
-// screenPath is the recorded terminal of the user of logIn.
+// screenPath is the recorded terminal of the user that logIn logs in.
 const screenPath = "/root/screen"
 
 // logIn logs a user in at a terminal of a host.
@@ -173,7 +172,7 @@ func (f *fleet) logIn(h *lab.Host) {
 	f.eventually("a user is logged in on "+h.Name, func() bool { return f.shell(h, "who") != "" })
 }
 
-// under calls do with the voters while a client writes, and waits until all of them are back. It returns the result of
+// under calls do with the voters while a client writes, and waits until all voters are back. It returns the result of
 // the writes.
 func (f *fleet) under(do func(voters []*lab.Host)) testbed.LoadReport {
 	f.t.Helper()

@@ -22,13 +22,13 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// loseUnderWrites cuts the power of hosts while clients write through the first, which survives: it has applied
-// whatever it acknowledged, so all of it has to be there in the end.
+// loseUnderWrites cuts the power of hosts while clients write through the first host, which survives. That host has
+// applied every write that it acknowledged, so all of them must be in the store in the end.
 func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
-	// The keys have the same names in each round: those of an earlier one would hide what is lost.
+	// The keys of each round have the same names, so remove those of an earlier round: they would hide a loss.
 	_, err := f.etcds[f.Hosts[0]].Delete(ctx, "load/", clientv3.WithPrefix())
 	f.check(err)
 	load, err := testbed.StartWriteLoad(f.t.Context(), testbed.LoadOptions{
@@ -78,7 +78,7 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	return commands[2]
 }
 
-// seesQuorum reports whether a host's facts have a quorum, as they may for some seconds after the loss.
+// seesQuorum reports whether a host's facts have a quorum, which they may for some seconds after the loss.
 func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
@@ -86,7 +86,7 @@ func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	return err != nil || facts.Quorum
 }
 
-// recovered waits until a host has carried out its part of a plan that was made since then.
+// recovered waits until a host has carried out its part of a plan made after that time.
 func (f *bareFleet) recovered(h *lab.Host, since time.Time) {
 	f.t.Helper()
 	f.eventually(h.Name+" has carried out its part of the plan", func() bool {
@@ -96,7 +96,7 @@ func (f *bareFleet) recovered(h *lab.Host, since time.Time) {
 	})
 }
 
-// readsBack checks that everything acknowledged is there, and that watchers must read again.
+// readsBack checks that every acknowledged write is in the store, and that watchers must read again.
 func (f *bareFleet) readsBack(h *lab.Host, report testbed.LoadReport) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -107,7 +107,7 @@ func (f *bareFleet) readsBack(h *lab.Host, report testbed.LoadReport) {
 	f.t.Logf("all %d writes are there, and a watch from revision %d has to read again", report.Acked, last)
 }
 
-// comesBackEmpty switches hosts on whose disks were replaced by new ones.
+// comesBackEmpty powers on hosts whose disks were replaced by new ones.
 func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
 	f.t.Helper()
 	for _, h := range hosts {
@@ -117,13 +117,13 @@ func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
 	}
 }
 
-// setAside returns the directories into which a host has moved old data.
+// setAside returns the directories to which a host has moved old data.
 func (f *fleet) setAside(h *lab.Host) []string {
 	f.t.Helper()
 	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
 }
 
-// With several rounds the recovered cluster loses its majority again.
+// With several rounds the recovered cluster loses its majority repeatedly.
 func TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands(t *testing.T) {
 	f := bare(t, 3)
 	f.makeCluster()
@@ -149,7 +149,7 @@ func (f *bareFleet) losesTwoOfThree() {
 	}
 	t.Logf("you$ %s\n%s", apply, f.types(apply)) // once more: it is done already
 
-	f.check(n3.PowerOn(t.Context())) // a survivor that was not known, with its old data
+	f.check(n3.PowerOn(t.Context())) // a survivor that the plan does not include, with its old data
 	f.check(n3.Booted(t.Context()))
 	f.eventually("n3 moves its data aside, and waits for a third host", func() bool {
 		s, ok := f.status(n3)
@@ -205,8 +205,8 @@ func (f *bareFleet) losesThreeOfFive() {
 	}
 }
 
-// TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses switches it off at each step that is visible from outside. The
-// operator types nothing again.
+// TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses cuts the survivor's power at each step that is visible from
+// outside. The operator does not repeat any command.
 func TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses(t *testing.T) {
 	f := bare(t, 3)
 	f.makeCluster()
@@ -246,7 +246,7 @@ func TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses(t *testing.T) {
 	f.readsBack(gone[0], report)
 }
 
-// isThere reports whether a host has a file that matches.
+// isThere reports whether a file on a host matches a pattern.
 func (f *bareFleet) isThere(h *lab.Host, pattern string) bool {
 	found, err := filepath.Glob(h.Path(pattern))
 	return err == nil && len(found) > 0

@@ -23,8 +23,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain has seven hosts, two of them in one failure domain. Two
-// others are in an unknown one first, and in two different ones after that.
+// TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain has seven hosts, two of them in one failure domain. Before
+// that, two hosts die whose failure domain is unknown, and then two in different domains.
 func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 7})
 	f.killed = true
@@ -89,8 +89,8 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f.checkHeld()
 }
 
-// moves restarts the agent of a host with another failure domain, or with an unknown one, and waits until all hosts
-// report it.
+// moves restarts the agent of a host with another failure domain, or an unknown one. It waits until all hosts report
+// it.
 func (f *fleet) moves(h *lab.Host, domain string, change func(lab.Settings)) {
 	f.t.Helper()
 	s := h.Settings()
@@ -125,8 +125,9 @@ func (f *fleet) all(hosts []*lab.Host, do func(h *lab.Host) error) error {
 	return group.Wait()
 }
 
-// TestAVoterThatAnyHostReachesIsNeverReplaced cuts a follower off from the leader alone, each way, and then all voters
-// from each other, each for longer than the grace. No agent runs on the follower, so it cannot report its own state.
+// TestAVoterThatAnyHostReachesIsNeverReplaced cuts a follower off from the leader alone, in each direction, and then
+// all voters from each other, each for longer than the grace period. No agent runs on the follower, so it cannot report
+// its own state.
 func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(lab.Settings) {})
@@ -178,7 +179,7 @@ func TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne(t *testing.T)
 	})
 }
 
-// fill writes that many values of a size.
+// fill writes that many values of the given size.
 func (f *fleet) fill(writes int64, size int) {
 	f.t.Helper()
 	client, err := f.client()

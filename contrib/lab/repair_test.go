@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// grace is the shortest after which a dead voter may be replaced.
+	// grace is the shortest time after which quorumd may replace a dead voter.
 	grace = 30 * time.Second
-	// promptly is how much longer than the grace it takes, on an otherwise idle machine, until a standby votes in the
-	// place of a host that has lost power.
+	// promptly is how long after the grace period a standby becomes a voter in place of a host that has lost power, on
+	// an otherwise idle machine.
 	promptly = 15 * time.Second
 )
 
@@ -40,8 +40,8 @@ func TestTheStandbyReplacesADeadLeaderWhichReturnsHarmlessly(t *testing.T) {
 	f.checkHeld()
 }
 
-// TestASpareReplacesADeadFollowerAndThenADeadLeader has no standby. The second replacement is the last that the daily
-// limit allows.
+// TestASpareReplacesADeadFollowerAndThenADeadLeader has no standby. The second replacement is the last one within the
+// daily limit.
 func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f := standingFleet(t)
 	f.repair(func(s lab.Settings) { s["cluster"]["standbys"] = 0 })
@@ -70,10 +70,10 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f.checkHeld()
 }
 
-// repair restarts all agents, which replace dead voters from now on.
+// repair restarts all agents, configured to replace dead voters from now on.
 func (f *fleet) repair(change func(lab.Settings)) {
 	f.t.Helper()
-	f.killed = true // a host that loses power may be unable to record that it has begun
+	f.killed = true // a host that loses power may be unable to record the beginning of its operation
 	f.check(f.Each(func(h *lab.Host) error {
 		s := h.Settings()
 		s["repair"] = map[string]any{"dead": grace.String(), "cleanFor": "0s"}
@@ -90,7 +90,7 @@ func (f *fleet) repair(change func(lab.Settings)) {
 	})
 }
 
-// repairs cuts a voter's power under writes, and waits until another host votes in its place.
+// repairs cuts a voter's power under writes, and waits until another host has become a voter in its place.
 func (f *fleet) repairs(dead *lab.Host) {
 	f.t.Helper()
 	load := f.load(dead)
@@ -138,8 +138,8 @@ func (f *fleet) checkRepairHistory(dead *lab.Host) {
 	})
 }
 
-// load begins to write through all voters but one. A client that can afford to write twice has 20 s for each write: an
-// election on a busy machine takes seconds.
+// load writes through all voters but one. Each write has 20 s, and the client may send it more than once: an election
+// on a busy machine takes seconds.
 func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
 	f.t.Helper()
 	var endpoints []string
@@ -156,7 +156,7 @@ func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
 	return load
 }
 
-// checkWrites checks that no write has failed, and that every acknowledged one is still there.
+// checkWrites checks that no write failed, and that every acknowledged write is still in the store.
 func (f *fleet) checkWrites(report testbed.LoadReport) {
 	f.t.Helper()
 	if report.Failed > 0 || report.Acked == 0 {
@@ -179,7 +179,7 @@ func (f *fleet) checkWrites(report testbed.LoadReport) {
 	}
 }
 
-// checkHeld checks that the start guard holds etcd back on hosts without a member, and on no other.
+// checkHeld checks that the start guard is set on hosts without a member, and on no other host.
 func (f *fleet) checkHeld() {
 	f.t.Helper()
 	for _, h := range f.Hosts {
@@ -191,7 +191,7 @@ func (f *fleet) checkHeld() {
 	}
 }
 
-// fullWithout reports whether three members vote, all of them have started, and a host is not a member.
+// fullWithout reports whether three members vote, all of them started, and the given host is not a member.
 func (f *fleet) fullWithout(dead *lab.Host) bool {
 	voters := 0
 	for _, m := range f.members() {
@@ -205,7 +205,7 @@ func (f *fleet) fullWithout(dead *lab.Host) bool {
 	return voters == 3
 }
 
-// notes logs when a host's report of members that do not answer has changed, except for its seconds.
+// notes logs each change in a host's report of members that do not answer, ignoring its seconds.
 func (f *fleet) notes(last map[string]string, began time.Time) {
 	for _, h := range f.Hosts {
 		s, ok := f.status(h)

@@ -20,22 +20,22 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is how often all members are restarted or rebooted by a rollout, or the quorum is lost. The other manners are
-// there to compare, and take a few rounds only.
+// rounds is how often a rollout restarts or reboots all members, or how often the quorum is lost. The other manners are
+// for comparison, and run only a few rounds.
 var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted, or a majority is lost")
 
 const (
 	// roundsToCompare is how many rounds the other manners run.
 	roundsToCompare = 5
-	// roundsToJudge is the number of rounds from which the gaps are judged: fewer, in parallel with other tests, show
-	// little.
+	// roundsToJudge is the minimum number of rounds for judging the gaps: fewer rounds, in parallel with other tests,
+	// prove little.
 	roundsToJudge = 10
-	// usualGap is the longest that the client of a database should wait while its members are restarted, in nine of ten
-	// rounds; longestGap is what no round may exceed. An election without a transfer by the old leader takes 1 s and
-	// more.
+	// usualGap is the longest gap that a client should see in nine of ten rounds while its members are restarted; no
+	// round may exceed longestGap. An election without a transfer by the old leader takes at least 1 s.
 	usualGap   = 150 * time.Millisecond
 	longestGap = 500 * time.Millisecond
-	// syncEvery is how often voters are asked whether they are in sync, and syncWithin how soon they answer then.
+	// syncEvery is how often the test checks whether voters are in sync; syncWithin is how soon a voter in sync
+	// answers.
 	syncEvery  = 25 * time.Millisecond
 	syncWithin = 250 * time.Millisecond
 )
@@ -43,11 +43,11 @@ const (
 // manner is a way to restart every member of a cluster.
 type manner struct {
 	name    string
-	rollout bool // it is quorumd's, and judged
+	rollout bool // a rollout of quorumd, whose result is judged
 	restart func(f *fleet, voters []*lab.Host)
 }
 
-// manners are the ways that operators have without quorumd, and quorumd's.
+// manners are the ways in which an operator can restart members without quorumd, and the rollout of quorumd.
 func manners() []manner {
 	each := func(line string) func(f *fleet, voters []*lab.Host) {
 		return func(f *fleet, voters []*lab.Host) {
@@ -69,7 +69,7 @@ func manners() []manner {
 	}
 }
 
-// outcome is the effect of one round of restarts on the writes, and on the voters.
+// outcome is the effect of one round of restarts on the writes and on the voters.
 type outcome struct {
 	acked, failed int
 	retried       int           // acknowledged writes that were sent more than once
@@ -83,13 +83,13 @@ func (o *outcome) note(r testbed.LoadReport) {
 }
 
 // TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5
-// s. It prints the figures of all; quorumd's rollout must fail no write.
+// s. It prints the figures of all manners; quorumd's rollout must fail no write.
 func TestARolloutOfRestartsFailsNoWrite(t *testing.T) {
 	f := standingFleet(t)
 	f.compareManners()
 }
 
-// TestARolloutOverFiveVotersFailsNoWrite is the same with five.
+// TestARolloutOverFiveVotersFailsNoWrite does the same with five voters.
 func TestARolloutOverFiveVotersFailsNoWrite(t *testing.T) {
 	f := standingFleet(t)
 	f.check(f.Each(func(h *lab.Host) error {
@@ -106,7 +106,7 @@ func TestARolloutOverFiveVotersFailsNoWrite(t *testing.T) {
 	f.compareManners()
 }
 
-// compareManners restarts all voters in every manner, in alternation, so that all of them meet the same machine.
+// compareManners restarts all voters in every manner, in alternation, so that all manners meet the same conditions.
 func (f *fleet) compareManners() {
 	f.t.Helper()
 	seen := map[string][]outcome{}
@@ -152,7 +152,7 @@ func (f *fleet) restartAll(m manner) outcome {
 	return got
 }
 
-// judge compares the rounds of a rollout with what is promised.
+// judge compares the rounds of a rollout with the promised limits.
 func judge(t *testing.T, name string, all []outcome) {
 	t.Helper()
 	long := 0
@@ -172,7 +172,7 @@ func judge(t *testing.T, name string, all []outcome) {
 	}
 }
 
-// outcomeTable shows the figures of some manners.
+// outcomeTable formats the figures of some manners.
 func outcomeTable(names []string, seen map[string][]outcome) string {
 	var table strings.Builder
 	line := func(cells ...any) { fmt.Fprintf(&table, "%-42v %6v %7v %7v %7v  %7v %7v  %7v %7v\n", cells...) }
@@ -192,7 +192,7 @@ func outcomeTable(names []string, seen map[string][]outcome) string {
 	return table.String()
 }
 
-// watchSync polls the voters until it is stopped, and returns for how long fewer than all of them were in sync.
+// watchSync polls the voters until it is stopped. It returns for how long fewer than all of them were in sync.
 func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	fewer := make(chan time.Duration, 1)
@@ -215,7 +215,7 @@ func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Durati
 	}
 }
 
-// inSync reports whether every voter answers a linearizable read by itself: it has applied all that was committed.
+// inSync reports whether every voter itself answers a linearizable read: it has then applied all committed entries.
 func inSync(ctx context.Context, voters []*lab.Host) bool {
 	ctx, cancel := context.WithTimeout(ctx, syncWithin)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes, in as many rounds as restarts are
-// measured in.
+// TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes, for as many rounds as the test of
+// restarts.
 func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	f := standingFleet(t)
 	members := f.roles()
@@ -40,7 +40,7 @@ func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	t.Logf("quorumctl rollout status:\n%s", f.shell(f.Hosts[0], "quorumctl rollout status"))
 }
 
-// rebootAll reboots all hosts by a rollout, under writes, and waits until all are idle again.
+// rebootAll reboots all hosts with a rollout, under writes, and waits until all are idle again.
 func (f *fleet) rebootAll() outcome {
 	f.t.Helper()
 	boots, began := f.boots(), time.Now()
@@ -61,8 +61,8 @@ func (f *fleet) rebootAll() outcome {
 	return got
 }
 
-// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown runs a program on all voters, as root in the unit that
-// the package brings, under writes.
+// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown runs a program on all voters, as root in the packaged
+// unit, under writes.
 func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) {
 	f := standingFleet(t)
 	const script = `printf '#!/bin/sh\necho "$(id -un) $(systemctl show -P ActiveState etcd) $QUORUMD_COMMAND $QUORUMD_REASON" >>/var/log/commanded\n' ` +
@@ -101,7 +101,7 @@ func names(hosts []*lab.Host) []string {
 	return out
 }
 
-// rollOut starts a rollout and waits for its end.
+// rollOut starts a rollout and waits until it is done.
 func (f *fleet) rollOut(request control.RolloutRequest) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
@@ -111,7 +111,7 @@ func (f *fleet) rollOut(request control.RolloutRequest) {
 	f.check(err)
 	began := time.Now()
 	f.within(5*bound, "the rollout is done", func() bool {
-		for _, h := range f.Hosts { // the host that was asked may be the one that reboots
+		for _, h := range f.Hosts { // the host that is queried may be the one that reboots
 			s, ok := f.status(h)
 			if !ok || s.Rollout == nil || s.Rollout.ID != r.ID {
 				continue
@@ -126,13 +126,13 @@ func (f *fleet) rollOut(request control.RolloutRequest) {
 	f.t.Logf("%6.1f s: a rollout, %s, over %d hosts", time.Since(began).Seconds(), request.Work, len(r.Hosts))
 }
 
-// absence is a time in which a host's etcd did not run, by its systemd.
+// absence is a period in which a host's etcd did not run, according to its systemd.
 type absence struct {
 	host     string
 	from, to time.Time
 }
 
-// oneDownAtATime checks in the hosts' journals that no two members were down at the same time since then.
+// oneDownAtATime checks in the journals since then that no two members were down at the same time.
 func (f *fleet) oneDownAtATime(since time.Time) {
 	f.t.Helper()
 	var all []absence

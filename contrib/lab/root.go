@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// tools are the programs that a lab uses, by the Debian package that has them.
+// tools maps each program that a lab uses to its Debian package.
 func tools() map[string][]string {
 	return map[string][]string{
 		"systemd-container": {"systemd-nspawn"},
@@ -26,7 +26,7 @@ func tools() map[string][]string {
 	}
 }
 
-// Tools installs the programs that a lab needs and this machine lacks.
+// Tools installs the programs that a lab needs and that this machine lacks.
 func Tools(ctx context.Context) error {
 	var missing []string
 	for name, programs := range tools() {
@@ -56,15 +56,15 @@ func Tools(ctx context.Context) error {
 // Release is a Debian release that hosts can have.
 type Release string
 
-// The releases. The default is Debian 12, the oldest that quorumd's packages support fully. In Debian 11 polkit is too
-// old for the rules of quorumd's package, and everything else has to work.
+// The releases. The default is Debian 12, the oldest release that quorumd's packages support fully. In Debian 11 polkit
+// is too old for the rules in quorumd's package; everything else has to work there.
 const (
 	Debian11 Release = "bullseye"
 	Debian12 Release = "bookworm"
 	Debian13 Release = "trixie"
 )
 
-// packages are installed on every host: those of a minimal server, and the distribution's etcd.
+// packages are installed on every host: those of a minimal server and the distribution's etcd.
 func (r Release) packages() string {
 	polkit := "polkitd"
 	if r == Debian11 {
@@ -73,8 +73,8 @@ func (r Release) packages() string {
 	return "systemd,systemd-sysv,dbus," + polkit + ",etcd-server,etcd-client,iproute2,procps,less"
 }
 
-// customize prepares the root file system for many hosts: each gets an identity of its own at its first boot, nothing
-// is fetched or cleaned up in the background, and the journal outlives a boot. etcd is installed, and not started.
+// customize adapts the root file system for use by many hosts: each host gets its own identity at its first boot, no
+// background job downloads or cleans up, and the journal survives a reboot. etcd is installed but not started.
 const customize = `set -e; cd "$1"
 rm -f etc/machine-id var/lib/dbus/machine-id etc/hostname etc/resolv.conf
 : >etc/machine-id
@@ -85,8 +85,8 @@ for unit in getty@.service console-getty.service apt-daily.timer apt-daily-upgra
   ln -sf /dev/null "etc/systemd/system/$unit"
 done`
 
-// Root returns the read-only root file system of all hosts of a release. If it is not in the cache, it is made, which
-// takes half a minute.
+// Root returns the read-only root file system that all hosts of a release share. If it is not in the cache, Root
+// creates it, which takes half a minute.
 func (r Release) Root(ctx context.Context, cache string) (string, error) {
 	sum := sha256.Sum256([]byte(string(r) + "\n" + r.packages() + "\n" + customize))
 	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", r, sum[:4]))

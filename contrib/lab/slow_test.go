@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// slowFlush is how much longer each flush of the slow disk takes. A sync of a file takes about three of them.
-	// etcd's counters have a boundary at 256 ms, and a leader whose syncs take a second loses the leadership by itself.
+	// slowFlush is the added time of each flush of the slow disk. A sync of a file takes about three flushes. etcd's
+	// histogram has a boundary at 256 ms, and a leader whose syncs take a second loses leadership without quorumd.
 	slowFlush = 120 * time.Millisecond
-	// givesWay is how long a leader may be slow until another one leads, on a busy machine.
+	// givesWay is how long a slow leader may keep leadership on a busy machine.
 	givesWay = 60 * time.Second
 )
 
-// TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby slows the leader's disk under writes: the
-// leadership leaves it, and then the standby votes in its place. When the disk is healthy it comes back as a spare.
+// TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby slows the leader's disk under writes. The leader
+// first transfers leadership, then the standby becomes a voter in its place. When its disk is healthy again, the host
+// returns as a spare.
 func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *testing.T) {
 	faultfs, err := testbed.FaultfsBinary()
 	if err != nil {

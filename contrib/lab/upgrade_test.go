@@ -48,7 +48,7 @@ func TestAnUpgradeOfAllHostsUnderLoadFailsNoWrite(t *testing.T) {
 	}
 }
 
-// runsVersion waits until the agent of a host is of that version, and has observed the cluster.
+// runsVersion waits until the agent of a host has that version and has observed the cluster.
 func (f *fleet) runsVersion(h *lab.Host, version string) {
 	f.t.Helper()
 	f.eventually(h.Name+" runs quorumd "+version, func() bool {

@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// verify waits until the cluster has that many voters and learners and is idle, and checks what must hold in every
-// fleet, whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
+// verify waits until the cluster has that many voters and learners and is idle. Then it checks what must hold in every
+// fleet, whatever the test has done: nothing is left over, no two operations overlapped, and no data was deleted.
 func (f *fleet) verify(voters, learners int) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("there are %d voters and %d learners, and nothing is in flight", voters, learners),
@@ -29,7 +29,7 @@ func (f *fleet) verify(voters, learners int) {
 	f.checkData()
 }
 
-// checkRecords checks that no two operations overlapped, nor two holders of the lock.
+// checkRecords checks that no two operations overlapped, and that the lock never had two holders.
 func (f *fleet) checkRecords() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -60,7 +60,7 @@ func (f *fleet) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, f.keys())
 }
 
-// steps returns all steps that were taken, as the history shows them, without refused ones and without some kinds.
+// steps returns all steps in the history that were taken, without refused steps and without the given kinds.
 func (f *fleet) steps(but ...policy.StepKind) []string {
 	f.t.Helper()
 	lines, err := f.history()
@@ -74,14 +74,14 @@ func (f *fleet) steps(but ...policy.StepKind) []string {
 	return steps
 }
 
-// acts returns the steps that change something. A host that releases the lock just when it is cut off records that it
-// failed: it held the lock, and did nothing under it.
+// acts returns the steps that change something. A host that releases the lock just when it is cut off records a
+// failure: it held the lock, but did nothing under it.
 func (f *fleet) acts() []string {
 	f.t.Helper()
 	return f.steps(policy.StepTakeLock, policy.StepReleaseLock)
 }
 
-// checkHistory checks that the history shows one operation after the other.
+// checkHistory checks that the operations in the history do not overlap.
 func (f *fleet) checkHistory() {
 	f.t.Helper()
 	lines, err := f.history()
@@ -89,11 +89,11 @@ func (f *fleet) checkHistory() {
 	f.none(testbed.CheckHistory(lines, f.killed))
 }
 
-// noteData records every directory that has data.
+// noteData records every directory that contains data.
 func (f *fleet) noteData() { f.data.Note(f.dataDirs()) }
 
-// dataDirs returns the directories with data. For a host's disk that is not mounted at this moment it returns those
-// that were seen on it.
+// dataDirs returns the directories with data. For a host's disk that is not mounted it returns those that were last
+// found on it.
 func (f *fleet) dataDirs() testbed.DataDirs {
 	found := testbed.DataDirs{}
 	for _, h := range f.Hosts {
@@ -102,7 +102,7 @@ func (f *fleet) dataDirs() testbed.DataDirs {
 	return found
 }
 
-// checkData checks that every directory that was ever seen is still there.
+// checkData checks that every directory ever recorded still exists.
 func (f *fleet) checkData() {
 	f.t.Helper()
 	f.none(f.data.Missing(f.dataDirs()))

@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command model explores the policy exhaustively in the model of package agent/policy/model, and then checks that every
-// seeded mistake is found. It exits with 1 if a promise breaks, with the shortest story in which it does, if a mistake
-// is not found, or if an exploration that must reach its fixpoint does not.
+// Command model explores the policy exhaustively in the model of package agent/policy/model, and then checks that the
+// model finds every seeded mistake. It exits with 1 if a promise breaks (and prints the shortest sequence of events
+// that breaks it), if a mistake is not found, or if an exploration that must be exhaustive stops early.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// scopes returns what is explored.
+// scopes returns the scopes to explore.
 func scopes(deep, short bool) []model.Scenario {
 	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(),
 		model.UnhealthyState())
@@ -63,7 +63,7 @@ func scopes(deep, short bool) []model.Scenario {
 	return all
 }
 
-// ruins returns the clusters without a majority that are explored.
+// ruins returns the clusters without a majority to explore.
 func ruins(deep bool) []model.Ruin {
 	if deep {
 		return model.DeepRuins()
@@ -71,7 +71,7 @@ func ruins(deep bool) []model.Ruin {
 	return model.Ruins()
 }
 
-// rolls returns the rollouts that are explored.
+// rolls returns the rollouts to explore.
 func rolls(deep, short bool) []model.Roll {
 	switch {
 	case deep:
@@ -82,10 +82,10 @@ func rolls(deep, short bool) []model.Roll {
 	return slices.Concat(model.Rolls(), model.LongRolls())
 }
 
-// mostWalked bounds the memory: all of these states stay in it, unpacked.
+// mostWalked bounds the memory, which holds all of these states unpacked.
 const mostWalked = 4_000_000
 
-// walk explores small worlds of one type, and reports whether all promises hold.
+// walk explores small clusters of one type, and reports whether all promises hold.
 func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	explore func(ctx context.Context, sc S, most int) model.Result, most int,
 ) bool {
@@ -102,7 +102,7 @@ func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	return ok
 }
 
-// run explores and prints the results, and reports whether all promises hold.
+// run explores a scope and prints the results, and reports whether all promises hold.
 func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool, most, workers int) bool {
 	ok := true
 	for _, sc := range scopes {
@@ -113,7 +113,7 @@ func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool,
 		fmt.Fprintln(out, r)
 		tell(out, r.Breach)
 		ok = ok && r.Breach == nil && (r.Complete || (deep && ctx.Err() == nil))
-		runtime.GC() // the next one needs the memory
+		runtime.GC() // the next exploration needs the memory
 	}
 	return ok
 }
@@ -133,7 +133,7 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 	return ok
 }
 
-// mistake prints how one was found, and reports whether it was.
+// mistake prints how a seeded mistake was found, and reports whether it was.
 func mistake(out io.Writer, name, promise string, r model.Result) bool {
 	if r.Breach == nil || r.Breach.Promise != promise {
 		fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", name, promise)

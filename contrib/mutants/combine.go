@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// Linking a test binary for each mutant would take seconds, and its tests take milliseconds. So one binary holds them
-// all: each function has a copy for each of its mutants, and calls it if the environment names it.
+// Linking a test binary for each mutant would take seconds, and its tests take milliseconds. So one binary contains all
+// mutants: each function has a copy for each of its mutants, and calls the copy that the environment selects.
 
-// chosenBy is the environment variable with the number of the mutant.
+// chosenBy is the environment variable with the number of the selected mutant.
 const chosenBy = "QUORUMD_MUTANT"
 
-// chooser is the file that reads it, in the changed package.
+// chooser is the source file in the changed package that reads the variable.
 func chooser(pkg string) []byte {
 	return fmt.Appendf(nil, `package %s
 
@@ -41,8 +41,8 @@ type numbered struct {
 	number int
 }
 
-// combine returns one source file that holds all these mutants of it, the name of its package, and the mutants that it
-// cannot hold: those outside of functions, or in one whose parameters have no names to pass on.
+// combine returns one source file with all these mutants of it, the name of its package, and the mutants that do not
+// fit: those outside functions, and those in a function whose unnamed parameters cannot be passed on.
 func combine(name string, source []byte, of []numbered) (whole []byte, pkg string, outside []int, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
@@ -71,7 +71,7 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 		for _, m := range inside {
 			held[m.number] = true
 			fmt.Fprintf(&out, " case %d: %s;", m.number, fmt.Sprintf(call, m.number))
-			// the compiler reports errors under the name of this file, which does not exist
+			// the compiler reports errors under this file name; no such file exists
 			at := offset(f.Name.End())
 			fmt.Fprintf(&copies, "\n//line mutant%d.go:1\n", m.number)
 			copies.Write(source[begin:at])
@@ -93,7 +93,7 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 	return out.Bytes(), tree.Name.Name, outside, nil
 }
 
-// callOf returns the statement by which a function passes its parameters to its copy: %d is the number.
+// callOf returns the statement with which a function passes its parameters to its copy; %d is the number of the mutant.
 func callOf(f *ast.FuncDecl) (string, bool) {
 	text := f.Name.Name + "_mutant%d("
 	if f.Recv != nil {

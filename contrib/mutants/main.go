@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// mostLiving is the share of mutants that may survive, without those known to be equivalent.
+// mostLiving is the share of mutants that may survive, not counting the equivalent ones.
 const mostLiving = 1.0 / 20
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 		"file of equivalent mutants, with reasons")
 	flag.StringVar(&o.only, "only", "", "only mutants whose name this regular expression matches")
 	flag.IntVar(&o.every, "every", 1, "only every n-th mutant")
-	flag.IntVar(&o.workers, "workers", 2, "so many at once")
+	flag.IntVar(&o.workers, "workers", 2, "number of mutants to try in parallel")
 	flag.DurationVar(&o.limit, "limit", time.Minute,
 		"count a mutant as killed if its tests take longer than this and than ten times their normal time")
 	flag.BoolVar(&o.list, "list", false, "only list the mutants")
@@ -156,7 +156,7 @@ func readKnown(path string) (map[string]string, error) {
 // tally counts the outcomes of the mutants.
 type tally struct {
 	tried, broken, killed, same int
-	endless                     int // of the killed: those whose tests did not end in time
+	endless                     int // how many of the killed were killed by a timeout
 	living                      []mutant
 }
 
@@ -211,7 +211,7 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 	}
 }
 
-// print prints the sum, and fails if too many survive.
+// print prints the totals, and fails if too many mutants survive.
 func (s *tally) print(out io.Writer) error {
 	real := s.tried - s.same
 	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by timeout, %d equivalent, %d survived; "+

@@ -15,7 +15,7 @@ import (
 // mutant is one small change of a source file: it replaces the text between two offsets.
 type mutant struct {
 	file     string // its base name
-	function string // the function that it is in; "" if it is in none
+	function string // the enclosing function; "" if none
 	line     int
 	from, to int    // byte offsets in the file
 	was, now string // the old text and the new one
@@ -39,7 +39,8 @@ func (m mutant) apply(source []byte) []byte {
 	return append(out, source[m.to:]...)
 }
 
-// swapped returns what each operator becomes. Comparisons change at their boundary, the others are reversed.
+// swapped returns the replacement of each operator. Comparisons change at their boundary; the other operators become
+// their opposites.
 func swapped(op token.Token) (token.Token, bool) {
 	to, ok := map[token.Token]token.Token{
 		token.EQL: token.NEQ, token.NEQ: token.EQL,
@@ -50,7 +51,7 @@ func swapped(op token.Token) (token.Token, bool) {
 	return to, ok
 }
 
-// mutants lists every single change of one source file. Some do not compile, which only a compiler can find out.
+// mutants lists every single change of one source file. Some do not compile; only the compiler can find these.
 func mutants(name string, source []byte) ([]mutant, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
@@ -110,15 +111,15 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes an if that never applies and one that always does. The condition is still evaluated, so that the
-// variables it declares are used.
+// condition makes one mutant whose condition is never true and one whose condition is always true. Both still evaluate
+// the condition, so that the variables it declares are used.
 func (c *collector) condition(n *ast.IfStmt) {
 	text := string(c.source[c.set.Offset(n.Cond.Pos()):c.set.Offset(n.Cond.End())])
 	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") && false")
 	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") || true")
 }
 
-// rows leaves one element out of a list: a row of a table, a field of a composite literal.
+// rows removes one element from a list: a row of a table, or a field of a composite literal.
 func (c *collector) rows(n *ast.CompositeLit) {
 	for i, e := range n.Elts {
 		end := n.Rbrace
@@ -129,7 +130,7 @@ func (c *collector) rows(n *ast.CompositeLit) {
 	}
 }
 
-// statements leaves out a statement that has only side effects: a call, an assignment to an existing variable.
+// statements removes a statement that has only side effects: a call, or an assignment to an existing variable.
 func (c *collector) statements(n *ast.BlockStmt) {
 	for _, s := range n.List {
 		switch s := s.(type) {

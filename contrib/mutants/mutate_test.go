@@ -87,7 +87,7 @@ func TestAMutantWhoseTestsDoNotEndIsDistinguishedFromAKilledOne(t *testing.T) {
 		dir: dir, tests: "./" + dir, workers: 2, limit: time.Second, only: "a < b && !ok →",
 	})
 	if !strings.Contains(out.String(), "timed out: ") {
-		t.Errorf("nothing is said of a condition that never holds:\n%s", &out)
+		t.Errorf("the report lacks a condition that never holds:\n%s", &out)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestEveryListedEquivalentMutantStillExists(t *testing.T) {
 	}
 }
 
-// module makes a package with one test below the directory of this package, so that it belongs to the module, and
+// module creates a package with one test below the directory of this package, so that it belongs to the module, and
 // returns its directory. The name begins with "testdata", so that no other command treats it as a package of quorumd.
 func module(t *testing.T, body string) string {
 	t.Helper()

@@ -27,7 +27,7 @@ const (
 	notCompiled
 )
 
-// trial runs tests on changed sources, which are in a directory of its own.
+// trial runs tests on changed sources, which it keeps in a temporary directory.
 type trial struct {
 	o       options
 	sources map[string][]byte
@@ -39,7 +39,7 @@ type trial struct {
 	tests   []binary
 }
 
-// binary holds the tests of one package, with all mutants.
+// binary is the test binary of one package, with all mutants.
 type binary struct {
 	path, dir string
 	limit     time.Duration // how long they may take
@@ -59,7 +59,7 @@ func newTrial(o options, sources map[string][]byte) (*trial, error) {
 
 func (t *trial) close() { _ = os.RemoveAll(t.dir) }
 
-// build makes the binaries with all mutants that compile.
+// build builds the binaries with all mutants that compile.
 func (t *trial) build(ctx context.Context, all []mutant) error {
 	byFile := map[string][]numbered{}
 	for i, m := range all {
@@ -146,10 +146,10 @@ func writeOverlay(path string, replaced map[string]string) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// unchangedLimit is how long the tests of a package may take on the unchanged source.
+// unchangedLimit is how long the tests of a package may take on the original source.
 const unchangedLimit = 30 * time.Minute
 
-// unchanged runs all tests on the unchanged source: if they fail, mutants prove nothing. The time that they take
+// unchanged runs all tests on the original source: if they fail there, mutants prove nothing. The time that they take
 // determines the limit for a mutant.
 func (t *trial) unchanged(ctx context.Context) error {
 	for i := range t.tests {
@@ -162,7 +162,7 @@ func (t *trial) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// try returns the outcome of one mutant. The tests run one package after another until one notices.
+// try returns the outcome of one mutant. It runs the tests of one package after another until one fails.
 func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	number, held := t.numbers[m]
 	switch {
@@ -179,7 +179,7 @@ func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	return lives, ctx.Err()
 }
 
-// choose runs the tests of one package on one of the mutants in the binary, or on none: 0.
+// choose runs the tests of one package with one mutant of the binary selected, or with none (0).
 func (t *trial) choose(ctx context.Context, tests binary, number int) (string, error) {
 	cmd := exec.CommandContext(ctx, tests.path, "-test.failfast", "-test.timeout", tests.limit.String())
 	cmd.Dir = tests.dir
@@ -187,7 +187,7 @@ func (t *trial) choose(ctx context.Context, tests binary, number int) (string, e
 	return outputOf(cmd)
 }
 
-// alone tries a mutant outside of functions, with a binary of its own.
+// alone tries a mutant outside a function, with a separate binary.
 func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
@@ -215,7 +215,7 @@ func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 	return lives, ctx.Err()
 }
 
-// ended returns how failed tests have ended.
+// ended returns how failed tests ended.
 func ended(text string) outcome {
 	if strings.Contains(text, "panic: test timed out after") {
 		return endless
@@ -223,7 +223,7 @@ func ended(text string) outcome {
 	return killed
 }
 
-// outputOf runs tests. It returns an error if they failed, or took too long.
+// outputOf runs tests and returns their output. It returns an error if they failed or took too long.
 func outputOf(cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schemadoc makes JSON Schemas from Go types and from the comments in their sources. Tests hold the schemas of
-// quorumctl and the OpenAPI document of the control socket against them. A schema allows fields that it does not name,
-// because newer programs add some.
+// Package schemadoc generates JSON Schemas from Go types and from the comments in their sources. Tests compare the
+// schemas of quorumctl and the OpenAPI document of the control socket with them. A schema allows unknown fields,
+// because newer programs may add some.
 package schemadoc
 
 import (
@@ -26,7 +26,7 @@ import (
 
 const module = "github.com/quorumd/quorumd/"
 
-// Reader makes schemas of the types of a checkout. It reads the sources of a package once.
+// Reader generates schemas for the types of a checkout. It reads the sources of each package once.
 type Reader struct {
 	root     string
 	comments map[string]map[string]string // by package, then by "type" or "type.field"
@@ -61,7 +61,7 @@ func marshalled() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// describe writes the comments of a type into its schema, and allows additional fields.
+// describe copies the comments of a type into its schema, and allows additional fields.
 func (r *Reader) describe(s *jsonschema.Schema, of reflect.Type) error {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// AcceptYes accepts connections as systemd does for a socket unit with Accept=yes, until the test ends: for each of
-// them in turn it runs the test's own program with these arguments and the connection as its standard input. It returns
-// the path of the socket, which has a directory of its own.
+// AcceptYes accepts connections as systemd does for a socket unit with Accept=yes, until the test ends. For each
+// connection, one after another, it runs the test's own program with these arguments and the connection as its standard
+// input. It returns the path of the socket, which has its own directory.
 func AcceptYes(t *testing.T, args ...string) string {
 	t.Helper()
 	socket := filepath.Join(tempdir.New(t), "socket")
@@ -38,7 +38,7 @@ func AcceptYes(t *testing.T, args ...string) string {
 			}
 			command := exec.Command("/proc/self/exe", args...)
 			command.Stdin = file
-			_ = command.Run() // its errors come back over the socket
+			_ = command.Run() // it reports errors over the socket
 			file.Close()
 		}
 	}()

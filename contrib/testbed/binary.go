@@ -15,8 +15,8 @@ import (
 // modulePath distinguishes this module's go.mod from those of the nested modules below it.
 const modulePath = "github.com/quorumd/quorumd"
 
-// Root returns the top directory of the checkout: the nearest one, from the working directory upwards, that holds this
-// module's go.mod.
+// Root returns the top directory of the checkout: the nearest directory with this module's go.mod, from the working
+// directory upwards.
 func Root() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -50,14 +50,14 @@ func Binary(version string) (string, error) {
 	return built(filepath.Join("etcd", version, "etcd"), "etcd "+version, remedy)
 }
 
-// DefaultVersion is the version that quorumd is tested with most, as released.
+// DefaultVersion is the version that quorumd is tested with most.
 const DefaultVersion = "v3.6"
 
-// Small is the same etcd with smaller segments of its write-ahead log: a member takes 10 MB of disk instead of 128. It
-// is the default for tests.
+// Small is the same version with smaller segments of its write-ahead log: a member takes 10 MB of disk instead of 128.
+// It is the default for tests.
 const Small = DefaultVersion + "/small"
 
-// Etcd is Binary for tests: it fails the test if there is none.
+// Etcd is like Binary, but fails the test if there is no such etcd.
 func Etcd(t testing.TB, version string) string {
 	t.Helper()
 	path, err := Binary(version)

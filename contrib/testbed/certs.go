@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// CertFiles names the files of one party. The certificate is valid for a server and a client alike, as etcd's peers
-// require.
+// CertFiles names the files of one party. The certificate is valid for both server and client authentication, as etcd
+// requires for peers.
 type CertFiles struct {
 	CA   string // the CA that this party trusts
 	Cert string
@@ -45,8 +45,8 @@ func (f CertFiles) ClientConfig() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// LiveConfig is for a client that reads the files again for each connection, so that it survives a change of its
-// certificate or of its trusted CA.
+// LiveConfig returns the TLS configuration of a client that reads the files again for each connection. The client
+// therefore survives a change of its certificate or of its trusted CA.
 func (f CertFiles) LiveConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -57,7 +57,7 @@ func (f CertFiles) LiveConfig() *tls.Config {
 			}
 			return &now.Certificates[0], nil
 		},
-		InsecureSkipVerify: true, // VerifyConnection verifies, with the CAs of the moment
+		InsecureSkipVerify: true, // VerifyConnection verifies instead, with the current CAs
 		VerifyConnection: func(s tls.ConnectionState) error {
 			now, err := f.ClientConfig()
 			if err != nil {
@@ -75,14 +75,14 @@ func (f CertFiles) LiveConfig() *tls.Config {
 	}
 }
 
-// CertOptions describe how a certificate differs from a good one. The zero value is a good one: for 127.0.0.1 to
-// 127.0.0.9 and localhost, from an hour ago until tomorrow.
+// CertOptions describe how a certificate differs from a valid one. The zero value is valid: for 127.0.0.1 to 127.0.0.9
+// and localhost, from an hour ago until tomorrow.
 type CertOptions struct {
 	IPs      []net.IP // replaces the addresses and localhost
 	NotAfter time.Time
 }
 
-// CA is a certificate authority in memory; the certificates that it issues are files.
+// CA is a certificate authority whose key is in memory; the certificates that it issues are files.
 type CA struct {
 	File string // its own certificate
 	dir  string
@@ -90,7 +90,7 @@ type CA struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewCA makes a CA that writes to dir, with its own certificate in ca.crt there.
+// NewCA creates a CA that writes to dir. Its own certificate is ca.crt there.
 func NewCA(dir string) (*CA, error) {
 	ca := &CA{File: filepath.Join(dir, "ca.crt"), dir: dir}
 	template, err := newTemplate("testbed CA", time.Now().Add(24*time.Hour))
@@ -111,7 +111,7 @@ func NewCA(dir string) (*CA, error) {
 	return ca, writePEM(ca.File, "CERTIFICATE", der)
 }
 
-// Issue writes NAME.crt and NAME.key, and replaces existing files; so a second call is a renewal.
+// Issue writes NAME.crt and NAME.key and replaces existing files, so that a second call is a renewal.
 func (ca *CA) Issue(name string, o CertOptions) (CertFiles, error) {
 	files := CertFiles{CA: ca.File, Cert: filepath.Join(ca.dir, name+".crt"), Key: filepath.Join(ca.dir, name+".key")}
 	if o.NotAfter.IsZero() {
@@ -145,17 +145,17 @@ func (ca *CA) Issue(name string, o CertOptions) (CertFiles, error) {
 	return files, errors.Join(writePEM(files.Cert, "CERTIFICATE", der), writePEM(files.Key, "PRIVATE KEY", keyDER))
 }
 
-// Expired issues a certificate that ended a minute ago.
+// Expired issues a certificate that expired a minute ago.
 func (ca *CA) Expired(name string) (CertFiles, error) {
 	return ca.Issue(name, CertOptions{NotAfter: time.Now().Add(-time.Minute)})
 }
 
-// WrongSAN issues a certificate for an address that is not in use.
+// WrongSAN issues a certificate for an address that the tests do not use.
 func (ca *CA) WrongSAN(name string) (CertFiles, error) {
 	return ca.Issue(name, CertOptions{IPs: []net.IP{net.IPv4(192, 0, 2, 1)}}) // RFC 5737, for documentation
 }
 
-// WrongCA returns a certificate of an untrusted CA, for a party that itself trusts this one.
+// WrongCA issues a certificate of an untrusted CA, for a party that itself trusts this CA.
 func (ca *CA) WrongCA(name string) (CertFiles, error) {
 	dir := filepath.Join(ca.dir, name+"-authority")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -173,7 +173,7 @@ func (ca *CA) WrongCA(name string) (CertFiles, error) {
 func newTemplate(name string, notAfter time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a serial number: %w", err)
+		return nil, fmt.Errorf("cannot create a serial number: %w", err)
 	}
 	return &x509.Certificate{
 		SerialNumber: serial,
@@ -183,7 +183,7 @@ func newTemplate(name string, notAfter time.Time) (*x509.Certificate, error) {
 	}, nil
 }
 
-// writePEM replaces the file in one step, so that a reader sees the old or the new one.
+// writePEM replaces the file atomically, so that a reader sees either the old or the new one.
 func writePEM(path, kind string, der []byte) error {
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 	if err := errors.Join(os.WriteFile(path+".new", text, 0o600), os.Rename(path+".new", path)); err != nil {

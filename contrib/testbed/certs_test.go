@@ -30,7 +30,7 @@ func issue(t *testing.T, ca *testbed.CA, name string) testbed.CertFiles {
 	return files
 }
 
-// handshake connects a client to a server that requires its certificate, and returns the result of each side.
+// handshake connects a client to a server that requires a client certificate, and returns the result of each side.
 func handshake(t *testing.T, client, server testbed.CertFiles) (clientErr, serverErr error) {
 	t.Helper()
 	serverConfig, err := server.ClientConfig()
@@ -59,7 +59,7 @@ func handshake(t *testing.T, client, server testbed.CertFiles) (clientErr, serve
 	if clientErr != nil {
 		near.Close()
 	} else {
-		go func() { _, _ = conn.Read(make([]byte, 1)) }() // the session ticket, or the refusal
+		go func() { _, _ = conn.Read(make([]byte, 1)) }() // reads the session ticket, or the refusal
 	}
 	return clientErr, <-done
 }
@@ -85,7 +85,7 @@ func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFaults(t *testing.T
 			t.Errorf("server with %s: the client returns %v, want %q", c.fault, clientErr, c.says)
 		}
 		_, serverErr := handshake(t, bad, good)
-		// by default no server compares a client's addresses
+		// by default a server does not check a client's addresses
 		if refused := serverErr != nil; refused != (c.fault != "wrong-san") {
 			t.Errorf("client with %s: the server returns %v", c.fault, serverErr)
 		}

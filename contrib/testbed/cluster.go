@@ -16,16 +16,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// clusterBound is how long a new cluster may take until every member answers; it takes about a second on an idle
-// machine.
+// clusterBound is how long it may take until every member of a new cluster answers. On an idle machine it takes about a
+// second.
 const clusterBound = 60 * time.Second
 
 // ClusterOptions describe a static cluster.
 type ClusterOptions struct {
 	Version   string        // Small if empty
-	Heartbeat time.Duration // etcd's own, 100 ms, if 0
-	Election  time.Duration // etcd's own, 1 s, if 0
-	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; plain if nil
+	Heartbeat time.Duration // etcd's default, 100 ms, if 0
+	Election  time.Duration // etcd's default, 1 s, if 0
+	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; no TLS if nil
 	Extra     []string      // further flags of every member
 }
 
@@ -34,8 +34,8 @@ type Cluster struct {
 	Members []*Member // n1, n2, …
 }
 
-// StartCluster runs n members, n1 to nN, on 127.0.0.1 and returns when each answers a linearizable read. They are
-// killed when the test ends, and the ends of their logs are shown if it failed.
+// StartCluster starts n members, n1 to nN, on 127.0.0.1 and returns when each answers a linearizable read. The members
+// are killed when the test ends; if it failed, the ends of their logs are shown.
 func StartCluster(t testing.TB, n int, o ClusterOptions) *Cluster {
 	t.Helper()
 	if o.Version == "" {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// pollInterval is short compared with everything that is waited for here.
+// pollInterval is short compared with everything that tests wait for.
 const pollInterval = 10 * time.Millisecond
 
-// Eventually waits until cond holds, and checks it every 10 ms. It ends the test if that takes longer than bound; what
-// describes the condition. Call it from the goroutine of the test.
+// Eventually checks cond every 10 ms until it holds. If that takes longer than bound, it ends the test with a message
+// that contains what. Call it from the goroutine of the test.
 func Eventually(t testing.TB, bound time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(bound)

@@ -24,16 +24,16 @@ import (
 // faultfsBound is how long a mount or a command may take; both take milliseconds.
 const faultfsBound = 10 * time.Second
 
-// Mount is a directory that contrib/faultfs shows again, with faults on request.
+// Mount is a directory that contrib/faultfs mounts at a second path, with faults on request.
 type Mount struct {
-	Back string // where the data really is
-	Dir  string // where it is shown, with the faults of the rules
+	Back string // the backing directory
+	Dir  string // the mount point, with the faults of the rules
 	sock string
 	proc *process
 	args []string // the arguments of its start
 }
 
-// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can: it needs /dev/fuse, and root or
+// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can. It needs /dev/fuse, and root or
 // fusermount3.
 func FaultfsUsable() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -45,8 +45,8 @@ func FaultfsUsable() error {
 	return nil
 }
 
-// MountFaultfs shows back in a temporary directory until the test ends. Clear rules that hang before the test ends: a
-// process stuck in them cannot be killed.
+// MountFaultfs mounts back at a temporary directory until the test ends. Clear rules that hang before the test ends: a
+// process that they block cannot be killed.
 func MountFaultfs(t testing.TB, back string) *Mount {
 	t.Helper()
 	binary, err := FaultfsBinary()
@@ -61,8 +61,8 @@ func MountFaultfs(t testing.TB, back string) *Mount {
 	return m
 }
 
-// MountPowered shows the directory back in dir until the test ends, and tracks unsynced writes: CutPower discards them.
-// Both directories must exist.
+// MountPowered mounts back at dir until the test ends, and tracks unsynced writes: CutPower discards them. Both
+// directories must exist.
 func MountPowered(t testing.TB, back, dir string) *Mount {
 	t.Helper()
 	binary, err := FaultfsBinary()
@@ -85,8 +85,8 @@ func (m *Mount) unmountAfter(t testing.TB) {
 	})
 }
 
-// StartFaultfs shows the directory back in dir, and returns when it is mounted. Both must exist. It is unmounted by
-// Unmount, or when this process dies.
+// StartFaultfs mounts back at dir, and returns when it is mounted. Both directories must exist. It stays mounted until
+// Unmount, or until this process dies.
 func StartFaultfs(binary, back, dir string) (*Mount, error) { return startFaultfs(binary, back, dir) }
 
 func startFaultfs(binary, back, dir string, more ...string) (*Mount, error) {
@@ -130,24 +130,24 @@ func (m *Mount) start() error {
 	return nil
 }
 
-// Rule adds a rule such as "fsync * delay=20ms"; it is in force when Rule returns. See contrib/faultfs for the
-// language.
+// Rule adds a rule such as "fsync * delay=20ms". The rule is in force when Rule returns. See contrib/faultfs for the
+// syntax.
 func (m *Mount) Rule(rule string) error {
 	_, err := m.command("rule " + rule)
 	return err
 }
 
-// Clear removes all rules and releases what they hold.
+// Clear removes all rules and releases the operations that they hold.
 func (m *Mount) Clear() error {
 	_, err := m.command("clear")
 	return err
 }
 
-// Stats returns a line for each rule: "hits=3 waiting=1 rule fsync * hang".
+// Stats returns one line per rule: "hits=3 waiting=1 rule fsync * hang".
 func (m *Mount) Stats() (string, error) { return m.command("stats") }
 
-// CutPower discards unsynced writes, and mounts the rest again, as after a boot. No process may have a file open there.
-// It returns how much that was.
+// CutPower discards unsynced writes and mounts the remaining data again, as after a boot. No process may have a file
+// open there. It returns how much was discarded.
 func (m *Mount) CutPower() (string, error) {
 	lost, err := m.command("cut")
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *Mount) CutPower() (string, error) {
 	return strings.TrimSpace(lost), m.start()
 }
 
-// command uses the socket itself. Running the program for it could hang: a fork waits for files that hang.
+// command connects to the socket directly. Running the program for it could hang: a fork waits for files that hang.
 func (m *Mount) command(line string) (string, error) {
 	conn, err := net.DialTimeout("unix", m.sock, faultfsBound)
 	if err != nil {
@@ -178,7 +178,7 @@ func (m *Mount) command(line string) (string, error) {
 	return string(reply), nil
 }
 
-// Unmount clears the rules and unmounts, even if files are open there. It may be called again.
+// Unmount clears the rules and unmounts, even if files are open there. It may be called more than once.
 func (m *Mount) Unmount() error {
 	defer os.RemoveAll(filepath.Dir(m.sock))
 	return m.terminate()

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot accepts either: FUSE is not available everywhere.
+// TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot accepts either outcome: FUSE is not available everywhere.
 func TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot(t *testing.T) {
 	t.Parallel()
 	binary, err := testbed.FaultfsBinary()
@@ -53,7 +53,7 @@ func TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot(t *testing.T) {
 		t.Errorf("stats after clear: %q, %v", stats, err)
 	}
 	if err := m.Rule("fsync * slowly"); err == nil || !strings.Contains(err.Error(), `unknown action "slowly"`) {
-		t.Errorf("a rule that makes no sense: %v", err)
+		t.Errorf("an invalid rule: %v", err)
 	}
 	if err := m.Unmount(); err != nil {
 		t.Fatal(err)
@@ -66,8 +66,8 @@ func TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot(t *testing.T) {
 	}
 }
 
-// expectEtcdFeels runs an etcd on the mount, where an fsync takes 60 ms longer: no write can be acknowledged before
-// one.
+// expectEtcdFeels runs an etcd on the mount with every fsync 60 ms longer: no write may be acknowledged sooner than
+// that.
 func expectEtcdFeels(t *testing.T, m *testbed.Mount) {
 	t.Helper()
 	etcd := startAlone(t, t.Context(), t.TempDir(), "--data-dir="+filepath.Join(m.Dir, "data"))

@@ -25,7 +25,7 @@ import (
 type HostOptions struct {
 	Name  string
 	Dir   string   // the directory for all of the host's own files
-	Agent []string // starts the agent; "--config FILE" is added
+	Agent []string // command that starts the agent; "--config FILE" is appended
 	Env   []string // added to the agent's environment
 	Etcd  string   // the etcd binary
 
@@ -33,27 +33,26 @@ type HostOptions struct {
 	ListenClientURL, ListenPeerURL string // where they listen, if that differs: behind a Proxy
 	Metrics                        string // host:port
 	Endpoints                      []string
-	// Disk is the directory for the data directory and the probe; empty for a directory in Dir.
+	// Disk is the directory for the data directory and the probe. If it is empty, a directory in Dir is used.
 	Disk string
-	// Set changes keys of the configuration, given as "section.key".
+	// Set overrides configuration keys, given as "section.key".
 	Set map[string]string
-	// Shipped keeps quorumd's default times, instead of those that suit tests.
+	// Shipped keeps quorumd's default times instead of those that suit tests.
 	Shipped bool
-	// DefaultLimits leaves the limits of the disk checks at quorumd's own defaults, instead of those that a busy
-	// machine meets.
+	// DefaultLimits keeps quorumd's default limits for the disk checks instead of limits that a busy machine can meet.
 	DefaultLimits bool
 }
 
-// Host is a host with its processes.
+// Host is a host and its processes.
 type Host struct {
 	Options HostOptions
 	Client  *control.Client
 	agent   *exec.Cmd
-	ended   chan struct{} // closed when the agent has ended
+	ended   chan struct{} // closed when the agent has exited
 }
 
-// settings are the configuration of a host, with times that suit tests and demonstrations: waits of a minute take
-// seconds. The settle time is what etcd itself requires.
+// settings are the configuration of a host, with times that suit tests and demonstrations: waits of a minute become
+// seconds. The settle time is the minimum that etcd itself requires.
 func (o HostOptions) settings() map[string]string {
 	s := map[string]string{
 		"mode":      "manage",
@@ -104,10 +103,10 @@ func (o HostOptions) disk(name string) string {
 	return filepath.Join(o.Dir, "disk", name)
 }
 
-// Socket is the path of the control socket.
+// Socket returns the path of the control socket.
 func (o HostOptions) Socket() string { return o.path("s") }
 
-// NewHost makes the host's directory and configuration. It starts nothing.
+// NewHost creates the host's directory and configuration. It starts nothing.
 func NewHost(o HostOptions) (*Host, error) {
 	if err := errors.Join(os.MkdirAll(o.Dir, 0o755), os.MkdirAll(o.disk(""), 0o755)); err != nil {
 		return nil, err
@@ -116,13 +115,13 @@ func NewHost(o HostOptions) (*Host, error) {
 	return h, h.WriteConfig()
 }
 
-// configTemplate puts the settings into their sections.
+// configTemplate places the settings in their sections.
 const configTemplate = `{{range $key, $value := .}}{{if not (isSection $value)}}{{$key}}: {{$value}}
 {{end}}{{end}}{{range $key, $value := .}}{{if isSection $value}}{{$key}}:
 {{range $k, $v := $value}}  {{$k}}: {{$v}}
 {{end}}{{end}}{{end}}`
 
-// WriteConfig writes the configuration again, after Options.Set was changed.
+// WriteConfig writes the configuration again, for a caller that has changed Options.Set.
 func (h *Host) WriteConfig() error {
 	tree := map[string]any{}
 	for key, value := range h.Options.settings() {
@@ -146,13 +145,13 @@ func (h *Host) WriteConfig() error {
 	return errors.Join(err, file.Close())
 }
 
-// ConfigPath is the path of the configuration.
+// ConfigPath returns the path of the configuration.
 func (h *Host) ConfigPath() string { return h.Options.path("quorumd.yaml") }
 
-// LogPath is the path of the agent's log. Every start appends to it.
+// LogPath returns the path of the agent's log. Every start appends to it.
 func (h *Host) LogPath() string { return h.Options.path("quorumd.log") }
 
-// DataDir is etcd's data directory.
+// DataDir returns etcd's data directory.
 func (h *Host) DataDir() string { return h.Options.disk("etcd") }
 
 // Start starts the agent.
@@ -166,7 +165,7 @@ func (h *Host) Start() error {
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Env = append(os.Environ(), h.Options.Env...)
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the starter, which ends the agent cleanly
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the parent, which stops the agent
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("cannot start the agent of %s: %w", h.Options.Name, err)
 	}
@@ -176,7 +175,7 @@ func (h *Host) Start() error {
 	return nil
 }
 
-// AgentPID is the agent's process, or 0.
+// AgentPID returns the process ID of the agent, or 0.
 func (h *Host) AgentPID() int {
 	if h.agent == nil {
 		return 0
@@ -184,10 +183,10 @@ func (h *Host) AgentPID() int {
 	return h.agent.Process.Pid
 }
 
-// Ended is closed when the agent has ended.
+// Ended returns a channel that is closed when the agent has exited.
 func (h *Host) Ended() <-chan struct{} { return h.ended }
 
-// Signal sends a signal to the agent. It ignores one that has ended.
+// Signal sends a signal to the agent. It ignores an agent that has exited.
 func (h *Host) Signal(signal syscall.Signal) error {
 	if h.agent == nil {
 		return nil
@@ -199,10 +198,10 @@ func (h *Host) Signal(signal syscall.Signal) error {
 	return err
 }
 
-// KillAgent kills the agent at once and waits for its end.
+// KillAgent kills the agent and waits until it has exited.
 func (h *Host) KillAgent(ctx context.Context) error { return h.endAgent(ctx, syscall.SIGKILL) }
 
-// StopAgent ends the agent cleanly.
+// StopAgent stops the agent cleanly.
 func (h *Host) StopAgent(ctx context.Context) error { return h.endAgent(ctx, syscall.SIGTERM) }
 
 func (h *Host) endAgent(ctx context.Context, signal syscall.Signal) error {
@@ -221,7 +220,7 @@ func (h *Host) endAgent(ctx context.Context, signal syscall.Signal) error {
 	}
 }
 
-// unit returns the host's etcd as the agent itself sees it.
+// unit returns the host's etcd unit as the agent uses it.
 func (h *Host) unit() (*systemd.Process, error) {
 	return systemd.NewProcess(systemd.ProcessOptions{
 		Name: "etcd", Argv: []string{h.Options.Etcd}, Dir: h.Options.path("state"), LogFile: h.Options.path("etcd.log"),
@@ -229,21 +228,21 @@ func (h *Host) unit() (*systemd.Process, error) {
 	})
 }
 
-// EtcdPID is the process of the host's etcd, or 0.
+// EtcdPID returns the process ID of the host's etcd, or 0.
 func (h *Host) EtcdPID(ctx context.Context) (int, error) {
 	if _, err := os.Stat(h.Options.path("state")); err != nil {
-		return 0, nil // it was never started
+		return 0, nil // etcd was never started
 	}
 	unit, err := h.unit()
 	if err != nil {
 		return 0, err
 	}
-	defer unit.Close() // it was only opened
+	defer unit.Close() // only opened to ask for the PID
 	status, err := unit.Status(ctx)
 	return status.PID, err
 }
 
-// KillEtcd kills etcd without the agent, and reports whether it ran.
+// KillEtcd kills etcd but not the agent, and reports whether etcd was running.
 func (h *Host) KillEtcd(ctx context.Context) (bool, error) {
 	pid, err := h.EtcdPID(ctx)
 	if err != nil || pid == 0 {
@@ -252,7 +251,7 @@ func (h *Host) KillEtcd(ctx context.Context) (bool, error) {
 	return true, syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// Stop ends the agent and then etcd, which the agent itself leaves running.
+// Stop stops the agent and then etcd, which outlives the agent.
 func (h *Host) Stop(ctx context.Context) error {
 	if err := h.StopAgent(ctx); err != nil {
 		return err
@@ -264,7 +263,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer unit.Close() // nothing is left to lose
+	defer unit.Close() // its error does not matter: etcd ends now
 	if err := unit.Stop(ctx); err != nil {
 		return err
 	}

@@ -17,15 +17,14 @@ import (
 // LoadOptions describe a load.
 type LoadOptions struct {
 	Endpoints []string
-	TLS       *CertFiles    // plain if nil
+	TLS       *CertFiles    // no TLS if nil
 	Rate      int           // writes begun per second; 100 if 0
 	Timeout   time.Duration // of one write; 5 s if 0
 	ValueSize int           // bytes; 64 if 0
 	Prefix    string        // of the keys; "load/" if empty
-	// Retry sends a failed write again until its time is up, as a client does that can afford to write twice. An
-	// attempt has a fifth of that time: a write that is forwarded to a leader during a leadership transfer is lost
-	// silently, and etcd answers nothing for 7 s. Write.Tries distinguishes such a write from one that was acknowledged
-	// at once.
+	// Retry repeats a failed write until Timeout, like a client that can afford to write twice. Each attempt has a
+	// fifth of that time: etcd silently loses a write that is forwarded to a leader during a leadership transfer, and
+	// does not answer for 7 s. Write.Tries distinguishes such a write from one that was acknowledged at once.
 	Retry bool
 }
 
@@ -35,7 +34,7 @@ type Write struct {
 	Sent     time.Time
 	Acked    time.Time // zero if it failed or is still in flight
 	Revision int64     // of the store, if acknowledged
-	Tries    int       // how often it was sent
+	Tries    int       // number of attempts
 	Err      error     // nil if acknowledged or still in flight; a write that failed may still have taken effect
 }
 
@@ -44,17 +43,17 @@ type LoadReport struct {
 	Writes []Write // in the order they were sent
 	Acked  int
 	Failed int
-	// Retried is how many of the acknowledged writes were sent more than once, and Slowest how long the slowest took.
+	// Retried is the number of acknowledged writes that were sent more than once; Slowest is the longest latency.
 	Retried int
 	Slowest time.Duration
-	// LongestGap is the longest time without an acknowledged write, where the beginning and the end of the load count
-	// as one; GapBegan is when it began.
+	// LongestGap is the longest time without an acknowledged write. The beginning and the end of the load count as
+	// acknowledged writes. GapBegan is when that gap began.
 	LongestGap time.Duration
 	GapBegan   time.Time
 }
 
-// WriteLoad is an open-loop writer: it begins writes at a steady rate whether or not earlier ones have been answered,
-// so that a pause of the cluster is seen in full.
+// WriteLoad is an open-loop writer: it starts writes at a steady rate, whether or not earlier ones were answered, so
+// that the full length of a pause of the cluster is measured.
 type WriteLoad struct {
 	options LoadOptions
 	client  *clientv3.Client
@@ -67,7 +66,7 @@ type WriteLoad struct {
 	ended  time.Time // zero while it runs
 }
 
-// StartWriteLoad begins to write, until ctx ends or Stop is called; call Stop in any case.
+// StartWriteLoad writes until ctx ends or Stop is called. Always call Stop.
 func StartWriteLoad(ctx context.Context, o LoadOptions) (*WriteLoad, error) {
 	if o.Rate <= 0 {
 		o.Rate = 100
@@ -91,7 +90,7 @@ func StartWriteLoad(ctx context.Context, o LoadOptions) (*WriteLoad, error) {
 	return l, nil
 }
 
-// pace begins every write that is due, however late the ticker is.
+// pace starts every write that is due, however late the ticker is.
 func (l *WriteLoad) pace(ctx context.Context) {
 	value := strings.Repeat("x", l.options.ValueSize)
 	interval := time.Second / time.Duration(l.options.Rate)
@@ -113,7 +112,7 @@ func (l *WriteLoad) pace(ctx context.Context) {
 	}
 }
 
-// write is not tied to the context of the load: it waits for what was sent.
+// write does not use the context of the load, so that a write in flight can complete when the load ends.
 func (l *WriteLoad) write(key, value string) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Timeout)
 	defer cancel()
@@ -146,13 +145,13 @@ func (l *WriteLoad) put(ctx context.Context, key, value string) (*clientv3.PutRe
 	return l.client.Put(ctx, key, value)
 }
 
-// triesPerWrite is how often a write is sent, at least, that never gets an answer.
+// triesPerWrite is the minimum number of attempts for a write that never gets an answer.
 const triesPerWrite = 5
 
-// retryAfter is the pause between two attempts of a write.
+// retryAfter is the pause between two attempts at a write.
 const retryAfter = 10 * time.Millisecond
 
-// pause waits, and reports whether there is time left.
+// pause waits for d. It returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,7 +163,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Stop begins no further write, waits for those in flight, and returns the report. It may be called again.
+// Stop starts no further write, waits for those in flight, and returns the report. It may be called more than once.
 func (l *WriteLoad) Stop() LoadReport {
 	l.stop()
 	l.stopped.Wait()
@@ -199,7 +198,7 @@ func (l *WriteLoad) Report() LoadReport {
 	return r
 }
 
-// GapWithin returns the longest time between two moments during which no write was acknowledged.
+// GapWithin returns the longest time within a period during which no write was acknowledged.
 func (r LoadReport) GapWithin(from, to time.Time) time.Duration {
 	var acks []time.Time
 	for _, w := range r.Writes {

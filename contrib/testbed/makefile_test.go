@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestMakeNamesTheGoVersionItNeeds has Gos that answer "version" and nothing else.
+// TestMakeNamesTheGoVersionItNeeds uses fake Go programs that answer only "version".
 func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()
@@ -67,7 +67,7 @@ func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 	}
 }
 
-// runMake returns what make prints, without the variables of a make that runs this test, and without CI's own go test,
+// runMake returns the output of make. It removes the variables of a make that runs this test, and CI's own go test,
 // which does not run the tests through GO.
 func runMake(t *testing.T, root string, args ...string) (string, error) {
 	t.Helper()
@@ -99,7 +99,7 @@ esac
 	return program
 }
 
-// TestMakeTestRunsEverythingAndFailsAtTheEnd has a Go whose tests fail. No line may be a long command.
+// TestMakeTestRunsEverythingAndFailsAtTheEnd uses a Go whose tests fail. No line of the output may be a long command.
 func TestMakeTestRunsEverythingAndFailsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()
@@ -124,7 +124,7 @@ func TestMakeTestRunsEverythingAndFailsAtTheEnd(t *testing.T) {
 	}
 }
 
-// pathWithout makes a directory with a link to every program of PATH but one.
+// pathWithout creates a directory with a link to every program of PATH but one.
 func pathWithout(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,14 +132,14 @@ func pathWithout(t *testing.T, program string) string {
 		entries, _ := os.ReadDir(from)
 		for _, entry := range entries {
 			if name := entry.Name(); name != program {
-				_ = os.Symlink(filepath.Join(from, name), filepath.Join(dir, name)) // the first of a name counts
+				_ = os.Symlink(filepath.Join(from, name), filepath.Join(dir, name)) // the first of each name counts
 			}
 		}
 	}
 	return dir
 }
 
-// TestMakeNeedsGitOnlyForPackages has a PATH without git.
+// TestMakeNeedsGitOnlyForPackages uses a PATH without git.
 func TestMakeNeedsGitOnlyForPackages(t *testing.T) { //nolint:paralleltest // it sets PATH
 	root, err := testbed.Root()
 	if err != nil {

@@ -41,21 +41,21 @@ type MemberOptions struct {
 
 	InitialCluster string // "n1=http://127.0.0.1:2380,…"; this member alone if empty
 	State          string // "new" or "existing"; new if empty
-	Token          string // etcd's own if empty
+	Token          string // etcd's default if empty
 
-	Heartbeat time.Duration // etcd's own, 100 ms, if 0
-	Election  time.Duration // etcd's own, 1 s, if 0; at least 5 heartbeats
+	Heartbeat time.Duration // etcd's default, 100 ms, if 0
+	Election  time.Duration // etcd's default, 1 s, if 0; at least 5 heartbeats
 
-	TLS   *CertFiles // for clients and peers, whose certificates are then required; plain if nil
+	TLS   *CertFiles // for clients and peers, which then need certificates; no TLS if nil
 	Extra []string   // further flags
 }
 
-// Member is an etcd process. Its methods may be called from several goroutines.
+// Member is an etcd process. Its methods may be called concurrently.
 type Member struct {
 	Options MemberOptions
 
 	mu   sync.Mutex
-	proc *process // the latest
+	proc *process // the latest start
 }
 
 // StartMember starts an etcd process and returns at once; see WaitReady. The process is killed when ctx ends, or when
@@ -68,7 +68,7 @@ func StartMember(ctx context.Context, o MemberOptions) (*Member, error) {
 	return m, nil
 }
 
-// Restart starts the member again with its Options as they are now. It must have exited.
+// Restart starts the member again with its current Options. The process must have exited.
 func (m *Member) Restart(ctx context.Context) error {
 	select {
 	case <-m.Done():
@@ -87,7 +87,7 @@ func (m *Member) start(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, m.Options.Binary, m.Options.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	for _, entry := range os.Environ() {
-		// flags of etcd, and a socket that it must not notify
+		// variables that would act as flags of etcd, and a socket that it must not notify
 		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") {
 			cmd.Env = append(cmd.Env, entry)
 		}
@@ -149,14 +149,14 @@ func (m *Member) PID() int { return m.process().cmd.Process.Pid }
 // Done is closed when the process has exited.
 func (m *Member) Done() <-chan struct{} { return m.process().done }
 
-// Wait waits until the process has exited: nil for exit code 0, *exec.ExitError for others and for signals, or an error
-// with the cause of ctx if that ends first.
+// Wait waits until the process has exited. It returns nil for exit code 0, *exec.ExitError for other codes and signals,
+// or an error with the cause of ctx if ctx ends first.
 func (m *Member) Wait(ctx context.Context) error { return m.process().wait(ctx) }
 
-// Kill9 sends SIGKILL. A process stuck in its disk ends only when the disk answers; see Wait.
+// Kill9 sends SIGKILL. A process that waits for its disk ends only when the disk answers; see Wait.
 func (m *Member) Kill9() error { return m.signal(syscall.SIGKILL, "kill") }
 
-// Terminate sends SIGTERM: etcd transfers its leadership, closes its files and then dies of the signal. See Wait.
+// Terminate sends SIGTERM: etcd transfers leadership, closes its files and then exits through that signal. See Wait.
 func (m *Member) Terminate() error { return m.signal(syscall.SIGTERM, "terminate") }
 
 // Pause stops the process (SIGSTOP) and returns once it has stopped. Its sockets stay open.
@@ -207,7 +207,7 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 		}
 		config = certs.LiveConfig()
 	}
-	// A failed connection is tried again soon: the tests measure etcd, not the backoff of gRPC (a second, then more).
+	// Retry a failed connection soon: the tests measure etcd, not the backoff of gRPC (a second, then more).
 	again := grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff: backoff.Config{
 			BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
@@ -224,8 +224,8 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// WaitReady waits until the member knows a leader and, unless it is a learner, answers a linearizable read. It fails if
-// ctx ends or the process exits; the error then has the last reason and the end of the log.
+// WaitReady waits until the member has a leader and, unless it is a learner, answers a linearizable read. It fails if
+// ctx ends or the process exits; the error then contains the last reason and the end of the log.
 func (m *Member) WaitReady(ctx context.Context) error {
 	client, err := m.Client()
 	if err != nil {
@@ -237,7 +237,7 @@ func (m *Member) WaitReady(ctx context.Context) error {
 	done := m.Done()
 	alive, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // so that no call waits for a process that has died
+	go func() { // cancels calls that wait for a process that has died
 		select {
 		case <-done:
 			cancel()
@@ -256,11 +256,11 @@ func (m *Member) WaitReady(ctx context.Context) error {
 		case <-tick.C:
 			continue
 		}
-		return fmt.Errorf("cannot see %s ready: %w; its log ends with\n%s", m.Options.Name, reason, m.LogTail(8))
+		return fmt.Errorf("%s is not ready: %w; its log ends with\n%s", m.Options.Name, reason, m.LogTail(8))
 	}
 }
 
-// ready asks once.
+// ready checks the member once.
 func ready(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -277,7 +277,7 @@ func ready(ctx context.Context, client *clientv3.Client) error {
 	return err
 }
 
-// LogPath is the file with what the process printed, over all its starts.
+// LogPath returns the path of the log, which holds the output of all starts.
 func (m *Member) LogPath() string { return filepath.Join(m.Options.Dir, "etcd.log") }
 
 // LogTail returns the last lines of the log, or why it cannot be read.
@@ -290,7 +290,7 @@ func (m *Member) LogTail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// StopAfter kills the member when the test ends, and shows the end of its log if the test failed.
+// StopAfter kills the member when the test ends. If the test failed, it shows the end of the member's log.
 func (m *Member) StopAfter(t testing.TB) {
 	t.Cleanup(func() {
 		_ = m.Kill9() // it may have exited

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// quick are raft timings that elect in about half a second.
+// quick are Raft timings with which an election takes about half a second.
 func quick() testbed.ClusterOptions {
 	return testbed.ClusterOptions{Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond}
 }
@@ -41,7 +41,7 @@ func expectValue(t *testing.T, client *clientv3.Client, want string) {
 	}
 }
 
-// expectSignal waits for the process and checks what it died of.
+// expectSignal waits for the process and checks which signal ended it.
 func expectSignal(t *testing.T, m *testbed.Member, want syscall.Signal) {
 	t.Helper()
 	var exit *exec.ExitError
@@ -158,7 +158,7 @@ func startAlone(t *testing.T, ctx context.Context, dir string, extra ...string) 
 	return m
 }
 
-// abandonMember runs in a process of its own: it starts a member, prints its process ID, and dies without any chance to
+// abandonMember runs in a separate process: it starts a member, prints its process ID, and dies without a chance to
 // clean up.
 func abandonMember(dir string) {
 	err := func() error {

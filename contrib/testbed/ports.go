@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreePorts returns n TCP ports that stay free on every loopback address until the test ends, except for those that the
-// test listens on itself: a member that was killed finds its port again.
+// FreePorts returns n TCP ports that no other program gets until the test ends, on any loopback address. The test
+// itself may listen on them, so a member that was killed finds its port free again.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
 	ports, release, err := ReservePorts(n)
@@ -25,11 +25,11 @@ func FreePorts(t testing.TB, n int) []int {
 	return ports
 }
 
-// ReservePorts is FreePorts outside a test. The ports are kept until release is called.
+// ReservePorts is like FreePorts, outside a test. The ports stay reserved until release is called.
 //
-// A port is kept by a socket that is bound to it but never listens. With SO_REUSEADDR on both, as Go sets it, Linux
-// lets a program listen on that port if it names the port, but assigns it to no program that asks for any port or opens
-// a connection.
+// A socket that is bound to a port but never listens reserves it. If both sockets set SO_REUSEADDR, as Go does, Linux
+// lets a program listen on that port explicitly, but does not assign the port to a program that requests any free port
+// or opens a connection.
 func ReservePorts(n int) (ports []int, release func(), err error) {
 	var sockets []*os.File
 	release = func() {

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// process is a child that cannot outlive this process.
+// process is a child process that cannot outlive this process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has exited
-	err  error         // of exec.Cmd.Wait; to be read after done
+	err  error         // of exec.Cmd.Wait; read it only after done is closed
 }
 
-// startProcess starts cmd in a process group of its own, so that Ctrl-C on the terminal does not reach it, and has the
-// kernel send it deathSignal if this process dies. The kernel ties that signal to the thread that started the child, so
-// one thread is kept for it as long as it runs.
+// startProcess starts cmd in its own process group, so that Ctrl-C on the terminal does not reach it. The kernel sends
+// it deathSignal if this process dies. The kernel ties that signal to the thread that started the child, so
+// startProcess keeps one thread alive for as long as the child runs.
 func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: deathSignal}
 	p := &process{cmd: cmd, done: make(chan struct{})}
@@ -45,7 +45,7 @@ func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	return p, nil
 }
 
-// wait returns how the process exited, nil for exit code 0, or the cause of ctx if that ends first.
+// wait waits until the process has exited. It returns nil for exit code 0, or the cause of ctx if ctx ends first.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -73,7 +73,7 @@ func (p *process) stop(bound time.Duration) error {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("process %d does not die of SIGKILL in %v; it may be stuck in its disk", p.cmd.Process.Pid,
+		return fmt.Errorf("process %d is alive %v after SIGKILL; it may be waiting for its disk", p.cmd.Process.Pid,
 			bound)
 	}
 }
@@ -84,7 +84,7 @@ func (p *process) state() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// the command before it may hold anything but etcd's holds no bracket
+	// The command name before it may contain any character; etcd's contains no bracket.
 	_, after, _ := strings.Cut(string(text), ") ")
 	letter, _, _ := strings.Cut(after, " ")
 	return letter, nil

@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// Faults are what a Proxy does to the traffic. The zero value passes everything.
+// Faults are what a Proxy does to the traffic. The zero value passes everything through.
 type Faults struct {
-	// Refuse refuses new connections, as a host does where nothing listens. Open ones stay; see Reset.
+	// Refuse refuses new connections, as a host does if nothing listens there. Open connections stay; see Reset.
 	Refuse bool
-	// HoldRequests and HoldResponses stop the bytes of one direction: towards the target, and back. Connections stay
-	// open and new ones are accepted, into silence. What was held arrives when the fault ends, late and in order, as
-	// TCP would deliver it after a cut; the end of a connection is held like its bytes.
+	// HoldRequests and HoldResponses stop the bytes of one direction: to the target, and back. Connections stay open,
+	// and new ones are accepted but get no data. Held bytes arrive when the fault ends, late and in order, as TCP would
+	// deliver them after a cut. The end of a connection is held like its bytes.
 	HoldRequests  bool
 	HoldResponses bool
-	// Delay is how much later bytes arrive, each way.
+	// Delay is added to the latency of each direction.
 	Delay time.Duration
-	// Rate is how many bytes per second pass on each connection, each way. 0 does not limit.
+	// Rate limits the bytes per second of each connection, in each direction. 0 means no limit.
 	Rate int
 }
 
 // Cut is a network that is down in both directions.
 func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
 
-// Proxy passes TCP connections on to a target, with faults that can be changed at any time.
+// Proxy relays TCP connections to a target, with faults that can be changed at any time.
 //
-// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) does not fit: it listens on every address, its Close waits for
-// the peers to hang up, and bytes it drops are missing from the middle of the stream afterwards.
+// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) does not fit: it listens on every address, its Close waits until
+// the peers hang up, and bytes that it drops are missing in the middle of the stream.
 type Proxy struct {
 	addr     netip.AddrPort
 	target   string
@@ -49,10 +49,10 @@ type Proxy struct {
 	changed  chan struct{} // closed and replaced when faults change
 	listener net.Listener  // nil while refusing
 	links    map[*link]bool
-	err      error // why it could not listen again
+	err      error // why it could not listen again after Refuse
 }
 
-// StartProxy listens on an IPv4 address, such as "127.0.0.1:0", and passes connections on to target, "host:port".
+// StartProxy listens on an IPv4 address, such as "127.0.0.1:0", and relays connections to target, "host:port".
 func StartProxy(listen, target string) (*Proxy, error) {
 	addr, err := netip.ParseAddrPort(listen)
 	if err != nil {
@@ -70,7 +70,7 @@ func StartProxy(listen, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// NewProxy is StartProxy for tests: on a free port of 127.0.0.1, closed when the test ends.
+// NewProxy is like StartProxy, for tests: it listens on a free port of 127.0.0.1, and is closed when the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	p, err := StartProxy("127.0.0.1:0", target)
@@ -85,10 +85,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr returns its address, "host:port".
+// Addr returns the proxy's address, "host:port".
 func (p *Proxy) Addr() string { return p.addr.String() }
 
-// Set replaces the faults. They apply to bytes that arrive from now on and to bytes held so far.
+// Set replaces the faults. They apply to all bytes that arrive from now on and to all held bytes.
 func (p *Proxy) Set(f Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *Proxy) Set(f Faults) {
 	}
 }
 
-// Reset ends every open connection at once, on both sides, with a TCP reset. What was held is lost.
+// Reset ends every open connection with a TCP reset on both sides. Held bytes are lost.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,8 +120,9 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Close stops listening, resets open connections, and returns when nothing runs any more. Its error is that of
-// listening again after Refuse, which only a shortage of resources can cause. It may be called again.
+// Close stops listening, resets open connections, and returns when all of the proxy's goroutines have ended. It returns
+// the error of listening again after Refuse, which only a shortage of resources can cause. It may be called more than
+// once.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.Set(Faults{})
@@ -169,7 +170,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
 	p.links[l] = true
 	p.mu.Unlock()
-	if p.ctx.Err() != nil { // Close may have missed it
+	if p.ctx.Err() != nil { // Close may have missed this connection
 		l.abort()
 	}
 	var pumps sync.WaitGroup

@@ -31,14 +31,14 @@ func reset(conn *net.TCPConn) {
 	conn.Close()
 }
 
-// chunk is bytes in flight, or the error that ends them.
+// chunk is a piece of data in flight, or the error that ends it.
 type chunk struct {
 	data []byte
 	due  time.Time
 	err  error
 }
 
-// pump carries one direction until it ends. It keeps reading while bytes are delayed, so that a delay does not become a
+// pump relays one direction until it ends. It keeps reading while bytes are delayed, so that a delay does not limit the
 // rate.
 func (l *link) pump(dst, src *net.TCPConn, held func(Faults) bool) {
 	chunks := make(chan chunk, 64)
@@ -60,7 +60,7 @@ func (l *link) pump(dst, src *net.TCPConn, held func(Faults) bool) {
 	}
 }
 
-// read sends chunks until the connection ends or fails, which is the last chunk.
+// read sends chunks until the connection ends or fails. The last chunk is that end or error.
 func (l *link) read(src *net.TCPConn, chunks chan<- chunk) {
 	defer close(chunks)
 	for {
@@ -85,7 +85,7 @@ func (l *link) read(src *net.TCPConn, chunks chan<- chunk) {
 	}
 }
 
-// write obeys the rate, in pieces of a twentieth of a second, and stops in the middle when the direction is held.
+// write limits the rate, in pieces of a twentieth of a second, and stops within a chunk when the direction is held.
 func (l *link) write(dst *net.TCPConn, data []byte, held func(Faults) bool) error {
 	for len(data) > 0 {
 		if !l.waitWhile(held) {
@@ -114,7 +114,7 @@ func (l *link) write(dst *net.TCPConn, data []byte, held func(Faults) bool) erro
 	return nil
 }
 
-// sleepUntil is false when the link was aborted before.
+// sleepUntil waits until due. It returns false if the link was aborted first.
 func (l *link) sleepUntil(due time.Time) bool {
 	wait := time.Until(due)
 	if wait <= 0 {
@@ -130,7 +130,7 @@ func (l *link) sleepUntil(due time.Time) bool {
 	}
 }
 
-// waitWhile returns when the direction is no longer held; false when the link was aborted before.
+// waitWhile waits until the direction is no longer held. It returns false if the link was aborted first.
 func (l *link) waitWhile(held func(Faults) bool) bool {
 	for {
 		faults, changed := l.proxy.current()

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// behindProxy returns a connection through a new proxy, and the server's end of it.
+// behindProxy returns a connection through a new proxy, and the server's end of that connection.
 func behindProxy(t *testing.T) (p *testbed.Proxy, client, server *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,7 +61,7 @@ func expect(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// expectSilence reads for a while in which bytes would long have come.
+// expectSilence checks that no bytes arrive within a time in which they normally would.
 func expectSilence(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {

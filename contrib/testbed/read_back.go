@@ -14,7 +14,7 @@ import (
 )
 
 // AllThere checks that a cluster has every acknowledged write of the load with that prefix, and returns the revision of
-// the last of them. The error names lost writes; it ignores writes that failed.
+// the last one. The error names lost writes. AllThere ignores writes that failed.
 func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefix string) (last int64, err error) {
 	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
@@ -37,7 +37,7 @@ func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefi
 	return last, errors.Join(lost...)
 }
 
-// CheckCompacted checks that a watch from that revision fails because the revision is compacted.
+// CheckCompacted checks that a watch from that revision fails because the revision was compacted.
 func CheckCompacted(ctx context.Context, client *clientv3.Client, revision int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// registerEvery is how often a client accesses a register, and registerTimeout how long it waits for an answer.
+	// registerEvery is the interval at which a client accesses a register; registerTimeout is how long it waits for an
+	// answer.
 	registerEvery   = 50 * time.Millisecond
 	registerTimeout = time.Second
-	// registerLife is for how long a register is accessed before the next one is: with few accesses to each, all orders
-	// can be tried in which those of unknown outcome may have taken effect.
+	// registerLife is how long clients use a register before they move to the next. With few accesses per register, the
+	// checker can try every order, including those in which accesses with an unknown outcome took effect.
 	registerLife = 3 * time.Second
-	// lastTimeout is how long a member may take to return what all registers hold in the end.
+	// lastTimeout is how long a member may take to return the final values of all registers.
 	lastTimeout     = 5 * time.Second
 	registersPrefix = "registers/"
 	// registersBound is how long the check may take.
@@ -34,13 +35,13 @@ type Access struct {
 	Client   int
 	Register string
 	Write    bool
-	Value    string // the value that was written or read; empty if there was none yet
+	Value    string // the value written or read; empty if the register had none yet
 	Call     time.Duration
-	Return   time.Duration // when the answer came
+	Return   time.Duration // when the answer arrived
 	Unknown  bool          // there was no answer: a write may take effect at any time, or never
 }
 
-// Registers are clients that write and read the same keys, each through one member alone, and what they saw.
+// Registers are clients that write and read the same keys, each through one member, with a record of all accesses.
 type Registers struct {
 	began   time.Time
 	clients []*clientv3.Client
@@ -51,7 +52,7 @@ type Registers struct {
 	all []Access
 }
 
-// StartRegisters begins to write and read, until Stop is called.
+// StartRegisters writes and reads until Stop is called.
 func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error) {
 	r := &Registers{began: time.Now()}
 	for _, endpoint := range endpoints {
@@ -68,8 +69,8 @@ func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error)
 	return r, nil
 }
 
-// Stop ends all clients, reads every register once more, and returns all accesses. Without the last reads, a loss in a
-// register that is no longer accessed would go unnoticed.
+// Stop ends all clients, reads every register once more, and returns all accesses. Without these last reads, a loss in
+// a register that is no longer in use would go unnoticed.
 func (r *Registers) Stop() ([]Access, error) {
 	r.stop()
 	r.running.Wait()
@@ -78,11 +79,11 @@ func (r *Registers) Stop() ([]Access, error) {
 	return append(r.all, last...), err
 }
 
-// Close ends all clients. It may be called again.
+// Close ends all clients. It may be called more than once.
 func (r *Registers) Close() {
 	r.stop()
 	r.running.Wait()
-	_ = r.close() // these clients are done
+	_ = r.close() // these clients are no longer needed
 }
 
 // last reads all registers through the first client that gets an answer.
@@ -93,7 +94,7 @@ func (r *Registers) last() (all []Access, err error) {
 		answer, failed := client.Get(ctx, registersPrefix, clientv3.WithPrefix())
 		cancel()
 		if failed != nil {
-			err = fmt.Errorf("cannot read what the registers hold in the end: %w", failed)
+			err = fmt.Errorf("cannot read the final values of the registers: %w", failed)
 			continue
 		}
 		holds := map[string]string{}
@@ -121,7 +122,7 @@ func (r *Registers) close() error {
 	return errors.Join(errs...)
 }
 
-// run accesses the register of the moment, a write and a read in alternation.
+// run alternately writes and reads the current register.
 func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) {
 	tick := time.NewTicker(registerEvery)
 	defer tick.Stop()
@@ -142,13 +143,13 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 			r.all = append(r.all, a)
 			r.mu.Unlock()
 		}
-		if a.Unknown { // few of those: each may be anywhere in the order
+		if a.Unknown { // limit their number: each may be anywhere in the order
 			pause(ctx, registerTimeout)
 		}
 	}
 }
 
-// access is not tied to the context of all: it waits for what was sent.
+// access does not use the context of all clients, so that a request in flight can complete when they end.
 func (r *Registers) access(client *clientv3.Client, a Access) Access {
 	ctx, cancel := context.WithTimeout(context.Background(), registerTimeout)
 	defer cancel()
@@ -165,8 +166,8 @@ func (r *Registers) access(client *clientv3.Client, a Access) Access {
 	return a
 }
 
-// Linearizable returns an error unless there is an order of all accesses in which each takes effect between its call
-// and its return, and each read returns the last written value. The error names the register.
+// Linearizable returns an error unless an order of all accesses exists in which each takes effect between its call and
+// its return, and each read returns the last written value. The error names the register.
 func Linearizable(all []Access) error {
 	byRegister := map[string][]porcupine.Operation{}
 	for _, a := range all {
@@ -186,7 +187,7 @@ func Linearizable(all []Access) error {
 			wrong = append(wrong, fmt.Errorf("no order of the %d accesses to %s explains what was read",
 				len(operations), name))
 		case porcupine.Unknown:
-			wrong = append(wrong, fmt.Errorf("whether the %d accesses to %s are in order was not found out in %v",
+			wrong = append(wrong, fmt.Errorf("the check of %d accesses to %s has not finished within %v",
 				len(operations), name, registersBound))
 		case porcupine.Ok:
 		}
@@ -194,8 +195,8 @@ func Linearizable(all []Access) error {
 	return errors.Join(wrong...)
 }
 
-// register is what etcd promises of a key: the input says whether it is written, the output is the value written or
-// read.
+// register is the model of a key in etcd: the input is whether the access is a write, and the output is the value
+// written or read.
 func register() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return "" },

@@ -60,8 +60,8 @@ func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 	}
 }
 
-// busyRegisters has two clients write and read until both have done so for a while, and calls do again and again
-// meanwhile. The clients continue.
+// busyRegisters has two clients write and read until both have done so for a while. Meanwhile it calls do repeatedly.
+// The clients continue afterwards.
 func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	t.Helper()
 	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
@@ -84,8 +84,8 @@ func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	return r
 }
 
-// TestWritesThatARealEtcdLosesOrReadsTooLateAreFound has a third client undo what the two write, unknown to them: to
-// them etcd has lost a write, or reads an old value.
+// TestWritesThatARealEtcdLosesOrReadsTooLateAreFound has a third client that undoes writes of the other two without
+// their knowledge: to them etcd has lost a write, or returns an old value.
 func TestWritesThatARealEtcdLosesOrReadsTooLateAreFound(t *testing.T) {
 	t.Parallel()
 	for what, undo := range map[string]func(context.Context, *clientv3.Client) error{
@@ -145,7 +145,7 @@ func TestALostWriteToAnUnusedRegisterIsFound(t *testing.T) {
 	}
 }
 
-// putBackFirst puts back the first value that each register ever had.
+// putBackFirst restores the first value of each register.
 func putBackFirst(ctx context.Context, c *clientv3.Client) error {
 	now, err := c.Get(ctx, "registers/", clientv3.WithPrefix())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The settings of an S3 server of StartS3.
+// The settings of the S3 server that StartS3 runs.
 const (
 	S3AccessKey = "THEACCESSKEY"
 	S3SecretKey = "the-secret-key-that-must-not-leak"
@@ -24,8 +24,8 @@ const (
 // s3Bound is how long an S3 server may take to answer.
 const s3Bound = 30 * time.Second
 
-// StartS3 runs an S3 server (versitygw, which `make test-s3` builds) with one bucket until the test ends. It returns
-// the server's address, and the directory in which the objects of the bucket are files.
+// StartS3 runs an S3 server (versitygw, built by `make test-s3`) with one bucket until the test ends. It returns the
+// server's address and the directory that contains the objects of the bucket as files.
 func StartS3(t testing.TB) (address, objects string) {
 	t.Helper()
 	must := func(err error) {
@@ -54,7 +54,7 @@ func StartS3(t testing.TB) (address, objects string) {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("the S3 server says %s", &said)
+			t.Logf("the S3 server answers with status %s", &said)
 		}
 	})
 	Eventually(t, s3Bound, "the S3 server answers", func() bool {
@@ -67,7 +67,7 @@ func StartS3(t testing.TB) (address, objects string) {
 	return address, objects
 }
 
-// S3Credentials writes a file with the access key and that secret, in the format of S3's own tools, and returns its
+// S3Credentials writes the access key and the given secret to a file, in the format of the AWS tools, and returns its
 // path.
 func S3Credentials(t testing.TB, secret string) string {
 	t.Helper()

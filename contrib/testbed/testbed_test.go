@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bound is how long a test waits for something that should take a second at most.
+// bound is how long a test waits for an event that should take at most a second.
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func TestRootIsTheMainModuleAndNotANestedOne(t *testing.T) {
 	}
 }
 
-// recorder is a testing.TB that keeps the message of a failure.
+// recorder is a testing.TB that records the message of a failure.
 type recorder struct {
 	testing.TB
 	failure string

@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Changes returns every change of quorumd's own records since the cluster was made, in order. It writes a key to know
-// where to stop.
+// Changes returns every change of quorumd's own records since the cluster was created, in order. It writes a key that
+// marks where to stop.
 func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, error) {
 	put, err := client.Put(ctx, "/quorumd/trail-end", "")
 	if err != nil {
@@ -42,9 +42,9 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, e
 	return nil, errors.Join(errors.New("cannot read all changes: the watch has ended early"), ctx.Err())
 }
 
-// CheckChanges goes through all changes of the lock and of the operation record, and returns the violations: the lock
-// must be free between two holders, each operation must end before the next begins, and only the holder of the lock may
-// write it.
+// CheckChanges returns the violations in all changes of the lock and of the operation record. The lock must be free
+// between two holders, each operation must end before the next begins, and only the holder of the lock may write the
+// operation record.
 func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 	var wrong []error
 	var op *record.Op
@@ -99,9 +99,9 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory checks that the history shows one operation after the other. The removal of a learner by another host
-// begins with the line that ends a join elsewhere. A killed agent may be unable to record the beginning of its
-// operation; the end is recorded together with the change itself.
+// CheckHistory checks that the operations in the history do not overlap. A rollback step without an operation
+// begins one: another host removes a learner. A killed agent may be unable to record the beginning of its operation;
+// the end is recorded in the same transaction as the change itself.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
@@ -111,7 +111,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			began == "" && l.Code == string(policy.StepRollBack))
 		switch {
 		case begins && l.Outcome == record.StepError:
-			killed = true // it may have begun all the same, unrecorded
+			killed = true // the operation may have begun nevertheless, unrecorded
 		case begins:
 			if began != "" {
 				wrong = append(wrong, fmt.Errorf("history: %s began an operation during that of %s", l.Name,
@@ -134,7 +134,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	return wrong
 }
 
-// DataDirs are directories with etcd data, by what stays the same when they are renamed.
+// DataDirs are directories with etcd data, identified by what a rename does not change.
 type DataDirs map[string]string
 
 // FindDataDirs returns the data directories of a host: the one in use and those that were moved aside.
@@ -142,7 +142,7 @@ func FindDataDirs(host, dataDir string) DataDirs {
 	found := DataDirs{}
 	entries, err := os.ReadDir(dataDir)
 	if err != nil {
-		return found // there is none yet
+		return found // there are none yet
 	}
 	for _, e := range entries {
 		if e.Name() != "member" && !strings.HasPrefix(e.Name(), "member.quorumd-") {
@@ -151,14 +151,14 @@ func FindDataDirs(host, dataDir string) DataDirs {
 		path := filepath.Join(dataDir, e.Name())
 		var s unix.Statx_t
 		if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
-			continue // renamed at this moment; the next call sees it
+			continue // just renamed; the next call finds it
 		}
 		found[fmt.Sprintf("%s %d %d.%d", host, s.Ino, s.Btime.Sec, s.Btime.Nsec)] = path
 	}
 	return found
 }
 
-// Note adds new directories.
+// Note records new directories.
 func (d DataDirs) Note(found DataDirs) {
 	for id, path := range found {
 		if _, known := d[id]; !known {
@@ -172,7 +172,7 @@ func (d DataDirs) Missing(there DataDirs) []error {
 	var wrong []error
 	for id, path := range d {
 		if _, still := there[id]; !still {
-			wrong = append(wrong, fmt.Errorf("data was deleted: what was %s is gone", path))
+			wrong = append(wrong, fmt.Errorf("data was deleted: %s is gone", path))
 		}
 	}
 	return wrong

@@ -18,12 +18,12 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// expectWrong compares the errors with the expected beginnings, one text for each.
+// expectWrong compares the errors with their expected beginnings, one text for each error.
 func expectWrong(t *testing.T, got []error, want ...string) {
 	t.Helper()
 	text := errors.Join(got...)
 	if len(got) != len(want) {
-		t.Fatalf("found %d wrong things, want %d: %v", len(got), len(want), text)
+		t.Fatalf("found %d violations, want %d: %v", len(got), len(want), text)
 	}
 	for i, w := range want {
 		if !strings.Contains(got[i].Error(), w) {

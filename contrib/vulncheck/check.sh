@@ -2,9 +2,9 @@
 # Copyright The quorumd Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# check.sh GOVULNCHECK MODULE...: checks whether code that these modules call has known vulnerabilities. It fails on findings
-# and on errors of its own. If the database is unreachable it does not fail, but prints a warning, and writes it to the file
-# that VULNCHECK_SKIPPED names, if any.
+# check.sh GOVULNCHECK MODULE...: checks whether the code that these modules call has known vulnerabilities. It fails on
+# findings and on its own errors. If the database is unreachable it does not fail, but prints a warning and also writes
+# it to the file in VULNCHECK_SKIPPED, if set.
 set -eu
 tool=$1
 shift
@@ -38,8 +38,8 @@ done
 cat >&2 <<END
 ******************************************************************************************
 *** NOT CHECKED for known vulnerabilities:$skipped
-*** The database of vulnerabilities (${VULNDB:-https://vuln.go.dev}) was not reached.
-*** Run "make vulncheck" on a machine that reaches it, or name a mirror: make vulncheck VULNDB=URL
+*** The vulnerability database (${VULNDB:-https://vuln.go.dev}) is unreachable.
+*** Run "make vulncheck" on a machine that reaches it, or set a mirror: make vulncheck VULNDB=URL
 ******************************************************************************************
 END
 [ -z "${VULNCHECK_SKIPPED:-}" ] || echo "not checked for known vulnerabilities:$skipped" >"$VULNCHECK_SKIPPED"

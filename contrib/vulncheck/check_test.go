@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vulncheck tests the script by which CI looks for known vulnerabilities.
+// Package vulncheck tests the script with which CI looks for known vulnerabilities.
 package vulncheck
 
 import (

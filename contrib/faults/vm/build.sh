@@ -2,8 +2,8 @@
 # Copyright The quorumd Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# build.sh DIR: makes DIR/vmlinuz and DIR/initrd, the virtual machine for faults that need a kernel of their own: Debian with
-# the tools that cause them, and nothing of quorumd. Nothing is installed on this machine.
+# build.sh DIR: creates DIR/vmlinuz and DIR/initrd, the virtual machine for faults that need their own kernel: Debian
+# with the tools that inject them, without quorumd. It installs nothing on this machine.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"

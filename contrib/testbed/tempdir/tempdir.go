@@ -1,11 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tempdir makes temporary directories for unix sockets, whose addresses have at most 107 bytes, and for tests
-// that start a program as another user. Every user can enter them, whatever the umask. t.TempDir serves neither: make
-// test puts it below the checkout, whose path may be long and whose parents may be closed to other users.
+// Package tempdir creates temporary directories for unix sockets, whose paths are limited to 107 bytes, and for tests
+// that start a program as another user. Every user can enter these directories, whatever the umask. t.TempDir serves
+// neither purpose: make test places it below the checkout, whose path may be long and whose parents may be closed to
+// other users.
 //
-// They have little space: /tmp may be memory.
+// They are for small files only: /tmp may be in memory.
 package tempdir
 
 import (
@@ -14,7 +15,7 @@ import (
 	"testing"
 )
 
-// base is not os.TempDir, for the same reasons as above.
+// base is not os.TempDir(), for the reasons above.
 const base = "/tmp"
 
 // New returns a directory that is removed when the test ends.
@@ -32,7 +33,7 @@ func New(t testing.TB) string {
 	return dir
 }
 
-// Make is New outside a test. Its caller removes the directory.
+// Make is like New, outside a test. The caller removes the directory.
 func Make() (string, error) {
 	dir, err := os.MkdirTemp(base, "quorumd-")
 	if err != nil {
@@ -44,8 +45,8 @@ func Make() (string, error) {
 	return dir, nil
 }
 
-// Self returns a path at which every user can start the program of the test, which a strict umask has kept to its
-// owner.
+// Self returns a path at which every user can execute the test's program. The program's own path may be closed to
+// others because of a strict umask.
 func Self(t testing.TB) string {
 	t.Helper()
 	const self = "/proc/self/exe" // works below a directory that the other user cannot enter

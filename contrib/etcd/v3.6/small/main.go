@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command small is etcd with segments of its write-ahead log of 4 MiB. etcd allocates two segments of 64 MB for every
-// member; tests run two dozen members at once, and have to fit into a gigabyte.
+// Command small is etcd with WAL segments of 4 MiB. etcd preallocates two segments of 64 MB for every member; tests run
+// two dozen members at once, and have to fit into a gigabyte.
 package main
 
 import (

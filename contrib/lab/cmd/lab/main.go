@@ -28,7 +28,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// bound is how long it may take to boot the hosts, once there is a root file system, or to end them.
+// bound is how long it may take to boot all hosts (once a root file system exists) or to end them.
 const bound = 2 * time.Minute
 
 const (
@@ -37,7 +37,7 @@ const (
 	serve      = "serve" // what up starts in the background
 )
 
-// settings are the same for every command.
+// settings are the flags that all commands share.
 type settings struct {
 	dir, etcd, faultfs, deb string
 	hosts                   int
@@ -84,7 +84,7 @@ func (s settings) run(args []string) error {
 	return fmt.Errorf("unknown command %q: use up, shell HOST, do WHAT HOST or down", strings.Join(args, " "))
 }
 
-// find returns the directory of the lab that this command keeps.
+// find returns the directory of the running lab.
 func (s settings) find() (string, error) {
 	running, err := lab.Running(s.dir)
 	for _, run := range running {
@@ -113,7 +113,7 @@ func (s settings) up(ctx context.Context) error {
 	defer log.Close()
 	cmd := exec.Command("/proc/self/exe", append(os.Args[1:len(os.Args)-1:len(os.Args)-1], serve)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that it outlives the terminal
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -130,10 +130,10 @@ func (s settings) up(ctx context.Context) error {
 				return nil
 			}
 		case err := <-ended:
-			text, _ := os.ReadFile(log.Name()) // it is part of the error
+			text, _ := os.ReadFile(log.Name()) // for the error
 			return fmt.Errorf("cannot start a lab: %w: %s", err, text)
 		case <-deadline:
-			return fmt.Errorf("cannot wait longer for the lab; see %s: %w", log.Name(), cmd.Process.Kill())
+			return fmt.Errorf("cannot wait any longer for the lab; see %s: %w", log.Name(), cmd.Process.Kill())
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (s settings) shell(host string, command []string) error {
 	return cmd.Run()
 }
 
-// do asks the lab to do something to its hosts.
+// do asks the lab to run one of its commands on hosts.
 func (s settings) do(words []string) error {
 	run, err := s.find()
 	if err != nil {
@@ -212,7 +212,7 @@ func ask(run, line string) (string, error) {
 	return reply, nil
 }
 
-// down ends the lab, and waits until its directory is gone, which is removed last.
+// down ends the lab, and waits until the lab has removed its directory, which is its last action.
 func (s settings) down(ctx context.Context) error {
 	run, err := s.find()
 	if err != nil {
@@ -236,7 +236,7 @@ func (s settings) down(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("cannot wait longer for the end of the lab: %w", ctx.Err())
+			return fmt.Errorf("cannot wait any longer for the lab to end: %w", ctx.Err())
 		}
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// failure begins the reply to a command that failed.
+// failure begins the reply to a failed command.
 const failure = "cannot "
 
-// serve runs inside the lab's namespaces: it boots the hosts, and carries out commands until it is ended.
+// serve runs inside the lab's namespaces. It boots the hosts, and carries out commands until it is stopped.
 func (s settings) serve(run string) int {
 	err := s.hostsAndCommands(context.Background(), run)
 	fmt.Fprintf(os.Stderr, "lab: %v\n", err)
@@ -76,13 +76,13 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 	}
 }
 
-// command is one of the commands.
+// command is one command of the lab.
 type command struct {
 	name, args, meaning string
 	do                  func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, rest []string) (string, error)
 }
 
-// commands are all of them. Each takes as many hosts as its args name.
+// commands lists all commands. Each takes the number of hosts that its args name.
 func commands() []command {
 	host := func(do func(ctx context.Context, h *lab.Host) error) func(context.Context, *lab.Lab, []*lab.Host,
 		[]string) (string, error) {
@@ -139,7 +139,7 @@ func commands() []command {
 		{"repair", "HOST", "end hang and slow", disk((*lab.Disk).Repair)},
 		{"break", "HOST", "make etcd's disk fail, until off and on", disk((*lab.Disk).Break)},
 		{
-			"pid", "HOST", "its first process, as the lab sees it",
+			"pid", "HOST", "print the PID of its first process, as the lab sees it",
 			func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
 				pid, err := hosts[0].PID()
 				return strconv.Itoa(pid), err
@@ -148,7 +148,7 @@ func commands() []command {
 	}
 }
 
-// answer carries out a line.
+// answer executes one line.
 func answer(ctx context.Context, l *lab.Lab, words []string) (string, error) {
 	all := commands()
 	i := slices.IndexFunc(all, func(c command) bool { return len(words) > 0 && c.name == words[0] })
