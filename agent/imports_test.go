@@ -31,8 +31,8 @@ func layers() []layer {
 		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
 		{
 			"cmd/quorumd/daemon",
-			"agent operate observe page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog externalcheck " +
-				"backup/restoretest backup discovery " +
+			"agent operate observe page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog " +
+				"externalcheck backup/restoretest backup discovery " +
 				"proxy recovery/rebuild hoststate policy config autoreboot control cluster network hooks execshim " +
 				"datadir record " +
 				"etcddb health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
@@ -41,8 +41,8 @@ func layers() []layer {
 		},
 		{"packaging/build", "journalcatalog"},
 		{"packaging", ""},
-		{"sim", "agent observe hoststate policy config control cluster network hooks datadir recovery record sim/keyspace " +
-			"disk health systemd"},
+		{"sim", "agent observe hoststate policy config control cluster network hooks datadir recovery record " +
+			"sim/keyspace disk health systemd"},
 		{"sim/keyspace", ""},
 		{"policy/model", "policy health"},
 		{"agent", "operate publish act observe persist round hoststate policy config control proxy " +
@@ -185,7 +185,7 @@ func TestClientOfTheSocketNeedsNeitherADatabaseNorRaft(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, name := range strings.Fields(string(out)) {
-		for _, heavy := range []string{"go.etcd.io/", "google.golang.org/", "quorumd/agent/etcddb", "quorumd/agent/cluster"} {
+		for _, heavy := range []string{"go.etcd.io/", "google.golang.org/", "agent/etcddb", "agent/cluster"} {
 			if strings.Contains(name, heavy) {
 				t.Errorf("agent/control depends on %s", name)
 			}

@@ -45,7 +45,7 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record
 	}()
 	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have no name any longer
 	if err != nil {
-		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // which proves nothing about the database
+		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // this proves nothing about it
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
@@ -72,7 +72,7 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record
 func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.Contents, error) {
 	keys, meta := tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
 	if keys == nil || meta == nil {
-		return record.Contents{}, fmt.Errorf("%w: not an etcd database: it has no bucket \"key\" or \"meta\"", ErrDamaged)
+		return record.Contents{}, fmt.Errorf("%w: not an etcd database: no bucket \"key\" or \"meta\"", ErrDamaged)
 	}
 	c := record.Contents{CompactRevision: -1}
 	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {

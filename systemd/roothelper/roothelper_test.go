@@ -108,7 +108,7 @@ func odd() map[string]string {
 		strings.Repeat(" ", maxOrder+1):                                                "more than",
 		initial("n1=http://n1:2380", "new", "secret"):                                  "invalid token",
 		initial("n1=http://n1:2380", "existing", "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"): "invalid token",
-		initial("n1=http://n1:2380", "newer", ""):                                      "not a valid initial cluster state",
+		initial("n1=http://n1:2380", "newer", ""):                                      "not a valid initial cluster",
 		run("during", ""):           "not a hook type",
 		run("before", "x"):          "no name of a command",
 		run("command", "../x"):      "no name of a command",
