@@ -4,170 +4,131 @@
 package health
 
 import (
+	"fmt"
 	"slices"
-	"time"
 )
 
-// fsync is the evidence on how long the disk takes to make a write durable. fsync_declaration.go declares it,
-// fsync_rules.go has its rules, fsync_conditions.go their conditions, fsync_text.go the texts, and fsync_memory.go what
-// survives a restart.
-type fsync struct {
-	plain
+// transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] has the
+// sources of the numbers. Apart from those, trip is from the binomial distribution, the slow score from TiKV, and the
+// calm direct lane from Pebble.
+func (f *fsync) transitions() []rule {
+	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
+	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
+	ageing := []State{Unknown, Qualifying, OK, Warm}
+	open := []State{Unknown, Qualifying}
+	t, p := f.limits, f.pace
+	return slices.Concat([]rule{
+		{alive, Failed, DiskFailed, "an operation returns an error that means a failed disk", f.broken, false},
+		{
+			[]State{Stalled},
+			Failed, DiskFailed, "a write has been in flight for more than " + show(t.Fail),
+			f.hangsForGood, false,
+		},
+		{
+			answering, Stalled, DiskStalled,
+			fmt.Sprintf("an operation has been in flight for more than %s, and no other write to the disk became "+
+				"durable in the last %s", show(t.Stall), show(t.Stall)), f.hangs, false,
+		},
+		{[]State{Stalled}, Slow, DiskFsyncSlow, "the operation returned", f.returned, false},
+		{
+			[]State{Stalled},
+			Slow, DiskFsyncSlow, "another write to the disk became durable in the last " + show(t.Stall),
+			f.vouchedFor, false,
+		},
+		{[]State{Failed}, Qualifying, DiskQualifying, "an operator resets it", f.repaired, false},
+		{
+			[]State{Failed},
+			OK,
+			"",
+			fmt.Sprintf(
+				"%d writes (WAL lane only, if the host has no member) had no error and were within the limits of a "+
+					"qualifying run, and etcd was started after the last error or is not running",
+				t.QualifySamples,
+			),
+			f.proven,
+			false,
+		},
 
-	limits Thresholds
-	pace   pace
-	track  *track
-
-	// The newest reading.
-	now    time.Duration
-	member bool
-	reset  bool
-	disk   DiskReading
-	etcd   EtcdProcess
-
-	recent   samples    // judged samples of both lanes, for the rules
-	lanes    [2]samples // judged samples of each lane, for display
-	run      samples    // judged samples of the WAL lane, of the qualifying run
-	runs     spread     // the latencies of run
-	leftOut  int        // contaminated samples of the run
-	score    score
-	outliers samples
-
-	// Times.
-	lastSample time.Duration // when the newest sample was completed
-	lastJudged time.Duration // the same for the newest that is not contaminated
-	due        time.Duration // until when the probe rests, so that no sample is overdue
-	dirty      time.Duration // when a slow write, or missing data, last delayed leaving SLOW
-	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not
-	calmSince time.Duration
-	slowAt    time.Duration // when it was last slow, judged by the minute before
-	resetAt   time.Duration // when FAILED was last left, 0 if never
-	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
-
-	hung time.Duration // how long the last hanging operation had been in flight when last observed
-
-	clean     int  // judged samples since dirty
-	qualified bool // passed a qualifying run, and OK or WARM ever since
-	wasWarm   bool // WARM before the data ended
+		{
+			ageing, Unknown, DiskProbeDown, "no sample for " + show(p.silent) + " and no write in flight", f.missing,
+			false,
+		},
+		{ageing, Unknown, DiskProbeDown, "only contaminated samples for " + show(p.unjudged), f.blinded, false},
+		{[]State{Unknown}, Unknown, DiskGathering, "samples arrive, and the host has a member", f.gathering, false},
+	}, f.qualifyingRules(), f.latencyRules(open))
 }
 
-// fsyncRecovers is how long a SLOW disk must show no sign of SLOW to recover: each sign covers the last minute itself.
-const fsyncRecovers = 30 * time.Second
-
-// samplesKept bounds the samples kept for the rules if the window is small and the probe fast.
-const samplesKept = 1 << 16
-
-// begin marks the start of measuring: the first sample is not overdue yet.
-func (f *fsync) begin(now time.Duration) {
-	f.lastSample, f.lastJudged, f.score.began = now, now, now
-}
-
-// read is the reader of the check.
-func (f *fsync) read(in Input) {
-	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
-	f.restartRun()
-	for _, s := range in.Disk.Samples {
-		f.take(s)
-	}
-	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // after an error the probe rests as after a sample
-	if in.Disk.Alive && in.Disk.NextIn > 0 && !failed {
-		f.due = f.now + in.Disk.NextIn
-	}
-	if f.disk.InFlight > f.limits.Stall {
-		f.hung = f.disk.InFlight
-	}
-	f.score.advance(f.now, f.pace.round, f.pace.decay)
-	f.trim()
-	if f.track.State == Slow {
-		if _, slow := f.slowNow(); slow || f.disk.InFlight >= f.limits.FsyncSlow {
-			f.slowAt = f.now
-		}
-	}
-	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
-		f.restartCleanTime(f.now)
-	}
-	if !f.steady() {
-		f.calmSince = 0
-	} else if f.calmSince == 0 {
-		f.calmSince = f.recent.last(f.limits.Window)[0].End
+// qualifyingRules are for the run before a first join.
+func (f *fsync) qualifyingRules() []rule {
+	t := f.limits
+	within := fmt.Sprintf("of %d writes of the WAL lane p99 is below %s, p99.9 below %s, and none over %s",
+		t.QualifySamples, show(t.FsyncWarm), show(t.tail()), show(t.outlier()))
+	return []rule{
+		{
+			[]State{Unknown},
+			Qualifying, DiskQualifying, "samples arrive, and the host has no member", f.unproven,
+			false,
+		},
+		{
+			[]State{OK, Warm},
+			Qualifying, DiskQualifying, "the host no longer has a member and has not passed a run",
+			f.unproven, false,
+		},
+		{[]State{Qualifying}, OK, "", within + ", and the latest samples show no sign of WARM", f.passes, false},
+		{
+			[]State{Qualifying},
+			Qualifying, DiskUnfit,
+			fmt.Sprintf("%d writes of the WAL lane are measured and exceed the limits", t.QualifySamples), f.fails,
+			false,
+		},
 	}
 }
 
-// restartRun discards the progress of the run that would end FAILED: on every error, and while an operation hangs.
-func (f *fsync) restartRun() {
-	at := f.brokenAt
-	if e := f.disk.Err; e != nil && e.broken() {
-		at = max(at, e.At)
+// latencyRules are for a disk in use.
+func (f *fsync) latencyRules(open []State) []rule {
+	t, p, short := f.limits, f.pace, f.limits.Window
+	var begin, later []rule
+	for _, s := range f.signs() {
+		begin = append(begin, rule{
+			open, Warm, DiskFsyncWarm, "the host has a member, and " + s.when, f.ofMember(s), false,
+		})
+		later = append(later, rule{[]State{OK}, Warm, DiskFsyncWarm, s.when, s.holds, false})
 	}
-	if f.disk.InFlight > f.limits.Stall {
-		at = f.now
-	}
-	if at > f.brokenAt && f.track.State == Failed {
-		f.run, f.runs, f.leftOut = nil, nil, 0
-	}
-	f.brokenAt = at
-}
-
-func (f *fsync) take(s Sample) {
-	f.lastSample = max(f.lastSample, s.End)
-	// On a member's disk, the probe writes no bursts, so writes of both lanes count.
-	repairing := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
-	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || repairing
-	if s.Contaminated {
-		if qualifying {
-			f.leftOut++
-		}
-		return
-	}
-	f.lastJudged = max(f.lastJudged, s.End)
-	f.recent = append(f.recent, s)
-	f.lanes[s.Lane] = append(f.lanes[s.Lane], s)
-	if qualifying {
-		f.run = append(f.run, s)
-	}
-	f.clean++
-	f.score.add(s.Latency > f.limits.FsyncSlow)
-	if s.Latency >= f.limits.FsyncSlow {
-		f.restartCleanTime(s.End)
-	}
-	if s.Latency > f.limits.outlier() {
-		f.outliers = append(f.outliers, s)
-	}
-}
-
-// restartCleanTime restarts the clean time.
-func (f *fsync) restartCleanTime(at time.Duration) {
-	f.dirty, f.clean = max(f.dirty, at), 0
-}
-
-// trim drops what no rule needs any more.
-func (f *fsync) trim() {
-	sharp := len(f.recent.since(f.now - f.pace.sharp))
-	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))
-	f.run = f.run.keep(f.limits.QualifySamples)
-	f.runs = f.run.spread()
-	for i := range f.lanes {
-		f.lanes[i] = f.lanes[i].keep(f.limits.Window)
-	}
-	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })
-}
-
-// entered keeps the evidence in step with the state.
-func (f *fsync) entered(from State) {
-	to := f.track.State
-	f.qualified = (to == OK || to == Warm) && (f.qualified ||
-		(from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
-	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
-	if to == Slow && from != Slow {
-		f.slowAt = f.now
-	}
-	if to != from {
-		f.run, f.runs, f.leftOut = nil, nil, 0
-	}
-	if to == Qualifying && from != Qualifying || f.track.Code == DiskProbeDown {
-		f.recent = nil // samples from before a run, or from before the data ended, do not count
-	}
-	if from == Failed {
-		f.reset, f.resetAt, f.score.value, f.outliers = false, f.now, scoreLeast, nil
-	}
+	return slices.Concat(begin, []rule{
+		{
+			[]State{Unknown},
+			Warm, DiskFsyncWarm,
+			fmt.Sprintf("the host has a member, %d samples, and was WARM before its samples stopped", short),
+			f.memberStillWarm, false,
+		},
+		{
+			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and no sign of WARM", short), f.memberFine,
+			false,
+		},
+	}, later, []rule{
+		{
+			[]State{Warm},
+			Slow, DiskFsyncSlow,
+			fmt.Sprintf("the slow score reaches %.0f: for %s, %.0f %% and more of the samples over %s",
+				scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)), f.slowAllTheTime, false,
+		},
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 is significantly over %s within %s", show(t.FsyncSlow),
+			show(p.sharp)), f.slowNow, false},
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("%d samples over %s within %s, the last one while WARM",
+			outliersMost+1, show(t.outlier()), show(p.outliers)), f.outlyingStill, false},
+		{
+			[]State{Slow},
+			Warm, DiskFsyncWarm,
+			fmt.Sprintf("for %s, and in at least %d samples, none of %s or more, and the slow score is down to %.0f",
+				show(p.clean), short, show(t.FsyncSlow), scoreLeast), f.recovered, true,
+		},
+		{
+			[]State{Warm},
+			OK, "",
+			fmt.Sprintf("for %s, at most %d of the last %d samples over %s, the direct lane below %s for %s, and no "+
+				"sign of WARM",
+				show(p.settle), allowed(short), short, show(t.FsyncClear), show(t.calm()), show(p.calm)), f.calmAgain,
+			true,
+		},
+	})
 }

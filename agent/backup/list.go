@@ -6,88 +6,11 @@ package backup
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/quorumd/quorumd/agent/record"
 )
-
-// Verify reads a snapshot to its end, opens the database as etcd does, and compares it with its manifest. It returns
-// nil only if all that the manifest says is true.
-func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
-	database, err := fetch(ctx, store, m, o, "")
-	if err != nil {
-		return fmt.Errorf("cannot verify the snapshot %s: %w", m.Name, err)
-	}
-	return database.Close()
-}
-
-// MarkRestored records in the store that an etcd has just served a snapshot, which was verified before.
-func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
-	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
-		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)
-	}
-	return MarkVerified(ctx, store, m)
-}
-
-// MarkVerified records in the store that a snapshot was just verified.
-func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
-	// A removed mark may stay missing if the write fails, and prune keeps the last verified snapshot. So replace the
-	// mark.
-	if err := store.Replace(ctx, m.Name+verifiedEnding, []byte("verified\n")); err != nil {
-		return fmt.Errorf("cannot record the verification of snapshot %s: %w", m.Name, err)
-	}
-	return nil
-}
-
-// Restore verifies a snapshot like Verify, and writes its database to a new file at path, readable by its owner only
-// and without the trailing checksum: the format of etcd's member/snap/db. It does not sync the file. After an error
-// there is no file.
-func Restore(ctx context.Context, store Source, m Manifest, path string, o Options) error {
-	database, err := fetch(ctx, store, m, o, path)
-	if err != nil {
-		return fmt.Errorf("cannot restore the snapshot %s: %w", m.Name, err)
-	}
-	if err := errors.Join(database.Truncate(database.size-sha256.Size), database.Close()); err != nil {
-		return fmt.Errorf("cannot restore the snapshot %s: %w", m.Name, errors.Join(err, os.Remove(path)))
-	}
-	return nil
-}
-
-// fetch returns the database of a snapshot once it is verified: as a new file at path, or as one without a name.
-func fetch(ctx context.Context, store Source, m Manifest, o Options, path string) (*spool, error) {
-	plain, err := Open(ctx, store, m, o.Identities)
-	if err != nil {
-		return nil, err
-	}
-	defer plain.Close()
-	database, whole, err := newSpool(o, m.Size, plain, path)
-	if err != nil {
-		return nil, err
-	}
-	o.remains((1 + inspections) * m.Size)
-	err = database.fill(ctx, whole, o.progress())
-	if err == nil {
-		var found record.Contents
-		found, err = database.inspect(ctx, o.progress())
-		if err == nil && found != m.Contents {
-			err = fmt.Errorf("%w: it holds %+v, and its manifest says %+v", ErrDamaged, found, m.Contents)
-		}
-	}
-	if err != nil {
-		err = errors.Join(err, database.Close())
-		if path != "" {
-			err = errors.Join(err, os.Remove(path))
-		}
-		return nil, err
-	}
-	return database, nil
-}
 
 // Listing is the content of a store.
 type Listing struct {

@@ -1,0 +1,173 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"time"
+)
+
+// fsync is the evidence on how long the disk takes to make a write durable. fsync_declaration.go declares it,
+// fsync.go has its rules, fsync_conditions.go their conditions, fsync_text.go the texts, and fsync_memory.go what
+// survives a restart.
+type fsync struct {
+	plain
+
+	limits Thresholds
+	pace   pace
+	track  *track
+
+	// The newest reading.
+	now    time.Duration
+	member bool
+	reset  bool
+	disk   DiskReading
+	etcd   EtcdProcess
+
+	recent   samples    // judged samples of both lanes, for the rules
+	lanes    [2]samples // judged samples of each lane, for display
+	run      samples    // judged samples of the WAL lane, of the qualifying run
+	runs     spread     // the latencies of run
+	leftOut  int        // contaminated samples of the run
+	score    score
+	outliers samples
+
+	// Times.
+	lastSample time.Duration // when the newest sample was completed
+	lastJudged time.Duration // the same for the newest that is not contaminated
+	due        time.Duration // until when the probe rests, so that no sample is overdue
+	dirty      time.Duration // when a slow write, or missing data, last delayed leaving SLOW
+	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not
+	calmSince time.Duration
+	slowAt    time.Duration // when it was last slow, judged by the minute before
+	resetAt   time.Duration // when FAILED was last left, 0 if never
+	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
+
+	hung time.Duration // how long the last hanging operation had been in flight when last observed
+
+	clean     int  // judged samples since dirty
+	qualified bool // passed a qualifying run, and OK or WARM ever since
+	wasWarm   bool // WARM before the data ended
+}
+
+// fsyncRecovers is how long a SLOW disk must show no sign of SLOW to recover: each sign covers the last minute itself.
+const fsyncRecovers = 30 * time.Second
+
+// samplesKept bounds the samples kept for the rules if the window is small and the probe fast.
+const samplesKept = 1 << 16
+
+// begin marks the start of measuring: the first sample is not overdue yet.
+func (f *fsync) begin(now time.Duration) {
+	f.lastSample, f.lastJudged, f.score.began = now, now, now
+}
+
+// read is the reader of the check.
+func (f *fsync) read(in Input) {
+	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
+	f.restartRun()
+	for _, s := range in.Disk.Samples {
+		f.take(s)
+	}
+	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // after an error the probe rests as after a sample
+	if in.Disk.Alive && in.Disk.NextIn > 0 && !failed {
+		f.due = f.now + in.Disk.NextIn
+	}
+	if f.disk.InFlight > f.limits.Stall {
+		f.hung = f.disk.InFlight
+	}
+	f.score.advance(f.now, f.pace.round, f.pace.decay)
+	f.trim()
+	if f.track.State == Slow {
+		if _, slow := f.slowNow(); slow || f.disk.InFlight >= f.limits.FsyncSlow {
+			f.slowAt = f.now
+		}
+	}
+	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
+		f.restartCleanTime(f.now)
+	}
+	if !f.steady() {
+		f.calmSince = 0
+	} else if f.calmSince == 0 {
+		f.calmSince = f.recent.last(f.limits.Window)[0].End
+	}
+}
+
+// restartRun discards the progress of the run that would end FAILED: on every error, and while an operation hangs.
+func (f *fsync) restartRun() {
+	at := f.brokenAt
+	if e := f.disk.Err; e != nil && e.broken() {
+		at = max(at, e.At)
+	}
+	if f.disk.InFlight > f.limits.Stall {
+		at = f.now
+	}
+	if at > f.brokenAt && f.track.State == Failed {
+		f.run, f.runs, f.leftOut = nil, nil, 0
+	}
+	f.brokenAt = at
+}
+
+func (f *fsync) take(s Sample) {
+	f.lastSample = max(f.lastSample, s.End)
+	// On a member's disk, the probe writes no bursts, so writes of both lanes count.
+	repairing := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
+	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || repairing
+	if s.Contaminated {
+		if qualifying {
+			f.leftOut++
+		}
+		return
+	}
+	f.lastJudged = max(f.lastJudged, s.End)
+	f.recent = append(f.recent, s)
+	f.lanes[s.Lane] = append(f.lanes[s.Lane], s)
+	if qualifying {
+		f.run = append(f.run, s)
+	}
+	f.clean++
+	f.score.add(s.Latency > f.limits.FsyncSlow)
+	if s.Latency >= f.limits.FsyncSlow {
+		f.restartCleanTime(s.End)
+	}
+	if s.Latency > f.limits.outlier() {
+		f.outliers = append(f.outliers, s)
+	}
+}
+
+// restartCleanTime restarts the clean time.
+func (f *fsync) restartCleanTime(at time.Duration) {
+	f.dirty, f.clean = max(f.dirty, at), 0
+}
+
+// trim drops what no rule needs any more.
+func (f *fsync) trim() {
+	sharp := len(f.recent.since(f.now - f.pace.sharp))
+	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))
+	f.run = f.run.keep(f.limits.QualifySamples)
+	f.runs = f.run.spread()
+	for i := range f.lanes {
+		f.lanes[i] = f.lanes[i].keep(f.limits.Window)
+	}
+	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })
+}
+
+// entered keeps the evidence in step with the state.
+func (f *fsync) entered(from State) {
+	to := f.track.State
+	f.qualified = (to == OK || to == Warm) && (f.qualified ||
+		(from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
+	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
+	if to == Slow && from != Slow {
+		f.slowAt = f.now
+	}
+	if to != from {
+		f.run, f.runs, f.leftOut = nil, nil, 0
+	}
+	if to == Qualifying && from != Qualifying || f.track.Code == DiskProbeDown {
+		f.recent = nil // samples from before a run, or from before the data ended, do not count
+	}
+	if from == Failed {
+		f.reset, f.resetAt, f.score.value, f.outliers = false, f.now, scoreLeast, nil
+	}
+}
