@@ -65,7 +65,7 @@ func layers() []layer {
 		{"connlimit", ""},
 		{"poll", ""},
 		{"config", "durationfmt autoreboot socketpath disk"},
-		{"autoreboot", "policy control execshim"},
+		{"autoreboot", "control execshim durationfmt"},
 		{"control", "hooks recovery socketpath durationfmt"},
 		{"cluster", "lock execshim durationfmt"},
 		{"lock", "record durationfmt"},

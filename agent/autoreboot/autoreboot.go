@@ -4,8 +4,7 @@
 // Package autoreboot requests a reboot of this host when its packages need one, at times that the operator allows.
 //
 // It promises:
-//   - It only requests: the agent decides when it is this host's turn, as for every request. The policy also decides
-//     whether to request one: see RebootableHost there.
+//   - It only requests: the policy decides when the host goes down, as for every request.
 //   - It requests only inside a window, outside of blackouts, and never against a veto. A request that has not begun is
 //     cancelled when its window ends or a veto appears.
 //   - Two automatic reboots of a host are at least a day apart, whatever its packages need.
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/policy"
 )
 
 const (
@@ -38,7 +36,7 @@ type Settings struct {
 }
 
 // sight returns what the settings allow at a time.
-func (s Settings) sight(at time.Time) (now policy.RebootableHost) {
+func (s Settings) sight(at time.Time) (now candidate) {
 	for _, b := range s.Blackouts {
 		if b.Contains(at) {
 			now.Blackout = b.String()
@@ -87,14 +85,14 @@ func (t *Trigger) look(ctx context.Context) {
 	if m := t.Host.Status().Maintenance; m != nil {
 		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == control.MaintenanceWaiting
 	}
-	switch move, why := now.Move(); move { //exhaustive:enforce
-	case policy.RebootWithdraw:
+	switch next, why := now.move(); next { //exhaustive:enforce
+	case moveCancel:
 		if err := t.Host.EndMaintenance(ctx, By); err != nil {
 			t.tell(slog.LevelError, "cannot cancel a reboot request that is no longer allowed", err.Error())
 			return
 		}
 		t.tell(slog.LevelInfo, "reboot request cancelled: it did not start in time", why)
-	case policy.RebootAsk:
+	case moveAsk:
 		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
 			For: within,
@@ -104,11 +102,11 @@ func (t *Trigger) look(ctx context.Context) {
 			return
 		}
 		t.tell(slog.LevelInfo, "reboot requested", now.Required)
-	case policy.RebootWait:
+	case moveWait:
 		t.tell(slog.LevelInfo, "reboot required; waiting", why)
-	case policy.RebootNone:
+	case moveNone:
 		t.logged = ""
-	case policy.RebootPending:
+	case movePending:
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/execshim"
-	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // TestMain also is the child that becomes a program.
@@ -41,7 +40,7 @@ func TestSettingsApplyWindowsAndBlackouts(t *testing.T) {
 		Blackouts: []Blackout{blackout},
 	}
 	next := at(t, "2026-11-24T02:00Z").UTC()
-	for when, want := range map[string]policy.RebootableHost{
+	for when, want := range map[string]candidate{
 		"2026-11-23T02:30Z": {Open: true},
 		"2026-11-28T02:30Z": {Open: true},
 		"2026-11-23T04:00Z": {Opens: next},
@@ -52,7 +51,7 @@ func TestSettingsApplyWindowsAndBlackouts(t *testing.T) {
 			t.Errorf("at %s it is %+v, want %+v", when, got, want)
 		}
 	}
-	if got := (Settings{}).sight(next); got != (policy.RebootableHost{}) {
+	if got := (Settings{}).sight(next); got != (candidate{}) {
 		t.Errorf("without a window it is %+v", got)
 	}
 }

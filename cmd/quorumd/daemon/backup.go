@@ -23,7 +23,6 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/operate"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -335,31 +334,19 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 		return backup.Outcome{}, err
 	}
 	now := j.options.Now
-	var all []policy.StoredSnapshot
-	byName := map[string]backup.Snapshot{}
-	for _, s := range l.Snapshots {
-		k := policy.StoredSnapshot{Name: s.Name, ClusterID: s.ClusterID, Revision: s.Revision, Age: now.Sub(s.TakenAt)}
-		if s.VerifiedAt != nil {
-			k.Verified, k.VerifiedAge = true, now.Sub(*s.VerifiedAt)
-		}
-		if s.RestoreTestedAt != nil {
-			k.Proven, k.ProvenAge = true, now.Sub(*s.RestoreTestedAt)
-		}
-		all, byName[s.Name] = append(all, k), s
-	}
 	out := backup.Outcome{Unread: outcomeOf(l).Unread}
-	keep := policy.BackupKeep{Count: j.conf.Backup.Keep.Count, Age: j.conf.Backup.Keep.Age}
-	for _, name := range policy.Prune(all, keep) {
+	keep := backup.Keep{Count: j.conf.Backup.Keep.Count, Age: j.conf.Backup.Keep.Age}
+	for _, s := range backup.Prunable(l.Snapshots, keep, now) {
 		if really {
-			if err := backup.Remove(ctx, j.store, byName[name].Manifest); err != nil {
+			if err := backup.Remove(ctx, j.store, s.Manifest); err != nil {
 				return out, err
 			}
 			j.options.Progress(deleted)
 		}
-		out.Snapshots = append(out.Snapshots, byName[name])
+		out.Snapshots = append(out.Snapshots, s)
 	}
 	for _, stray := range l.Orphans {
-		if now.Sub(stray.Modified) < policy.StrayAge {
+		if now.Sub(stray.Modified) < backup.OrphanAge {
 			continue
 		}
 		if really {

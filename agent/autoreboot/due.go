@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package autoreboot
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// RebootableHost is the state of a host that may be rebooted automatically, at times that its operator allows.
-type RebootableHost struct {
+// candidate is the state of a host that may be rebooted automatically, at times that its operator allows.
+type candidate struct {
 	Required string        // why its packages need a reboot; empty: they do not
 	Veto     string        // what vetoes it and why; empty: nothing
 	Up       time.Duration // since the boot
@@ -23,40 +23,40 @@ type RebootableHost struct {
 	Waiting  bool          // it has not begun
 }
 
-// RebootMove is what to do about an automatic reboot.
-type RebootMove uint8
+// move is what to do about an automatic reboot.
+type move uint8
 
 // The moves.
 const (
-	RebootNone     RebootMove = iota // none is required
-	RebootPending                    // it, or something else, is on its way
-	RebootWait                       // until it is allowed
-	RebootAsk                        // request its turn, as any other reboot
-	RebootWithdraw                   // cancel the request: its time is over, or there is a veto
+	moveNone    move = iota // none is required
+	movePending             // it, or something else, is on its way
+	moveWait                // until it is allowed
+	moveAsk                 // request it, as an operator would
+	moveCancel              // cancel the request: its window has ended, or there is a veto
 )
 
 // rebootsApart is the least time between two boots, if the second is an automatic one.
 const rebootsApart = 24 * time.Hour
 
-// Move returns what to do now, and why no reboot is requested.
-func (s RebootableHost) Move() (move RebootMove, why string) {
+// move returns what to do now, and why no reboot is requested.
+func (s candidate) move() (next move, why string) {
 	why = s.against()
 	allowed := s.Required != "" && why == ""
 	switch {
 	case s.Asked && s.Own && s.Waiting && !allowed:
-		return RebootWithdraw, why
+		return moveCancel, why
 	case s.Asked:
-		return RebootPending, why
+		return movePending, why
 	case allowed:
-		return RebootAsk, ""
+		return moveAsk, ""
 	case why != "":
-		return RebootWait, why
+		return moveWait, why
 	}
-	return RebootNone, ""
+	return moveNone, ""
 }
 
 // against explains why a required reboot is not requested now.
-func (s RebootableHost) against() string {
+func (s candidate) against() string {
 	switch {
 	case s.Required == "" || s.Veto == "" && s.Up >= rebootsApart && s.Blackout == "" && s.Open:
 		return ""

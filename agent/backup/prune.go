@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Keep selects the snapshots to keep: the newest Count, and all that are younger than Age.
+type Keep struct {
+	Count int
+	Age   time.Duration
+}
+
+// OrphanAge is how old an orphaned object must be before it is removed: until then a host may still be writing it.
+const OrphanAge = 24 * time.Hour
+
+// Prunable returns the snapshots that may be removed at that time, in the order given. It keeps the newest by revision
+// and by age, so that neither a wrong clock nor a new cluster costs good snapshots, and for each cluster the last one
+// that was verified and the last one that passed a restore test.
+func Prunable(all []Snapshot, keep Keep, now time.Time) []Snapshot {
+	byAge := slices.Clone(all)
+	slices.SortStableFunc(byAge, func(a, b Snapshot) int { return b.TakenAt.Compare(a.TakenAt) })
+	byRevision := slices.Clone(all)
+	slices.SortStableFunc(byRevision, func(a, b Snapshot) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), b.TakenAt.Compare(a.TakenAt))
+	})
+	kept := map[string]bool{}
+	for i := range min(max(keep.Count, 1), len(all)) {
+		kept[byAge[i].Name], kept[byRevision[i].Name] = true, true
+	}
+	keepLast(kept, all, func(s Snapshot) *time.Time { return s.VerifiedAt })
+	keepLast(kept, all, func(s Snapshot) *time.Time { return s.RestoreTestedAt })
+	return slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool {
+		return kept[s.Name] || now.Sub(s.TakenAt) <= keep.Age
+	})
+}
+
+// keepLast adds the snapshot of each cluster for which done returns the latest time.
+func keepLast(kept map[string]bool, all []Snapshot, done func(Snapshot) *time.Time) {
+	last := map[string]Snapshot{} // by cluster
+	for _, s := range all {
+		at := done(s)
+		before, found := last[s.ClusterID]
+		if at != nil && (!found || at.After(*done(before))) {
+			last[s.ClusterID] = s
+		}
+	}
+	for _, s := range last {
+		kept[s.Name] = true
+	}
+}
