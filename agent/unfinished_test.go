@@ -90,32 +90,44 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestAReleasedOperationCountsAsDoneUntilTheRolloutIsResumed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
+// released returns a fleet in which the operation of v2 in a rollout was released, and the rollout's first record. A
+// release in the very last step comes too late to stop the rollout: another fleet tries again.
+func released(t *testing.T) (f *fleet, began string) {
+	t.Helper()
+	for {
+		f = newFleet(t, 0, usualPace())
 		f.pass(time.Minute)
-		keys := record.KeysFor("test")
 		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
-		began := f.etcd.get(keys.Rollout())
+		began = f.etcd.get(record.KeysFor("test").Rollout())
 		// refused until it has begun, and while v1 has not observed its progress yet
 		f.untilEvery(100*time.Millisecond, 10*time.Minute, "the operation of v2 is released", func() bool {
 			return f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root") == nil
 		})
+		if f.rollout().State != record.RolloutDone {
+			return f, began
+		}
+		f.close()
+	}
+}
+
+func TestAReleasedOperationCountsAsDoneUntilTheRolloutIsResumed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, began := released(t)
+		defer f.close()
 		if r := f.rollout(); r.State != record.RolloutStopped {
 			t.Errorf("it is %s: %s", r.State, r.Text)
 		}
 		f.until(time.Minute, "v2 has no request", func() bool { return !f.asked("v2") })
-		f.put(keys.Rollout(), began) // the old record
+		f.put(record.KeysFor("test").Rollout(), began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
 		const want = "v2 was already attempted, with another outcome (CANCELLED: its operation was released)"
 		if r := f.rollout(); !strings.Contains(r.Text, want) {
 			t.Errorf("the text is %q", r.Text)
 		}
-		_, err = f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root")
+		_, err := f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root")
 		must(t, err)
 		f.until(10*time.Minute, "after an operator has resumed it, it is done", func() bool {
 			return f.rollout().State == record.RolloutDone
