@@ -93,7 +93,7 @@ const (
 	HooksFailed   HookState = "failed"
 )
 
-// cycle begins the requested operation, if nothing speaks against it. Meanwhile the host does whatever else its member
+// cycle begins the requested operation, unless a veto applies. Meanwhile the host does whatever else its member
 // needs.
 func cycle(v View) (Decision, bool) {
 	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
@@ -126,7 +126,7 @@ func cycle(v View) (Decision, bool) {
 	return Decision{Reasons: reasons, Again: after, Behind: behind}, true
 }
 
-// cycleVetoes declares what keeps a host from being taken down, in the order in which they are named.
+// cycleVetoes returns the conditions that keep a host from being taken down, in order of precedence.
 func cycleVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),

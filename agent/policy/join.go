@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// join begins a join of this host, if nothing is against it.
+// join begins a join of this host, unless a veto applies.
 func join(v View) (Decision, bool) {
 	role := roleOf(v)
 	if role == RoleVoter {
@@ -180,7 +180,7 @@ func unitRuns(v View) bool {
 	return false
 }
 
-// moveAside moves data away that a new member must not start with. Nothing is deleted.
+// moveAside moves aside data with which a new member must not start. It deletes nothing.
 func moveAside(v View) Decision {
 	if r, holds := vetoed(v, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -258,7 +258,7 @@ func promote(v View, m Member) Decision {
 	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
 
-// finishJoin waits until the new voter knows that it is one and serves.
+// finishJoin waits until the new voter reports itself as a voter and serves.
 func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
 		// A voter that starts on an empty disk has forgotten what it acknowledged.
@@ -284,7 +284,7 @@ func finishJoin(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
 
-// leaveStopped leaves a new voter alone that was stopped on purpose. The operation does not wait for it forever.
+// leaveStopped does not start a new voter that was stopped on purpose. The operation does not wait for it forever.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and its etcd was stopped on purpose"})

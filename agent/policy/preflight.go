@@ -12,18 +12,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A veto is a condition that keeps a host from joining, going down or replacing another. check reports whether it
-// holds, and returns the text of the reason.
+// A veto is a condition that keeps a host from joining, going down or replacing another host. check reports whether the
+// veto applies, and returns the text of the reason.
 type veto struct {
 	code ReasonCode
-	// own vetoes concern only the host itself: while one holds, the host does not count as ready and the others do not
-	// wait for it.
+	// own is set if the veto concerns only this host: while it applies, the host does not count as ready, and other
+	// hosts do not wait for it.
 	own   bool
 	check func(v View) (text string, holds bool)
 }
 
-// reason returns the reason if the veto holds. One that holds because something is unknown has a code of its own: the
-// remedy for a full disk does not help against one that does not answer.
+// reason returns the reason if the veto applies. A veto that applies because data is missing has its own code: the
+// remedy for a full disk does not help if the disk does not answer.
 func (k veto) reason(v View) (Reason, bool) {
 	text, holds := k.check(v)
 	if !holds {
@@ -37,7 +37,7 @@ func (k veto) reason(v View) (Reason, bool) {
 	return Reason{k.code, text}, true
 }
 
-// unknownVeto is a veto that holds because data is missing.
+// unknownVeto is a veto that applies because data is missing.
 type unknownVeto struct {
 	of, code ReasonCode
 	holds    func(v View) bool
@@ -52,7 +52,7 @@ func unknownVetoes() []unknownVeto {
 	}
 }
 
-// vetoed returns the first of these vetoes that holds.
+// vetoed returns the reason of the first veto in list that applies.
 func vetoed(v View, list ...func() veto) (Reason, bool) {
 	for _, veto := range list {
 		if r, holds := veto().reason(v); holds {
@@ -62,7 +62,7 @@ func vetoed(v View, list ...func() veto) (Reason, bool) {
 	return Reason{}, false
 }
 
-// because is the decision to wait for a veto.
+// because returns the decision to wait until the veto no longer applies.
 func because(v View, by func() veto) Decision {
 	r, holds := by().reason(v)
 	if !holds {
@@ -71,7 +71,7 @@ func because(v View, by func() veto) Decision {
 	return Decision{Reasons: []Reason{r}}
 }
 
-// vetoes declares what keeps a host from joining, in the order in which they are named: the first that holds is the
+// vetoes returns the conditions that keep a host from joining, in order of precedence: the first that applies is the
 // reason.
 func vetoes() []veto {
 	return slices.Concat([]veto{
@@ -84,7 +84,7 @@ func vetoes() []veto {
 		vetoAwaitsTurn(),
 		vetoCorrupt(),
 		vetoNoSpace(),
-		// own, although it concerns others: a host that alone cannot reach a voter must not delay the next one
+		// marked own although it concerns a voter: if only this host cannot reach the voter, other hosts need not wait
 		vetoVoterNotLive(),
 		vetoTargetMet(),
 	}, unfit(), []veto{
@@ -98,7 +98,7 @@ func vetoes() []veto {
 	})
 }
 
-// unfit declares what keeps a host from becoming a member in any place.
+// unfit returns the conditions that keep a host from becoming a member in any role.
 func unfit() []veto {
 	return []veto{
 		vetoVersionUnknown(), // before the qualifying run, which takes a while
@@ -124,14 +124,14 @@ func unfit() []veto {
 // preflight returns all reasons why this host may not begin a join now.
 func preflight(v View) []Reason { return against(v, vetoes()) }
 
-// against returns the reasons of all these vetoes that hold.
+// against returns the reasons of all vetoes in list that apply.
 func against(v View, list []veto) []Reason {
 	var out []Reason
 	for _, veto := range list {
 		if r, holds := veto.reason(v); holds {
 			out = append(out, r)
 			if veto.code == NoQuorum || veto.code == ClusterUnreachable || veto.code == ClusterIDMismatch {
-				break // nothing that follows can be known
+				break // the remaining vetoes depend on the cluster's answer
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// others go before it, so no host waits for it; or it is to replace that voter
+		// other hosts join first, so none waits for this host; or this host will replace that voter
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -172,7 +172,7 @@ func (v View) knowsCluster() bool {
 		v.Data.State == DataMember
 }
 
-// silent is the decision to wait for a cluster that does not answer.
+// silent returns the decision to wait for a cluster that does not answer.
 func silent(v View) Decision {
 	r, _ := vetoed(v, vetoNoQuorum, vetoUnreachable)
 	return Decision{Reasons: []Reason{r}}
@@ -186,12 +186,12 @@ func (v View) unreachable() string {
 	return v.Cluster.Error
 }
 
-// Foreign reports whether the endpoints lead to another cluster than this host's.
+// Foreign reports whether the endpoints belong to a cluster other than this host's.
 func (c Cluster) Foreign() bool { return c.Reachable && c.ExpectedID != 0 && c.ExpectedID != c.ID }
 
 func (v View) foreign() bool { return v.Cluster.Foreign() }
 
-// inMaintenance holds once the host's operation has begun, even if no voter answers or the operation was released.
+// inMaintenance reports whether the host's operation has begun, even if no voter answers or the operation was released.
 func inMaintenance(v View) (string, bool) {
 	a := v.Asked
 	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Over && !a.Released && !a.Noted {
@@ -200,7 +200,7 @@ func inMaintenance(v View) (string, bool) {
 	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true
 }
 
-// awaitsTurn keeps a host that is to be taken down from joining first.
+// awaitsTurn keeps a host from joining while its requested operation is queued.
 func awaitsTurn(v View) (string, bool) {
 	if _, in := inMaintenance(v); in || v.Asked == nil {
 		return "", false
@@ -209,7 +209,7 @@ func awaitsTurn(v View) (string, bool) {
 		true
 }
 
-// maintenanceOverdue has a code of its own, so that the other hosts can report it.
+// maintenanceOverdue is separate from inMaintenance: its own code lets the other hosts report it.
 func maintenanceOverdue(v View) (string, bool) {
 	text, asked := inMaintenance(v)
 	return text, asked && v.Asked.Overdue
@@ -225,7 +225,7 @@ func idMismatch(v View) (string, bool) {
 	return fmt.Sprintf("the endpoints answer for cluster %x, this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
-// joinTarget returns the role this host would join as, if there is a place.
+// joinTarget returns the role in which this host would join, if the cluster needs another member in that role.
 func joinTarget(v View) (Role, bool) {
 	voters, _ := v.Cluster.Counts()
 	role := roleOf(v)
@@ -240,7 +240,7 @@ func joinTarget(v View) (Role, bool) {
 	return "", false
 }
 
-// PlaceFree reports whether this host is no voter and there is a place for it.
+// PlaceFree reports whether this host is not a voter and the cluster needs another member that it could be.
 func PlaceFree(v View) bool {
 	_, place := joinTarget(v)
 	return v.Cluster.Reachable && place
@@ -359,7 +359,7 @@ func versionIncompatible(v View) (string, bool) {
 		v.startsAnother()), true
 }
 
-// startsAnother reports that a version is not that of the program which the unit starts.
+// startsAnother returns a note for the reason if the unit starts a program other than etcd.binary, or an empty string.
 func (v View) startsAnother() string {
 	if v.Unit.Program == "" {
 		return ""
@@ -390,7 +390,7 @@ func clockSkew(v View) (string, bool) {
 func spaceLow(v View) (string, bool) {
 	need := 2 * v.Cluster.DBSize
 	switch {
-	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it holds the database already, or is getting it
+	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it already has the database, or is receiving it
 		return "", false
 	case !v.Data.FreeKnown:
 		return "the free space is unknown", true
@@ -400,7 +400,7 @@ func spaceLow(v View) (string, bool) {
 	return "", false
 }
 
-// unitUnusable also holds if etcd is managed externally, which has a code of its own.
+// unitUnusable also applies if etcd is managed externally, which is reported under its own code.
 func unitUnusable(v View) (string, bool) {
 	switch {
 	case v.Unit.State == UnitUnknown:
@@ -467,7 +467,7 @@ func lockHeld(v View) (string, bool) {
 }
 
 func commonCause(v View) (string, bool) {
-	if v.owns(KindReplace) { // a replacement may continue if all that are down are in one domain
+	if v.owns(KindReplace) { // a replacement may continue if all members that are down are in one domain
 		return severalDown(v)
 	}
 	n := 0
@@ -486,7 +486,7 @@ func voterNotLive(v View) (string, bool) {
 	if mayChange(v.Cluster.Counts()) {
 		return "", false
 	}
-	if v.owns(KindReplace) && v.allDead() { // several in one failure domain are replaced one after the other
+	if v.owns(KindReplace) && v.allDead() { // dead voters in one failure domain are replaced one by one
 		return "", false
 	}
 	if v.owns(KindReplace) && v.onlySlowIsDown() {
@@ -514,7 +514,7 @@ func learnerPresent(v View) (string, bool) {
 	return "", false
 }
 
-// settlingFor is how much longer nothing begins because something has changed.
+// settlingFor returns how long no operation may begin, because of a recent change or operation.
 func settlingFor(v View) time.Duration {
 	return max(v.Limits.Settle-v.Cluster.StableFor, v.Limits.Cooldown-v.IdleFor)
 }
@@ -543,7 +543,7 @@ func notMyTurn(v View) (string, bool) {
 	return list[0].Name + " goes first", true
 }
 
-// selfReady reports whether this host counts as ready: it has no reason of its own to wait, or is joining already.
+// selfReady reports whether this host counts as ready: it has no reason of its own to wait, or is already joining.
 func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "" }
 
 func evenVoters(v View) (string, bool) {
