@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// askedView is voter n3 of three healthy ones, with a maintenance request.
+// askedView returns the view of n3, one of three healthy voters, with a maintenance request.
 func askedView() View {
 	v := spareView()
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
@@ -26,7 +26,7 @@ func askedView() View {
 	return v
 }
 
-// downView is the same host, whose operation has stopped etcd.
+// downView is askedView after the operation has stopped n3's etcd.
 func downView() View {
 	v := askedView()
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
@@ -41,7 +41,7 @@ func downView() View {
 	return v
 }
 
-// turnView is the same host in its operation, with nothing stopped yet.
+// turnView is askedView during the operation, before etcd is stopped.
 func turnView() View {
 	v := downView()
 	v.Unit.State = UnitActive
@@ -55,7 +55,7 @@ func turnView() View {
 	return v
 }
 
-// backView is the same host, whose etcd runs again.
+// backView is askedView during the operation, when etcd is running again.
 func backView() View {
 	v := turnView()
 	v.Op.Phase = PhaseBack
@@ -261,7 +261,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		{"another host has its ID", func(v *View) {
 			v.Self.Conflict = "another agent runs with this host's ID"
 		}, StepNone, HostConflict},
-		// no host removes it before this operation ends
+		// no host removes the learner before this operation ends
 		{"a learner was added since, and has never started", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 4, PeerURL: "n4", Learner: true})
 		}, StepTakeDown, ""},

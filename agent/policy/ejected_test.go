@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// outView is a spare that was ejected once, while a voter is missing.
+// outView returns the view of a spare that was ejected once. The cluster lacks a voter.
 func outView() View {
 	v := spareView()
 	v.Limits.CleanFor = 10 * time.Minute
@@ -46,7 +46,7 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 		{"its configuration disables the wait", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
 		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
 		{"the ejections cannot be read", func(v *View) {
-			v.Ejections = Ejections{} // as the agent sees it then
+			v.Ejections = Ejections{} // the agent sees no ejections if the record is unreadable
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepTakeLock, ""},
 	})

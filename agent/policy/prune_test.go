@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// week returns a snapshot for each day, the newest first, from revision 700 today to 100 six days ago.
+// week returns one snapshot per day, newest first, from revision 700 today to revision 100 six days ago.
 func week() []StoredSnapshot {
 	var all []StoredSnapshot
 	for day := range 7 {
@@ -48,7 +48,7 @@ func TestTheLastVerifiedSnapshotIsNeverRemoved(t *testing.T) {
 	t.Parallel()
 	all := week()
 	all[6].Verified, all[6].VerifiedAge = true, 2*time.Hour
-	all[5].Verified, all[5].VerifiedAge = true, time.Hour // later, of a newer one
+	all[5].Verified, all[5].VerifiedAge = true, time.Hour // a newer snapshot, which was verified later
 	if got := Prune(all, BackupKeep{Count: 1}); slices.Contains(got, "day-5") || !slices.Contains(got, "day-6") {
 		t.Error(got)
 	}
