@@ -21,7 +21,7 @@ const (
 func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
-		{"no veto holds", nil, StepTakeLock, ""},
+		{"there is no veto", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginJoin, ""},

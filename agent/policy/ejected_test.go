@@ -29,7 +29,9 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 		{"it has been healthy for just long enough", func(v *View) {
 			v.Ejections.WellFor = 10 * time.Minute
 		}, StepTakeLock, ""},
-		{"not yet", func(v *View) { v.Ejections.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
+		{"it has been healthy for almost long enough", func(v *View) {
+			v.Ejections.WellFor = 10*time.Minute - 1
+		}, StepNone, Ejected},
 		{"it was never ejected", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
 		{"the second time it is twice as long", func(v *View) {
 			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}

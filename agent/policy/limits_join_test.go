@@ -18,7 +18,9 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 		{"the membership has been stable for just long enough", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle
 		}, StepTakeLock, ""},
-		{"not yet", func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 }, StepNone, Settling},
+		{"the membership has been stable for almost long enough", func(v *View) {
+			v.Cluster.StableFor = v.Limits.Settle - 1
+		}, StepNone, Settling},
 		{"not yet, and the remaining time is reported", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle - 730*time.Millisecond
 		}, StepNone, Settling},
