@@ -26,7 +26,7 @@ type Tone string
 // The tones.
 const (
 	Plain  Tone = ""
-	Strong Tone = "strong" // a name that stands out
+	Strong Tone = "strong" // a name that should catch the eye
 	Good   Tone = "good"
 	Warn   Tone = "warn"
 	Bad    Tone = "bad"

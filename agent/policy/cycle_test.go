@@ -563,7 +563,10 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 			wants(v, 0, 999)
 			turn(v, "n1")
 		}, lookSoon, "n1"},
-		{"the second, in the operation of another", func(v *View) { wants(v, 0, 999); turn(v, "n2") }, 0, ""},
+		{"the second, in the operation of another host", func(v *View) {
+			wants(v, 0, 999)
+			turn(v, "n2")
+		}, 0, ""},
 		{"the third, in the operation of the first", func(v *View) {
 			wants(v, 0, 998)
 			wants(v, 1, 999)
@@ -572,7 +575,10 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 		{"the one before has ended its operation, and has not reported yet", func(v *View) {
 			wants(v, 0, 999)
 		}, lookSoon / 2, "n1"},
-		{"the same, and it rests", func(v *View) { wants(v, 0, 999); v.Resting, v.Looked = true, true }, 0, ""},
+		{"the one before has not reported yet, and this host rests", func(v *View) {
+			wants(v, 0, 999)
+			v.Resting, v.Looked = true, true
+		}, 0, ""},
 		{"the first, in the pause after an operation", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - 2*time.Second
 		}, 2 * time.Second, ""},

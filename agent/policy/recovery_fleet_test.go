@@ -103,7 +103,7 @@ func (f fleet) agents(decide func(View) Decision) ([]fleet, error) {
 	return all, nil
 }
 
-// ended returns an error if a fleet that makes no more progress is in a wrong state.
+// ended returns an error if a fleet in which no step is left is in a wrong state.
 func (f fleet) ended() error {
 	_, made := f.serving()
 	for i, s := range f.hosts {

@@ -302,7 +302,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 		change func(v *View)
 		waits  ReasonCode
 	}{
-		"it is": {unreached, ""},
+		"it is ready": {unreached, ""},
 		"not if unhealthy voters stay": {func(v *View) {
 			unreached(v)
 			v.Limits.UnhealthyGrace = 0

@@ -211,7 +211,7 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
 			dead + "it is removed in 2m: surplus voter",
 		},
-		"it is": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
+		"the grace period is over": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
 		"all others only observe": {
 			func(v *View) {
 				for i := range v.Hosts {

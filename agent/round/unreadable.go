@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// unreadableKept is the number of unreadable records after which a round adds no more host records.
+// unreadableKept is the number of unreadable records from which on a round omits further host records.
 const unreadableKept = 100
 
 // NoteUnreadable adds an unreadable record to the round.
