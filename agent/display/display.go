@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package display formats a status document for operators: the headline of a cluster, the row of a host, a cell of the
-// connectivity table. The terminal and the web page show the same words, each with its own styling. The package reads
-// and changes nothing.
+// connectivity table. The terminal and the web page show the same text, each with its own styling. The package
+// does no I/O.
 //
-// Many of the texts come from other hosts. They are returned unchanged: the caller has to sanitize them.
+// Many texts come from other hosts. They are returned unchanged, and the caller must sanitize them.
 package display
 
 import (
@@ -20,13 +20,13 @@ type Styled struct {
 	Tone Tone
 }
 
-// Tone is the meaning of a word, for styling. The word alone also conveys it.
+// Tone is what a text signals, for styling only: the text must be clear without it.
 type Tone string
 
 // The tones.
 const (
 	Plain  Tone = ""
-	Strong Tone = "strong" // a name to find at a glance
+	Strong Tone = "strong" // a name that should catch the eye
 	Good   Tone = "good"
 	Warn   Tone = "warn"
 	Bad    Tone = "bad"

@@ -17,7 +17,7 @@ import (
 // Line is the content of one line, from left to right.
 type Line []Styled
 
-// say builds a line from a format whose only verb is %s, and from words and other values.
+// say builds a line from a format whose only verb is %s. A Styled argument keeps its tone; any other value is plain.
 func say(format string, args ...any) Line {
 	var line Line
 	for i, part := range strings.Split(format, "%s") {
@@ -58,8 +58,7 @@ func Cluster(c control.Cluster) []Line {
 	return lines
 }
 
-// CurrentWork returns what the cluster is doing, or what prevents steps: the pause, the operation in flight, and the
-// requests of operators for this host and for the cluster.
+// CurrentWork returns the pause, the operation in flight, and the operators' requests for this host and the cluster.
 func CurrentWork(s control.Status) []Line {
 	var lines []Line
 	if s.Pause != nil {
@@ -92,7 +91,8 @@ func Operation(op control.Op, now time.Time) Line {
 		took, patience(op, now), progress)
 }
 
-// TakenDown reports whether the operation in flight, if any, takes a host down in an orderly way and brings it back.
+// TakenDown reports whether the operation in flight, if any, shuts a host's etcd down in an orderly way and brings it
+// back.
 func TakenDown(op *control.Op) bool { return op != nil && policy.TakesDown(op.Kind) }
 
 // Orphaned returns a line if no agent drives the operation.
@@ -109,7 +109,7 @@ func asked(s control.Status) []Line {
 	if m := s.Maintenance; m != nil {
 		why := " · by " + m.By + ": " + m.Reason
 		if TakenDown(s.Op) && s.Op.Host == s.Host.ID {
-			why = "" // the operation's line has the reason
+			why = "" // the operation's line shows the reason
 		}
 		lines = append(lines, say("%s of %s: %s%s%s", Styled{Work(m.Work, m.Command), Strong}, s.Host.Name,
 			Styled{m.State, MaintenanceState(*m).Tone}, untilPart(*m, s.Time), why))
@@ -131,7 +131,7 @@ func Loop(l control.Loop) []Line {
 	if l.AgeSeconds == nil {
 		return []Line{say("%s", Styled{"quorumd has just started: its first look is not over", Warn})}
 	}
-	const rounds = 5 // missed ones
+	const rounds = 5 // missed rounds
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {
 		return []Line{say("%s", Styled{
 			"quorumd is stuck: its loop has not run for " + Age(l.AgeSeconds) + ". journalctl -u quorumd", Bad,
@@ -140,7 +140,7 @@ func Loop(l control.Loop) []Line {
 	return nil
 }
 
-// After returns a text after a separator, or "" for no text.
+// After prepends the separator to a text; it returns "" if the text is empty.
 func After(separator, text string) string {
 	if text == "" {
 		return ""
@@ -148,7 +148,7 @@ func After(separator, text string) string {
 	return separator + text
 }
 
-// Mute returns which operator muted a code, until when and why.
+// Mute describes a mute: who muted the code, until when and why.
 func Mute(m control.Mute, now time.Time) string {
 	return m.Code + " is muted by " + m.By + " until " + Timestamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
 		" left), unless it becomes worse than " + m.State + ": " + m.Reason

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// MaintenanceState returns the progress of maintenance.
+// MaintenanceState describes the state of a maintenance.
 func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
 	case control.MaintenanceWaiting:
@@ -39,7 +39,7 @@ func MaintenanceState(m control.Maintenance) Styled {
 	return Styled{Text: m.State}
 }
 
-// Work returns the name of a work, with the command's name if it is one.
+// Work returns the kind of work, followed by the command's name if it is a command.
 func Work(work, command string) string {
 	if command == "" {
 		return work
@@ -47,7 +47,7 @@ func Work(work, command string) string {
 	return work + " " + command
 }
 
-// Until returns when a maintenance is due to end, and by how much it is late.
+// Until returns when a maintenance is due to end, and how much time is left or by how much it is overdue.
 func Until(m control.Maintenance, now time.Time) Styled {
 	switch {
 	case m.Until.IsZero():
@@ -58,7 +58,7 @@ func Until(m control.Maintenance, now time.Time) Styled {
 	return Styled{Text: fmt.Sprintf("%s (%s left)", Timestamp(m.Until), Span(m.Until.Sub(now)))}
 }
 
-// untilPart returns the same after a comma, or nothing.
+// untilPart returns Until's text after a comma, or nothing if the maintenance has no time limit.
 func untilPart(m control.Maintenance, now time.Time) Styled {
 	if m.Until.IsZero() {
 		return Styled{}

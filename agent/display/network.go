@@ -9,9 +9,9 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-const reached = "answers" // the state of a port that does
+const reached = "answers" // the state of a port that answers
 
-// ReachesAll reports whether a host has checked every one of the members with these IDs, and reaches them all.
+// ReachesAll reports whether a host has checked all members with these IDs and reaches every one.
 func ReachesAll(sees []control.Sight, members []string) bool {
 	return !slices.ContainsFunc(members, func(id string) bool {
 		i := slices.IndexFunc(sees, func(s control.Sight) bool { return s.MemberID == id })
@@ -19,8 +19,8 @@ func ReachesAll(sees []control.Sight, members []string) bool {
 	})
 }
 
-// Way returns how a host, with the given member if it has one, reaches another member: the connection time if both
-// ports answer, or else what is wrong.
+// Way describes the connection from a host to the member with ID to: the connection time if both ports answer,
+// otherwise what is wrong. from is the host's own member ID, or empty.
 func Way(from string, sees []control.Sight, to string) Styled {
 	if from == to {
 		return Styled{"-", Plain}
@@ -30,7 +30,7 @@ func Way(from string, sees []control.Sight, to string) Styled {
 		return Styled{"not known", Plain}
 	}
 	s := sees[i]
-	well := func(port string) bool { return port == reached || port == "" } // an unknown state is not a failure
+	well := func(port string) bool { return port == reached || port == "" } // unknown does not count as a failure
 	switch {
 	case s.Lost && well(s.Peer) && well(s.Client):
 		return Styled{"lost", Bad} // the cause is not known yet

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Remaining estimates how long a running rollout still takes: the median time of the finished hosts for each other
-// host. A host's time counts from the end of the previous host, so that it includes the pause between them.
+// Remaining estimates how much longer a running rollout takes: the median time of the finished hosts, multiplied by the
+// number of hosts left. A host's time starts when the previous host ends, so it includes the pause between them.
 func Remaining(r control.Rollout) (time.Duration, bool) {
 	var took []float64
 	left := 0
@@ -32,12 +32,12 @@ func Remaining(r control.Rollout) (time.Duration, bool) {
 	return time.Duration(left) * Seconds((took[(n-1)/2]+took[n/2])/2), true
 }
 
-// Unfinished reports whether there is something left to do or to fix.
+// Unfinished reports whether a rollout is neither done nor aborted.
 func Unfinished(r control.Rollout) bool {
 	return r.State != control.RolloutDone && r.State != control.RolloutAborted
 }
 
-// RolloutState returns whether a rollout is running, stopped or done.
+// RolloutState returns the state of a rollout, styled.
 func RolloutState(r control.Rollout) Styled {
 	switch r.State {
 	case control.RolloutDone:
@@ -50,7 +50,7 @@ func RolloutState(r control.Rollout) Styled {
 	return Styled{Text: r.State}
 }
 
-// ChangedBy returns which operator changed a rollout that can be changed.
+// ChangedBy returns who paused or aborted a rollout; "" in any other state.
 func ChangedBy(r control.Rollout) string {
 	if r.State != control.RolloutPaused && r.State != control.RolloutAborted {
 		return ""
@@ -58,7 +58,7 @@ func ChangedBy(r control.Rollout) string {
 	return After(" ", r.Text)
 }
 
-// Progress counts the hosts, and estimates how long the others take.
+// Progress returns how many hosts are done and skipped, and the estimated time left.
 func Progress(r control.Rollout) string {
 	done, skipped := 0, 0
 	for _, h := range r.Hosts {

@@ -12,12 +12,12 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Unreachable reports whether no member of a cluster answers. It may be this host that is cut off.
+// Unreachable reports whether no member of a cluster answers this host. This host may itself be cut off.
 func Unreachable(c control.Cluster) bool {
 	return !c.Reachable && !slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Live })
 }
 
-// Voters returns how many voters are up, and the target if their number differs from it.
+// Voters returns how many voters are up, and the target if the number of voters differs from it.
 func Voters(c control.Cluster) Styled {
 	down := 0
 	for _, m := range c.Members {
@@ -35,14 +35,15 @@ func Voters(c control.Cluster) Styled {
 	return w
 }
 
-// Short reports whether the cluster lacks a voter: then the command to run comes first.
+// Short reports whether a voter is down or the cluster is unreachable. If so, quorumctl status shows the command to run
+// first.
 func Short(c control.Cluster) bool {
 	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool {
 		return m.Role == control.RoleVoter && !m.Live
 	}))
 }
 
-// WithoutAgent returns the members whose host publishes no record: its agent never ran there, or is gone.
+// WithoutAgent returns the members without a host record: no agent runs on their hosts, or none ever did.
 func WithoutAgent(s control.Status) []control.Member {
 	claimed := map[string]bool{}
 	for _, h := range s.Hosts {
@@ -51,7 +52,7 @@ func WithoutAgent(s control.Status) []control.Member {
 	return slices.DeleteFunc(slices.Clone(s.Cluster.Members), func(m control.Member) bool { return claimed[m.ID] })
 }
 
-// Omitted returns how many hosts a status does not list, and why; "" if it lists all.
+// Omitted returns how many hosts are missing from a status, and why; "" if none is.
 func Omitted(o *control.Omitted) string {
 	if o == nil {
 		return ""
@@ -60,7 +61,7 @@ func Omitted(o *control.Omitted) string {
 		Count(o.Hosts, "host is", "hosts are"), o.NotOK, control.MaxHosts, Size(control.MaxHostBytes))
 }
 
-// Tolerance returns how many more voters may fail.
+// Tolerance returns the fault tolerance: how many more voters may fail.
 func Tolerance(c control.Cluster) Styled {
 	switch {
 	case Unreachable(c):
@@ -81,7 +82,7 @@ func Standbys(c control.Cluster) string {
 	return " · " + Count(c.Standbys, "standby", "standbys")
 }
 
-// patience returns how much of its time an operation has left; empty if it has no limit.
+// patience returns how much time an operation has left before its limit; empty if it has no limit.
 func patience(op control.Op, now time.Time) Styled {
 	switch {
 	case op.Deadline.IsZero():
@@ -104,8 +105,7 @@ func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
 	return w
 }
 
-// LastSeen returns how long ago a host was last known to run: when its record was read, or before its member fell
-// silent.
+// LastSeen returns how long ago a host was last known to run, from its record or from its member's last answer.
 func LastSeen(h control.HostRecord) string {
 	if h.Former {
 		return "-"
@@ -116,7 +116,7 @@ func LastSeen(h control.HostRecord) string {
 	return Age(h.AgeSeconds)
 }
 
-// HealthState styles a health state. Unknown is neither good nor bad.
+// HealthState styles a health state. UNKNOWN has no tone.
 func HealthState(state string) Styled {
 	switch state {
 	case "OK":
@@ -129,7 +129,7 @@ func HealthState(state string) Styled {
 	return Styled{state, Warn}
 }
 
-// P99 returns the exact value for the answering host. The others publish theirs rounded up.
+// P99 returns a host's p99. It is exact for the host that answers; other hosts publish theirs rounded up.
 func P99(h control.HostRecord, s control.Status) string {
 	if Stopped(h.Health) {
 		return "-"
@@ -143,7 +143,7 @@ func P99(h control.HostRecord, s control.Status) string {
 	return "≤ " + Latency(h.P99Seconds)
 }
 
-// Lag returns by how many entries a member is behind the leader; "" if that is unknown.
+// Lag returns how many entries a member is behind the leader; "" if unknown.
 func Lag(m control.Member) string {
 	if m.Lag == nil {
 		return ""
@@ -159,7 +159,7 @@ func Database(m control.Member) string {
 	return Size(float64(m.DBSize))
 }
 
-// Next returns the next action of the answering host.
+// Next returns what the answering host does next.
 func Next(s control.Status) string {
 	if s.Next.Text == "" && s.Loop.AgeSeconds == nil {
 		return "not known yet"
@@ -167,8 +167,8 @@ func Next(s control.Status) string {
 	return cmp.Or(s.Next.Text, "nothing")
 }
 
-// LastRole returns the role of the answering host. Without a quorum it is the last one in its record, as in its row of
-// the table.
+// LastRole returns the role of the answering host. Without quorum it is the last published role, which the host table
+// also shows.
 func LastRole(s control.Status) string {
 	for _, h := range s.Hosts {
 		if s.Role == control.RoleUnknown && h.ID == s.Host.ID && h.Role != control.RoleUnknown && h.Role != "" {

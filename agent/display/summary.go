@@ -13,14 +13,14 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Section is a part of the status with a name.
+// Section is a named part of the status.
 type Section struct {
 	Name  string
 	Lines []Line
 }
 
-// Summary returns the status as sections, in the order in which an operator looks: health, membership, operation,
-// backup. A section about which nothing is known is absent.
+// Summary returns the status as sections, in the order that an operator reads them: health, membership, operation,
+// backup. Empty sections are left out.
 func Summary(s control.Status) []Section {
 	operation := CurrentWork(s)
 	if len(operation) == 0 && s.Cluster.Reachable {
@@ -34,7 +34,7 @@ func Summary(s control.Status) []Section {
 	}, func(section Section) bool { return len(section.Lines) == 0 })
 }
 
-// namesAtMost is how many hosts a line of the summary names; more are counted.
+// namesAtMost is how many hosts a line of the summary names. If there are more, the line only counts them.
 const namesAtMost = 9
 
 // named lists hosts or members by name, or counts them if there are many.
@@ -45,7 +45,7 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// hostHealth returns one line with the hosts of each health state, the worst state first.
+// hostHealth returns one line with the hosts grouped by health state, the worst state first.
 func hostHealth(s control.Status) []Line {
 	by := map[string][]string{}
 	for _, h := range s.Hosts {
@@ -68,7 +68,7 @@ func hostHealth(s control.Status) []Line {
 	}
 	add(silent, Styled{"no agent", Warn})
 	worstFirst := []string{"FAILED", "STALLED", "SLOW", "WARM", "UNKNOWN", "QUALIFYING"}
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // of a newer quorumd
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // from a newer quorumd
 		return state == "OK" || slices.Contains(worstFirst, state)
 	})
 	for _, state := range append(worstFirst, others...) {
@@ -84,8 +84,8 @@ func hostHealth(s control.Status) []Line {
 	return []Line{line}
 }
 
-// membership returns one line with the members by role. A learner has the role that its host publishes, if it is one
-// of a learner.
+// membership returns one line with the members grouped by role. A learner counts under the role that its host publishes
+// if a learner can have that role.
 func membership(s control.Status) []Line {
 	by, roles := map[control.Role][]string{}, map[string]control.Role{}
 	for _, h := range s.Hosts {

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Latency formats seconds as usual for disks: "0.25 ms", "41.3 ms", "1.5 s".
+// Latency formats seconds the way disk latencies are usually written: "0.25 ms", "41.3 ms", "1.5 s".
 func Latency(seconds float64) string {
 	if math.Abs(seconds) < 0.9995 {
 		return ThreeDigits(seconds*1000) + " ms"
@@ -43,15 +43,15 @@ func Age(seconds *float64) string {
 	return Span(Seconds(*seconds))
 }
 
-// Seconds returns a number of seconds as a duration between zero and thirty years.
+// Seconds converts seconds to a duration, limited to the range from zero to thirty years.
 func Seconds(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
 }
 
-// Timestamp formats a time in UTC, so that the times of several hosts can be compared.
+// Timestamp formats a time in UTC, so that times from several hosts can be compared.
 func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Since formats a time, and how long before now it was.
+// Since formats a time and how long ago it was.
 func Since(t, now time.Time) string {
 	return fmt.Sprintf("%s (%s)", Timestamp(t), Span(now.Sub(t)))
 }
@@ -67,7 +67,7 @@ func Size(bytes float64) string {
 	return ThreeDigits(bytes) + " PiB"
 }
 
-// Count formats a number with its noun.
+// Count formats a number with its noun in singular or plural.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -35,7 +35,7 @@ func (f *State) NoteJoin(failed bool, bootID string, now time.Duration) error {
 	return writeJSON(f.disk, filepath.Join(f.runtime, failuresName), next, false)
 }
 
-// Backoff returns how long to wait before the next join. base is the wait after the first failure.
+// Backoff returns how much longer to wait before the next join. base is the wait after the first failure.
 func (f *State) Backoff(bootID string, now, base time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

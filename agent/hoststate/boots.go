@@ -20,24 +20,24 @@ const (
 type boot struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"` // by the wall clock at that time
-	// Ended reports that the agent ended in order, as it does on an orderly shutdown. If it is false, the machine
-	// stopped before the agent received a signal.
+	// Ended reports that the agent exited cleanly, as it does on an orderly shutdown. If it is false for an earlier
+	// boot, the machine went down without a signal to the agent.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Boots records on disk when this machine booted, and whether the agent ended in order before. Its methods are safe for
-// concurrent use.
+// Boots records on disk when this machine booted, and whether the agent exited cleanly before the next boot. Its
+// methods are safe for concurrent use.
 type Boots struct {
 	disk Files
 	path string
 
-	writing sync.Mutex // held during a write, which may hang with the disk; no reader waits for it
+	writing sync.Mutex // held during a write, which may hang with the disk; readers do not take it
 	mu      sync.Mutex
-	kept    []boot // the present one last; replaced, never changed
+	kept    []boot // the current boot is last; replaced, never changed
 }
 
-// OpenBoots reads the record in the state directory and adds the boot with that ID and time. A record that cannot be
-// read counts as empty.
+// OpenBoots reads the record in the state directory and adds the boot with that ID and time. An unreadable record
+// counts as empty.
 func OpenBoots(disk Files, state, id string, at time.Time) *Boots {
 	b := &Boots{disk: disk, path: filepath.Join(state, bootsName)}
 	var kept []boot
@@ -50,10 +50,10 @@ func OpenBoots(disk Files, state, id string, at time.Time) *Boots {
 	return b
 }
 
-// Begin records that the agent runs, so it has not ended. It may hang with the disk.
+// Begin records that the agent is running and has not exited yet. It may hang with the disk.
 func (b *Boots) Begin() error { return b.note(false) }
 
-// End records that the agent ended in order. It may hang with the disk.
+// End records that the agent exits cleanly. It may hang with the disk.
 func (b *Boots) End() error { return b.note(true) }
 
 func (b *Boots) note(ended bool) error {
@@ -72,8 +72,8 @@ func (b *Boots) note(ended bool) error {
 	return nil
 }
 
-// Since counts the boots after that time, and how many of them came without an orderly end of the agent before. That is
-// unknown for the first recorded boot.
+// Since counts the boots after that time, and how many of them followed a boot in which the agent did not exit cleanly.
+// The first recorded boot is never unannounced, because nothing is known about the one before it.
 func (b *Boots) Since(from time.Time) (all, unannounced int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// life is an agent that starts on a machine with that boot, and ends in order or not.
+// life is one run of the agent: the boot in which it starts, and whether it exits cleanly.
 type life struct {
 	id   string
 	at   time.Time

@@ -18,7 +18,7 @@ type BootstrapRequest struct {
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
 	Token string    `json:"token"` // ETCD_INITIAL_CLUSTER_TOKEN of the new cluster
-	// Decided: no other listed host had a cluster or a request when this one asked, or all had agreed before.
+	// Decided: when this host asked, no other listed host had a cluster or a request; or all had agreed beforehand.
 	Decided bool `json:"decided,omitempty"`
 }
 
@@ -39,8 +39,7 @@ func (f *State) StartBootstrapAttempt(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at, Decided: true})
 }
 
-// DecideBootstrap records that this host bootstraps the cluster of the request with that token. It does not revive a
-// request that has ended.
+// DecideBootstrap marks the request with that token as decided. It does nothing if that request is no longer pending.
 func (f *State) DecideBootstrap(token string) error {
 	defer f.writes()()
 	was := f.Bootstrap()
@@ -57,7 +56,7 @@ func (f *State) requestBootstrap(request BootstrapRequest) error {
 	if f.Bootstrap() != nil {
 		return nil
 	}
-	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // it has agreed since that was checked
+	if f := f.BootstrapAttempt(); f.Attempt != "" && !f.Own { // this host has committed since the caller checked
 		return errors.New("cannot create a cluster: this host is committed to the attempt of another host")
 	}
 	request.Token = "quorumd-" + rand.Text()
@@ -74,7 +73,7 @@ func (f *State) keepBootstrap(request *BootstrapRequest) error {
 	return nil
 }
 
-// EndBootstrap removes the request: the cluster exists.
+// EndBootstrap removes the request, because the cluster now exists.
 func (f *State) EndBootstrap() error {
 	defer f.writes()()
 	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {

@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 )
 
-// attemptName is the file that records which bootstrap attempt this host is committed to. quorumd never removes it: a
-// host commits once.
+// attemptName is the file with the bootstrap attempt that this host is committed to. quorumd never removes the file, so
+// a host commits only once.
 const attemptName = "bootstrap-attempt.json"
 
-// BootstrapAttempt is the content of that file.
+// BootstrapAttempt is a bootstrap attempt as stored in that file.
 type BootstrapAttempt struct {
 	List    string `json:"list"`    // the digest of the list of hosts
-	Attempt string `json:"attempt"` // as its first host has named it
-	Own     bool   `json:"own"`     // this is the first host, and may make the cluster
+	Attempt string `json:"attempt"` // the random name given by the attempt's first host
+	Own     bool   `json:"own"`     // this is the first host, which may bootstrap the cluster
 }
 
 // BootstrapAttempt returns the attempt that this host is committed to, or the zero value.
@@ -28,13 +28,13 @@ func (f *State) BootstrapAttempt() BootstrapAttempt {
 	return f.attempt
 }
 
-// BeginBootstrapAttempt records an attempt of this host's own.
+// BeginBootstrapAttempt starts this host's own attempt and commits the host to it.
 func (f *State) BeginBootstrapAttempt(list string) error {
 	return f.commit(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
 }
 
-// CommitToAttempt records the attempt that this host is committed to. The record is durable before it is visible here.
-// It is refused if this host is committed to another attempt or bootstraps a cluster itself.
+// CommitToAttempt commits this host to another host's attempt. The record is durable before readers see it.
+// It fails if this host is committed to another attempt or bootstraps a cluster itself.
 func (f *State) CommitToAttempt(list, attempt string) error {
 	return f.commit(BootstrapAttempt{List: list, Attempt: attempt})
 }
@@ -58,5 +58,5 @@ func (f *State) commit(next BootstrapAttempt) error {
 	return nil
 }
 
-// BootstrapAttemptPath returns the path of that file, for messages.
+// BootstrapAttemptPath returns the path of the file with the attempt, for messages.
 func (f *State) BootstrapAttemptPath() string { return filepath.Join(f.state, attemptName) }

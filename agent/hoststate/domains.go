@@ -5,13 +5,13 @@ package hoststate
 
 import "path/filepath"
 
-// domainsName is the file in the state directory with the failure domain of each member's host, as published by that
-// host. The host record in etcd disappears with its agent, and the domain is needed when that agent is dead.
+// domainsName is the file in the state directory with the failure domain that each member's host has published. A host
+// record in etcd expires when its agent dies, which is when the other hosts need the domain.
 const domainsName = "domains.json"
 
 // NoteDomains records the failure domain of each member's host; a member without an entry has no known domain. The map
-// must not be changed afterwards. If the write fails, the domains are not used either, so no member is removed on their
-// evidence.
+// must not be changed afterwards. If the write fails, the new domains take no effect, so no member is removed because
+// of them.
 func (f *State) NoteDomains(of map[uint64]string) error {
 	defer f.writes()()
 	file := make(map[ID]string, len(of))
@@ -27,7 +27,7 @@ func (f *State) NoteDomains(of map[uint64]string) error {
 	return nil
 }
 
-// openDomains reads the file. If it cannot be read, no domain is known until the hosts publish theirs again.
+// openDomains reads the file. If that fails, no domain is known until the hosts publish theirs again.
 func (f *State) openDomains() {
 	var file map[ID]string
 	if _, err := readJSON(f.disk, filepath.Join(f.state, domainsName), &file); err != nil {

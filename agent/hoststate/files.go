@@ -13,35 +13,35 @@ import (
 	"path/filepath"
 )
 
-// ID is a 64-bit number that JSON readers in other languages do not round.
+// ID is a 64-bit number, encoded as a string in JSON because many JSON parsers would round it.
 type ID uint64
 
-// MarshalText writes it as hexadecimal digits.
+// MarshalText encodes the ID in hexadecimal.
 func (n ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", uint64(n)), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText decodes the output of MarshalText.
 func (n *ID) UnmarshalText(b []byte) error {
 	_, err := fmt.Sscanf(string(b), "%x", (*uint64)(n))
 	return err
 }
 
-// Files reads and writes the agent's own files. Its methods may hang with the disk.
+// Files reads and writes the agent's own files. Its methods hang if the disk does.
 type Files interface {
-	// MakeDir makes a directory and its parents unless they exist.
+	// MakeDir creates a directory and its parents unless they exist.
 	MakeDir(path string) error
 	// Read returns a file's content; the error is fs.ErrNotExist if there is none.
 	Read(path string) ([]byte, error)
-	// Write replaces a file. After a crash of the agent, either the old or the new content is there. A durable write
-	// also survives a power loss.
+	// Write replaces a file atomically: after a crash of the agent, the file has either the old or the new content. A
+	// durable write also survives a power loss.
 	Write(path string, data []byte, durable bool) error
-	// Remove removes a file; a missing file is no error.
+	// Remove removes a file. A missing file is not an error.
 	Remove(path string) error
 }
 
-// HostFiles are files in the file systems of the host.
+// HostFiles implements Files with the host's file system.
 type HostFiles struct{}
 
-// MakeDir makes a directory that all users may read.
+// MakeDir creates a directory that all users may read.
 func (HostFiles) MakeDir(path string) error { return os.MkdirAll(path, 0o755) }
 
 // Read returns a file's content.
@@ -71,7 +71,7 @@ func (HostFiles) Write(path string, data []byte, durable bool) error {
 	return nil
 }
 
-// Remove removes a file durably: it does not reappear after a power loss.
+// Remove removes a file durably, so that the file does not reappear after a power loss.
 func (HostFiles) Remove(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,8 +113,8 @@ func writeJSON(disk Files, path string, value any, durable bool) error {
 	return disk.Write(path, append(b, '\n'), durable)
 }
 
-// Within runs do, which may hang with the disk, in its own goroutine and returns before ctx ends. do is not interrupted
-// and may still succeed later.
+// Within runs do in its own goroutine, because do may hang with the disk. Within returns when do does or when ctx ends.
+// It does not interrupt do, which may still succeed later.
 func Within(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()

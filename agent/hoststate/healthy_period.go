@@ -11,16 +11,16 @@ import (
 // healthyPeriodName is the file in the runtime directory with the healthy period of an ejected host.
 const healthyPeriodName = "clean-stretch.json"
 
-// HealthyPeriod is how long this host has been healthy without a break after its member was ejected. A reboot restarts
-// it. The zero value is none.
+// HealthyPeriod is the uninterrupted time for which this host has been healthy since its member was ejected. A reboot
+// restarts it. The zero value means none.
 type HealthyPeriod struct {
 	BootID string        `json:"bootID"`
 	Member ID            `json:"member"` // the member ejected last
 	Began  time.Duration `json:"began"`  // since boot
-	Seen   time.Duration `json:"seen"`   // since boot: when it was last known to continue
+	Seen   time.Duration `json:"seen"`   // since boot: when the host was last seen healthy
 }
 
-// NoteHealthyPeriod records the period, so that a restarted agent continues it. The zero value removes it.
+// NoteHealthyPeriod records the period, so that a restarted agent continues it. The zero value clears the record.
 func (f *State) NoteHealthyPeriod(s HealthyPeriod) error {
 	defer f.writes()()
 	if err := writeJSON(f.disk, filepath.Join(f.runtime, healthyPeriodName), s, false); err != nil {

@@ -13,11 +13,11 @@ import (
 const (
 	instanceName  = "instance"       // in the runtime directory
 	instancesName = "instances.json" // in the state directory
-	instancesKept = 4                // so many reboots may follow each other before the first one's host record expires
+	instancesKept = 4                // number of boots whose host records may not have expired yet
 )
 
-// Instance returns the name that all processes of this agent share until the host reboots. Another agent with the same
-// host ID has a different one.
+// Instance returns the agent's name, which stays the same across agent restarts until the host reboots. Another agent
+// with the same host ID has a different name.
 func Instance(runtime string) (string, error) {
 	var disk HostFiles
 	if err := disk.MakeDir(runtime); err != nil {
@@ -32,7 +32,7 @@ func Instance(runtime string) (string, error) {
 	return name, writeJSON(disk, path, name, false)
 }
 
-// Instances returns this agent's known names, newest last.
+// Instances returns the names that this agent has had since recent boots, newest last.
 func (f *State) Instances() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

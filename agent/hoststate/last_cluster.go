@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// lastClusterName is the file in the state directory that names the cluster which last answered this host. From it, a
-// spare that has never been a member knows that a cluster exists even if no member runs any more. It then does not take
-// a seemingly empty site for the place for a new cluster.
+// lastClusterName is the file in the state directory with the ID of the cluster that last answered this host. With it,
+// even a spare that was never a member knows that a cluster exists when no member runs, and does not bootstrap a second
+// one.
 const lastClusterName = "seen.json"
 
 // lastClusterFile is the content of that file.
 type lastClusterFile struct {
 	ID ID        `json:"id"`
-	At time.Time `json:"at"` // when it was first noted
+	At time.Time `json:"at"` // when the cluster was first recorded
 }
 
 // LastCluster returns the ID of the cluster that last answered this host, or 0.
@@ -39,5 +39,5 @@ func (f *State) SetLastCluster(cluster uint64, at time.Time) error {
 	return nil
 }
 
-// LastClusterPath returns the path of that file, for messages.
+// LastClusterPath returns the path of the file with the last cluster, for messages.
 func (f *State) LastClusterPath() string { return filepath.Join(f.state, lastClusterName) }

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// RequestSpec is what an operator requests of this host.
+// RequestSpec is an operator's request for an operation on this host.
 type RequestSpec struct {
 	policy.Standing
 
@@ -19,7 +19,7 @@ type RequestSpec struct {
 	BootID string // the boot during which it is requested
 }
 
-// Ask makes w this host's request, or renews the pending one, unless that one conflicts.
+// Ask records w as this host's request, or renews the pending request. It is refused if the pending request conflicts.
 func (f *State) Ask(w RequestSpec) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
@@ -43,10 +43,11 @@ type Completion struct {
 	By      string
 	At      time.Time
 	Rolling *record.Rollout // the rollout in progress, if any
-	Waives  bool            // the hooks that run afterwards have failed, and are not waited for
+	Waives  bool            // do not wait for the hooks that run afterwards and have failed
 }
 
-// Finish ends the request on an operator's statement, unless it is refused.
+// Finish applies an operator's statement that the request is done, unless it is refused. A request whose operation has
+// not begun is cancelled.
 func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
@@ -64,5 +65,5 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 	return refused, err
 }
 
-// Unhurry records that the machine does not shut down after all: the request queues like any other.
+// Unhurry records that the machine does not shut down after all, so the request queues like any other.
 func (f *State) Unhurry() error { return f.moves(policy.Standing.Unhurried) }

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// manifestsName is the file in the state directory with the hashes of the manifests of the last snapshots. If etcd is
-// lost, the hosts' copies are the only evidence that a snapshot in the store is one that was saved.
+// manifestsName is the file in the state directory with the manifest hashes of the last snapshots. If etcd is lost,
+// only these files on the hosts prove that a snapshot in the store is one that quorumd saved.
 const manifestsName = "manifests.json"
 
 // Manifests returns this host's record of the last snapshots, newest last.
@@ -40,7 +40,7 @@ func (f *State) NoteManifests(more ...record.Manifest) error {
 	return nil
 }
 
-// openManifests reads the file. An unreadable file is no evidence.
+// openManifests reads the file. An unreadable file counts as empty.
 func (f *State) openManifests() {
 	if found, err := ReadManifests(f.disk, f.state); err == nil {
 		f.manifests.Saved = found

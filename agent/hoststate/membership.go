@@ -13,12 +13,12 @@ const clusterName = "cluster.json"
 // clusterFile records this host's cluster and member.
 type clusterFile struct {
 	ID     ID `json:"id"`
-	Member ID `json:"member"` // this host's member; 0 if it is none any more
-	// Standby is this host's learner if the host is a standby and has not begun to join since; otherwise 0.
+	Member ID `json:"member"` // this host's member; 0 if it no longer has one
+	// Standby is the ID of this host's learner while the host is a standby; 0 once it begins to join.
 	Standby ID `json:"standby,omitzero"`
 	// Lost is the member that this host gave up because its data is gone; 0 if none.
 	Lost ID `json:"lost,omitzero"`
-	// Mount is where the file systems with the member's data were mounted; empty if never observed.
+	// Mount is the last known mount point of the member's data; empty if never observed.
 	Mount string `json:"mount,omitempty"`
 }
 
@@ -29,7 +29,7 @@ func (f *State) Membership() (cluster, member uint64) {
 	return uint64(f.cluster.ID), uint64(f.cluster.Member)
 }
 
-// SetMembership records both and clears a member that was given up.
+// SetMembership records this host's cluster and member, and clears Lost.
 func (f *State) SetMembership(cluster, member uint64) error {
 	return f.setCluster(func(c *clusterFile) { c.ID, c.Member, c.Lost = ID(cluster), ID(member), 0 })
 }
@@ -41,7 +41,7 @@ func (f *State) Standby() uint64 {
 	return uint64(f.cluster.Standby)
 }
 
-// SetStandby records it; 0 when the host begins to join.
+// SetStandby records the ID of this host's learner while it is a standby; 0 when the host begins to join.
 func (f *State) SetStandby(id uint64) error {
 	if err := f.setCluster(func(c *clusterFile) { c.Standby = ID(id) }); err != nil {
 		return fmt.Errorf("cannot save this host's membership: %w", err)

@@ -30,7 +30,7 @@ func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute
 	return hold, over
 }
 
-// Mute records a mute and replaces one of the same code, unless there are too many.
+// Mute records a mute and replaces an earlier one for the same code. It is refused if there are too many mutes.
 func (f *State) Mute(m health.Mute) (refused *policy.Refusal, err error) {
 	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		others := slices.DeleteFunc(slices.Clone(mutes), func(o health.Mute) bool { return o.Code == m.Code })
@@ -52,7 +52,7 @@ func (f *State) Unmute(code health.Code) (was bool, err error) {
 	return was, err
 }
 
-// EndMutes removes mutes that have ended, unless an operator has renewed them meanwhile.
+// EndMutes removes ended mutes, except those that an operator has renewed since.
 func (f *State) EndMutes(over []health.MuteEnd) error {
 	return f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		return slices.DeleteFunc(mutes, func(m health.Mute) bool {
@@ -80,7 +80,7 @@ func (f *State) changeMutes(change func([]health.Mute) []health.Mute) error {
 	return nil
 }
 
-// openMutes reads the recorded mutes. If they cannot be read, more findings are reported; nothing else changes.
+// openMutes reads the recorded mutes. If that fails, the only effect is that muted findings are reported.
 func (f *State) openMutes() {
 	var mutes []health.Mute
 	if _, err := readJSON(f.disk, filepath.Join(f.state, mutesName), &mutes); err == nil {

@@ -5,13 +5,13 @@ package hoststate
 
 import "time"
 
-// Noted is what this host's disk records about its past.
+// Noted is what this host's disk records about the host's past.
 type Noted struct {
 	Cluster, Member  uint64 // the last membership
 	LastCluster      uint64 // the cluster that last answered
 	Standby          uint64 // this host's learner, if it is a standby
 	Lost             uint64 // the member that this host gave up because its data is gone
-	Mount            string // where the file systems with the member's data were mounted
+	Mount            string // the last known mount point of the member's data
 	Instances        []string
 	Backoff          time.Duration     // before the next join
 	HealthyPeriod    HealthyPeriod     // of an ejected host

@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// The progress of a request while its operation runs, as transitions of policy.Standing. By the time a transition is
-// recorded, the request it was decided on may have been cancelled and replaced by another. So a transition for one
-// request applies to that request only, and its caller learns whether the request is still in force.
+// This file records the progress of a request while its operation runs, as transitions of policy.Standing. By the time
+// a transition is recorded, an operator may have cancelled the request and made another. So a transition for a given
+// request applies to that request only, and reports whether the request is still in force.
 
 // Beginning is when and where a request's operation begins.
 type Beginning struct {
@@ -36,11 +36,13 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	return asked, err
 }
 
-// OperationRecorded records that the operation is in etcd. If it disappears later, it was released.
+// OperationRecorded records that the operation is in etcd. If the operation disappears from etcd later, an operator has
+// released it.
 func (f *State) OperationRecorded() error { return f.moves(policy.Standing.Recorded) }
 
 // OperationSeen records that the operation of that request was observed in etcd, if exactly that request is still
-// current. b supplies the beginning if the disk has none: recording the operation's early end had failed.
+// current. If the disk has no beginning, b supplies it; that happens if OperationGivenUp was recorded but the operation
+// could not be ended in etcd.
 func (f *State) OperationSeen(of *Request, b Beginning) error {
 	return f.markRequest(func(k *Request) {
 		if *k != *of {
@@ -53,7 +55,7 @@ func (f *State) OperationSeen(of *Request, b Beginning) error {
 	})
 }
 
-// StandingEnds ends that request with a code, if exactly that request is still current.
+// StandingEnds ends that request with a code, but only if it is still current and unchanged.
 func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, at time.Time) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil || *k != *of {
@@ -63,7 +65,7 @@ func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, a
 	})
 }
 
-// TakeTurn makes a rollout's request this host's request, if there is none.
+// TakeTurn records a rollout's request as this host's request, unless the host already has one.
 func (f *State) TakeTurn(next *Request) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k != nil {
@@ -73,8 +75,8 @@ func (f *State) TakeTurn(next *Request) error {
 	})
 }
 
-// EtcdStopped records, in advance, that etcd is stopped for that request. It reports whether the request is still in
-// force.
+// EtcdStopped records that etcd is stopped for that request, before it is stopped. It reports whether the request is
+// still in force.
 func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		inForce = k.begins(of, policy.Standing.StopsEtcd)
@@ -85,8 +87,9 @@ func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 // EtcdStarted records that etcd was started again.
 func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted) }
 
-// ProgramStarted records, in advance, that the program of that request is started, with the boot and the time since
-// boot. A start that was recorded before keeps its time. It returns the run, and whether the request is still in force.
+// ProgramStarted records the start of that request's program, with the boot ID and the time since boot, before the
+// program is started. An already recorded start keeps its time. It returns the run, and whether the request is still in
+// force.
 func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		before := k.Ran
@@ -111,9 +114,9 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 	})
 }
 
-// OperationEnds records, in advance, that the operation and its request end, so that a crash in between does not repeat
-// them. For a host's part in that rollout it also records how often the rollout had been resumed, since that may have
-// happened after the request.
+// OperationEnds records that the operation and its request end, before they do, so that a crash in between does not
+// repeat them. If the request belongs to that rollout, it also records how often the rollout has been resumed, since an
+// operator may have resumed it after the request.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -123,11 +126,11 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 	})
 }
 
-// OperationGivenUp records, in advance, that the operation ends and that its request waits for another. A crash in
-// between must not look like a release.
+// OperationGivenUp records that the operation ends and that its request waits for another operation. It is recorded
+// before the operation ends in etcd, so that a crash in between does not look like a release by an operator.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Standing.GivenUp) }
 
-// begins applies a transition if k is the same request, and reports whether that is still in force.
+// begins applies a transition if k is the request of, and reports whether that request is still in force.
 func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.Standing, bool)) bool {
 	if !k.Since.Equal(of.Since) {
 		return false

@@ -16,27 +16,28 @@ import (
 
 const recoveryName = "recovery.json"
 
-// Recoveries is the plan in force on this host, and how the last one ended. It is kept in the state directory.
+// Recoveries is the recovery plan in force on this host, and how the last one ended. It is stored in the state
+// directory.
 type Recoveries struct {
 	Recovery *Recovery    `json:"recovery,omitempty"`
 	Last     *RecoveryEnd `json:"last,omitempty"`
 }
 
-// Recovery is this host's part of a plan.
+// Recovery is this host's part of a recovery plan.
 type Recovery struct {
 	Plan     string          `json:"plan"`
 	Old      record.MemberID `json:"oldClusterID"`
 	New      record.MemberID `json:"newClusterID"`
 	Survivor string          `json:"survivor"` // the survivor's name
 	Alone    bool            `json:"alone,omitempty"`
-	Member   record.MemberID `json:"memberID,omitzero"` // of the data that the plan was made for
+	Member   record.MemberID `json:"memberID,omitzero"` // member ID in the data that the plan was made for
 	Term     uint64          `json:"lastTerm,omitempty"`
 	Index    uint64          `json:"lastIndex,omitempty"`
 	By       string          `json:"by"`
 	Since    time.Time       `json:"since"`
-	// Snapshot is what this host is restored from; nil for its own data.
+	// Snapshot is the snapshot that this host is restored from; nil if it keeps its own data.
 	Snapshot *recovery.Snapshot `json:"snapshot,omitempty"`
-	// Parted reports that this host has begun to move its data aside: the plan can no longer be abandoned.
+	// Parted reports that this host has begun to move its data aside, so the plan can no longer be abandoned.
 	Parted  bool   `json:"parted,omitempty"`
 	GivenUp string `json:"givenUp,omitempty"` // who abandoned the plan
 }
@@ -55,7 +56,7 @@ func (f *State) Recoveries() (*Recovery, *RecoveryEnd) {
 	return f.recovery.Recovery, f.recovery.Last
 }
 
-// inForce returns the plan in the form in which it is compared with another; nil if there is none.
+// inForce converts the plan for comparison with another plan; it returns nil if there is none.
 func (k *Recovery) inForce() *policy.Recovery {
 	if k == nil {
 		return nil
@@ -63,7 +64,7 @@ func (k *Recovery) inForce() *policy.Recovery {
 	return &policy.Recovery{Plan: k.Plan, By: k.By}
 }
 
-// BeginRecovery puts a plan in force unless another one is. It does not begin a plan again that has ended well.
+// BeginRecovery puts a plan in force unless another plan is in force. It does not repeat a plan that has succeeded.
 func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
 		refused = file.Recovery.inForce().AgainstPlan(plan.Plan)
@@ -77,8 +78,8 @@ func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error
 	return refused, err
 }
 
-// BeginMoveAside records, in advance, that this host moves its data aside. It refuses an abandoned plan, and any plan
-// other than the one in force.
+// BeginMoveAside records that this host moves its data aside, before it does. It fails if the plan was abandoned or is
+// not the one in force.
 func (f *State) BeginMoveAside(plan string) error {
 	var refused error
 	err := f.changeRecovery(func(file *Recoveries) {
@@ -94,8 +95,8 @@ func (f *State) BeginMoveAside(plan string) error {
 	return errors.Join(refused, err)
 }
 
-// GiveUp records that the plan in force is to be abandoned, unless this host has begun to move its data aside. It
-// returns the resulting plan.
+// GiveUp marks the plan in force as abandoned, unless this host has begun to move its data aside. It returns the
+// resulting plan.
 func (f *State) GiveUp(by string) (plan *Recovery, refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
 		k := file.Recovery

@@ -15,8 +15,8 @@ import (
 
 const removalName = "removal.json"
 
-// Removals is the removal requested of this host, and how the last one ended. It is kept in the state directory, since
-// the agent may be restarted meanwhile.
+// Removals is the removal that this host was asked to carry out, and how the last one ended. It is stored in the state
+// directory, so that it survives a restart of the agent.
 type Removals struct {
 	Removal *Removal    `json:"removal,omitempty"`
 	Last    *RemovalEnd `json:"last,omitempty"`
@@ -31,7 +31,7 @@ type Removal struct {
 	Live     bool            `json:"live,omitempty"`
 	Since    time.Time       `json:"since"`
 	Until    time.Time       `json:"until"`           // when the request expires
-	Begun    bool            `json:"begun,omitempty"` // its operation has or may have begun: no second one begins
+	Begun    bool            `json:"begun,omitempty"` // its operation has or may have begun, so no second one may begin
 }
 
 // RemovalEnd is how a removal ended.
@@ -49,7 +49,8 @@ func (f *State) Removals() (*Removal, *RemovalEnd) {
 	return f.removal.Removal, f.removal.Last
 }
 
-// ChangeRemoval writes the changed file. change gets a copy, and must not modify what its pointers refer to.
+// ChangeRemoval applies change to a copy of the content and writes the file if anything changed. change may replace the
+// pointers but must not modify the values behind them.
 func (f *State) ChangeRemoval(change func(file *Removals)) error {
 	defer f.writes()()
 	f.mu.Lock()
@@ -68,7 +69,7 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 	return nil
 }
 
-// At returns the removal as the policy decides on it, at that time.
+// At converts the removal to the policy's input at that time.
 func (k *Removal) At(now time.Time) policy.Removal {
 	return policy.Removal{
 		MemberID: uint64(k.MemberID), Name: k.Name, By: k.By, Reason: k.Reason, Live: k.Live,
@@ -76,9 +77,9 @@ func (k *Removal) At(now time.Time) policy.Removal {
 	}
 }
 
-// AskRemoval makes k the pending removal, or renews the one for the same member, and returns the result. It is refused
-// while a removal of another member is pending, until that has expired and does not run. runs reports that the pending
-// one's operation is in flight.
+// AskRemoval records k as the pending removal, or renews the pending removal of the same member, and returns the
+// result. It is refused while a removal of another member is pending, unless that one has expired and is not running.
+// runs reports whether the operation of the pending removal is in flight.
 func (f *State) AskRemoval(k Removal, runs bool) (pending Removal, refused *policy.Refusal, err error) {
 	err = f.ChangeRemoval(func(file *Removals) {
 		if before := file.Removal; before != nil {
@@ -110,7 +111,7 @@ func (f *State) MarkRemoval(k *Removal, begun bool) error {
 	return err
 }
 
-// RemovalStandingEnds ends that removal if exactly that one is still pending, neither renewed nor begun since.
+// RemovalStandingEnds ends that removal if it is still pending and has been neither renewed nor begun since.
 func (f *State) RemovalStandingEnds(of *Removal, code policy.ReasonCode, text string, at time.Time) error {
 	return f.ChangeRemoval(func(file *Removals) {
 		if of != nil && file.Removal != nil && *file.Removal == *of {

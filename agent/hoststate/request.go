@@ -16,8 +16,8 @@ import (
 
 const requestName = "maintenance.json"
 
-// requestFile holds this host's request, and how the last one ended. It is kept in the state directory: it must be
-// known across reboots and while no etcd answers.
+// requestFile holds this host's request, and how the last one ended. It is stored in the state directory because it
+// must survive reboots and be known while no etcd answers.
 type requestFile struct {
 	Ask  *Request `json:"ask,omitempty"`
 	Last *End     `json:"last,omitempty"`
@@ -30,25 +30,25 @@ type Request struct {
 	Reason         string        `json:"reason"`
 	By             string        `json:"by"`
 	Since          time.Time     `json:"since"`
-	For            time.Duration `json:"for"` // after which it is overdue, once its operation has begun; 0: never
+	For            time.Duration `json:"for"` // overdue this long after its operation began; 0: never
 	KeepRunning    bool          `json:"keepRunning,omitempty"`
 	External       bool          `json:"external,omitempty"`
 	Hurried        bool          `json:"hurried,omitempty"` // the machine shuts down within seconds regardless
 	Rollout        string        `json:"rollout,omitempty"`
 	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that rollout had been resumed; see End
-	Program        string        `json:"program,omitempty"`        // of a command
+	Program        string        `json:"program,omitempty"`        // of a command request
 	ProgramRun
-	Ended   bool   `json:"over,omitempty"`    // an operator has said that it is done, or the operation is about to end
-	Waived  bool   `json:"waived,omitempty"`  // an operator ended it although the hooks afterwards had failed
+	Ended   bool   `json:"over,omitempty"`    // an operator has reported it done, or its operation is about to end
+	Waived  bool   `json:"waived,omitempty"`  // an operator ended it although the hooks that run afterwards had failed
 	Stopped bool   `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
-	BootID  string `json:"bootID,omitempty"`  // of the boot in which its operation began
+	BootID  string `json:"bootID,omitempty"`  // the boot in which its operation began
 	// Seen: its operation was observed in etcd, and is in flight until it ends or is released
 	Seen    bool   `json:"seen,omitempty"`
 	AskedIn string `json:"askedIn,omitempty"` // the boot during which it was requested
 
-	Began   time.Time     `json:"began,omitzero"`   // its operation, if one has
-	Clock   time.Duration `json:"clock,omitempty"`  // since boot, when it began
-	Cluster ID            `json:"cluster,omitzero"` // in which it began
+	Began   time.Time     `json:"began,omitzero"`   // when its operation began, if it has
+	Clock   time.Duration `json:"clock,omitempty"`  // the same as time since boot
+	Cluster ID            `json:"cluster,omitzero"` // the cluster in which its operation began
 }
 
 // End is how a request ended.
@@ -61,14 +61,13 @@ type End struct {
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
 
-	// Rollout is the one that requested it. RolloutResumed is how often that rollout had been resumed at the time of
-	// the request or at the end of the operation.
+	// Rollout is the ID of the rollout that made the request. RolloutResumed is how often that rollout had been resumed
+	// when the request was made or when the operation ended.
 	Rollout        string `json:"rollout,omitempty"`
 	RolloutResumed int    `json:"rolloutResumed,omitempty"`
 }
 
-// Until returns when the request becomes overdue. It is zero for never, and while the request is queued, which has no
-// time limit.
+// Until returns when the request becomes overdue. It returns zero if the request has no time limit or is still queued.
 func (k *Request) Until() time.Time {
 	if k.For <= 0 || k.Began.IsZero() {
 		return time.Time{}
@@ -76,14 +75,14 @@ func (k *Request) Until() time.Time {
 	return k.Began.Add(k.For)
 }
 
-// Lasts sets the duration, from now or from the beginning of the operation.
+// Lasts sets the time limit to d, counted from now if the operation has begun, otherwise from its beginning.
 func (k *Request) Lasts(d time.Duration, now time.Time) {
 	if k.For = d; !k.Began.IsZero() {
 		k.For += now.Sub(k.Began)
 	}
 }
 
-// Standing returns the request as the policy decides on it, during that boot of the machine.
+// Standing converts the request to the policy's input. bootID is the current boot.
 func (k *Request) Standing(bootID string) policy.Standing {
 	return policy.Standing{
 		By: k.By, Reason: k.Reason, Work: k.Work, Program: k.Program,
@@ -93,7 +92,7 @@ func (k *Request) Standing(bootID string) policy.Standing {
 	}
 }
 
-// becomes applies the result of a transition.
+// becomes copies the result of a transition into the request.
 func (k *Request) becomes(s policy.Standing) {
 	k.Reason, k.Hurried, k.Ended, k.Waived = s.Reason, s.Hurried, s.Ended, s.Waived
 	k.Seen, k.Stopped, k.Ran = s.Seen, s.Stopped, s.Ran
@@ -102,7 +101,7 @@ func (k *Request) becomes(s policy.Standing) {
 	}
 }
 
-// begun records when and where its operation began, or clears that.
+// begun records when and where the request's operation began. The zero value clears the record.
 func (k *Request) begun(b Beginning) {
 	k.BootID, k.Began, k.Clock, k.Cluster = b.BootID, b.At, b.Clock, ID(b.Cluster)
 }
@@ -114,8 +113,8 @@ func (f *State) Asked() (*Request, *End) {
 	return f.ask.Ask, f.ask.Last
 }
 
-// changeRequest writes the changed request. change gets a copy, or nil if there is none, and returns the next one. With
-// end, the request has ended in that way.
+// changeRequest applies change to a copy of the request, or to nil if there is none, and writes the request that change
+// returns. If change also returns an end, it is recorded as the end of the last request.
 func (f *State) changeRequest(change func(k *Request) (next *Request, end *End)) error {
 	defer f.writes()()
 	f.mu.Lock()
@@ -176,14 +175,14 @@ func (f *State) markRequest(mark func(k *Request)) error {
 	})
 }
 
-// ProgramRun is what this host's disk records about a command's program. The start is recorded in advance, so that a
-// program that was running when the machine lost power is not run again unnoticed: its result is kept in a directory
-// that a reboot clears.
+// ProgramRun is what this host's disk records about a command's program. The start is recorded before the program is
+// started: its result is in a directory that a reboot clears, so without the record a program that was running when the
+// machine lost power would silently run again.
 type ProgramRun struct {
-	Ran     policy.HookState `json:"ran,omitempty"`     // running: it was started; done or failed: its result
+	Ran     policy.HookState `json:"ran,omitempty"`     // running once started, then done or failed
 	RanText string           `json:"ranText,omitempty"` // for display
 	RanIn   string           `json:"ranIn,omitempty"`   // the boot during which it was started
-	RanAt   time.Duration    `json:"ranAt,omitempty"`   // when, since that boot
+	RanAt   time.Duration    `json:"ranAt,omitempty"`   // start time, since that boot
 }
 
 // CommandRun returns the run of a command's program.
@@ -193,7 +192,7 @@ func (k *Request) CommandRun() hooks.Run {
 	return run
 }
 
-// HookRun returns the run of a request's hooks at that time. A new request has new runs.
+// HookRun returns the run of the request's hooks for that point in time. Every request has its own runs.
 func (k *Request) HookRun(when string) hooks.Run {
 	return hooks.Run{
 		When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work),
@@ -201,9 +200,9 @@ func (k *Request) HookRun(when string) hooks.Run {
 	}
 }
 
-// Had reports whether this host has completed its part of a rollout although the rollout record does not show it. That
-// happens if the end could not be written, an operator released its operation, or an older record was written over it.
-// Resuming the rollout on an operator's request increments Resumed, and the host's part is due again.
+// Had reports whether this host has completed its part of a rollout, even if the rollout record does not show it. The
+// record lacks it if writing the end failed, if an operator released the operation, or if an older record overwrote it.
+// When an operator resumes the rollout, Resumed is incremented and the host's part is due again.
 func (e *End) Had(r record.Rollout) bool {
 	return e.Rollout == r.ID && policy.CountedInRollout(e.RolloutResumed, r.Resumed)
 }

@@ -10,28 +10,28 @@ import (
 	"io/fs"
 )
 
-// startGuardName is the file that keeps etcd's unit from starting, by ConditionPathExists= in the unit's drop-in. etcd
-// must start after a boot even without quorumd, so its unit is enabled. But on a host without a member, an etcd that
-// starts by itself would bootstrap a cluster of its own, or come back as a removed member. The file is in the state
-// directory unless Open is given another start guard.
+// startGuardName is the file that keeps etcd's unit from starting, through ConditionPathExists= in the unit's drop-in.
+// etcd must start after a boot even without quorumd, so its unit is enabled. But on a host without a member, an etcd
+// started by systemd would bootstrap a cluster of its own or start as a removed member. The file is in the state
+// directory unless the caller passes another start guard to Open.
 const startGuardName = "etcd.hold"
 
-// HoldText is the content of such a file.
+// HoldText is the content of the start guard file, for operators who find it.
 const HoldText = `quorumd keeps etcd from starting by itself: this host holds no member of its
 cluster, or is in maintenance or under a plan of recovery; 'quorumctl status' says which. quorumd removes
 this file when the host joins, or when its maintenance or the recovery ends. To start etcd by hand all the
 same, remove it.
 `
 
-// StartGuarded returns whether etcd is kept from starting by itself, as last recorded here, and whether that is known.
+// StartGuarded reports whether the start guard is set, as last recorded, and whether that is known.
 func (f *State) StartGuarded() (held, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.guarded, f.guardKnown
 }
 
-// SetStartGuard keeps etcd from starting by itself, or allows it. A failed call may still have taken effect, or may do
-// so later. Whether the file exists is then unknown until the next successful call.
+// SetStartGuard sets or removes the start guard. A failed call may still have taken effect or may take effect later, so
+// the state of the guard is unknown until the next successful call.
 func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 	defer f.writes()()
 	err := f.guard.SetStartGuard(ctx, held)
@@ -41,14 +41,14 @@ func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 	return err
 }
 
-// StartGuard keeps etcd's unit from starting by itself, as long as a file exists. The file outlives the agent. If it is
-// unknown whether the file exists, the caller must set the guard again and may assume neither.
+// StartGuard keeps systemd from starting etcd's unit while a file exists. The file outlives the agent. If it is unknown
+// whether the file exists, the caller must assume neither and set the guard again.
 type StartGuard interface {
 	StartGuarded() (held, known bool)
 	SetStartGuard(ctx context.Context, held bool) error
 }
 
-// StartGuardFile is a StartGuard that the agent writes itself.
+// StartGuardFile is a StartGuard whose file the agent itself writes.
 type StartGuardFile struct {
 	Files Files
 	Path  string

@@ -38,7 +38,7 @@ func TestAnUnreadableStartGuardIsUnknown(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		state, runtime := t.TempDir(), t.TempDir()
 		path := filepath.Join(state, startGuardName)
-		if err := os.Symlink(path, path); err != nil { // following it ends in a loop
+		if err := os.Symlink(path, path); err != nil { // following the symlink never ends
 			t.Fatal(err)
 		}
 		f, err := Open(HostFiles{}, state, runtime, nil)
@@ -58,7 +58,7 @@ func TestAnUnreadableStartGuardIsUnknown(t *testing.T) {
 	}
 }
 
-// lateGuard fails, and takes effect all the same.
+// lateGuard is a start guard whose calls return an error but still take effect.
 type lateGuard struct{ there bool }
 
 func (h *lateGuard) StartGuarded() (held, known bool) { return h.there, true }

@@ -5,8 +5,8 @@
 // disk.
 //
 // It promises that changes are written one at a time and never read half-written; that no reader waits for the disk,
-// since a write may hang with it; and that what must survive a reboot is on disk before it is visible here. What
-// follows from it is decided elsewhere.
+// where a write may hang; and that what must survive a reboot is on disk before readers see it. Other packages decide
+// what to do with it.
 package hoststate
 
 import (
@@ -20,20 +20,19 @@ import (
 
 // State holds what an agent must know after a restart and cannot read from etcd. What must survive a reboot is in the
 // state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the cluster and member it
-// last belonged to, the cluster that last answered it and the names of its instances there, the failure domains of the
-// members, and whether etcd may start by itself. The rest is in the runtime directory, a file system in memory: it
-// cannot hang, and a reboot clears it.
+// last belonged to, the cluster that last answered it, the names of the agent's instances, the failure domains of the
+// members, and the start guard. The rest is in the runtime directory, which is in memory: it cannot hang, and a reboot
+// clears it.
 //
-// The state directory is read once at start, and written only when something changes: a round without a change writes
-// nothing.
+// The state directory is read once at start and written only when something changes.
 type State struct {
 	state, runtime string
 	disk           Files
 	guard          StartGuard
 
-	writing chan struct{} // holds one value during a write, which may hang with the disk; no reader waits for it
+	writing chan struct{} // holds one value during a write, which may hang with the disk; readers do not wait for it
 
-	mu          sync.Mutex // guards the fields below, only while they are copied
+	mu          sync.Mutex // guards the fields below; held only while they are copied
 	request     *BootstrapRequest
 	cluster     clusterFile
 	lastCluster lastClusterFile
@@ -42,7 +41,7 @@ type State struct {
 	failures    failuresFile
 	period      HealthyPeriod
 	guarded     bool
-	guardKnown  bool // otherwise hold is meaningless
+	guardKnown  bool // if false, guarded is meaningless
 	ask         requestFile
 	removal     Removals
 	recovery    Recoveries
@@ -51,8 +50,8 @@ type State struct {
 	manifests   record.Manifests  // replaced, never changed
 }
 
-// Open reads the two directories, and makes them unless they exist. hold keeps etcd from starting; nil means a file in
-// the state directory.
+// Open reads the two directories, and creates them unless they exist. hold is the start guard; nil means a file in the
+// state directory.
 func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	if hold == nil {
 		hold = StartGuardFile{disk, filepath.Join(state, startGuardName)}
@@ -97,16 +96,16 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	f.openDomains()
 	f.openManifests()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
-		f.failures = failuresFile{} // it only shortens a wait
+		f.failures = failuresFile{} // the only effect is a shorter wait
 	}
 	if _, err := readJSON(disk, filepath.Join(runtime, healthyPeriodName), &f.period); err != nil {
-		f.period = HealthyPeriod{} // it restarts
+		f.period = HealthyPeriod{} // the period restarts
 	}
 	return f, nil
 }
 
-// writes waits for the current write to end and returns the function that allows the next. It uses a channel because in
-// a synctest bubble time does not advance while a goroutine waits for a mutex.
+// writes waits for the current write to end and returns a function that allows the next one. It uses a channel because
+// in a synctest bubble, time does not advance while a goroutine waits for a mutex.
 func (f *State) writes() (done func()) {
 	f.writing <- struct{}{}
 	return func() { <-f.writing }

@@ -13,14 +13,14 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// certRow is a row of the certificates.
+// certRow is a row of the certificate table.
 type certRow struct {
 	Of, Name, Until string
 	Left            display.Styled
 }
 
-// certsOf returns the certificates that an operator has to renew, the first to expire at the top, and counts those that
-// are not due. It returns neither if none is due.
+// certsOf returns the certificates that an operator has to renew, the earliest expiry first, and a text that counts the
+// others. If none is due for renewal, it returns neither.
 func certsOf(s control.Status) (rows []certRow, others string) {
 	due := slices.Clone(s.Health.Certificates)
 	due = slices.DeleteFunc(due, func(c control.Certificate) bool { return c.State == "OK" })
@@ -50,7 +50,7 @@ func certsOf(s control.Status) (rows []certRow, others string) {
 
 const day = 24 * time.Hour
 
-// mostPath bounds the name of a file, in runes.
+// mostPath limits the length of a file name, in runes.
 const mostPath = 120
 
 func holder(of string) string {

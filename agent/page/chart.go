@@ -13,24 +13,24 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// chart draws the measurements of the probe, minute by minute: time to the right, latency upwards on a logarithmic
-// scale from lowest to highest. A minute without a measurement is a gap.
+// chart plots the probe's measurements by the minute: time on the x axis, latency on a logarithmic y axis from lowest
+// to highest. A minute without a measurement is a gap.
 type chart struct {
 	Width, Height int
 	Step          int // the width of a minute
 	Grid          []gridLine
-	Limit         float64  // its height; 0 when there is none
-	Max, Median   []string // points, a line for each stretch without a gap
-	Hung          []int    // x of each minute in which a write hung for a second or longer
+	Limit         float64  // y coordinate of the limit; 0 if there is none
+	Max, Median   []string // SVG points, one polyline per stretch without a gap
+	Hung          []int    // x coordinate of each minute in which a write hung for a second or longer
 	From          string   // how long ago the first minute was
-	Text          string   // describes the drawing to screen readers
+	Text          string   // describes the chart for screen readers
 	LimitText     string   // empty when there is no limit
 }
 
-// gridLine marks a round latency.
+// gridLine is a grid line at a round latency, such as 1 ms.
 type gridLine struct {
-	At    float64 // its height
-	Share float64 // the same in percent: labels are not stretched with the drawing
+	At    float64 // y coordinate
+	Share float64 // At in percent, for the label, which does not scale with the chart
 	Label string
 }
 
@@ -49,7 +49,7 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	first, last := minutes[0].Start, minutes[len(minutes)-1].Start
 	n := int(last.Sub(first)/time.Minute) + 1
 	if n < 1 || n > control.FsyncMinutes {
-		return nil // the clock was set in between
+		return nil // the clock was set between two measurements
 	}
 	c := &chart{
 		Width: n * minuteWidth, Height: chartHeight, Step: minuteWidth,
@@ -95,7 +95,7 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	return c
 }
 
-// height returns the distance of a latency from the top of the drawing.
+// height returns the y coordinate of a latency: its distance from the top of the chart.
 func height(seconds float64) float64 {
 	share := math.Log(max(seconds, lowest)/lowest) / math.Log(highest/lowest)
 	return math.Round((1-min(share, 1))*chartHeight*10) / 10

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	historyEvery   = 10 * time.Second       // how often a watched page reads the history
-	historyWait    = 200 * time.Millisecond // how long a viewer waits for it
-	historyTimeout = 5 * time.Second        // of a read
-	historyOld     = 30 * time.Second       // the page then says how old the lines are
+	historyEvery   = 10 * time.Second       // minimum interval between two reads of the history
+	historyWait    = 200 * time.Millisecond // how long a page request waits for the read
+	historyTimeout = 5 * time.Second        // timeout of one read
+	historyOld     = 30 * time.Second       // from this age on, the page shows how old the lines are
 )
 
-// history is the end of the cluster's history, as it was read last.
+// history is the newest part of the cluster's history, from the last successful read.
 type history struct {
 	lines []control.HistoryLine
 	err   error     // of the last read
 	at    time.Time // when the lines were read; zero if they never were
 }
 
-// historyReader reads the history for the page. One read runs at a time: if etcd hangs, the page shows the lines that
-// it has. It is not safe for concurrent use.
+// historyReader reads the history for the page. Only one read runs at a time: while etcd hangs, the page shows the last
+// lines read. It is not safe for concurrent use.
 type historyReader struct {
 	source  Source
 	last    history
-	next    time.Time    // no read starts before this time
+	next    time.Time    // earliest time of the next read
 	running chan history // receives the result of the running read; nil if none runs
 }
 
@@ -43,7 +43,8 @@ func (h *historyReader) current(ctx context.Context) history {
 		result := make(chan history, 1)
 		h.running, h.next = result, now.Add(historyEvery)
 		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout) // it outlives the viewer
+			// The read continues if the viewer disconnects.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyTimeout)
 			defer cancel()
 			lines, err := h.source.History(ctx, mostEvents)
 			result <- history{lines, err, time.Now()}
@@ -72,8 +73,8 @@ type eventRow struct {
 	Runbook          string // its path, if the code has one
 }
 
-// eventsOf returns the newest lines of the history, the newest at the top, and how current they are if that matters. It
-// returns neither before the first read.
+// eventsOf returns the last lines of the history, newest first, and a note if they are old or incomplete. Before the
+// first read it returns neither.
 func eventsOf(h history, about About, now time.Time) (rows []eventRow, note string) {
 	for _, l := range slices.Backward(h.lines[max(0, len(h.lines)-mostEvents):]) {
 		rows = append(rows, eventRow{

@@ -19,14 +19,14 @@ import (
 	"github.com/quorumd/quorumd/agent/page"
 )
 
-// eventsIn returns the recent events of a page; "" if it has none.
+// eventsIn returns the event section of a page; "" if it has none.
 func eventsIn(text string) string {
 	_, text, _ = strings.Cut(text, "<h2>Recent events</h2>")
 	text, _, _ = strings.Cut(text, "</section>")
 	return text
 }
 
-// talkative returns more lines than the page asks for.
+// talkative is a source whose history returns more lines than the page asks for.
 type talkative struct{ seen }
 
 func (s talkative) History(context.Context, int) ([]control.HistoryLine, error) {

@@ -4,8 +4,8 @@
 // Package page serves the status page: one HTML page without scripts, which loads no other resource and reloads
 // itself. It promises:
 //
-//   - It answers from memory: a request costs the disk nothing, and etcd at most one read of the history every ten
-//     seconds. If etcd hangs, a viewer waits for that read no longer than 200 ms. The page is rendered at most once per
+//   - It answers from memory: requests cause no disk I/O, and at most one read of the history from etcd every ten
+//     seconds. If etcd hangs, a request waits at most 200 ms for that read. The page is rendered at most once per
 //     second, regardless of the number of viewers.
 //   - Records from etcd, the history and names are shown as text, and truncated if they are long.
 //   - It stays small: in a large fleet it lists the members and the unhealthy hosts, and counts the others.
@@ -27,18 +27,19 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Source is the agent whose status is shown. Its methods answer from memory and do not block, except History.
+// Source is the agent whose status the page shows. Its methods answer from memory and do not block, except History.
 type Source interface {
 	ClusterState() control.Status
-	// History returns the newest limit lines, oldest first. With control.ErrNotNewest they are lines of this host only.
+	// History returns the newest limit lines, oldest first. If the error is
+	// control.ErrNotNewest, the lines are from this host only.
 	History(ctx context.Context, limit int) ([]control.HistoryLine, error)
-	// Fsyncs returns the recent measurements of the probe, minute by minute, oldest first.
+	// Fsyncs returns the recent measurements of the probe, one entry per minute, oldest first.
 	Fsyncs() []control.FsyncMinute
 }
 
 // About is the content of the page that does not come from its source.
 type About struct {
-	FleetLock string // address for reboot agents of this host; empty if there is none
+	FleetLock string // URL for reboot agents on this host; empty if none
 	Runbooks  string // the runbooks as Markdown
 	// ByCode maps codes to the names of their runbooks.
 	ByCode map[string]string
@@ -50,8 +51,8 @@ var markup string
 //go:embed page.css
 var style string
 
-// New returns a handler that serves the page at / and the runbooks at /runbooks, one of them at /runbooks/NAME. It
-// fails only if the template is invalid, which a test would show.
+// New returns a handler that serves the page at /, all runbooks at /runbooks and a single runbook at /runbooks/NAME. It
+// fails only if the template is invalid, which the tests would reveal.
 func New(source Source, about About) (http.Handler, error) {
 	parsed, err := template.New("page").Funcs(template.FuncMap{"parts": partsOf}).Parse(markup)
 	if err != nil {
@@ -84,7 +85,7 @@ func New(source Source, about About) (http.Handler, error) {
 	return mux, nil
 }
 
-// page caches the page that was rendered last.
+// page caches the last rendered page.
 type page struct {
 	source   Source
 	about    About
@@ -96,7 +97,7 @@ type page struct {
 	at      time.Time
 }
 
-// now returns the page, at most a second old.
+// now returns the page, rendered at most one second ago.
 func (p *page) now(ctx context.Context) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,5 +121,5 @@ func answer(w http.ResponseWriter, kind, policy string, text []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(text) // the client may have gone
+	_, _ = w.Write(text) // the client may have disconnected
 }

@@ -42,7 +42,7 @@ type seen struct {
 	status  control.Status
 	minutes []control.FsyncMinute
 	lines   []control.HistoryLine
-	err     error // of reading them
+	err     error // error of reading the history
 }
 
 func (s seen) ClusterState() control.Status  { return s.status }
@@ -52,8 +52,8 @@ func (s seen) History(_ context.Context, limit int) ([]control.HistoryLine, erro
 	return s.lines[max(0, len(s.lines)-limit):], s.err
 }
 
-// story reads one of the statuses that quorumctl is tested with, or makes one of them: a cluster with backup, or one
-// that fills the tables.
+// story returns a status by name: one of quorumctl's test statuses, or one derived from them, with backups or with full
+// tables.
 func story(t *testing.T, name string) control.Status {
 	t.Helper()
 	switch name {
@@ -75,7 +75,7 @@ func story(t *testing.T, name string) control.Status {
 
 const snapshot = "0000000000000004711-20261120T095959Z-n3-0123456789abcdef"
 
-// backedUp adds a snapshot, a restore test and what the hosts know of their connections.
+// backedUp adds a snapshot, a restore test and the hosts' connections to a status.
 func backedUp(s control.Status) control.Status {
 	saved, proven := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
 	s.Backup = &control.Backup{
@@ -135,8 +135,8 @@ func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
 	return w.Result(), w.Body.String()
 }
 
-// hour returns an hour of measurements: the disk is slow at its end, hung in its last minute but one, and was not
-// measured for ten minutes.
+// hour returns an hour of measurements with a gap of ten minutes. The disk is slow at the end of the hour and hung in
+// the second to last minute.
 func hour(end time.Time) []control.FsyncMinute {
 	var list []control.FsyncMinute
 	for i := range 60 {
@@ -168,7 +168,7 @@ func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 			s := story(t, name)
 			of := seen{status: s, minutes: hour(s.Time)}
 			of.lines, of.err = historyOf(name, s)
-			if name == "backup" || name == "voter-down" { // the disk is fast: these are shown in the documentation
+			if name == "backup" || name == "voter-down" { // with a fast disk, for the documentation
 				of.minutes = hour(s.Time.Add(10 * time.Minute))[20:40]
 			}
 			_, got := get(t, of, http.MethodGet, "/")
@@ -191,7 +191,7 @@ func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	}
 }
 
-// historyOf returns the history of a story.
+// historyOf returns the history that belongs to a story.
 func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 	line := func(ago time.Duration, host, kind, code, text string) control.HistoryLine {
 		return control.HistoryLine{Time: s.Time.Add(-ago), HostName: host, Kind: kind, Code: code, Text: text}
@@ -227,7 +227,7 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 	return lines, nil
 }
 
-// withoutStyle replaces the style by a link to its file, so that a browser can show the golden files.
+// withoutStyle replaces the inline style with a link to the CSS file, so that a browser can show the golden files.
 func withoutStyle(t *testing.T, text string) string {
 	t.Helper()
 	before, rest, begins := strings.Cut(text, "<style>")
@@ -238,7 +238,7 @@ func withoutStyle(t *testing.T, text string) string {
 	return before + `<link rel="stylesheet" href="../page.css"/>` + after
 }
 
-// harmless parses a page strictly, and reports elements that load, run or link to anything else.
+// harmless parses a page strictly and fails the test if an element loads, runs or links to anything else.
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -317,7 +317,7 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 		s.Hosts = append(s.Hosts, h)
 	}
 	const most = 50 * time.Millisecond
-	least, got := time.Hour, "" // the best of several, as the machine is busy with other tests
+	least, got := time.Hour, "" // best of several attempts, because other tests keep the machine busy
 	for end := time.Now().Add(20 * time.Second); least > most && time.Now().Before(end); {
 		began := time.Now()
 		_, got = get(t, seen{status: s, minutes: hour(s.Time)}, http.MethodGet, "/")
@@ -364,7 +364,7 @@ func TestOnlyCertificatesDueForRenewalAreShown(t *testing.T) {
 	}
 }
 
-// counted counts its calls.
+// counted is a source that counts its calls.
 type counted struct {
 	seen
 
@@ -430,7 +430,7 @@ func TestNoChartIsDrawnAfterTheClockWasSet(t *testing.T) {
 	}
 }
 
-// TestTextHasEnoughContrast checks the colours against the WCAG contrast for text (AA), 4.5 to 1.
+// TestTextHasEnoughContrast checks that text has the contrast that WCAG AA requires, 4.5 to 1.
 func TestTextHasEnoughContrast(t *testing.T) {
 	t.Parallel()
 	style, err := os.ReadFile("page.css")
@@ -457,7 +457,7 @@ func TestTextHasEnoughContrast(t *testing.T) {
 	}
 }
 
-// luminance returns the brightness of a colour by the WCAG: 0 for black, 1 for white.
+// luminance returns the relative luminance of a colour as WCAG defines it: 0 for black, 1 for white.
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	if len(hex) == 3 {

@@ -19,25 +19,25 @@ import (
 const (
 	refresh      = 5   // seconds after which the browser reloads the page
 	mostRows     = 60  // hosts with a row
-	mostWays     = 15  // members, and hosts, in the connectivity table
+	mostWays     = 15  // columns and rows of the connectivity table
 	mostMessages = 30  // reasons and findings
 	mostCerts    = 40  // certificates
-	mostRunes    = 400 // of any text
-	mostCell     = 60  // of a text in a table
+	mostRunes    = 400 // runes of any text
+	mostCell     = 60  // runes of a text in a table
 	mostEvents   = 10  // lines of the history
 
-	mostEventRunes = 200 // of the text of such a line
+	mostEventRunes = 200 // runes of the text of a history line
 )
 
-// view is the content of the page, in its order.
+// view is the content of the page, from top to bottom.
 type view struct {
 	Refresh int
 	Title   string
 	Style   template.CSS
 
 	Cluster string
-	First   display.Styled // how many more failures the cluster survives
-	Lines   []display.Line // of the cluster
+	First   display.Styled // fault tolerance
+	Lines   []display.Line // about the cluster
 	Doing   []display.Line
 	Time    string
 
@@ -54,7 +54,7 @@ type view struct {
 	Network *network
 
 	Events    []eventRow
-	EventNote string // that there are none, or that newer ones are missing
+	EventNote string // says that there are none, or that newer ones are missing
 
 	Certs      []certRow // those due for renewal
 	OtherCerts string    // counts those that are not due
@@ -123,14 +123,14 @@ func linesOf(c control.Cluster) []display.Line {
 	return cutAll(lines)
 }
 
-// messagesOf returns the reasons and the findings of this host. A reason with the code of a finding is left out.
+// messagesOf returns the reasons and findings of this host. It omits a reason if a finding has the same code.
 func messagesOf(s control.Status, about About) []message {
 	var list []message
 	for _, r := range s.Reasons {
 		if slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == r.Code }) {
 			continue
 		}
-		tone := display.Strong // it ends by itself, or is at rest
+		tone := display.Strong // nothing for an operator to do
 		if r.Remedy != "" {
 			tone = display.Warn
 		}
@@ -157,13 +157,13 @@ func messagesOf(s control.Status, about About) []message {
 	return list[:min(len(list), mostMessages)]
 }
 
-// anyFinding is the runbook of a finding without an alert of its own.
+// anyFinding is the runbook of findings that have no alert of their own.
 const anyFinding = "QuorumdFinding"
 
-// runbook returns the path of a code's runbook, or nothing.
+// runbook returns the path of a code's runbook, or "".
 func (a About) runbook(code string) string { return a.path(a.ByCode[code]) }
 
-// path returns the path of a runbook, or nothing if there is none of that name.
+// path returns the path of the runbook with that name, or "" if there is none.
 func (a About) path(name string) string {
 	if a.section(name) == "" {
 		return ""
@@ -171,7 +171,7 @@ func (a About) path(name string) string {
 	return "runbooks/" + name
 }
 
-// section returns the text of a runbook, or nothing if there is none of that name.
+// section returns the text of the runbook with that name, or "" if there is none.
 func (a About) section(name string) string {
 	_, text, found := strings.Cut(a.Runbooks, "\n## "+name+"\n")
 	if name == "" || !found {
@@ -181,13 +181,13 @@ func (a About) section(name string) string {
 	return "## " + name + "\n" + strings.TrimRight(text, "\n") + "\n"
 }
 
-// part is a piece of a text. Its title is shown when the mouse rests on it.
+// part is a piece of a text. Title is its tooltip.
 type part struct{ Text, Title string }
 
-// snapshotName is the name of a snapshot: revision, time, host and a random end.
+// snapshotName matches the name of a snapshot: revision, time, host and a random suffix.
 var snapshotName = regexp.MustCompile(`\b0*([0-9]+-[0-9]{8}T[0-9]{6}Z)-[A-Za-z0-9._-]+-[0-9a-f]{16}\b`)
 
-// partsOf shortens the names of snapshots in a text to revision and time. Their titles are the full names.
+// partsOf shortens snapshot names in a text to revision and time. The full name becomes the tooltip.
 func partsOf(text string) (list []part) {
 	at := 0
 	for _, m := range snapshotName.FindAllStringSubmatchIndex(text, -1) {
@@ -215,7 +215,8 @@ func fsyncOf(s control.Status) string {
 	return text + "."
 }
 
-// hostsOf returns the rows of the hosts, members and unhealthy hosts first, and counts those that are not shown.
+// hostsOf returns the rows of the host table, members and unhealthy hosts first, and a text that counts the hosts not
+// shown.
 func hostsOf(s control.Status) (rows []hostRow, others string) {
 	members := map[string]control.Member{}
 	for _, m := range s.Cluster.Members {
@@ -253,7 +254,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 // lastSeen returns when a host was last known to run.
 func lastSeen(h control.HostRecord) string {
 	seen := display.LastSeen(h)
-	if strings.ContainsAny(seen, "0123456789") { // else never, or no longer of interest
+	if strings.ContainsAny(seen, "0123456789") { // otherwise the text is not an age
 		seen += " ago"
 	}
 	return seen
@@ -272,7 +273,7 @@ func rank(h control.HostRecord, this string) int {
 	return 3
 }
 
-// othersOf counts the hosts that are not shown, by their health states, and those that the status omits.
+// othersOf returns a text that counts the hosts not shown, by health state, and the hosts that the status omits.
 func othersOf(n int, by map[string]int, omitted *control.Omitted) string {
 	if n <= 0 {
 		return display.Omitted(omitted)
@@ -315,10 +316,10 @@ func networkOf(s control.Status) *network {
 	return n
 }
 
-// cut bounds a text of any origin.
+// cut sanitizes a text and limits its length.
 func cut(text string) string { return short(text, mostRunes) }
 
-// cell bounds a text in a table.
+// cell is cut for a text in a table, with a lower limit.
 func cell(text string) string { return short(text, mostCell) }
 
 func short(text string, most int) string {

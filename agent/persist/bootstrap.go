@@ -9,7 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteBootstrapAttempt records which attempt to create a cluster this host supports, and that it creates it.
+// noteBootstrapAttempt records the bootstrap attempt that this host is committed to, or that this host itself
+// bootstraps the cluster.
 func (k *Persister) noteBootstrapAttempt(ctx context.Context, r *round.Round) {
 	note, list := r.Decision.Notes.BootstrapAttempt, r.View.BootstrapAttempt.List
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteMutes removes ended mutes for good: a mute that ended early does not come back when the state improves.
+// noteMutes deletes ended mutes, so that a mute that ended early does not apply again when the state improves.
 func (k *Persister) noteMutes(ctx context.Context, r *round.Round) {
 	if len(r.MutesOver) == 0 {
 		return

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package persist writes to this host's disk what a round has decided: which cluster has answered, which member of it
-// this host is, whether etcd may start by itself, and what becomes of this host's requests.
+// Package persist writes to this host's disk what a round has decided: the cluster that answered, this host's member
+// ID, the start guard, and the state of this host's requests.
 //
-// It promises that the loop never waits for this host's disk. Files are written in the background, each kind once at a
-// time, and a failed write is tried again in a later round. The policy decides what is written. A request that an
-// operator has changed meanwhile is left alone.
+// It promises that the loop never waits for this host's disk. Files are written in the background, with at most one
+// write per kind in flight, and a later round retries a failed write. The policy decides what is written. If an
+// operator has changed a request since the decision, the request is not touched.
 package persist
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Options are the parts of a Persister.
+// Options configure a Persister.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
@@ -30,19 +30,19 @@ type Options struct {
 	Files  *hoststate.State
 	Now    func() time.Duration // since boot, including time in suspend
 	Logger *slog.Logger
-	// Wake starts the next round at once: this host's request for a rollout was written.
+	// Wake starts the next round at once. It is called after this host's request for a rollout was written.
 	Wake func()
 	// Noting is called before each write, in its goroutine. It may be nil.
 	Noting func(what string)
 }
 
-// Persister writes to disk what rounds decide. Its methods are for the loop alone.
+// Persister writes to disk what rounds decide. Only the loop may call its methods.
 type Persister struct {
 	opt    Options
 	log    *slog.Logger
 	keys   record.Keys
 	files  *hoststate.State
-	tooNew string // ID of the rollout whose unknown work was already logged
+	tooNew string // ID of the rollout whose unsupported work was already logged
 
 	met, member, lost, mount, automaticBootstrap, standby, domains poll.Look[struct{}]
 	stretch, hold, request, removal, mutes                         poll.Look[struct{}]
@@ -64,11 +64,11 @@ func (k *Persister) Decided(ctx context.Context, r *round.Round) {
 }
 
 const (
-	noteEvery = 2 * time.Second // how often a write is tried
-	noteBound = 5 * time.Second // for a write, which may hang with the disk
+	noteEvery = 2 * time.Second // minimum interval between attempts
+	noteBound = 5 * time.Second // timeout of a write, which hangs if the disk does
 )
 
-// note writes in the background, unless a write of that kind is in progress or was just tried.
+// note starts a write in the background, unless one of that kind is in progress or was tried within noteEvery.
 func (k *Persister) note(ctx context.Context, kind *poll.Look[struct{}], what, failed string,
 	write func(context.Context) error,
 ) {

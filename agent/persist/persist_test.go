@@ -30,7 +30,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// disk is a disk that can hang until it is released, and accepts no writes while it is full.
+// disk is a fake disk that can hang until the test releases it, and that rejects writes while it is full.
 type disk struct {
 	hoststate.HostFiles
 	hang chan struct{}
@@ -47,7 +47,7 @@ func (d *disk) Write(path string, data []byte, sync bool) error {
 	return d.HostFiles.Write(path, data, sync)
 }
 
-// bench is a Persister in virtual time, with a list of its writes.
+// bench is a Persister in virtual time that records its writes.
 type bench struct {
 	*Persister
 	t     *testing.T
@@ -78,7 +78,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// round returns a round that cluster 7 has answered. The cluster is to be recorded if it is not yet.
+// round returns a round answered by cluster 7. It records that cluster unless the disk already has it.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
 	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.LastCluster() != 7
@@ -209,7 +209,7 @@ func TestUnreadableStartGuardIsWrittenAgain(t *testing.T) {
 			b := newBench(t)
 			dir := t.TempDir()
 			path := dir + "/etcd.hold"
-			must(t, os.Symlink(path, path)) // a link to itself cannot be read
+			must(t, os.Symlink(path, path)) // a symlink to itself cannot be read
 			files, err := hoststate.Open(b.disk, dir, dir, nil)
 			must(t, err)
 			b.files = files

@@ -13,17 +13,17 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteRequest carries out what the round has decided about this host's maintenance request.
+// noteRequest applies the round's decision about this host's maintenance request.
 func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
-	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the steps write the last two
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the steps themselves write the last two
 	case policy.RequestSeen, policy.RequestEnds:
 		k.noteAsked(ctx, r, note)
 	case policy.RequestTurn:
 		k.takeTurn(ctx, r)
 	case policy.RequestAgain:
 		k.stopUnended(ctx, r)
-	case policy.RequestTooNew: // it comes from a newer quorumd and must not be misread
+	case policy.RequestTooNew: // written by a newer quorumd; this one could misread it
 		if k.tooNew != r.Rollout.ID {
 			k.tooNew = r.Rollout.ID
 			k.log.Error("rollout skips this host: its quorumd does not support this kind of work; upgrade it, "+
@@ -32,7 +32,8 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	}
 }
 
-// noteAsked writes what becomes of the request, in the background, as the disk may hang.
+// noteAsked records that the request's operation was observed in etcd, or that the request has ended. It writes in the
+// background because the disk may hang.
 func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
 	k.note(ctx, &k.request, "request", "cannot save the state of the request", func(ctx context.Context) error {
@@ -48,7 +49,8 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 	})
 }
 
-// takeTurn records this host's request for the rollout that has come to it, in the background, as the disk may hang.
+// takeTurn records this host's request for a rollout that has reached this host. It writes in the background because
+// the disk may hang.
 func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	rollout := *r.Rollout
 	k.note(ctx, &k.request, "rollout", "cannot save this host's request for the "+
@@ -59,8 +61,8 @@ func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	})
 }
 
-// requestOf returns a rollout's request to this host. It has the default time limit, so that a hung request raises an
-// alert.
+// requestOf returns this host's request for a rollout. The request has the default time limit, so that a hung one
+// raises an alert.
 func requestOf(rollout record.Rollout, r *round.Round, bootID string) *hoststate.Request {
 	return &hoststate.Request{
 		Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,

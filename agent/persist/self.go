@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// stretchOf returns how long rounds have found this host healthy.
+// stretchOf returns the current healthy period of this host, or the zero value.
 func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
 	t := r.View.Ejections
 	if t.WellFor == 0 {
@@ -19,7 +19,7 @@ func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
 	return hoststate.HealthyPeriod{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
 }
 
-// domainsOf returns the known failure domains of the members' hosts.
+// domainsOf returns the known failure domains of the members' hosts, by member ID.
 func domainsOf(r *round.Round) map[uint64]string {
 	of := map[uint64]string{}
 	for _, m := range r.View.Cluster.Members {
@@ -30,8 +30,8 @@ func domainsOf(r *round.Round) map[uint64]string {
 	return of
 }
 
-// noteSelf records what the round has decided about the cluster and this host's part in it. It writes in the
-// background, as the disk may hang.
+// noteSelf records the cluster, this host's membership and the other facts that the round has decided to keep. It
+// writes in the background because the disk may hang.
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.Met {

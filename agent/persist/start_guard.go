@@ -10,7 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteHold sets the start guard as the round has decided, in the background, as the disk may hang.
+// noteHold creates or removes the start guard as the round has decided. It writes in the background because the disk
+// may hang.
 func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
 	want := r.Decision.Notes.StartGuard
 	if k.guarded(want) {
@@ -21,7 +22,7 @@ func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
 	})
 }
 
-// guarded reports whether the start guard is set as wanted.
+// guarded reports whether the start guard is already in the wanted state.
 func (k *Persister) guarded(want policy.StartGuard) bool {
 	held, known := k.files.StartGuarded()
 	return want == policy.HoldAsIs || known && held == (want == policy.HoldBack)

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// stopUnended stops a rollout that comes to this host again after its operation: it would take the host down
-// repeatedly.
+// stopUnended stops a rollout that reaches this host again after the host's operation has ended. Otherwise the rollout
+// would take the host down over and over.
 func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped

@@ -67,7 +67,8 @@ func TestAnIdleHostReportsAnAlarmWithItsRemedy(t *testing.T) {
 	}
 }
 
-// An operation in flight precedes an alarm: its writing steps are retried in every round, and etcd refuses them.
+// An operation in flight takes precedence over an alarm: the agent retries its writes in every round, and etcd refuses
+// them.
 func TestAStepRefusedForLackOfSpaceNamesTheAlarmsRemedy(t *testing.T) {
 	t.Parallel()
 	replaces := func() View {

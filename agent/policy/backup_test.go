@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// backedUp is the cluster of guarded as seen by its standby, with a snapshot taken an hour ago.
+// backedUp returns the cluster of guarded from the view of its standby, with a snapshot taken an hour ago.
 func backedUp() View {
 	v := guarded()
 	for i := range v.Hosts {

@@ -87,7 +87,8 @@ func TestAHostPromisesOneAttemptForever(t *testing.T) {
 	}
 }
 
-// requestedView is a host with a request to bootstrap a cluster, which it has published; n3 is between n2 and n4.
+// requestedView returns the view of n3, which has published its request to bootstrap a cluster. Its ID sorts between n2
+// and n4.
 func requestedView() View {
 	v := bootstrapView()
 	v.Bootstrap.Requested = true

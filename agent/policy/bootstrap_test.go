@@ -69,7 +69,7 @@ func TestNoClusterIsBootstrappedWithASignOfAnExistingOne(t *testing.T) {
 		change func(v *View)
 		kind   RefusalKind
 		code   ReasonCode
-		says   string // empty: a bootstrap is allowed
+		says   string // refusal; empty if a bootstrap is allowed
 	}{
 		"an empty host":    {func(*View) {}, 0, "", ""},
 		"it only observes": {func(v *View) { v.Self.Mode = Observe }, Conflicts, ModeObserve, "only observes"},

@@ -17,7 +17,7 @@ func codes(d Decision) (list []ReasonCode) {
 	return list
 }
 
-// restingVoter is n1 of three voters, with nothing to do.
+// restingVoter returns the view of n1, one of three voters, with nothing to do.
 func restingVoter() View {
 	v := voterView()
 	v.Op, v.Lock = nil, Lock{Known: true}

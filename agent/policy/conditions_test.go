@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Combinations of two conditions, where either one alone decides the same almost everywhere.
+// This file tests combinations of two conditions that lead to the same decision in almost every other test.
 
 func TestCornerCasesOfAJoin(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestCornerCasesOfALostMember(t *testing.T) {
 
 func TestCornerCasesOfARemoval(t *testing.T) {
 	t.Parallel()
-	voting := func() View { // the requested host is a voter itself
+	voting := func() View { // the host that was asked to remove a member is itself a voter
 		v := removalView()
 		v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 		v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3}

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// published is the view of n3 next to two voters, with the record that it has written itself.
+// published returns the view of spare n3 in a cluster of two voters. n3 itself wrote its host record.
 func published() View {
 	v := spareView()
 	v.Hosts[2].Own = true

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// askedView is voter n3 of three healthy ones, with a maintenance request.
+// askedView returns the view of n3, one of three healthy voters, with a maintenance request.
 func askedView() View {
 	v := spareView()
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
@@ -26,7 +26,7 @@ func askedView() View {
 	return v
 }
 
-// downView is the same host, whose operation has stopped etcd.
+// downView is askedView after the operation has stopped n3's etcd.
 func downView() View {
 	v := askedView()
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
@@ -41,7 +41,7 @@ func downView() View {
 	return v
 }
 
-// turnView is the same host in its operation, with nothing stopped yet.
+// turnView is askedView during the operation, before etcd is stopped.
 func turnView() View {
 	v := downView()
 	v.Unit.State = UnitActive
@@ -55,7 +55,7 @@ func turnView() View {
 	return v
 }
 
-// backView is the same host, whose etcd runs again.
+// backView is askedView during the operation, when etcd is running again.
 func backView() View {
 	v := turnView()
 	v.Op.Phase = PhaseBack
@@ -86,7 +86,7 @@ func TestASettlingHostReportsTheRemainingTime(t *testing.T) {
 func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{
-		{"they can", nil, StepTakeLock, ""},
+		{"the others can spare it", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginCycle, ""},
@@ -208,22 +208,22 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		{"another voter's quorumd has not reported since this one was ready", func(v *View) {
 			v.Hosts[1].Answered = false
 		}, StepNone, HealthAwaited},
-		{"the same, and the machine goes down within seconds", func(v *View) {
+		{"another voter's quorumd has not reported, and the machine goes down within seconds", func(v *View) {
 			v.Hosts[1].Answered, v.Asked.Hurried = false, true
 		}, StepTakeDown, ""},
-		{"the same, and it is not ready yet", func(v *View) {
+		{"another voter's quorumd has not reported, and this host is not ready yet", func(v *View) {
 			v.Hosts[1].Answered, v.Op.Phase = false, PhaseBegun
 		}, StepSetPhase, ""},
-		{"the same, and it is a standby", func(v *View) {
+		{"another voter's quorumd has not reported, and this host is a standby", func(v *View) {
 			v.Hosts[1].Answered, v.Cluster.Members[2].Learner = false, true
 		}, StepTakeDown, ""},
-		{"the others reported long ago, and a veto held since", func(v *View) {
+		{"the others reported long ago, before a veto delayed the operation", func(v *View) {
 			v.Op.WrittenFor = time.Hour
 		}, StepSetPhase, ""},
-		{"the same, and it leads", func(v *View) {
+		{"the others reported long ago, and this host leads", func(v *View) {
 			v.Op.WrittenFor, v.Cluster.Members[2].Leader = time.Hour, true
 		}, StepSetPhase, ""},
-		{"the same, and the machine goes down within seconds", func(v *View) {
+		{"the others reported long ago, and the machine goes down within seconds", func(v *View) {
 			v.Op.WrittenFor, v.Asked.Hurried = time.Hour, true
 		}, StepTakeDown, ""},
 		{"a spare's quorumd has not reported", func(v *View) {
@@ -261,7 +261,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		{"another host has its ID", func(v *View) {
 			v.Self.Conflict = "another agent runs with this host's ID"
 		}, StepNone, HostConflict},
-		// no host removes it before this operation ends
+		// no host removes the learner before this operation ends
 		{"a learner was added since, and has never started", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 4, PeerURL: "n4", Learner: true})
 		}, StepTakeDown, ""},
@@ -340,17 +340,21 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 		{"maintenance", nil, StepNone, InMaintenance},
 		{"overdue maintenance", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
 		{"finished maintenance", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
-		{"over, but the disk is new", func(v *View) {
+		{"finished maintenance, but the disk is new", func(v *View) {
 			v.Asked.Over, v.Data = true, Data{State: DataEmpty}
 		}, StepNone, DataUnusable},
-		{"over, without the lock", func(v *View) { v.Asked.Over, v.Lock = true, Lock{Known: true} }, StepStartUnit, ""},
-		{"over, while the cluster is paused", func(v *View) {
+		{"finished maintenance, without the lock", func(v *View) {
+			v.Asked.Over, v.Lock = true, Lock{Known: true}
+		}, StepStartUnit, ""},
+		{"finished maintenance, while the cluster is paused", func(v *View) {
 			v.Asked.Over, v.Pause = true, &Pause{}
 		}, StepStartUnit, ""},
-		{"over, without a quorum", func(v *View) {
+		{"finished maintenance, without a quorum", func(v *View) {
 			v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
-		{"over, after its record was released", func(v *View) { v.Asked.Over, v.Op = true, nil }, StepStartUnit, ""},
+		{"finished maintenance, after its operation was released", func(v *View) {
+			v.Asked.Over, v.Op = true, nil
+		}, StepStartUnit, ""},
 		{"without a quorum", func(v *View) {
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, InMaintenance},
@@ -410,14 +414,14 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Asked.Released, v.Op, v.Lock = true, nil, Lock{Known: true}
 		}, StepNone, InMaintenance},
 		{"an interrupted restart", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
-		{"over, but an operator has stopped it since it was started", func(v *View) {
+		{"finished, but an operator has stopped etcd since it was started", func(v *View) {
 			v.Asked.Over, v.Asked.Stopped = true, false
 		}, StepNone, UnitStopped},
 		{"rebooted, but an operator stops it before its operation is over", func(v *View) {
 			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
 		}, StepNone, UnitStopped},
 		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
-		{"over, and it runs already", func(v *View) {
+		{"finished, and etcd runs already", func(v *View) {
 			v.Asked.Over, v.Unit.State = true, UnitActive
 		}, StepStartUnit, ""},
 		{"the end of its work is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
@@ -427,7 +431,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 	t.Parallel()
 	play(t, backView, []scene{
-		{"it is", nil, StepEndOp, ""},
+		{"it is healthy for long enough", nil, StepEndOp, ""},
 		{"it does not serve", func(v *View) { v.Cluster.Members[2].Live = false }, StepNone, Returning},
 		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, Returning},
 		{"it reports errors", func(v *View) { v.Cluster.Members[2].Errors = true }, StepNone, Returning},
@@ -559,7 +563,10 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 			wants(v, 0, 999)
 			turn(v, "n1")
 		}, lookSoon, "n1"},
-		{"the second, in the operation of another", func(v *View) { wants(v, 0, 999); turn(v, "n2") }, 0, ""},
+		{"the second, in the operation of another host", func(v *View) {
+			wants(v, 0, 999)
+			turn(v, "n2")
+		}, 0, ""},
 		{"the third, in the operation of the first", func(v *View) {
 			wants(v, 0, 998)
 			wants(v, 1, 999)
@@ -568,7 +575,10 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 		{"the one before has ended its operation, and has not reported yet", func(v *View) {
 			wants(v, 0, 999)
 		}, lookSoon / 2, "n1"},
-		{"the same, and it rests", func(v *View) { wants(v, 0, 999); v.Resting, v.Looked = true, true }, 0, ""},
+		{"the one before has not reported yet, and this host rests", func(v *View) {
+			wants(v, 0, 999)
+			v.Resting, v.Looked = true, true
+		}, 0, ""},
 		{"the first, in the pause after an operation", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - 2*time.Second
 		}, 2 * time.Second, ""},

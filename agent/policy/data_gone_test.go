@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// emptiedView is a host whose maintenance is over, and whose data is gone.
+// emptiedView returns the view of a host whose maintenance is over and whose data is gone.
 func emptiedView() View {
 	v := downView()
 	v.Asked.Over, v.Asked.Ended, v.Asked.Seen, v.Asked.OverFor = true, true, true, time.Minute
@@ -23,7 +23,7 @@ func emptiedView() View {
 	return v
 }
 
-// lostView is the same host after its operation has ended with MEMBER_LOST.
+// lostView is emptiedView after the operation has ended with MEMBER_LOST.
 func lostView() View {
 	v := emptiedView()
 	v.Asked, v.Op, v.Lock = nil, nil, Lock{Known: true}
@@ -32,7 +32,7 @@ func lostView() View {
 	return v
 }
 
-// inOwnPlace is the same host while it replaces its own member.
+// inOwnPlace is lostView while the host replaces its own member.
 func inOwnPlace() View {
 	v := lostView()
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}

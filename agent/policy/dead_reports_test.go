@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// reportedDead is the view of voter n1 of the dead voter n3, next to a spare or standby n4.
+// reportedDead returns the view of voter n1 while voter n3 is dead. n4 is a spare or standby, depending on base.
 func reportedDead(base func() View) View {
 	v := base()
 	v.Self = Self{
@@ -26,7 +26,7 @@ func TestTheReportOfADeadVoterPredictsItsReplacement(t *testing.T) {
 	for name, c := range map[string]struct {
 		base   func() View
 		change func(v *View)
-		want   string // empty: another host replaces it
+		want   string // empty if another host replaces the voter
 	}{
 		"a spare is ready":        {deadView, func(*View) {}, ""},
 		"a standby has caught up": {standbyOfDead, func(*View) {}, ""},

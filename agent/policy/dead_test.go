@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// deadView is the view of a spare 11 min after voter n3 has lost power, in a cluster of three that n1 leads.
+// deadView returns the view of a spare 11 min after voter n3 lost power, in a cluster of three voters led by n1.
 func deadView() View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n4", "n4", peerPrefix+"n4"
@@ -160,7 +160,7 @@ func TestTheOthersWaitForAnAgentThatHasJustGone(t *testing.T) {
 	}
 }
 
-// leaderSeesDead is the view of that cluster's leader.
+// leaderSeesDead is the state of deadView from the view of the leader.
 func leaderSeesDead() View {
 	v := deadView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"

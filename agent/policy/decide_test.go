@@ -16,13 +16,12 @@ const (
 	peerPrefix = "http://10.0.0."
 )
 
-// spareView is a healthy spare n3 next to two voters, without a veto against its joining. joinView is n3 in the middle
-// of its join: a learner that has caught up and has been steady. A scene is a view, a change to it, and the expected
-// decision.
+// A scene is a change to a view and the expected decision. spareView is the view of n3, a healthy spare that may join a
+// cluster of two voters. joinView is n3 in the middle of its join: a learner that is caught up and steady.
 func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
-		{"no veto holds", nil, StepTakeLock, ""},
+		{"there is no veto", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginJoin, ""},
@@ -172,13 +171,13 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 
 func TestAJoinGoesStepByStep(t *testing.T) {
 	t.Parallel()
-	begun := func(v *View) { // before the learner is added
+	begun := func(v *View) { // the lock is held, the learner is not yet added
 		v.Cluster.Members = v.Cluster.Members[:2]
 		v.Op.Phase, v.Op.MemberID = PhaseBegun, 0
 		v.Unit = Unit{State: UnitInactive, SinceStart: Never}
 		v.Data.State = DataEmpty
 	}
-	added := func(v *View) { // before it was started
+	added := func(v *View) { // the learner is added, its etcd not yet started
 		v.Op.Phase = PhaseAdded
 		v.Cluster.Members[2].Name, v.Cluster.Members[2].Live = "", false
 		v.Unit = Unit{State: UnitInactive, SinceStart: Never}
@@ -377,7 +376,7 @@ func TestARollbackEndsWithTheCodeOfItsRecord(t *testing.T) {
 	}
 }
 
-// voterView is n1, a voter, while n3 joins.
+// voterView is the view of voter n1 while n3 joins.
 func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 	t.Parallel()
 	gone := func(after time.Duration) func(*View) {

@@ -14,7 +14,7 @@ const (
 	strayURL     = "http://localhost:2380"
 )
 
-// strayView is a spare on which etcd has created a cluster of its own, next to the existing cluster.
+// strayView returns the view of a spare whose etcd has created a cluster of its own although a cluster exists.
 func strayView() View {
 	v := spareView()
 	v.Unit.State = UnitActive
@@ -95,7 +95,7 @@ func TestClustersThatEtcdCreatedByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 	real.ClusterID, real.MemberID, real.InData = 7, 9, []ListedMember{{ID: 9, Name: "n9", PeerURL: real.PeerURL}}
 	for what, c := range map[string]struct {
 		all  []HostRemains
-		name string // of the doubt
+		name string // the name of the doubt
 	}{
 		"on all hosts":               {[]HostRemains{stray("n1"), stray("n2"), stray("n3")}, byDefault},
 		"on all hosts, and they run": {[]HostRemains{running(stray("n1")), running(stray("n2"))}, byDefault},

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// outView is a spare that was ejected once, while a voter is missing.
+// outView returns the view of a spare that was ejected once. The cluster lacks a voter.
 func outView() View {
 	v := spareView()
 	v.Limits.CleanFor = 10 * time.Minute
@@ -29,7 +29,9 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 		{"it has been healthy for just long enough", func(v *View) {
 			v.Ejections.WellFor = 10 * time.Minute
 		}, StepTakeLock, ""},
-		{"not yet", func(v *View) { v.Ejections.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
+		{"it has been healthy for almost long enough", func(v *View) {
+			v.Ejections.WellFor = 10*time.Minute - 1
+		}, StepNone, Ejected},
 		{"it was never ejected", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
 		{"the second time it is twice as long", func(v *View) {
 			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}
@@ -46,7 +48,7 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 		{"its configuration disables the wait", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
 		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
 		{"the ejections cannot be read", func(v *View) {
-			v.Ejections = Ejections{} // as the agent sees it then
+			v.Ejections = Ejections{} // the agent sees no ejections if the record is unreadable
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepTakeLock, ""},
 	})

@@ -33,7 +33,7 @@ func TestAClusterIsBootstrappedOnlyOnRequestAndWhileNoneAnswers(t *testing.T) {
 		"it continues with a snapshot": {
 			View{Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,
 		},
-		// a host that was about to bootstrap, and could not yet, may be the one that does
+		// a host with a pending bootstrap request may be the survivor of a recovery
 		"it continues with a snapshot, and a bootstrap was requested": {
 			View{Bootstrap: asked, Recovery: &Recovery{Snapshot: true}}, EnvironmentAlone, false,
 		},

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// external is a host with an externally managed etcd.
+// external changes a view so that the host's etcd is managed externally.
 func external(base func() View, change ...func(v *View)) func() View {
 	return func() View {
 		v := base()
@@ -117,7 +117,7 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 	})
 }
 
-// running is a host in its operation whose etcd the external manager has not stopped.
+// running changes a view of an operation so that the external manager has not stopped etcd yet.
 func running(change func(v *View)) func(v *View) {
 	return func(v *View) {
 		v.Unit.State, v.Cluster.Members[2] = UnitActive, voter(3, "n3")

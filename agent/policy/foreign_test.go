@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// The endpoints of this host lead to another cluster than its own.
+// This host's endpoints belong to another cluster.
 func TestNothingIsDoneAndNothingCountsAsHealthyInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(change func(v *View)) func(v *View) {

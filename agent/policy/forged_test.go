@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// forgedView is the standby n3, for which someone has written a join to be rolled back.
+// forgedView returns the view of standby n3 while etcd holds a forged record of its join, in the rollback phase.
 func forgedView() View {
 	v := joinView()
 	v.Cluster.Members[2].Standby = true

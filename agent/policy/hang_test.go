@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Such a host could not renew the lock, and would take it again whenever it expires.
+// A host with a hung disk could not renew the lock and would acquire it again each time it expires.
 func TestAHostWithAHungDiskTakesNoLock(t *testing.T) {
 	t.Parallel()
 	hanging := func(change func(v *View)) func(v *View) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowLeader is n1 of three voters: it leads, its disk is slow, and the others are healthy.
+// slowLeader returns the view of n1, the leader of three voters. Its disk is slow; the others are healthy.
 func slowLeader() View {
 	v := restingVoter()
 	v.Hosts[2].Role = RoleVoter
@@ -37,7 +37,7 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 		}
 	}
 	for _, state := range []health.State{health.Warm, health.Slow} {
-		none := Idle // with a caution
+		none := Idle // a WARM leader only reports a caution
 		if state == health.Slow {
 			none = LeaderSlow
 		}
@@ -72,7 +72,7 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 		{"the leader's disk has failed", hung(health.Failed), StepLeaderStepsDown, ""},
 	})
 	v := slowLeader()
-	v.Hosts[1].Writes = Writes{} // although its p99 would be better
+	v.Hosts[1].Writes = Writes{} // n2's p99 is better, but it has no measured writes
 	v.Hosts[1].P99 = ms
 	if d := Decide(v); d.Step.MemberID != 3 {
 		t.Errorf("leadership is transferred to member %d, want n3, the only one known to be better", d.Step.MemberID)
@@ -270,7 +270,7 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 	}
 }
 
-// unread is n1 of slowLeader while no linearizable read returns in time: it sees only its own member's status.
+// unread is slowLeader while linearizable reads time out, so n1 sees only its own member's status.
 func unread() View {
 	led := slowLeader()
 	led.Cluster.Led, led.Cluster.Unread, led.Limits.Word = true, true, 10*time.Second

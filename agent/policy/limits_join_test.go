@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The decisions exactly at the limit of each duration and count, and just beyond it.
+// This file tests the decisions exactly at the limit of each duration and count, and just beyond it.
 
 func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
@@ -18,7 +18,9 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 		{"the membership has been stable for just long enough", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle
 		}, StepTakeLock, ""},
-		{"not yet", func(v *View) { v.Cluster.StableFor = v.Limits.Settle - 1 }, StepNone, Settling},
+		{"the membership has been stable for almost long enough", func(v *View) {
+			v.Cluster.StableFor = v.Limits.Settle - 1
+		}, StepNone, Settling},
 		{"not yet, and the remaining time is reported", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle - 730*time.Millisecond
 		}, StepNone, Settling},
@@ -89,7 +91,7 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 
 func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
-	begun := func(change func(*View)) func(*View) { // before the learner is added
+	begun := func(change func(*View)) func(*View) { // the lock is held, the learner is not yet added
 		return func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 			v.Op.Phase, v.Op.MemberID = PhaseBegun, 0
@@ -97,7 +99,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 			change(v)
 		}
 	}
-	added := func(change func(*View)) func(*View) { // before it was started
+	added := func(change func(*View)) func(*View) { // the learner is added, its etcd not yet started
 		return func(v *View) {
 			v.Op.Phase = PhaseAdded
 			v.Cluster.Members[2].Name, v.Cluster.Members[2].Live = "", false
@@ -232,7 +234,7 @@ func TestAJoinIsRolledBackExactlyAtTheLimits(t *testing.T) {
 		{"its etcd is stopping", gone(func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
 		{"its etcd is starting", gone(func(v *View) { v.Unit.State = UnitActivating }), StepStopUnit, ""},
 	})
-	adopted := func() View { // by n1, under its lock
+	adopted := func() View { // n1 has adopted the operation and holds the lock
 		v := voterView()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 9}
 		v.Op.OrphanedFor, v.Op.Token, v.Op.Phase = 2*time.Minute, 9, PhaseRollback

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// noUnit removes the unit and keeps the member, as if a kubelet ran etcd as a static pod.
+// noUnit removes etcd's unit from a view but keeps the member, as if a kubelet ran etcd as a static pod.
 func noUnit(base func() View) func() View {
 	return func() View {
 		v := base()
@@ -14,7 +14,7 @@ func noUnit(base func() View) func() View {
 	}
 }
 
-// This test holds the promises of contrib/docs/kubernetes.md.
+// This test checks the promises of contrib/docs/kubernetes.md.
 func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
 	t.Parallel()
 	play(t, noUnit(restingVoter), []scene{

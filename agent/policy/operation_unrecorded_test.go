@@ -10,7 +10,7 @@ import (
 
 func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 	t.Parallel()
-	failed := func(change func(*View)) func(*View) { // its etcd, which the start guard does not hold back
+	failed := func(change func(*View)) func(*View) { // etcd has failed, and the start guard is not set
 		return func(v *View) {
 			v.Asked.Stopped, v.Unit.State = false, UnitFailed
 			change(v)

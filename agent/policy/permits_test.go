@@ -45,7 +45,7 @@ func TestAFindingBlocksOnlyWhatItGates(t *testing.T) {
 	}
 }
 
-// slow makes a host's disk SLOW, with a finding that gates everything except spares.
+// slow makes a host SLOW because of a finding that blocks everything except the gates in spares.
 func slow(h *Host, spares health.Gate) { h.Health, h.Spares = health.Slow, spares }
 
 func TestAFindingThatSparesJoinsBlocksNoJoin(t *testing.T) {

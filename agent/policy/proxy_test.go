@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// forwardView is a cluster of three voters and a learner, all healthy.
+// forwardView returns a view of a cluster of three voters and a learner, all healthy.
 func forwardView() View {
 	v := View{Cluster: Cluster{Reachable: true}}
 	for i, name := range []string{"n1", "n2", "n3", "n4"} {
@@ -26,8 +26,8 @@ func TestTheProxyUsesVotersThatAreLiveAndHealthyAndStay(t *testing.T) {
 	const used, unused = true, false
 	for name, c := range map[string]struct {
 		change func(v *View)
-		want   []bool // n1, n2, n3
-		why    string // of n1
+		want   []bool // whether the proxy uses n1, n2, n3
+		why    string // reason for n1
 	}{
 		"all are healthy": {func(*View) {}, []bool{used, used, used}, ""},
 		"one does not answer": {
@@ -126,7 +126,7 @@ func TestTheProxyUsesNoMemberOfAnUnreachedOrAnotherCluster(t *testing.T) {
 	}
 }
 
-// It goes through views at random.
+// The test checks random views.
 func TestTheProxyAlwaysUsesAVoterAndNoWorseOne(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(16, 6))

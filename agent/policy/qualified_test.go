@@ -9,9 +9,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The host has lost its qualification while it holds a learner, by a reboot or by a disk that was slow for a while. It
-// can never pass another qualifying run as long as it has a member, and until that member becomes a voter, no other
-// host can join: the cluster would stay below its target forever.
+// A host may lose its qualification while its member is a learner, by a reboot or because its disk was slow for a
+// while. A host with a member cannot pass a qualifying run, and no other host can join until the learner is promoted.
+// So if the promotion required a second run, the cluster would stay below its target forever.
 func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {
 	t.Parallel()
 	play(t, standbyView, []scene{
@@ -39,7 +39,8 @@ func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {
 	})
 }
 
-// standbyView is a standby next to two voters of three, whose host has not passed a qualifying run since it booted.
+// standbyView returns the view of a standby in a cluster that has two of three voters. The standby's host has not
+// passed a qualifying run since it booted.
 func standbyView() View {
 	v := joinView()
 	v.Op, v.Lock = nil, Lock{Known: true}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// queueView is the voter n1 of three, with that many spares.
+// queueView returns the view of n1, one of three voters, with that many spares.
 func queueView(spares int) View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"

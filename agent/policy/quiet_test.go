@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// quietView is the first of three healthy voters.
+// quietView returns the view of the first of three healthy voters.
 func quietView() View {
 	v := threeVoters()
 	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleVoter)}

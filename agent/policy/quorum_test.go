@@ -12,7 +12,7 @@ func TestHowManyVotersMayStopOrBeRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		voters, others           int
-		change, stop, dead, gone bool // with all others but one live, where only some are
+		change, stop, dead, gone bool // results of mayChange, mayStop, mayRemove of a dead and of a live voter
 	}{
 		{0, 0, false, false, false, false},
 		{1, 0, false, false, false, false},
@@ -86,7 +86,7 @@ func ids(hosts []Host) (list []string) {
 	return list
 }
 
-// rankView is the voter n1 of two, in racks a and b, with spares in both and a third.
+// rankView returns the view of n1, one of two voters in racks a and b, with spares in these racks and a third one.
 func rankView() View {
 	v := voterView()
 	v.Op, v.Lock, v.Cluster.Members = nil, Lock{Known: true}, v.Cluster.Members[:2]
@@ -130,7 +130,7 @@ func TestASurplusVoterIsRemovedOnlyIfTheHealthyOthersAreAQuorum(t *testing.T) {
 		{4, 1, 3, 0, true},
 		{4, 1, 2, 1, true},
 		{4, 1, 1, 2, false},
-		{4, 1, 2, 0, false}, // one more is known to be unhealthy
+		{4, 1, 2, 0, false}, // one more voter is known to be unhealthy
 		{4, 0, 3, 1, false},
 		{4, 2, 2, 0, false},
 		{6, 1, 3, 2, true},

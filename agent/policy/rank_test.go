@@ -54,7 +54,7 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 		}
 	}
 	v := rankView()
-	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // as published, possibly a while ago
+	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // published by the host, possibly a while ago
 	if got := ids(candidates(v, RoleStandby, true)); !slices.Equal(got, []string{"c1", "c2", "a1", "b1"}) {
 		t.Errorf("ready by its own state: %v", got)
 	}
@@ -64,8 +64,8 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 	}
 }
 
-// The spare in the failure domain of the voter to be replaced keeps the voters apart; the one with the faster disk
-// would not.
+// The spare in the failure domain of the voter to be replaced keeps all voters in different failure domains. The spare
+// with the faster disk would not.
 func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -137,7 +137,7 @@ func TestWhichHostIsTakenDownNext(t *testing.T) {
 	asked(3, 20)
 	asked(2, 30)
 	asked(0, 10)
-	asked(4, 5) // a voter watches closely anyway
+	asked(4, 5) // voters are not returned: they observe every round anyway
 	for n, want := range [][]string{nil, {"a1"}, {"a1", "c2"}, {"a1", "c2", "c1"}} {
 		if got := NextInRollout(v, nil, n); !slices.Equal(got, want) {
 			t.Errorf("%d of the requested hosts: %v, want %v", n, got, want)

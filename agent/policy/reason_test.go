@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// own is an expected veto, in the order of the list: its code, and whether it concerns only this host.
+// own is an expected entry in the list of vetoes: its code, and whether it concerns only this host.
 type own struct {
 	code ReasonCode
 	own  bool
@@ -51,7 +51,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	}
 }
 
-// forgotten is a host in its operation, whose record was deleted.
+// forgotten returns the view of a host during its operation, after the operation's record was deleted.
 func forgotten() View {
 	v := downView()
 	v.Op, v.Asked.Noted = nil, true

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files with the policy's decisions")
 
-// recall compares the complete decisions of these scenes with the golden file in testdata.
+// recall compares the complete decisions for these scenes with a golden file in testdata.
 func recall(t *testing.T, base func() View, scenes []scene) {
 	t.Helper()
 	var got bytes.Buffer
@@ -47,7 +47,7 @@ func recall(t *testing.T, base func() View, scenes []scene) {
 	}
 }
 
-// textOf returns all of a decision, with a line for each part that is set.
+// textOf formats a complete decision, one line for each part that is set.
 func textOf(d Decision) string {
 	var out strings.Builder
 	step := func(word string, s Step) {

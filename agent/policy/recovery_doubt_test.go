@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// left is what is left of five hosts: two, n1 with the longer log, and what the operator states about the others.
+// left is what the planner knows after three of five hosts are lost: the facts of the other two, where n1 has the
+// longer log, and the operator's choices.
 type left struct {
 	all    []HostRemains
 	choice RecoveryChoice
@@ -32,7 +33,7 @@ func twoOfFive() left {
 	return l
 }
 
-// doubted returns for every declared doubt what raises it, and what the operator then does to resolve it.
+// doubted returns, for every declared doubt, a change that raises it and the operator's action that resolves it.
 func doubted() map[string]struct{ raise, end func(l *left) } {
 	return map[string]struct{ raise, end func(l *left) }{
 		"no facts, or too many": {
@@ -179,7 +180,7 @@ func TestTheSurvivorIsTheMostAdvancedOrTheNamedHost(t *testing.T) {
 		"the name":        {func(l *left) { l.all[1].Index = 200 }, "n1"},
 		"a learner never": {func(l *left) { l.all[0].InData[0].Learner = true }, "n2"},
 		"a removed member never": {func(l *left) {
-			l.all[0].InData = l.all[0].InData[1:] // and has the longest log, since no other host was left to write one
+			l.all[0].InData = l.all[0].InData[1:] // n1 was removed, although its log is the longest
 		}, "n2"},
 		"named": {func(l *left) { l.choice.Survivor = "n2" }, "n2"},
 		"an empty one, with a snapshot": {func(l *left) {
@@ -239,7 +240,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		older time.Duration // the age of the survivor's facts, compared with the plan's report
+		older time.Duration // how much older the survivor's facts are than the report of the plan
 		plans []KnownPlan
 		doubt bool
 	}{
@@ -252,7 +253,7 @@ func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *test
 	} {
 		l := twoOfFive()
 		l.choice.Gone = []string{"n3", "n4", "n5"}
-		l.all[0].Age = 0 // its facts are taken last
+		l.all[0].Age = 0 // n1's facts are the newest
 		l.all[0].Plans = []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
 		l.all[1].Age, l.all[1].Plans = l.all[0].Plans[0].Age+c.older, c.plans
 		text, about := planAbroad(l.all, l.choice)

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// fleet is what is left of a cluster of five voters, two of them lost for good: the survivor, another host in the plan,
-// and one that is away and may come back late, with its old data. Every agent decides for itself.
+// fleet is the rest of a cluster of five voters after two were lost for good: the survivor, a second host in the plan,
+// and a third host that is off and may return late with its old data. Every agent decides on its own.
 type fleet struct {
 	hosts [3]site
-	away  bool // the third
+	away  bool // the third host is off
 }
 
-const oldQuorum = 3 // of five
+const oldQuorum = 3 // of five voters
 
-// serving returns which cluster answers: the old one if all three hosts run with their old data, the new one if the
-// survivor does.
+// serving reports which clusters answer: the old one if all three hosts run on their old data, the new one if the
+// survivor runs on the new cluster's data.
 func (f fleet) serving() (old, made bool) {
 	n := 0
 	for i, s := range f.hosts {
@@ -29,7 +29,7 @@ func (f fleet) serving() (old, made bool) {
 	return n >= oldQuorum, f.hosts[0].data == newCluster && f.hosts[0].unit == UnitActive
 }
 
-// seen returns a host with what it reaches of the others.
+// seen returns a host with serves set to the cluster that it reaches.
 func (f fleet) seen(i int) site {
 	s := f.hosts[i]
 	old, made := f.serving()
@@ -44,20 +44,22 @@ func (f fleet) seen(i int) site {
 	return s
 }
 
-// late reports whether the answering cluster publishes that it replaces this host's old one.
+// late reports whether a host is late: it is not in the plan, and the cluster that answers it has announced that it
+// replaces the host's old cluster.
 func (f fleet) late(i int) bool {
 	s := f.seen(i)
 	return !s.planned && s.serves == newCluster && f.hosts[0].announced && !s.noted && (i < 2 || !f.away)
 }
 
-// with returns the fleet with another state of one host. What that host reaches is not part of its state.
+// with returns the fleet with a new state for host i. It clears serves, which is not part of the state.
 func (f fleet) with(i int, s site) fleet {
 	s.serves = 0
 	f.hosts[i] = s
 	return f
 }
 
-// people returns what operators may do: apply the plan where no quorum is seen, and switch on the third host.
+// people returns the states that operators can cause: they apply the plan on a host that sees no quorum, or switch on
+// the third host.
 func (f fleet) people() []fleet {
 	var all []fleet
 	for i := range 2 {
@@ -73,13 +75,13 @@ func (f fleet) people() []fleet {
 	return all
 }
 
-// agents returns what the agents do next, and an error if that is not allowed.
+// agents returns the states that the agents' next steps lead to, or an error if a step is forbidden.
 func (f fleet) agents(decide func(View) Decision) ([]fleet, error) {
 	var all []fleet
 	for i := range f.hosts {
 		s := f.seen(i)
 		if !s.planned && !f.late(i) {
-			continue // it waits for operators, or is done: see package model
+			continue // it waits for operators or is done; see package model
 		}
 		v := s.view()
 		if !s.planned {
@@ -101,7 +103,7 @@ func (f fleet) agents(decide func(View) Decision) ([]fleet, error) {
 	return all, nil
 }
 
-// ended returns what is wrong with a fleet in which nothing happens any more.
+// ended returns an error if a fleet in which no step is left is in a wrong state.
 func (f fleet) ended() error {
 	_, made := f.serving()
 	for i, s := range f.hosts {
@@ -115,8 +117,8 @@ func (f fleet) ended() error {
 	return nil
 }
 
-// exploreFleet explores every course of a fleet: agents and hosts crash at any moment, the plan is applied in any order
-// and may be abandoned on any host, and the third host comes back at any time.
+// exploreFleet explores every possible history of a fleet: agents and hosts crash at any time, operators apply the plan
+// in any order and may abandon it on any host, and the third host returns at any time.
 func exploreFleet(decide func(View) Decision) (states int, err error) {
 	begin := fleet{away: true}
 	for i := range begin.hosts {

@@ -16,7 +16,7 @@ func TestOnlyAVoterOfTheLongestLogMayBeTheSurvivor(t *testing.T) {
 	if !got[0].Chosen || got[0].Place != 0 || got[1].Chosen || got[1].No != "it is no voter any more" {
 		t.Errorf("one votes by the data of both, and they rank as %+v", got)
 	}
-	all[0].InData, all[1].InData = nil, nil // no host has a member list: no host is excluded
+	all[0].InData, all[1].InData = nil, nil // without a member list, no host is excluded
 	if got := RankHosts(all); got[1].No != "" || got[1].Behind != 1 {
 		t.Errorf("no member list is known, and they rank as %+v", got)
 	}

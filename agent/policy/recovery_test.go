@@ -14,22 +14,22 @@ const (
 	thirdOne   = 0x3
 )
 
-// site is the smallest description of a host under a plan. A zero data is an empty directory.
+// site is a minimal model of a host under a recovery plan.
 type site struct {
 	survivor  bool
-	data      uint64 // its cluster
+	data      uint64 // the cluster of its data; 0 if the directory is empty
 	unit      UnitState
 	copy      CopyState
 	made      bool   // the copy on disk is complete
 	noted     bool   // the disk records that this host belongs to the new cluster
 	planned   bool   // the plan is in force
-	givenUp   bool   // by an operator, before the copy was put in place
-	snapshot  bool   // it continues with a snapshot
+	givenUp   bool   // an operator abandoned the plan before the copy was put in place
+	snapshot  bool   // the plan restores a snapshot on this host
 	env       bool   // etcd's environment is written
 	announced bool   // the recovered cluster publishes that it replaces the old one
-	serves    uint64 // the cluster that is reached from here, whatever this host does
+	serves    uint64 // the cluster that this host reaches, whatever it does itself
 	outcome   ReasonCode
-	both, dup bool // forbidden: a start on the wrong data; a copy of data that an etcd has open
+	both, dup bool // violations: etcd started on the wrong data; data copied while etcd has it open
 }
 
 func (s site) view() View {
@@ -62,7 +62,7 @@ func (s site) view() View {
 	return v
 }
 
-// after returns the outcomes of a step: completed, or cut short by a crash.
+// after returns the possible states after a step, whether it completes or a crash interrupts it.
 func (s site) after(step Step) []site {
 	done := s
 	switch step.Kind {
@@ -103,7 +103,7 @@ func (s site) after(step Step) []site {
 		noted.noted = done.noted
 		return []site{noted, done}
 	case StepNone:
-		if s.copy == CopyRuns { // it continues by itself
+		if s.copy == CopyRuns { // the copy continues without a step
 			whole, failed := s, s
 			whole.copy, whole.made, failed.copy = CopyWhole, true, CopyFailed
 			return []site{whole, failed}
@@ -112,19 +112,19 @@ func (s site) after(step Step) []site {
 	return []site{done}
 }
 
-// failed reports whether etcd was started a moment ago and has failed.
+// failed reports whether etcd has just failed to start.
 func (s site) failed() bool { return s.unit == UnitFailed }
 
 func (s site) old() bool { return s.data == oldCluster }
 
-// crashes returns what may happen between any two steps: the agent dies before it begins anything, or the host reboots
-// as well, and etcd starts unless the start guard holds it back.
+// crashes returns what may happen between any two steps: the agent dies, the host reboots and etcd starts unless the
+// start guard is set, or an operator abandons the plan.
 func (s site) crashes() []site {
 	agent, host := s, s
 	agent.copy, host.copy = CopyNone, CopyNone
 	host.unit = UnitInactive
 	if s.planned && !s.givenUp && s.data != newCluster && s.unit != UnitDeactivating {
-		given := s // the copy ends with it
+		given := s // abandoning the plan also ends the copy
 		given.givenUp = true
 		if given.copy == CopyRuns {
 			given.copy = CopyFailed
@@ -134,7 +134,7 @@ func (s site) crashes() []site {
 	return []site{agent, host}
 }
 
-// explore explores every course of a host under a plan, and returns what is wrong with it.
+// explore explores every possible history of a host under a plan, and returns the first violation.
 func explore(decide func(View) Decision, begin site) error {
 	seen, next := map[site]bool{begin: true}, []site{begin}
 	ended := false
@@ -171,19 +171,19 @@ func explore(decide func(View) Decision, begin site) error {
 			}
 		}
 	}
-	waits := !begin.survivor && begin.serves == 0 // for the survivor
+	waits := !begin.survivor && begin.serves == 0 // the host waits for the survivor
 	if ended == waits && begin.serves != thirdOne {
 		return fmt.Errorf("it ends: %t, in %d states", ended, len(seen))
 	}
 	return nil
 }
 
-// allowed checks the steps against those of a plan.
+// allowed returns an error if a step is not allowed in this state of a plan.
 func (s site) allowed(step Step) error {
 	switch step.Kind {
 	case StepNone, StepStopForRecovery, StepStartUnit:
 		return nil
-	case StepEndRecovery: // no host belongs to a cluster that may never be created
+	case StepEndRecovery: // no host may record a new cluster that might never be created
 		if step.Outcome != Recovered || s.survivor || s.serves == newCluster {
 			return nil
 		}
@@ -214,7 +214,7 @@ func begins() []site {
 					one.snapshot = true
 					all = append(all, one)
 				}
-				if unit != UnitActive { // even without data
+				if unit != UnitActive { // also without data
 					one.data = 0
 					all = append(all, one)
 				}
@@ -228,7 +228,7 @@ func TestAHostCompletesItsPlanWhereverItCrashes(t *testing.T) {
 	t.Parallel()
 	for _, begin := range begins() {
 		if begin.survivor && begin.serves == newCluster {
-			continue // which no host reaches before this one has created it
+			continue // the new cluster does not answer before the survivor has created it
 		}
 		if err := explore(Decide, begin); err != nil {
 			t.Errorf("%+v: %v", begin, err)
@@ -373,7 +373,7 @@ func TestALateHostOfARecoveredClusterMovesItsDataAside(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
 		t.Errorf("etcd serves the old cluster, with a quorum: %+v", d)
 	}
-	v.Unit.State = UnitInactive // by an operator
+	v.Unit.State = UnitInactive // an operator stopped it
 	if d := Decide(v); d.Step.Kind != StepLayAside {
 		t.Errorf("etcd is down: %+v", d)
 	}

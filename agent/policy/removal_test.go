@@ -12,10 +12,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// removalView is the spare n3 with a request to remove v3, one of three voters, which has been silent for an hour.
+// removalView returns the view of spare n3 with a request to remove voter v3, which has not answered for an hour. There
+// are three voters.
 func removalView() View {
 	v := spareView()
-	v.Target.Standbys = 0 // it has nothing else to do
+	v.Target.Standbys = 0 // so that the spare has nothing else to do
 	dead := voter(9, "v3")
 	dead.Live, dead.LiveFor, dead.SteadyFor, dead.DownFor = false, 0, 0, time.Hour
 	v.Cluster.Members = append(v.Cluster.Members, dead)
@@ -29,7 +30,7 @@ func aliveAgain(v *View) {
 	v.Hosts = append(v.Hosts, ready("v3", RoleVoter))
 }
 
-// inRemoval puts the operation of the removal in flight, under this host's lock.
+// inRemoval puts the removal in flight, with the lock held by this host.
 func inRemoval(v *View, phase OpPhase) {
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 5}
 	v.Op = &Op{
@@ -66,7 +67,7 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
-		want   ReasonCode // empty: it is removed
+		want   ReasonCode // empty if the member is removed
 	}{
 		"nothing":    {func(*View) {}, ""},
 		"it answers": {aliveAgain, MemberLive},
@@ -162,7 +163,7 @@ func TestARemovalWaitsUntilAVoterIsSilentForLongEnough(t *testing.T) {
 	t.Parallel()
 	v := removalView()
 	inRemoval(&v, PhaseBegun)
-	v.Cluster.Members[2].DownFor = 3 * time.Second // this agent has restarted, and its durations start again
+	v.Cluster.Members[2].DownFor = 3 * time.Second // a restart of this agent resets its durations
 	d := Decide(v)
 	if d.Step.Kind != StepNone || len(d.Reasons) != 1 || d.Reasons[0].Code != MemberLive {
 		t.Fatalf("silent for 3 s: got %+v", d)
@@ -173,7 +174,7 @@ func TestARemovalWaitsUntilAVoterIsSilentForLongEnough(t *testing.T) {
 	}
 }
 
-// leads makes the member to be removed a live leader.
+// leads makes the member to be removed live and the leader.
 func leads(v *View) {
 	aliveAgain(v)
 	v.Removal.Live = true
@@ -199,7 +200,7 @@ func TestARemovalThatEtcdMayHaveReceivedIsNotAbandoned(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepRemoveMember {
 		t.Errorf("it answers again: %+v", d)
 	}
-	v.Cluster.Members[1].Live = false // now it is needed
+	v.Cluster.Members[1].Live = false // without this voter, the member is needed for quorum
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != QuorumAtRisk {
 		t.Errorf("it is needed: %+v", d)
 	}
@@ -334,7 +335,7 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		member uint64
 		bare   bool
 		code   ReasonCode
-		says   string // empty: the removal is accepted
+		says   string // refusal; empty if the removal is accepted
 	}{
 		"a voter that is gone":    {member: 9},
 		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfDead is the view of the standby n4 11 min after voter n3 has lost power.
+// standbyOfDead returns the view of standby n4 11 min after voter n3 lost power.
 func standbyOfDead() View {
 	v := deadView()
 	m := voter(4, "n4")
@@ -25,7 +25,7 @@ func standbyOfDead() View {
 	return v
 }
 
-// replacing puts this host's replacement of n3 in flight; all voters have answered.
+// replacing puts this host's replacement of n3 in flight. All voters have answered its question about n3.
 func replacing(base func() View, phase OpPhase) func() View {
 	return func() View {
 		v := base()
@@ -38,7 +38,7 @@ func replacing(base func() View, phase OpPhase) func() View {
 			v.Op.PeerURL = v.Self.PeerURL
 		}
 		for i := range v.Hosts {
-			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // this host asks, and only the others answer it
+			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // this host asks, so only the others answer
 		}
 		return v
 	}
@@ -78,7 +78,7 @@ func lostToo(v *View, name, domain string) {
 	}
 }
 
-// ofFive is a spare that sees two of five voters dead, in these failure domains.
+// ofFive changes the view of a spare: two of five voters are dead, in these failure domains.
 func ofFive(domain, other string) func(v *View) {
 	return func(v *View) {
 		v.Target.Voters = 5
@@ -95,8 +95,8 @@ func ofFive(domain, other string) func(v *View) {
 	}
 }
 
-// informedOf is a spare that has never seen the domains of two dead voters of five. The other voters report these
-// domains for both.
+// informedOf is ofFive for a spare that has never seen the failure domains of the dead voters. Each of the other voters
+// reports one of these domains for both.
 func informedOf(domains ...string) func(v *View) {
 	return func(v *View) {
 		ofFive("", "")(v)
@@ -111,7 +111,7 @@ func informedOf(domains ...string) func(v *View) {
 	}
 }
 
-// knowing is the same, but this host itself knows that the dead voters were in "rack".
+// knowing adds to a change that this host itself knows the dead voters to have been in "rack".
 func knowing(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)
@@ -123,7 +123,7 @@ func knowing(others func(v *View)) func(v *View) {
 	}
 }
 
-// ofFour adds a voter, and sets the configured number.
+// ofFour adds a fourth voter and sets the configured number of voters.
 func ofFour(v *View, wanted int) {
 	m, h := voter(5, "n5"), ready("n5", RoleVoter)
 	h.Sees = v.Hosts[1].Sees
@@ -131,7 +131,7 @@ func ofFour(v *View, wanted int) {
 	v.Target.Voters = wanted
 }
 
-// ofFiveWanted has five voters, one of them dead, and sets the configured number.
+// ofFiveWanted makes one of five voters dead and sets the configured number of voters.
 func ofFiveWanted(wanted int) func(v *View) {
 	return func(v *View) {
 		ofFour(v, wanted)
@@ -399,7 +399,7 @@ func TestAnAbandonedReplacementEndsWhenNoCallCanLand(t *testing.T) {
 	}, StepEndOp, ""}})
 }
 
-// orphanOf is the view of voter n1 of a replacement whose agent is gone.
+// orphanOf returns the view of voter n1 during a replacement whose agent is gone.
 func orphanOf(phase OpPhase) func() View {
 	return func() View {
 		v := replacing(standbyOfDead, phase)()

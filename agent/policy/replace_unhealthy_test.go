@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfUnhealthy is the view of the standby n4 11 min after the disk of voter n3 has become slow.
+// standbyOfUnhealthy returns the view of standby n4 11 min after the disk of voter n3 became slow.
 func standbyOfUnhealthy() View {
 	v := unhealthyView()
 	m := voter(4, "n4")
@@ -24,7 +24,7 @@ func standbyOfUnhealthy() View {
 	return v
 }
 
-// promotedExtra is the same once it votes.
+// promotedExtra is standbyOfUnhealthy after n4 was promoted, so there is one voter too many.
 func promotedExtra() View {
 	v := standbyOfUnhealthy()
 	m := &v.Cluster.Members[3]
@@ -33,20 +33,20 @@ func promotedExtra() View {
 	return v
 }
 
-// silentUnhealthy makes n3 a voter with a hung disk that answers no linearizable read.
+// silentUnhealthy makes the disk of voter n3 hang, so that n3 answers no linearizable read.
 func silentUnhealthy(v *View) {
 	unreached(v)
 	v.Hosts[2].Health, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, time.Minute
 }
 
-// unreached makes n3 one that does not answer this host, while n1 has a connection to it.
+// unreached makes n3 unreachable from this host, while n1 still reaches it.
 func unreached(v *View) {
 	m := &v.Cluster.Members[2]
 	m.Live, m.LiveFor, m.DownFor = false, 0, time.Minute
 	v.Hosts[0].Sees = []Sight{{MemberID: 3, For: time.Hour}}
 }
 
-// agentGone removes the agents of voters whose etcd answers.
+// agentGone removes the host records of these voters, as if their agents were dead; their etcds still answer.
 func agentGone(hosts ...int) func(v *View) {
 	return func(v *View) {
 		v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
@@ -55,7 +55,7 @@ func agentGone(hosts ...int) func(v *View) {
 	}
 }
 
-// strain makes hosts WARM or worse recently because of their disk, CPU or network.
+// strain makes hosts report that their disk, CPU or network was WARM or worse recently.
 func strain(hosts ...int) func(v *View) {
 	return func(v *View) {
 		for _, i := range hosts {
@@ -302,7 +302,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 		change func(v *View)
 		waits  ReasonCode
 	}{
-		"it is": {unreached, ""},
+		"it is ready": {unreached, ""},
 		"not if unhealthy voters stay": {func(v *View) {
 			unreached(v)
 			v.Limits.UnhealthyGrace = 0

@@ -19,8 +19,8 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		stands, asked func(s *Standing)
-		says          string // empty: it is renewed
-		hurried       bool   // afterwards
+		says          string // refusal; empty if the request is renewed
+		hurried       bool   // Hurried after the renewal
 	}{
 		"the same":                   {asked: func(s *Standing) { s.By = "root" }},
 		"the same, urgent":           {asked: func(s *Standing) { s.Hurried = true }, hurried: true},
@@ -77,7 +77,7 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 		op             *Op
 		asked, reboots bool
 		request        Standing
-		says           string // empty: it is accepted
+		says           string // refusal; empty if the request is accepted
 	}{
 		"maintenance": {mode: Manage, request: Standing{Work: WorkMaintenance}},
 		"a host that only observes": {

@@ -9,7 +9,7 @@ func TestAHostIsAtWorkWhileItsCommandMayRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command HookState
-		phase   OpPhase // none if no voter answers
+		phase   OpPhase // empty if no voter answers
 		over    bool
 		want    RequestState
 	}{

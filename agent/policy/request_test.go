@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// requestView is the voter n2 with a maintenance request that has not begun.
+// requestView returns the view of voter n2 with a maintenance request whose operation has not begun.
 func requestView() View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
@@ -115,7 +115,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 	} {
 		v := requestView()
 		c.change(&v)
-		if _, member := v.member(); member && c.want.Change == RequestEnds { // it starts at every boot from then on
+		if _, member := v.member(); member && c.want.Change == RequestEnds { // from then on, etcd starts at every boot
 			c.want.Guard = HoldNot
 		}
 		if got := Decide(v).Notes.Request; got != c.want {

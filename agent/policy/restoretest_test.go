@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// drilling is a cluster of three voters with two spares, as seen by the faster spare, n5. A restore test passed 10
-// hours ago.
+// restoreTestView returns the view of n5, the faster of two spares, in a cluster of three voters. A restore test passed
+// 10 hours ago.
 func restoreTestView() View {
 	v := backedUp()
 	for _, name := range []string{"n5", "n6"} {
@@ -26,7 +26,7 @@ func restoreTestView() View {
 	return v
 }
 
-// spares returns the spares of that view.
+// spares returns the two spares of restoreTestView.
 func spares(v View) []Host { return v.Hosts[len(v.Hosts)-2:] }
 
 func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
@@ -105,8 +105,8 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 	}
 }
 
-// restoreTestMembers returns the view of a host in a cluster without a spare: three voters, n1 to n3, and a standby,
-// n4. n1 leads. A restore test is due.
+// restoreTestMembers returns the view of host self in a cluster without spares: voters n1 to n3, led by n1, and standby
+// n4. A restore test is due.
 func restoreTestMembers(self string) View {
 	v := restoreTestView()
 	v.Hosts = v.Hosts[:len(v.Hosts)-2]
@@ -124,7 +124,7 @@ func restoreTestMembers(self string) View {
 
 func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	t.Parallel()
-	voters := func(v *View) { // no standby
+	voters := func(v *View) { // without a standby
 		v.Hosts = v.Hosts[:3]
 		v.Cluster.Members = v.Cluster.Members[:3]
 	}
@@ -176,7 +176,7 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	}
 }
 
-// It goes through all combinations of what is known about three voters and a spare.
+// The test covers all combinations of facts about three voters and a spare.
 func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}
@@ -184,13 +184,13 @@ func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	kinds := len(states) * len(abilities)
 	ran, all := 0, kinds*kinds*kinds
 	for n := range all * 4 {
-		leader := n / all // 3: none
+		leader := n / all // 3: no leader
 		var runs []string
 		for self := range 4 {
 			v := restoreTestMembers("n1")
 			v.Hosts[3].Role, v.Cluster.Members = RoleSpare, v.Cluster.Members[:3]
 			for i, rest := 0, n%all; i < 3; i, rest = i+1, rest/kinds {
-				at := i + n%2 // the spare is one of them, or not
+				at := i + n%2 // with or without the spare
 				v.Hosts[at].Health = states[rest%len(states)]
 				v.Hosts[at].RestoreTests = abilities[rest/len(states)%len(abilities)]
 			}
@@ -254,10 +254,10 @@ func TestARestoreTestNeedsMoreFreeSpaceOnAMemberThanOnASpare(t *testing.T) {
 	for name, c := range map[string]struct {
 		self  string
 		spool Spool
-		own   RestoreTestAbility // that it has published
+		own   RestoreTestAbility // the ability that the host has published
 		want  RestoreTestAbility
 	}{
-		// For a database of 100 MiB: 392 MiB to begin with, and 456 MiB more next to a member's data.
+		// A database of 100 MiB needs 392 MiB of free space, and 456 MiB more on the file system of a member's data.
 		"a spare":                        {"n5", spool(392, true), "", RestoreTestReady},
 		"a spare without space":          {"n5", spool(391, true), "", RestoreTestNoRoom},
 		"a spare with unknown space":     {"n5", Spool{}, "", RestoreTestReady},
@@ -292,7 +292,7 @@ func TestARestoreTestEndsOnAHostInAnOperation(t *testing.T) {
 		"this host joins":                   {&Op{Kind: KindJoin, Host: "n5"}, "this host is in an operation (join)"},
 		"this host is in its own operation": {&Op{Kind: KindCycle, Host: "n5"}, "this host is in an operation (cycle)"},
 	} {
-		for _, every := range []time.Duration{0, 24 * time.Hour} { // one that an operator has requested, too
+		for _, every := range []time.Duration{0, 24 * time.Hour} { // 0: requested by an operator only
 			v := restoreTestView()
 			v.Op, v.Backup.RestoreTest.Every = c.op, every
 			if n := noteRestoreTest(v); n.End != c.end || n.End != "" && n.Run {
@@ -356,7 +356,7 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 	}
 }
 
-// seal takes the key from both spares.
+// seal makes both spares lack the decryption key.
 func seal(v *View) {
 	spares(*v)[0].RestoreTests, spares(*v)[1].RestoreTests = RestoreTestSealed, RestoreTestSealed
 }

@@ -50,7 +50,7 @@ func TestARolloutCoversTheNamedHostsOrAllConcerned(t *testing.T) {
 		named   []string
 		work    Work
 		version string
-		want    string // the hosts, those in brackets skipped
+		want    string // the hosts; those in brackets are skipped
 		says    string
 		kind    RefusalKind
 	}{

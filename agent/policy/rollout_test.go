@@ -30,7 +30,7 @@ func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testin
 		}},
 	}
 	want := []string{"unhealthy", "spare", "standby", "follower-a", "follower-b", "leader"}
-	waiting := append([]string{"gone"}, want...) // an absent one is skipped
+	waiting := append([]string{"gone"}, want...) // an absent host is skipped
 	var order []string
 	for next := RolloutNext(v, waiting); next != ""; next = RolloutNext(v, waiting) {
 		order = append(order, next)
@@ -40,7 +40,7 @@ func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testin
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 
-	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // a host's role counts for more than its name
+	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // the role outranks the name
 		v.Hosts[i].Name = name
 	}
 	waiting, order = slices.Clone(want), nil

@@ -72,7 +72,7 @@ type scene struct {
 	name   string
 	change func(v *View)
 	step   StepKind
-	reason ReasonCode // the first one; ignored if a step is expected
+	reason ReasonCode // the first reason; ignored if a step is expected
 }
 
 func play(t *testing.T, base func() View, scenes []scene) {

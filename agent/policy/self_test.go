@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// metView is the voter n1, whose disk records nothing yet.
+// metView returns the view of voter n1 before its disk records anything.
 func metView() View {
 	v := voterView()
 	v.Op, v.Lock = nil, Lock{Known: true}

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// upgrading is the cluster of backedUp as seen by n4, when a rollout of another etcd version is about to reach n4
-// itself. The last snapshot is five hours old.
+// upgrading is backedUp when a rollout of another etcd version is about to reach n4 itself. The last snapshot is five
+// hours old.
 func upgrading() View {
 	v := backedUp()
 	v.Looked, v.Self.ID, v.Backup.Stored, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour

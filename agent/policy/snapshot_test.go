@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// guarded is a cluster of a leader, two followers and a standby.
+// guarded returns a view of a cluster of a leader, two followers and a standby.
 func guarded() View {
 	v := View{}
 	v.Cluster.Reachable, v.Limits.PromoteLag = true, 100

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lostStandby is the view of voter n1 6 min after the standby n4 has lost power, with a spare that is ready.
+// lostStandby returns the view of voter n1 6 min after standby n4 lost power. A spare is ready to join.
 func lostStandby() View {
 	v := spareView()
 	v.Self = Self{
@@ -40,7 +40,7 @@ func underItsLock(v *View) {
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 }
 
-// lags makes the standby answer, and lag behind the leader for that long.
+// lags makes the standby answer but lag behind the leader for that long.
 func lags(since time.Duration) func(v *View) {
 	return func(v *View) {
 		m := &v.Cluster.Members[3]
@@ -53,7 +53,7 @@ func lags(since time.Duration) func(v *View) {
 	}
 }
 
-// reportsUnhealthy makes the standby answer and follow, and report itself unhealthy for that long.
+// reportsUnhealthy makes the standby answer and keep up, but report itself unhealthy for that long.
 func reportsUnhealthy(since time.Duration) func(v *View) {
 	return func(v *View) {
 		lags(0)(v)
@@ -139,7 +139,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 	})
 }
 
-// lettingGo is the view of the voter that removes the standby.
+// lettingGo returns the view of the voter that removes the standby.
 func lettingGo() View {
 	v := lostStandby()
 	underItsLock(&v)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// declaredSteps is the expected table of steps: which ones need the lock, and how many calls bound each. It is a
-// separate list, so that no slip of one word unlocks a step.
+// declaredSteps returns the expected declaration of every step: whether it needs the lock, and how many calls bound it.
+// The list repeats the declarations, so that a typo there cannot silently free a step from the lock.
 func declaredSteps() []StepInfo {
 	return []StepInfo{
 		{Kind: StepTakeLock, Calls: 2, Doing: "taking the lock"},

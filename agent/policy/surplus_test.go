@@ -11,7 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// fourVote is the view of voter n4: n3, which it has replaced, is healthy again before any host has removed it.
+// fourVote returns the view of voter n4, which was promoted to replace n3. n3 recovered before any host removed it, so
+// four members vote.
 func fourVote() View {
 	v := promotedExtra()
 	v.Lock = Lock{Known: true}
@@ -59,7 +60,7 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	if d := Decide(fourVote()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
 		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
-	beside := fourVote() // if something else counts more it is reported as a caution
+	beside := fourVote() // a reason with precedence turns it into a caution
 	beside.Health = Health{State: health.OK}
 	beside.Unit.NotAtBoot = true
 	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
@@ -67,7 +68,7 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	}
 }
 
-// deadOfFour is the view of voter n1 11 min after n3 has lost power, in a cluster of four with three configured.
+// deadOfFour returns the view of voter n1 11 min after n3 lost power. There are four voters, and three are configured.
 func deadOfFour() View {
 	v := leaderSeesDead()
 	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
@@ -77,12 +78,12 @@ func deadOfFour() View {
 	return v
 }
 
-// removingSurplus is the same while n1 removes it.
+// removingSurplus is deadOfFour while n1 removes n3.
 func removingSurplus(phase OpPhase) func() View {
 	return func() View {
 		v := replacing(deadOfFour, phase)()
 		v.Op.Host, v.Op.HostName, v.Op.Target, v.Op.PeerURL = "n1", "n1", "", v.Self.PeerURL
-		v.Hosts[0].Answered = true // it has checked itself
+		v.Hosts[0].Answered = true // n1 has checked n3 itself
 		return v
 	}
 }
@@ -210,7 +211,7 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
 			dead + "it is removed in 2m: surplus voter",
 		},
-		"it is": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
+		"the grace period is over": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
 		"all others only observe": {
 			func(v *View) {
 				for i := range v.Hosts {
@@ -239,8 +240,8 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 	}
 }
 
-// wellOfSix is the view of n4, which has become a voter to replace n3, in a cluster of six with five configured: n3 is
-// healthy again, and n5 is unhealthy.
+// wellOfSix returns the view of n4, which was promoted to replace n3. There are six voters, and five are configured: n3
+// has recovered, and n5 is unhealthy.
 func wellOfSix() View {
 	v := promotedExtra()
 	v.Target.Voters = 5

@@ -11,7 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// brokenView is a host whose work is over and whose etcd was started again, and whose disk stays FAILED.
+// brokenView returns the view of a host whose maintenance is over and whose etcd was restarted, but whose disk stays
+// FAILED.
 func brokenView() View {
 	v := downView()
 	v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Asked.Stopped = true, true, 3*time.Hour, false

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyView is the view of the spare n4 12 min after the disk of voter n3 has become slow, in a cluster of three
-// that n1 leads.
+// unhealthyView returns the view of spare n4 12 min after the disk of voter n3 became slow, in a cluster of three
+// voters led by n1.
 func unhealthyView() View {
 	v := deadView()
 	v.Cluster.ID = clusterID
@@ -29,7 +29,7 @@ func unhealthyView() View {
 	return v
 }
 
-// leaderSeesUnhealthy is the same as seen by the leader's host.
+// leaderSeesUnhealthy is the state of unhealthyView from the view of the leader's host.
 func leaderSeesUnhealthy() View {
 	v := unhealthyView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
@@ -49,7 +49,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 	for name, c := range map[string]struct {
 		change    func(v *View)
 		unhealthy bool
-		why       string // for one that is not
+		why       string // why the voter does not count as unhealthy
 	}{
 		"it is slow for the grace period": {func(*View) {}, true, ""},
 		"not for so long": {

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// The list is separate: a slip in the declaration would decide about an etcd that is down.
+// The test repeats the declaration, because a typo there could change what happens to an etcd that is down.
 func TestEveryKindOfWorkIsDeclaredAsExpected(t *testing.T) {
 	t.Parallel()
 	want := [...]work{

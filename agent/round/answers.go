@@ -10,13 +10,13 @@ import (
 	"github.com/quorumd/quorumd/agent/network"
 )
 
-// Answers are the members' own answers while there is no quorum.
+// Answers are the status replies of the individual members while there is no quorum.
 type Answers struct {
-	Membership cluster.Membership // as last listed; without names and IDs if it never was
+	Membership cluster.Membership // the last member list; without names and IDs if none was ever read
 	Of         map[uint64]cluster.Status
 }
 
-// Answered reports whether a member answered by itself when there was last no quorum.
+// Answered reports whether a member answered its status request while there was no quorum.
 func (r *Round) Answered(id uint64) bool {
 	s, asked := r.Answers.Of[id]
 	return asked && s.Err == nil && r.Answers.Membership.ClusterID != 0
@@ -32,7 +32,8 @@ func (r *Round) Answering() (n int) {
 	return n
 }
 
-// AnswersNow reports whether the member to be replaced was checked after the question was asked in etcd.
+// AnswersNow reports whether this host's observations of the member to be replaced are newer than the record in etcd
+// that asks for them. Without such a record or an operation it returns true.
 func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true

@@ -10,34 +10,35 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// ActorState is what this process holds and has done so far. The actor passes it by value to the observer.
+// ActorState is what this process has done so far, and the state of its lock. The actor passes it by value to the
+// observer.
 type ActorState struct {
-	Token      int64         // of the lock; 0 if it is not held
-	ValidUntil time.Duration // of the lock, for certain
+	Token      int64         // fencing token of the lock; 0 if this process does not hold it
+	ValidUntil time.Duration // the lock is certainly held until then
 
-	Steps  uint64 // that have ended
+	Steps  uint64 // number of steps that have ended
 	Stuck  string // the step that has not ended yet, for display; "" if there is none
 	Failed policy.FailedStep
 
-	Promoted, Rebooted, Started Stamp             // when it last sent a promotion, requested a reboot, started the unit
-	SteppedDown                 Stamp             // when it last asked its member to transfer the leadership,
-	SteppedDownInRow            int               // and how many times in a row
-	Copied                      Stamp             // when it last started to copy the survivor's data
-	Launched                    Stamp             // which run of programs it started last
-	Environment                 map[string]string // last written for the unit; nil if none. It is not changed
+	Promoted, Rebooted, Started Stamp             // last promotion sent, reboot requested, unit started
+	SteppedDown                 Stamp             // last time it asked its member to transfer leadership
+	SteppedDownInRow            int               // consecutive requests to transfer leadership
+	Copied                      Stamp             // last time it started to copy the survivor's data
+	Launched                    Stamp             // the run of programs that it started last
+	Environment                 map[string]string // last written for the unit; nil if none; must not be changed
 }
 
-// ValidFor returns how long the lock is certainly held from now on.
+// ValidFor returns how much longer the lock is certainly held.
 func (d ActorState) ValidFor(now time.Duration) time.Duration { return max(0, d.ValidUntil-now) }
 
 // Stamp is when something was last done; the zero value means never.
 type Stamp struct {
 	Is bool
 	At time.Duration
-	Of string // which of several
+	Of string // for Launched: the ID of the run
 }
 
-// Age returns how long ago that was, or policy.Never.
+// Age returns the time since the stamp, or policy.Never.
 func (s Stamp) Age(now time.Duration) time.Duration {
 	if !s.Is {
 		return policy.Never
@@ -48,8 +49,8 @@ func (s Stamp) Age(now time.Duration) time.Duration {
 // Completion is the outcome of a step, for reports.
 type Completion struct {
 	Step   policy.Step
-	On     *Round // that decided it
+	On     *Round // the round that decided the step
 	Err    error
-	Unsaid bool         // not worth a line in the history
+	Unsaid bool         // do not add a line to the history
 	Ended  *record.Line // the line that ended an operation, already in etcd
 }

@@ -12,12 +12,12 @@ import (
 // HostState is the result of a check that runs in the background or may fail.
 type HostState[T any] struct {
 	Value T
-	Err   error         // of the last check
-	OK    bool          // there is a value, and it is not too old
-	Age   time.Duration // of the value
+	Err   error         // error of the last check
+	OK    bool          // Value is set and not too old
+	Age   time.Duration // age of Value
 }
 
-// Programs are the runs of the operator's programs that were due for a check.
+// Programs are the results of the operator's hooks and command, for the runs that this round had to check.
 type Programs struct {
 	Before, After, Command HostState[hooks.Result]
 }
@@ -27,8 +27,8 @@ type Input struct {
 	Number uint64
 	Did    ActorState
 	Hurry  bool     // a caller waits for a fresh cluster state
-	Light  bool     // a light round between two full ones, with few requests to etcd
+	Light  bool     // a light round between two full ones, which sends few requests to etcd
 	Behind []string // IDs of the hosts that the last decision waits for
-	First  bool     // by the last decision this host acts first
-	Quiet  bool     // by the last decision nothing is in progress
+	First  bool     // according to the last decision, this host acts first
+	Quiet  bool     // according to the last decision, nothing is in progress
 }

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package round describes what one round of the loop has observed and decided: data that the packages below agent pass
-// on. It does no I/O. A published round is never changed.
+// Package round defines what one round of the loop has observed and decided, as data that the packages under agent
+// exchange. It does no I/O. A published round is never changed.
 package round
 
 import (
@@ -26,7 +26,7 @@ type Round struct {
 	View             policy.View
 	Decision         policy.Decision
 	ClusterState                   // of etcd
-	Led              *ClusterState // as seen by this host's own member, if it leads and should not; nil otherwise
+	Led              *ClusterState // as read from this host's own member, if that leads but should not; else nil
 	Unit             systemd.Status
 	UnitErr          error
 	Assessment       health.Assessment
@@ -36,15 +36,15 @@ type Round struct {
 	LastRequest      *hoststate.End      // how the previous request ended
 	Removal          *hoststate.Removal  // requested on this host
 	Recovery         *hoststate.Recovery // the plan in force on this host
-	Copy             recovery.Copy       // of its data, for the plan
-	Mutes            []health.Mute       // those in force
+	Copy             recovery.Copy       // progress of copying its data for the plan
+	Mutes            []health.Mute       // the mutes in force
 	MutesOver        []health.MuteEnd
-	Hung             int           // background checks that are long overdue
-	Probed           time.Duration // when it was judged, by the probe's clock
+	Hung             int           // number of background checks that are long overdue
+	Probed           time.Duration // when the host's health was assessed, by the probe's clock
 	Bootstrap        *hoststate.BootstrapRequest
-	BootstrapAnswers []policy.BootstrapAnswer // of the other hosts that create the cluster
-	Did              ActorState               // by this process, before this round
-	// Environment is what etcd should start with, in the current state.
+	BootstrapAnswers []policy.BootstrapAnswer // of the other hosts that bootstrap the cluster
+	Did              ActorState               // what this process had done before this round
+	// Environment is the environment that etcd should start with in the current state.
 	Environment map[string]string
 	Noted       hoststate.Noted
 	Data        HostState[datadir.Contents]
@@ -56,25 +56,25 @@ type Round struct {
 	Programs Programs
 	// Fsyncs are the counters of unhealthy voters' etcds, by member ID, as this host has read them.
 	Fsyncs      map[uint64]policy.Fsyncs
-	FellSilent  bool            // a member that answered in the previous round has not answered
+	FellSilent  bool            // a member that answered in the previous round did not answer in this one
 	SightEvery  time.Duration   // how often this host checks a member
-	Sights      []network.Sight // of the members, from this host
-	Connections Connections     // of its etcd to the members
-	AskedSince  time.Duration   // when the record that asks which members are dead was first seen; 0 if there is none
-	Resting     bool            // other hosts act before this one, so it checks rarely
-	ViewedAt    time.Duration   // when the view was made
-	// ReasonFor maps each of the decision's reasons to how long it has been there.
+	Sights      []network.Sight // this host's checks of the members
+	Connections Connections     // connections of its etcd to the members
+	AskedSince  time.Duration   // when this host first saw the record that asks which members are dead; 0 if none
+	Resting     bool            // this host checks rarely because other hosts act first
+	ViewedAt    time.Duration   // when the view was built
+	// ReasonFor maps each of the decision's reasons to how long it has been present.
 	ReasonFor map[policy.ReasonCode]time.Duration
 }
 
 // Connections are the members from which this host's etcd has received messages recently.
 type Connections struct {
 	Known bool
-	At    time.Duration // when it was read
+	At    time.Duration // when the connections were read
 	Of    map[uint64]bool
 }
 
-// Fresh reports whether everything that the round's step was decided on was observed in that round.
+// Fresh reports whether the round itself observed everything that its step is based on.
 func (r *Round) Fresh() bool {
 	if r.Decision.Step.Kind.Info().Led && r.Led != nil {
 		return true
@@ -82,12 +82,12 @@ func (r *Round) Fresh() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))
 }
 
-// Looked reports whether the round has read the cluster state again, as far as possible.
+// Looked reports whether the round has read as much of the cluster state as was reachable.
 func (r *Round) Looked() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
 }
 
-// OperationBegan returns when this host's operation began, to publish that the host is in it; zero if it is in none.
+// OperationBegan returns when this host's operation began, for its host record; zero if it has none in flight.
 func (r *Round) OperationBegan() time.Time {
 	if r.Request == nil || !r.Request.Seen || r.View.Asked.Released {
 		return time.Time{}
@@ -95,19 +95,19 @@ func (r *Round) OperationBegan() time.Time {
 	return r.Request.Began
 }
 
-// Removes reports whether the operation in flight is a removal by that host.
+// Removes reports whether that host is carrying out a removal.
 func (r *Round) Removes(host string) bool {
 	return r.Op.Of(host) && policy.Removes(r.Op.Kind)
 }
 
-// TakesDown reports whether the operation in flight takes that host down in an orderly way, and brings it back.
+// TakesDown reports whether the operation in flight shuts that host's etcd down in an orderly way and brings it back.
 func (r *Round) TakesDown(host string) bool {
 	return r.Op.Of(host) && policy.TakesDown(r.Op.Kind)
 }
 
-// Overdue reports whether that time has passed; the zero time never has.
+// Overdue reports whether until has passed. A zero until is never overdue.
 func Overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
 
-// Blink is the number of intervals that a host may miss and still count its observations before and after as one
-// stretch.
+// Blink is how many consecutive intervals a host may miss before its next observation starts a new stretch instead of
+// continuing the previous one.
 const Blink = 5

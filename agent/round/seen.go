@@ -14,26 +14,26 @@ import (
 // ClusterState is what was read from etcd, and when. A round that does not read it carries over the previous state.
 type ClusterState struct {
 	EtcdAt      time.Duration // when etcd was read
-	By          uint64        // the leader, if only it was asked for the records; 0 for a quorum read
+	By          uint64        // the leader, if the records were read from it alone; 0 for a quorum read
 	Reachable   bool
-	Listed      bool // at least the member list was read
+	Listed      bool // the member list was read, even if nothing else was
 	Problem     string
-	Denied      bool // etcd refuses for lack of permission
+	Denied      bool // etcd denied permission
 	Membership  cluster.Membership
 	Statuses    map[uint64]cluster.Status
 	StatusesAt  time.Duration // when the members were asked
 	Answers     Answers       // while there is no quorum
 	Hosts       []record.Host // by ID
-	HostsAt     time.Duration // when all of them were read
-	Counted     int           // their number, if they were counted
+	HostsAt     time.Duration // when all host records were read
+	Counted     int           // number of host records, if they were counted
 	OtherNames  []string      // other cluster names with host records in this etcd
-	OwnHost     *record.Host  // the record under our own key, whichever host wrote it
-	OwnHostAt   int64         // and its modification revision
+	OwnHost     *record.Host  // the record under this host's key, which another host may have written
+	OwnHostAt   int64         // modification revision of OwnHost
 	Op          *record.Op
 	OpAt        int64 // its modification revision
-	EndedAt     int64 // modification revision of the line that ended the last one
+	EndedAt     int64 // modification revision of the history line that ended the last operation
 	Lock        *record.Lock
-	LockAt      int64 // its create revision: the token
+	LockAt      int64 // its create revision, the fencing token
 	Pause       *record.Pause
 	Queue       *record.Queue
 	QueueAt     int64 // its modification revision
@@ -42,7 +42,7 @@ type ClusterState struct {
 	Repairs     *record.Repairs
 	RepairsAt   int64 // its modification revision
 	Recovered   *record.Recovered
-	OldServes   bool // a late host's own member still serves the old cluster, with a quorum
+	OldServes   bool // this host is late to a recovery: its member still serves the old cluster, with quorum
 	Backup      *record.Backup
 	RestoreTest *record.RestoreTest
 	Released    Released
@@ -50,16 +50,16 @@ type ClusterState struct {
 	Unreadable  []policy.Unreadable
 }
 
-// Released maps every host to the start of its last operation that an operator has released.
+// Released maps each host to the start time of its operation that an operator released last.
 type Released map[string]time.Time
 
-// Releases reports whether the operation of a host that began at that time was released.
+// Releases reports whether the operation that a host began at that time was released.
 func (s Released) Releases(host string, began time.Time) bool {
 	at, found := s[host]
 	return found && at.Equal(began)
 }
 
-// InOperation reports whether a host publishes an operation that was not released.
+// InOperation reports whether a host's record shows an operation that no operator has released.
 func (s Released) InOperation(h record.Host) bool {
 	return !h.Turn.IsZero() && !s.Releases(h.ID, h.Turn)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// unreadableKept bounds how many unreadable host records are named.
+// unreadableKept is the number of unreadable records from which on a round omits further host records.
 const unreadableKept = 100
 
 // NoteUnreadable adds an unreadable record to the round.
@@ -25,7 +25,8 @@ func (r *Round) NoteUnreadable(kind policy.RecordKind, pair cluster.Pair, err er
 	})
 }
 
-// CarryUnreadable keeps the previous findings about host records in a round that does not read them.
+// CarryUnreadable copies the unreadable host records of the previous round, except the one under ownKey, into a round
+// that does not read host records.
 func (r *Round) CarryUnreadable(before []policy.Unreadable, ownKey string) {
 	for _, u := range before {
 		if u.Kind == policy.RecordHost && u.Key != ownKey {
@@ -34,7 +35,7 @@ func (r *Round) CarryUnreadable(before []policy.Unreadable, ownKey string) {
 	}
 }
 
-// Oversized returns the error for a value that was left out because of its size.
+// Oversized returns an error if the value was too large to be read, otherwise nil.
 func Oversized[T any](pair cluster.Pair) error {
 	if pair.Oversized > 0 {
 		var r T
@@ -47,7 +48,7 @@ func Oversized[T any](pair cluster.Pair) error {
 	return nil
 }
 
-// DecodeHost decodes a host's record. It must belong to the host of its key.
+// DecodeHost decodes a host record. It fails if the record's host ID differs from the ID in its key.
 func DecodeHost(pair cluster.Pair, id string) (record.Host, error) {
 	if err := Oversized[record.Host](pair); err != nil {
 		return record.Host{}, err
