@@ -40,7 +40,7 @@ const MaxSights = 16
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
 
-// within applies the bounds to a record. If strictly is set, as when reading, it refuses values above them. Otherwise it
+// within applies the bounds to a record. If strictly is set, as for reading, it refuses values above them. Otherwise it
 // shortens texts and rounds numbers, because every event must be recorded. Either way, it converts times to UTC.
 func within(record any, strictly bool) error {
 	v := reflect.ValueOf(record).Elem()

@@ -74,7 +74,7 @@ type Host struct {
 	Turn time.Time `json:"turn,omitzero"`
 	// Sees is how the host reaches the other members, once that is stable; it lists no member with an unknown state.
 	Sees []Sight `json:"sees,omitempty"`
-	// MemberLost means that the host's member can never come back: its disk has lost writes that the member acknowledged.
+	// MemberLost means that the host's member can never come back: its disk lost writes that the member acknowledged.
 	MemberLost bool `json:"memberLost,omitempty"`
 	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or
 	// [RestoreTestNoRoom]; empty if it cannot.
