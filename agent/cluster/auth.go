@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Login is the etcd user of the client. The zero value is none, or the user named in the client certificate.
+// Login is the etcd user of the client. The zero value means no user, or the one named in the client certificate.
 type Login struct {
 	User, PasswordFile string
 	// AllowUnencrypted permits sending the password to discovered http endpoints.
@@ -35,15 +35,15 @@ func Denied(err error) bool {
 		errors.Is(err, ErrRefused))
 }
 
-// unknown reports whether etcd does not know the caller: the token has expired, or the member has restarted. Such a
-// call has changed nothing.
+// unknown reports whether etcd rejected the call because it does not recognize the caller: the token has expired, or
+// the member has restarted. Such a call has changed nothing.
 func unknown(err error) bool {
 	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
 }
 
-// wantsToken reports whether a refused call with that token is to be repeated with a new one. Without a token, etcd
-// assumes the user named in the client certificate, and denies what that user may not do.
+// wantsToken reports whether to repeat a call, refused with the token had, with a new token. Without a token, etcd
+// takes the user named in the client certificate and applies that user's permissions.
 func wantsToken(err error, had string) bool {
 	return unknown(err) || had == "" && code(err) == codes.PermissionDenied
 }
@@ -85,8 +85,8 @@ func ReadPassword(path string) (string, error) {
 	return string(text), nil
 }
 
-// ErrUnencrypted means that an endpoint is not used because it would get the password, or the token, unencrypted, and
-// only discovery links it to the cluster.
+// ErrUnencrypted means that an endpoint is not used: it would receive the password or the token unencrypted, and it is
+// known only from discovery.
 var ErrUnencrypted = errors.New("it is a discovered http endpoint, so etcd's password would be sent unencrypted " +
 	"to an unverified server; use https, or set etcd.allowUnencryptedPassword: true")
 
@@ -133,10 +133,10 @@ func (s *loginSource) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// token is etcd's token for the password. One token is valid at all members: they learn of it from the log, also a
-// learner, which issues none itself. The etcd client's own token handling is not used. It gets a token at every member,
-// before it is known that one is needed, and at every renewal of a lease, which costs etcd a write and much computation
-// each time.
+// token is the token that etcd issues for the password. One token is valid on all members because etcd replicates it
+// through the Raft log; a learner accepts tokens too, but issues none. The etcd client's own token handling is not used:
+// it requests a token from every member, before one is needed, and again for every lease renewal. Each request costs
+// etcd a write and much CPU time.
 type token struct {
 	getting chan struct{} // holds one value while a new token is requested
 
@@ -164,7 +164,7 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate gets a new token in place of before, unless another call has just done so.
+// authenticate replaces the token before with a new one, unless another call has just done so.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:
@@ -188,7 +188,7 @@ func (c *Client) authenticate(ctx context.Context, before string) error {
 		case err == nil:
 			c.token.set(answer.Token)
 			return nil
-		case isEtcd(err, rpctypes.ErrAuthNotEnabled): // any more
+		case isEtcd(err, rpctypes.ErrAuthNotEnabled): // it has been disabled
 			c.token.set("")
 			return nil
 		case refused(err):

@@ -15,9 +15,9 @@ import (
 // ErrNoClock means that no member reported the time.
 var ErrNoClock = errors.New("no member reports its time")
 
-// ClockOffset compares this host's wall clock with the median of the voters that answer; it is positive if this host's
-// is ahead. It reads the Date header of etcd's HTTP server, with a resolution of one second: offsets below two seconds
-// mean nothing.
+// ClockOffset returns the median offset of this host's wall clock from those of the voters that answer; it is positive
+// if this host is ahead. The Date header of etcd's HTTP server has a resolution of one second, so offsets below two
+// seconds mean nothing.
 func (c *Client) ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error) {
 	transport := &http.Transport{TLSClientConfig: c.tls.config(), DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
@@ -49,7 +49,7 @@ func clockOffset(ctx context.Context, web *http.Client, endpoint string, wall fu
 	if err != nil {
 		return 0, err
 	}
-	defer answer.Body.Close() // it is not read
+	defer answer.Body.Close() // the body is not read
 	after := wall()
 	theirs, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {

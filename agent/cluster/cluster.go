@@ -5,13 +5,13 @@
 // key-value calls that the lock and the records need. It promises:
 //
 //   - Every call is bounded, per endpoint and in total.
-//   - Only voters are asked. A learner in an endpoint list makes calls fail at random.
-//   - A change of membership is idempotent and is read again afterwards: a call that timed out
-//     may still be applied, so its error says nothing about the outcome.
-//   - It decides nothing.
+//   - Only voters are called. A learner in an endpoint list makes calls fail at random.
+//   - A membership change is idempotent, and the member list is read again afterwards: a call that
+//     timed out may still be applied, so its error does not reveal the outcome.
+//   - The package makes no decisions.
 //
-// One client is kept for each endpoint, so that a dead or cut-off member costs one bounded call
-// and never the calls to the others.
+// Each endpoint has its own client, so that a dead or partitioned member costs one bounded call
+// and never affects calls to the other members.
 package cluster
 
 import (
@@ -39,9 +39,9 @@ const (
 	keepaliveTimeout = 3 * time.Second
 )
 
-// window is how many bytes a member may send before this side has read them, for one answer and for all together. It
-// limits the throughput of a snapshot over a long distance. Without a fixed window, gRPC adds a ping to every answer to
-// measure the connection.
+// window is the gRPC flow-control window, per stream and per connection: how many unread bytes a member may send. It
+// limits snapshot throughput on high-latency links. Without a fixed window, gRPC sends a ping with every answer to
+// estimate the bandwidth.
 const window = 4 << 20
 
 // Options locate the cluster and set the timeouts.
@@ -50,11 +50,11 @@ type Options struct {
 	Discovers bool     // more will come from [Client.Discovered]
 	TLS       TLSFiles // zero for http
 	Login     Login    // zero for none, or the user named in the client certificate
-	// a key that this client may read: with etcd's roles, only keys below its own prefix
+	// a key that this client may read; if etcd uses roles, only keys below the client's own prefix
 	Probe       string
 	CallTimeout time.Duration // for one call to one endpoint
 	Logger      *slog.Logger
-	Dial        []grpc.DialOption // more options for connections: simulations carry their calls themselves
+	Dial        []grpc.DialOption // more dial options; simulations use them to carry the calls themselves
 }
 
 // Client is a connection to the cluster. It is safe for concurrent use.
@@ -75,8 +75,8 @@ type Client struct {
 	closed bool
 }
 
-// failures orders failed calls: for every endpoint that has not answered since, the number of its last failure, which
-// grows.
+// failures records the order in which endpoints failed: for each endpoint that has not answered since, the ever-growing
+// sequence number of its last failure.
 type failures struct {
 	count int
 	at    map[string]int

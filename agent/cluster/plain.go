@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// plainError is a call's error in plain words. errors.Is and errors.As still find the original.
+// plainError replaces the text of a call's error with a readable one. errors.Is and errors.As still find the original.
 type plainError struct {
 	text string
 	err  error
@@ -23,7 +23,7 @@ func (w plainError) Error() string { return w.text }
 
 func (w plainError) Unwrap() error { return w.err }
 
-// plain words the error of a call: the texts of gRPC and the etcd client are for programs.
+// plain makes the text of a call's error readable: those of gRPC and the etcd client are written for programs.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,7 @@ func plain(err error) error {
 	return err
 }
 
-// joined are errors on one line.
+// joined is a list of errors printed on one line.
 type joined []error
 
 func (s joined) Error() string {
@@ -98,7 +98,7 @@ func etcdWords(err rpctypes.EtcdError) string {
 	return strings.TrimPrefix(err.Error(), "etcdserver: ")
 }
 
-// transportWords strips what gRPC adds around an error of the network or of TLS.
+// transportWords strips the text that gRPC wraps around a network or TLS error.
 func transportWords(text string) string {
 	for _, known := range []string{
 		"connection refused", "no route to host", "network is unreachable",

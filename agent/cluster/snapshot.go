@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Snapshot requests the database from the member at that client URL, which may be a learner. The content is the file,
-// followed by its SHA-256 in 32 bytes. It has no timeout but the context: the reader has to watch the progress.
+// Snapshot requests a database snapshot from the member at the client URL endpoint; the member may be a learner. The
+// stream is the database file followed by its 32-byte SHA-256. Only ctx bounds it: the reader has to watch for progress.
 func (c *Client) Snapshot(ctx context.Context, endpoint string) (io.ReadCloser, error) {
 	conn, err := c.conn(endpoint)
 	if err != nil {

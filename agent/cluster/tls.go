@@ -52,8 +52,8 @@ func (s *tlsSource) config() *tls.Config {
 // TLS returns the current configuration for connections to etcd, or nil for connections without TLS.
 func (c *Client) TLS() *tls.Config { return c.tls.config() }
 
-// commonName returns the name in the client certificate, which etcd takes as the user if it authenticates; empty
-// without one.
+// commonName returns the common name of the client certificate, which etcd takes as the user if authentication is
+// enabled. It returns an empty string if there is no certificate.
 func (s *tlsSource) commonName() string {
 	conf := s.config()
 	if conf == nil || len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
@@ -112,8 +112,8 @@ func tlsConfig(files TLSFiles, read [3][]byte) (*tls.Config, error) {
 // diagnoseTimeout is the timeout of one diagnosis.
 const diagnoseTimeout = time.Second
 
-// Diagnose returns why an endpoint does not answer, as reported by the layer that fails: the etcd client reports every
-// failed connection as an expired deadline. It returns nil if a connection succeeds.
+// Diagnose connects to an endpoint and returns the error of the layer that fails, because the etcd client reports every
+// failed connection as an expired deadline. It returns nil if the connection succeeds.
 func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// ended adds to the cause that this host's own certificate has expired.
+// ended adds to err that this host's own certificate has expired, if it has.
 func (s *tlsSource) ended(err error) error {
 	conf := s.config()
 	if len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
@@ -164,13 +164,13 @@ func (s *tlsSource) ended(err error) error {
 		leaf.NotAfter.UTC().Format(time.RFC3339), renew)
 }
 
-// renew is the remedy for an operator with quorumctl's CA.
+// renew is the remedy for an operator who uses the CA of quorumctl.
 const renew = "renew it: quorumctl pki renew NAME, on the machine with your CA"
 
-// remoteError is how crypto/tls reports an alert of the other side.
+// remoteError is the operation that crypto/tls names when the other side sent a TLS alert.
 const remoteError = "remote error"
 
-// whichSide returns which side's certificate a TLS error is about, and where to look.
+// whichSide rewords a TLS error to name the side whose certificate is at fault, and the setting to check.
 func whichSide(err error) error {
 	remote, fromThere := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

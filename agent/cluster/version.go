@@ -15,8 +15,8 @@ import (
 // binaryVersionTimeout is the timeout for a binary to print its version.
 const binaryVersionTimeout = 5 * time.Second
 
-// BinaryVersion returns the version printed by an etcd binary, such as "3.6.16". The binary's disk may be unhealthy:
-// the command line child executes it, and this function may return long after the context has ended.
+// BinaryVersion returns the version printed by an etcd binary, such as "3.6.16". The binary's disk may be unhealthy,
+// so the command line child executes it, and this function may return long after the context has ended.
 func BinaryVersion(ctx context.Context, child []string, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, binaryVersionTimeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func BinaryVersion(ctx context.Context, child []string, path string) (string, er
 	return version, nil
 }
 
-// answer keeps a program's output, and closes the pipe on one that never ends.
+// answer keeps a program's output. It fails the write if the output is too large, which closes the pipe.
 type answer struct{ text []byte }
 
 // versionBytes is the largest output; etcd's has about 100 bytes.

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound a process that reads an untrusted file: it then fails alone, and takes nothing from its unit. Mapped
-// files, such as a database, do not count as memory: the limit is RLIMIT_DATA, because RLIMIT_AS counts what Go only
-// reserves.
+// Limits bound a process that reads an untrusted file, so that it fails alone and does not exhaust the resources of its
+// unit. Mapped files, such as a database, do not count as memory: the limit is RLIMIT_DATA, because RLIMIT_AS also
+// counts address space that Go only reserves.
 type Limits struct {
 	Memory uint64        // bytes
 	CPU    time.Duration // in whole seconds
 }
 
-// Confine limits this process for good, and every process that it starts.
+// Confine permanently limits this process and every process that it starts.
 func (l Limits) Confine() error { return l.set(true) }
 
-// ConfineSelf limits this process. [Unconfine] lifts the limits of a process that it has started.
+// ConfineSelf limits this process. [Unconfine] can lift the limits for a process that it has started.
 func (l Limits) ConfineSelf() error { return l.set(false) }
 
 func (l Limits) set(forGood bool) error {
@@ -47,7 +47,7 @@ func (l Limits) set(forGood bool) error {
 	return nil
 }
 
-// Unconfine raises the limits of a child to what this process may set for itself.
+// Unconfine raises a child's limits to the maximum that this process may set for itself.
 func Unconfine(pid int) error {
 	for _, resource := range []int{unix.RLIMIT_DATA, unix.RLIMIT_CPU} {
 		var limit unix.Rlimit
@@ -63,7 +63,7 @@ func Unconfine(pid int) error {
 	return nil
 }
 
-// HalfOfMemory returns half of this machine's memory, in bytes, and at least a gibibyte: what a process may use while
+// HalfOfMemory returns half of this machine's memory, in bytes, and at least 1 GiB. A process may use that much while
 // etcd does not run.
 func HalfOfMemory() uint64 {
 	var info unix.Sysinfo_t

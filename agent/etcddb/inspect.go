@@ -21,7 +21,7 @@ import (
 
 const keyField = 1 // of a mvccpb.KeyValue
 
-// ErrDamaged means that a database was changed, or that a file is none.
+// ErrDamaged means that a database was modified, or that a file is not a database.
 var ErrDamaged = errors.New("the snapshot is damaged")
 
 // change is one entry of the bucket.
@@ -36,14 +36,14 @@ type change struct {
 // HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
 // compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
-	// The file is mapped: a read error or a truncation meanwhile causes a fault.
+	// The file is mapped, so a read error or a truncation while it is being read causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if caught := recover(); caught != nil {
 			c, err = record.Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
 		}
 	}()
-	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have no name any longer
+	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have been unlinked
 	if err != nil {
 		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // this proves nothing about it
 	}
@@ -78,7 +78,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.C
 	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
 		c.CompactRevision = RevisionOf(at)
 	}
-	// At its start etcd completes a scheduled compaction.
+	// When etcd starts, it completes a scheduled compaction.
 	if at := meta.Get([]byte(ScheduledCompaction)); len(at) >= revisionBytes {
 		c.CompactRevision = max(c.CompactRevision, RevisionOf(at))
 	}
@@ -105,7 +105,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.C
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	sum.Write([]byte("key"))
 	err = each(ctx, keys, seed, progress, func(at change, k, v []byte) {
-		// What the compaction deletes does not count, whether or not it has happened.
+		// Entries that the compaction deletes do not count, whether or not they have been deleted yet.
 		superseded := newest[at.key] != at || at.tombstone
 		if at.revision <= c.CompactRevision && superseded && kept > 0 ||
 			at.revision == c.CompactRevision && at.tombstone {
@@ -118,7 +118,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.C
 	return c, err
 }
 
-// each calls a function for all changes, in their order.
+// each calls a function for every change, in revision order.
 func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress func(int64),
 	do func(at change, k, v []byte),
 ) error {
@@ -144,8 +144,8 @@ func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	}
 	var name []byte
 	var err error
-	// A revision that was raised without a change, by a recovery or by etcdutl's --bump-revision, has no record. etcd
-	// treats it as one of a key with an empty name, which no client can write or read, and keeps it.
+	// A revision that was raised without a change, by a recovery or by etcdutl's --bump-revision, has no KeyValue. etcd
+	// treats it as a change of a key with an empty name, which no client can write or read, and keeps it.
 	if len(v) > 0 {
 		name, err = nameOfKey(v)
 	}
@@ -157,7 +157,7 @@ func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	}, err
 }
 
-// nameOfKey returns the name of a key from its encoded record.
+// nameOfKey returns a key's name from its encoded KeyValue.
 func nameOfKey(v []byte) ([]byte, error) {
 	for len(v) > 0 {
 		number, kind, n := protowire.ConsumeTag(v)

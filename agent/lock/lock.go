@@ -4,15 +4,15 @@
 // Package lock holds the leased lock, which decides which agent acts, and the operation record, which describes the
 // operation in flight. It promises:
 //
-//   - At most one agent at a time believes that it may act. Validity counts from the moment before a request was sent,
-//     so that it always ends before the server's lease does. A late answer, a paused process and a partition only
-//     shorten it. (The session of the etcd client counts from receipt, and was measured to overlap with the next
-//     holder.)
+//   - At most one agent at a time believes that it may act. Validity is counted from just before the request is sent,
+//     so it always ends before the server's lease does. A late answer, a paused process or a partition only shortens
+//     it. (The etcd client's session counts from receipt of the answer; measurements showed its validity overlapping
+//     with the next holder's.)
 //   - The lock lives only while its owner calls Renew. No goroutine keeps a wedged owner's lock alive.
 //   - Every write to the operation record is a transaction. It fails unless the caller still holds the lock and the
 //     record is still the one that the caller read.
-//   - A lock is released by revoking its lease, never by deleting the key: a write still in flight then fails, and does
-//     not leave a key without an owner.
+//   - A lock is released by revoking its lease, never by deleting the key: a write still in flight then fails instead
+//     of leaving a key without an owner.
 //
 // The package does not know what the lock protects.
 package lock
@@ -33,7 +33,7 @@ import (
 // Store is the part of etcd that the lock needs. Every call is bounded by its context, uses voters only, and may have
 // been applied even if it returns an error.
 type Store interface {
-	// Txn commits then if all of conditions are true.
+	// Txn commits the operations in then if all conditions are true.
 	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
 	// Grant creates a lease, and returns the TTL chosen by the server, in seconds.
 	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
@@ -45,10 +45,10 @@ type Store interface {
 
 // Errors of the lock. Other errors come from etcd and leave the outcome unknown.
 var (
-	// ErrTaken means that another host holds the lock, or that the operation record is not the one that the caller has
-	// read.
+	// ErrTaken means that another host holds the lock, or that the operation record has changed since the caller read
+	// it.
 	ErrTaken = errors.New("another host holds the lock or the operation")
-	// ErrLost means that the lock is no longer ours.
+	// ErrLost means that this agent no longer holds the lock.
 	ErrLost = errors.New("the lock is lost")
 	// ErrTooLate means that the remaining validity is too short for the step.
 	ErrTooLate = errors.New("the lock expires too soon")
@@ -63,7 +63,7 @@ type Options struct {
 	Host   string // host ID
 	Name   string // host name, for display
 	TTL    time.Duration
-	Margin time.Duration // how long before the server's lease the validity ends
+	Margin time.Duration // the validity ends this long before the server's lease
 	// Now is a clock that includes time in suspend (CLOCK_BOOTTIME).
 	Now func() time.Duration
 	// Wall is the wall clock, for display only.
@@ -93,7 +93,7 @@ func (l *Lock) Token() int64 {
 	return l.token
 }
 
-// ValidFor returns how long the lock is certainly still ours; 0 if it is not.
+// ValidFor returns how long this agent is certain to hold the lock; 0 if it is not certain.
 func (l *Lock) ValidFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *Lock) ValidFor() time.Duration {
 	return max(0, l.validUntil-l.opt.Now())
 }
 
-// MayAct reports whether the lock is certainly ours at this moment.
+// MayAct reports whether this agent is certain to hold the lock at this moment.
 func (l *Lock) MayAct() bool { return l.ValidFor() > 0 }
 
 // Take tries once to take the lock. seenOp is the modification revision of the operation record that the caller owns or
@@ -129,11 +129,11 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), l.opIs(seenOp)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(lease)))
 	switch {
-	case err != nil: // it may still be applied, but not without the lease
-		_ = l.revoke(ctx, lease) // it expires otherwise
+	case err != nil: // the transaction may still be applied, but not once the lease is revoked
+		_ = l.revoke(ctx, lease) // if this fails, the lease expires
 		return fmt.Errorf("cannot take the lock: %w", err)
 	case !answer.Succeeded:
-		_ = l.revoke(ctx, lease) // it expires otherwise
+		_ = l.revoke(ctx, lease) // if this fails, the lease expires
 		return ErrTaken
 	}
 	l.mu.Lock()
@@ -167,8 +167,9 @@ func (l *Lock) Renew(ctx context.Context) error {
 	return nil
 }
 
-// Confirm checks that a step of that length may start: the validity covers it and spare, and a new transaction shows
-// that the lock is still ours. It returns the context for the step, which ends with the budget and before the validity.
+// Confirm checks that a step may start: the remaining validity covers budget plus spare, and a new transaction shows
+// that this agent still holds the lock. It returns the step's context, which ends after budget, before the validity
+// does.
 func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (context.Context, context.CancelFunc, error) {
 	token := l.Token()
 	if token == 0 {
@@ -201,8 +202,8 @@ func (l *Lock) covers(need time.Duration) error {
 	return nil
 }
 
-// Release releases the lock by revoking its lease. The lock counts as not held from then on, whether or not etcd
-// answers.
+// Release releases the lock by revoking its lease. This agent no longer holds the lock from then on, whether or not
+// etcd answers.
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	lease := l.lease
@@ -232,12 +233,12 @@ func (l *Lock) forget() {
 	l.lease, l.token, l.validUntil = 0, 0, 0
 }
 
-// isOurs is true while the lock key is the one that we created.
+// isOurs returns the condition that the lock key is still the one that this agent created.
 func (l *Lock) isOurs(token int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(l.opt.Keys.Lock()), "=", token)
 }
 
-// opIs is true while the operation record is the one last written at revision; 0 means that there is none.
+// opIs returns the condition that the operation record was last written at revision; 0 means that there is none.
 func (l *Lock) opIs(revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(l.opt.Keys.Op()), "=", revision)
 }

@@ -19,14 +19,14 @@ func (l *Lock) Begin(ctx context.Context, op record.Op) error {
 	return l.write(ctx, op, 0)
 }
 
-// Advance rewrites the operation record, under the lock and only if it is still the one last written at revision seen.
-// It sets the record's token to the lock's: advancing an orphaned record adopts it. The same transaction writes the
+// Advance rewrites the operation record, under the lock and only if the record is unchanged since revision seen. It
+// sets the record's token to the lock's, so advancing an orphaned record adopts it. The same transaction writes the
 // extra records.
 func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Extra) error {
 	return l.write(ctx, op, seen, also...)
 }
 
-// Extra is another record to replace in the same transaction, if it is still the one last written at revision At.
+// Extra is another record to replace in the same transaction, provided that it is unchanged since revision At.
 type Extra struct {
 	Key   string
 	At    int64

@@ -24,7 +24,7 @@ type Backup struct {
 	Extra Extra `json:"-"`
 }
 
-// Saving is the claim of a host to a snapshot job. It has a lease, which frees the claim if the agent dies.
+// Saving is a host's claim to a snapshot job. Its lease frees the claim if the agent dies.
 type Saving struct {
 	Version int       `json:"version"`
 	Host    string    `json:"host"` // its name
@@ -32,8 +32,8 @@ type Saving struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Backup is the key of the result of the last snapshot jobs.
+// Backup returns the key of the result of the last snapshot jobs.
 func (k Keys) Backup() string { return k.prefix + "snapshots" }
 
-// Saving is the key of the claim to save a snapshot.
+// Saving returns the key of the claim to save a snapshot.
 func (k Keys) Saving() string { return k.prefix + "snapshot-now" }

@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a record's content. The sum of all that a record can hold is under MaxBytes, except for the hosts of a
-// rollout: see Rollout.Room. Texts count in their JSON form, where one byte may become six.
+// The bounds of a record's content. A record with every field at its bound is smaller than MaxBytes, except for a
+// rollout's hosts: see Rollout.Room. The bounds apply to the JSON form of texts, in which one byte may take six.
 const (
 	maxName    = 512       // of a name, an ID, a URL, a code
 	maxText    = 4 << 10   // of a text for operators; Encode shortens longer ones
@@ -40,8 +40,8 @@ const MaxSights = 16
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
 
-// within applies the bounds to a record. If strict, as for reading, it refuses values above them. Otherwise it shortens
-// texts and rounds numbers, since what has happened must be recorded in any case. Either way, times become UTC.
+// within applies the bounds to a record. If strictly is set, as for reading, it refuses values above them. Otherwise it
+// shortens texts and rounds numbers, because every event must be recorded. Either way, it converts times to UTC.
 func within(record any, strictly bool) error {
 	v := reflect.ValueOf(record).Elem()
 	for i := range v.NumField() {
@@ -89,8 +89,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 	return nil
 }
 
-// inUTC returns a time that JSON can represent. It refuses an impossible time zone, which another reader may not be
-// able to write.
+// inUTC returns the time in UTC, in a form that JSON can represent. It refuses an impossible time zone because another
+// reader may be unable to write it back.
 func inUTC(at time.Time) (time.Time, error) {
 	if _, offset := at.Zone(); offset <= -dayOfHours || offset >= dayOfHours {
 		return at, errors.New("no time zone is a day or more from UTC")
@@ -140,7 +140,7 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 }
 
 // hostsWithin changes a copy and leaves the caller's list unchanged. It refuses a host that is listed twice: one entry
-// would be done, and the host would be taken down for the other one forever.
+// would be marked done, and the host would be taken down again and again for the other.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
 		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
@@ -210,7 +210,7 @@ func (e Extra) within() error {
 	return nil
 }
 
-// longer reports whether a string takes more than that many bytes in JSON.
+// longer reports whether a string takes more than bound bytes in JSON.
 func longer(s string, bound int) bool {
 	return len(s) > bound || (len(s) > bound/6 && jsonLen(s) > bound)
 }
@@ -218,13 +218,13 @@ func longer(s string, bound int) bool {
 // jsonLen returns the number of bytes of a string in JSON, without its quotes.
 func jsonLen(s string) int {
 	b, err := compact(s)
-	if err != nil { // strings always encode
+	if err != nil { // cannot happen: every string can be encoded
 		return math.MaxInt
 	}
 	return len(b) - len(`""`)
 }
 
-// Shorten returns the beginning of a text that takes at most that many bytes in JSON, with a mark that it was cut.
+// Shorten cuts a text so that it takes at most bound bytes in JSON, including the mark that shows the cut.
 func Shorten(s string, bound int) string {
 	if !longer(s, bound) {
 		return s
@@ -243,8 +243,7 @@ func Shorten(s string, bound int) string {
 	return s
 }
 
-// compact returns JSON on one line without unnecessary escapes: an escape that only web pages need makes six bytes of
-// one.
+// compact returns JSON on one line, without the HTML escapes of encoding/json, which turn one byte into six.
 func compact(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

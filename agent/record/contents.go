@@ -3,7 +3,7 @@
 
 package record
 
-// Contents describe what was found in an etcd database, as a snapshot's manifest and a recovery plan record it.
+// Contents summarize an etcd database. Snapshot manifests and recovery plans record them.
 type Contents struct {
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"` // -1 if nothing was ever compacted

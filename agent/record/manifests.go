@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Manifests are the hashes of the manifests of the last snapshots. A store cannot prove that a snapshot is the saved
-// one: anyone who can write to it can replace one. This record has no lease.
+// Manifests are the hashes of the manifests of the last snapshots. A store cannot prove that a snapshot is the
+// one that was saved: anyone with write access to the store can replace it. This record has no lease.
 type Manifests struct {
 	Version int        `json:"version"`
 	Saved   []Manifest `json:"saved"` // oldest first
@@ -35,11 +35,11 @@ const (
 	manifestBytes    = 160 // of one entry without its names
 )
 
-// Manifests is the key of the manifests' hashes. It sorts before the keys that are read in every round.
+// Manifests returns the key of the manifests' hashes. It sorts before the keys that are read in every round.
 func (k Keys) Manifests() string { return k.prefix + "backup-manifests" }
 
-// Add returns the manifests with more added, oldest first. The first entry of a snapshot is kept; the oldest entries
-// are dropped.
+// Add returns the manifests with more added, oldest first. If a snapshot has several entries, the first one is kept. If
+// there are too many entries, the oldest are dropped.
 func (m Manifests) Add(more ...Manifest) Manifests {
 	all := slices.Clone(m.Saved)
 	for _, one := range more {
@@ -63,7 +63,7 @@ func (m Manifests) Add(more ...Manifest) Manifests {
 // underscores; other characters are escaped.
 func (m Manifest) bytes() int { return manifestBytes + jsonLen(m.Name) + jsonLen(m.Host) }
 
-// check returns an error if no agent can have recorded the manifest.
+// check returns an error if the manifest is one that no agent would have recorded.
 func (m Manifest) check() error {
 	sum, err := hex.DecodeString(m.SHA256)
 	if m.Name == "" || err != nil || len(sum) != 32 {
@@ -72,7 +72,7 @@ func (m Manifest) check() error {
 	return nil
 }
 
-// manifestsWithin changes a copy.
+// manifestsWithin applies the bounds to a copy of the list.
 func manifestsWithin(v reflect.Value, manifests []Manifest, strictly bool) error {
 	if len(manifests) > MaxManifests {
 		return fmt.Errorf("%d manifests, the bound is %d", len(manifests), MaxManifests)

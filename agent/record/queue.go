@@ -5,7 +5,7 @@ package record
 
 import "slices"
 
-// Calls reports whether the queue, if there is one, names the host with that ID.
+// Calls reports whether the queue, which may be nil, names the host with the given ID.
 func (q *Queue) Calls(id string) bool {
 	return q != nil && (slices.Contains(q.Next, id) || slices.Contains(q.Down, id))
 }

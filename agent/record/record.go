@@ -3,12 +3,12 @@
 
 // Package record defines what quorumd keeps in etcd: the keys and the JSON values under /quorumd/<cluster>/.
 //
-// Every value has a version. A reader keeps the fields of a record that it does not know, so that an older agent that
-// rewrites a newer agent's record does not lose them (except those of list entries). It refuses an unknown version and
-// does not guess what it means.
+// Every value has a version. A reader keeps unknown fields, so that an older agent that rewrites a newer agent's record
+// does not drop them (except unknown fields of list entries). It refuses an unknown version instead of guessing its
+// meaning.
 //
-// Times in records are wall-clock times for display. Agents judge by how long they themselves have observed something,
-// as hosts' clocks may be wrong. Only the number of repairs today, and within 30 days, depends on them.
+// Times in records are wall-clock times for display. Because hosts' clocks may be wrong, agents decide by how long they
+// themselves have observed a condition. Only the repair counts for today and for 30 days depend on recorded times.
 package record
 
 import (
@@ -35,7 +35,7 @@ const (
 var ErrVersion = errors.New("unknown record version")
 
 // Host is an agent's record of its host. It has a lease, and disappears if the agent's loop does not run for the
-// lease's time.
+// lease's TTL.
 type Host struct {
 	Version      int      `json:"version"`
 	ID           string   `json:"id"`
@@ -56,30 +56,30 @@ type Host struct {
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`    // the work of its maintenance request
-	// when, in milliseconds of its wall clock since 1970; it only orders requests
+	// the time of the request, in milliseconds since 1970 by the host's wall clock; it only orders requests
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// the code of the reason why the host does not go next; empty if it is ready
 	Waiting string `json:"waiting,omitempty"`
-	// for a voter: the last revision that it had read of another host's record in an operation
+	// for a voter: the revision of another host's record in an operation that this host last read
 	Answers int64 `json:"answers,omitempty"`
-	// Recovers means that the host is SLOW only because of the past: its writes are fast again.
+	// Recovers means that the host is SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
 	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
-	// publishes it while the leader is slow; zero if unknown. WritesAt is when it was measured, by the host's clock:
-	// another time means another measurement.
+	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement by the
+	// host's clock: a different time means a new measurement.
 	WriteMean float64   `json:"writeMean,omitempty"`
 	WritesAt  time.Time `json:"writesAt,omitzero"`
-	// Turn is when the operation began that takes the host down, from its own disk: the host is in that operation even
-	// if the record of it was deleted. Zero if it is in none.
+	// Turn is the start time of the operation that takes the host down, or zero. The host keeps it on its own disk, so
+	// the host remains in that operation even if the operation record was deleted.
 	Turn time.Time `json:"turn,omitzero"`
 	// Sees is how the host reaches the other members, once that is stable; it lists no member with an unknown state.
 	Sees []Sight `json:"sees,omitempty"`
-	// MemberLost means that its member can never come back: the writes that it acknowledged are no longer on its disk.
+	// MemberLost means that the host's member can never come back: its disk lost writes that the member acknowledged.
 	MemberLost bool `json:"memberLost,omitempty"`
 	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or
 	// [RestoreTestNoRoom]; empty if it cannot.
 	RestoreTests string `json:"restoreTests,omitempty"`
-	// Stores means that its configuration names a snapshot store.
+	// Stores means that the host's configuration names a snapshot store.
 	Stores bool  `json:"stores,omitempty"`
 	Extra  Extra `json:"-"`
 }
@@ -90,13 +90,14 @@ type Sight struct {
 	Peer   string   `json:"peer,omitempty" bound:"word"`
 	Client string   `json:"client,omitempty" bound:"word"`
 	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
-	// Lost is since when neither port has accepted a connection, each in several probes in a row; zero if one has, or
-	// if that is unknown. Another time is another report. Members and hosts about to become one publish it at once.
+	// Lost is the time since which both ports have refused several consecutive probes; zero if a port accepted a
+	// connection, or if that is unknown. A different time is a new report. Members and hosts about to become a member
+	// publish it at once.
 	Lost time.Time `json:"lost,omitzero"`
 	// Link is, for a lost member, whether the host's own etcd receives messages from it: [LinkUp] or [LinkNone]; empty
 	// if unknown.
 	Link string `json:"link,omitempty" bound:"word"`
-	// Domain is, for a lost member, the last known failure domain of its host, if this host has learned it itself.
+	// Domain is, for a lost member, the last failure domain of its host that this host has observed itself.
 	Domain string `json:"domain,omitempty"`
 }
 
@@ -115,13 +116,13 @@ type Lock struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Op is the operation in flight; there is at most one. It has no lease: a host that is down keeps it.
+// Op is the operation in flight; there is at most one. It has no lease, so it survives while its host is down.
 type Op struct {
 	Version  int    `json:"version"`
 	Kind     string `json:"kind"`
 	Host     string `json:"host"` // the host that is operated on
 	HostName string `json:"hostName"`
-	// what a join leads to, voter or standby; for a removal the name of the member
+	// the role that a join leads to, voter or standby; for a removal, the member's name
 	Target   string    `json:"target,omitempty"`
 	Work     string    `json:"work,omitempty"` // what a cycle is for: maintenance, restart, reboot or command
 	Phase    string    `json:"phase"`
@@ -131,9 +132,9 @@ type Op struct {
 	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces
 	PeerURL  string    `json:"peerURL,omitempty"`
 	Started  time.Time `json:"started"`
-	// when a cycle becomes overdue: the other hosts need it if its host is silent
+	// when a cycle becomes overdue; the other hosts need this time if the operated host is silent
 	Until time.Time `json:"until,omitzero"`
-	// time since boot of the operated host when it started, valid for BootID only
+	// the operated host's time since boot when the operation started; valid for BootID only
 	Clock   time.Duration `json:"clock,omitempty"`
 	Reason  string        `json:"reason,omitempty" bound:"text"`
 	Outcome string        `json:"outcome,omitempty"` // the code with which it is rolled back
@@ -141,7 +142,7 @@ type Op struct {
 	Extra   Extra         `json:"-"`
 }
 
-// Of reports whether the operation, if there is one, is that host's.
+// Of reports whether the operation, which may be nil, is the given host's.
 func (o *Op) Of(host string) bool { return o != nil && o.Host == host }
 
 // Pause stops every step of every host. It always has an end.
@@ -166,7 +167,7 @@ type Queue struct {
 	Extra   Extra    `json:"-"`
 }
 
-// FailedStep begins the text of a line about a step that failed or got no answer. The text ends with the cause. It is
+// FailedStep is the prefix of the text of a line about a step that failed or got no answer; the cause follows. It is
 // for display: programs read Outcome.
 const FailedStep = "failed: "
 
@@ -193,7 +194,7 @@ type Line struct {
 	Extra   Extra  `json:"-"`
 }
 
-// Extra holds the fields of a record that this agent does not know, to be written back.
+// Extra holds a record's unknown fields, to be written back.
 type Extra map[string]json.RawMessage
 
 // MemberID is an etcd member ID. In JSON it is a hexadecimal string, as etcdctl prints it.
@@ -219,7 +220,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// kind is one of the record types. It allows generic access to the extra fields, so that Encode and Decode exist once.
+// kind is the set of record types. It lets Encode and Decode access the extra fields of every type generically.
 type kind interface {
 	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving |
 		RestoreTest |
@@ -306,8 +307,8 @@ func mostBytes(r any) int {
 	return MaxBytes
 }
 
-// decodeOwn reads a record whose JSON is exactly what this agent writes, as most of them are. It needs no further
-// checks.
+// decodeOwn reads a record whose JSON is exactly what this agent would write, which is the common case. Such a record
+// needs no further checks.
 func decodeOwn[T kind](b []byte) (r T, ok bool) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, false
@@ -316,7 +317,7 @@ func decodeOwn[T kind](b []byte) (r T, ok bool) {
 	return r, err == nil && bytes.Equal(again, b) && within(&r, true) == nil
 }
 
-// takeFields removes the fields of these names from all. Otherwise json.Unmarshal, which ignores case, would let a
+// takeFields removes the named fields from all. Otherwise json.Unmarshal, which ignores case, would let a
 // field "KIND" overwrite "kind".
 func takeFields(all Extra, names []string) Extra {
 	taken := Extra{}

@@ -5,8 +5,8 @@ package record
 
 import "time"
 
-// Recovered says that this cluster replaces one that lost its quorum for good. A host with the old cluster's data that
-// reaches this cluster learns from it that its data is obsolete.
+// Recovered records that this cluster replaces one that lost its quorum for good. A host that still has the old
+// cluster's data and reaches this cluster learns from this record that its data is obsolete.
 type Recovered struct {
 	Version int       `json:"version"`
 	Plan    string    `json:"plan"` // its ID
@@ -18,5 +18,5 @@ type Recovered struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Recovered is the key of the last recovery of the cluster.
+// Recovered returns the key of the last recovery of the cluster.
 func (k Keys) Recovered() string { return k.prefix + "recovered" }

@@ -5,8 +5,8 @@ package record
 
 import "time"
 
-// Release says that an operator has released the operation of a host. That host considers its operation in flight until
-// it ends or is released. A missing record of the operation means nothing, as it may have been deleted.
+// Release records that an operator has released a host's operation. The host considers its operation in flight until
+// the operation ends or is released. A missing operation record proves nothing, because it may have been deleted.
 type Release struct {
 	Version int       `json:"version"`
 	Host    string    `json:"host"`
@@ -17,11 +17,11 @@ type Release struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Release is the key of the last release of a host's operation.
+// Release returns the key of the last release of a host's operation.
 func (k Keys) Release(host string) string { return k.Releases() + host }
 
-// Releases is the prefix of all of them.
+// Releases returns the prefix of all releases.
 func (k Keys) Releases() string { return k.prefix + "released/" }
 
-// ReleasesEnd is the first key after them.
+// ReleasesEnd returns the first key after all releases.
 func (k Keys) ReleasesEnd() string { return k.prefix + "released0" }

@@ -8,35 +8,36 @@ import (
 	"time"
 )
 
-// Repairs are the last voters that were replaced automatically. It has no lease: a restarted agent must not replace as
-// many again.
+// Repairs records the last automatic replacements of voters. It has no lease: the limit on replacements must still
+// apply after agents restart.
 type Repairs struct {
 	Version int      `json:"version"`
 	Last    []Repair `json:"last"` // newest last
 	Extra   Extra    `json:"-"`
 }
 
-// Repair is a voter that was replaced, or was about to be.
+// Repair records a voter that was replaced, or was about to be replaced.
 type Repair struct {
 	Time   time.Time `json:"time"` // of the host that replaced it
 	Host   string    `json:"host"` // the ID of that host
 	Name   string    `json:"name"` // of the host that replaced it
 	Member MemberID  `json:"member"`
 	Dead   string    `json:"dead,omitempty"` // the name of that member
-	// PeerURL is that member's URL: the host with this peer URL was ejected.
+	// PeerURL is the replaced member's peer URL: the host with this URL was ejected.
 	PeerURL string `json:"peerURL,omitempty"`
 }
 
-// MaxRepairs bounds the recorded repairs.
+// MaxRepairs is the maximum number of recorded repairs.
 const MaxRepairs = 16
 
-// remembered is how long an ejection of a host counts.
+// remembered is how long a host's ejection counts.
 const remembered = 30 * 24 * time.Hour
 
-// Repairs is the key of the last repairs.
+// Repairs returns the key of the last repairs.
 func (k Keys) Repairs() string { return k.prefix + "repairs" }
 
-// And returns the repairs with one more. It drops the oldest, and every earlier attempt on the same member.
+// And returns the repairs with one more added, without earlier attempts on the same member. If there are too many, it
+// drops the oldest.
 func (r Repairs) And(one Repair) Repairs {
 	again := func(other Repair) bool { return other.Member == one.Member }
 	r.Last = append(slices.DeleteFunc(slices.Clone(r.Last), again), one)

@@ -32,8 +32,8 @@ const (
 	RestoreTestNoRoom = "no-room" // except for free space
 )
 
-// RestoreTest is the key of the result of the last restore tests.
+// RestoreTest returns the key of the result of the last restore tests.
 func (k Keys) RestoreTest() string { return k.prefix + "restores" }
 
-// RestoreTesting is the key of the claim to run a restore test. Its value is a [Saving].
+// RestoreTesting returns the key of the claim to run a restore test. Its value is a [Saving].
 func (k Keys) RestoreTesting() string { return k.prefix + "restore-now" }

@@ -25,7 +25,7 @@ type Rollout struct {
 	Text    string    `json:"text,omitempty" bound:"text"` // why it is in that state
 	Started time.Time `json:"started"`
 	Since   time.Time `json:"since,omitzero"` // when it last started, resumed, or finished a host
-	// Resumed counts how often an operator has resumed it. By this number a host recognizes whether a record is older
+	// Resumed counts how often an operator has resumed the rollout. A host compares it to detect a record that is older
 	// than its own operation.
 	Resumed int           `json:"resumed,omitempty"`
 	Hosts   []RolloutHost `json:"hosts"`
@@ -38,7 +38,7 @@ type RolloutHost struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds,omitempty"` // how long it was down
-	// seconds from when the rollout came to it until it was back, including the pause before
+	// seconds from when the rollout reached the host until the host was back, including the preceding pause
 	Turn float64 `json:"turn,omitempty"`
 }
 
@@ -69,9 +69,9 @@ func (r Rollout) Waiting() []string {
 	return out
 }
 
-// Room returns an error if the record could become too large for all that can happen to the rollout: every host done
-// after the longest time, and stopped with the longest text. Such a rollout must not start, as it would end half-way.
-// most is about how many such hosts fit.
+// Room returns an error if the record may outgrow its bound in the worst case: every host done after the longest time,
+// and the rollout stopped with the longest text. Such a rollout must not start, because it could not be completed. most
+// is the approximate number of such hosts that fit.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

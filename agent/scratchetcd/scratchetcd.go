@@ -3,8 +3,8 @@
 
 // Package scratchetcd runs an etcd that serves only the process that started it. It promises:
 //
-//   - The etcd listens only on sockets in its own directory, which only its user may enter; it uses no network address.
-//   - It ends with this process, however that ends, and holds the given lock until it has ended.
+//   - The etcd listens only on Unix sockets in a directory that only its user may enter; it uses no network address.
+//   - The etcd ends when this process ends, for whatever reason, and holds the given file lock until it has ended.
 //   - Nothing in the environment of this process affects its start.
 package scratchetcd
 
@@ -34,11 +34,11 @@ const (
 	logName      = "etcd.log"
 	ownerRW      = 0o600
 	ownerAll     = 0o700
-	// mostLog bounds the end of its log that is shown after a failure, in bytes.
+	// mostLog is the maximum number of bytes shown from the end of etcd's log after a failure.
 	mostLog = 600
 )
 
-// Listen returns the flags with which etcd listens for this process only.
+// Listen returns the flags that make etcd listen only on its private sockets.
 func Listen() []string {
 	return []string{"--listen-client-urls", "unix://" + clientSocket, "--listen-peer-urls", "unix://" + peerSocket}
 }
@@ -50,8 +50,8 @@ type Etcd struct {
 	ended   chan error
 }
 
-// Start runs that program in the directory, and makes the directory accessible to its owner only. A later holder of
-// held's lock waits for the etcd, too. The variables are added to its environment.
+// Start runs program in dir, and makes dir accessible only to its owner. The etcd inherits held, so the next holder of
+// that file's lock waits for the etcd to end too. Start adds variables to the etcd's environment.
 func Start(program, dir string, args []string, held *os.File, variables ...string) (*Etcd, error) {
 	err := errors.Join(gone(filepath.Join(dir, clientSocket)), gone(filepath.Join(dir, peerSocket)),
 		os.Chmod(dir, ownerAll)) //nolint:gosec // a directory
@@ -73,7 +73,7 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 	e := &Etcd{dir: dir, ended: make(chan error, 1)}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started etcd
+		runtime.LockOSThread() // Pdeathsig is sent when the thread that started etcd ends
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		e.process = command.Process
@@ -91,13 +91,13 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 	return e, nil
 }
 
-// PID returns its process ID.
+// PID returns etcd's process ID.
 func (e *Etcd) PID() int { return e.process.Pid }
 
-// Ended returns a channel with its result, which is sent once.
+// Ended returns a channel that receives the etcd's exit result once.
 func (e *Etcd) Ended() <-chan error { return e.ended }
 
-// Dial connects to it.
+// Dial connects to the etcd's client socket.
 func (e *Etcd) Dial(ctx context.Context) (net.Conn, error) {
 	var conn net.Conn
 	err := socketpath.With(filepath.Join(e.dir, clientSocket), func(address string) (err error) {
@@ -107,8 +107,8 @@ func (e *Etcd) Dial(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
-// Stop terminates it, and kills it if it does not end within the bound. It returns an error unless etcd ended in an
-// orderly way. The result must not have been received from Ended.
+// Stop sends etcd SIGTERM, and kills it if it has not ended after bound. It returns an error unless etcd shut down
+// cleanly. The caller must not have received the result from Ended.
 func (e *Etcd) Stop(bound time.Duration) error {
 	if err := e.process.Signal(syscall.SIGTERM); err != nil {
 		return errors.Join(err, <-e.ended)
@@ -127,7 +127,7 @@ func (e *Etcd) Stop(bound time.Duration) error {
 	}
 }
 
-// inOrder reports whether etcd ended by the signal that it was sent, and by no other.
+// inOrder reports whether the SIGTERM that etcd was sent ended it, and no other signal.
 func inOrder(err error) bool { return endedBy(err, syscall.SIGTERM) }
 
 // Killed reports whether the result means that etcd was killed, for example by the kernel.
@@ -142,7 +142,7 @@ func endedBy(err error, signal syscall.Signal) bool {
 	return is && status.Signaled() && status.Signal() == signal
 }
 
-// LastWords returns the end of its log, for display; at most 600 bytes.
+// LastWords returns at most the last 600 bytes of etcd's log, for display.
 func (e *Etcd) LastWords() string {
 	text, err := os.ReadFile(filepath.Join(e.dir, logName))
 	if err != nil {
