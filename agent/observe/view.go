@@ -32,7 +32,7 @@ type Builder struct {
 	// standbys holds, by member ID, whether a learner's host last reported it as a standby.
 	standbys map[uint64]bool
 	ledAt    time.Duration            // when this host's leading member was last asked
-	led      *Builder                 // builds the view from the reports of this host's leading member; nil if never asked
+	led      *Builder                 // builder of the leader's view; nil if it was never asked
 	judged   bool                     // the health state has been known at some time since the ejection was read
 	strains  map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
 }

@@ -249,8 +249,8 @@ func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 	}
 }
 
-// ownRow replaces the row of the host that serves the status by its current state, so that the row agrees with the rest
-// of the status. The host's record may be older.
+// ownRow updates the row of the host that serves the status to its current state, which may be newer than its record,
+// so that the row agrees with the rest of the status.
 func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 	for i := range hosts {
 		h := &hosts[i]
