@@ -18,7 +18,7 @@ import (
 //   - An attentive host may have to act, and reads in every round. The attentive hosts are the members, the joining
 //     host, and the few spares that the join queue calls. Their number does not grow with the fleet.
 //   - A resting host is a spare behind others in the join queue. The larger the fleet, the less often it reads, so that
-//     all resting hosts together send no more requests than those of a small fleet. In a small fleet it reads in every
+//     all resting hosts together send as few requests as those of a small fleet. In a small fleet it reads in every
 //     round.
 //
 // While nothing happens, an attentive host reads the records in every round, but asks the members only in every
