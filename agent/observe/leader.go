@@ -41,7 +41,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	defer cancel()
 	found, err := o.opt.Etcd.ReadAt(ctx, own.ClientURLs[0], o.spans(look{hosts: true})...)
 	if err != nil {
-		o.log.Debug("cannot read the keys and watches of the own leader", "error", err)
+		o.log.Debug("cannot read the records from this host's leading member", "error", err)
 		return
 	}
 	led := *r
