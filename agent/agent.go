@@ -3,19 +3,18 @@
 
 // Package agent is the loop that runs on every host: observe, decide, act.
 //
-// A round observes everything into one policy.View, calls policy.Decide, publishes what it has observed and the reasons
+// A round collects all observations in one policy.View, calls policy.Decide, publishes the observations and the reasons
 // for the decision, and takes at most one step. The package promises:
 //
-//   - Nothing outside this loop renews the lock. A loop that hangs loses the lock and with it the permission to act.
-//   - Nothing in the loop waits longer than its timeout. What may hang (the disk, a binary on it, a step) runs in its
-//     own goroutine, one at a time; until it returns, the loop uses the old value.
+//   - Only this loop renews the lock. If the loop hangs, it loses the lock and with it the permission to act.
+//   - Nothing in the loop waits longer than its timeout. A call that may hang (on the disk, in a binary on it, in a
+//     step) runs in its own goroutine, at most one per purpose. Until it returns, the loop uses the last value.
 //   - A step starts only if it was decided on observations of its own round. A step that needs the lock (see
 //     policy.Steps) starts only under a lock that a new transaction has confirmed and that is valid for as long as the
 //     step may take.
-//   - The load on etcd does not grow with the number of idle hosts that are no members; see observe/pace.go and
-//     publish/queue.go.
-//   - What must survive a crash is in etcd or on disk, so an agent that was killed at any point continues from what it
-//     observes.
+//   - The load on etcd does not grow with the number of spares; see observe/pace.go and publish/queue.go.
+//   - All state that must survive a crash is in etcd or on disk, so an agent that was killed at any point continues
+//     from what it observes after its restart.
 package agent
 
 import (
@@ -41,22 +40,22 @@ type Agent struct {
 	opt  Options
 	keys record.Keys
 
-	*operate.Operator // serves the socket, together with Status and ProbeNow
+	*operate.Operator // handles the socket's requests, together with Status and ProbeNow
 	actor             *act.Actor
 	observer          *observe.Observer
 	publisher         *publish.Publisher
 	files             *hoststate.State
-	reasons           observe.Since // of the decisions
+	reasons           observe.Since // how long the reasons of the decisions have lasted
 	keeper            *persist.Persister
-	lightly           bool          // the next round is a light one, between two full ones: it sends etcd few requests
+	lightly           bool          // the next round is light: it sends few requests to etcd
 	full              time.Duration // when the last full round began
 	rounds            uint64
 	last              policy.Decision
-	taken             policy.Step // by the last round, if any
+	taken             policy.Step // step taken by the last round, if any
 
 	wake  chan struct{}
 	hurry atomic.Bool   // a client waits for the current state of the cluster
-	begun atomic.Uint64 // the number of the current or last round
+	begun atomic.Uint64 // number of the current or last round
 }
 
 // Metrics returns the agent's metrics, for a registry.
@@ -65,14 +64,14 @@ func (a *Agent) Metrics() *publish.Metrics { return a.publisher.Metrics() }
 // Status returns the state of the last completed round. It does not block.
 func (a *Agent) Status() control.Status { return a.publisher.Status() }
 
-// Revision returns the number of the round that Status shows, and 0 before the first one.
+// Revision returns the number of the round that Status shows, or 0 before the first round.
 func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 
 // ClusterState returns the same for clients that poll: it does not make the next round query etcd.
 func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
-// Voters returns the current list of voters for this host's proxy; ok is false if there is none, as without a quorum.
-// It does not block.
+// Voters returns the current list of voters for this host's proxy; ok is false if there is none, for example without a
+// quorum. It does not block.
 func (a *Agent) Voters() (l proxy.List, ok bool) { return a.publisher.Voters() }
 
 // Fsyncs returns the probe's recent measurements per minute, oldest first. It does not block.
@@ -81,7 +80,7 @@ func (a *Agent) Fsyncs() []control.FsyncMinute { return a.publisher.Fsyncs() }
 // Checks returns all checks of this machine and their current results. It does not block.
 func (a *Agent) Checks() control.Checks { return a.publisher.Checks() }
 
-// Run runs rounds until the context ends, then releases the lock and deletes the host record. It leaves etcd alone.
+// Run runs rounds until the context ends, then releases the lock and deletes the host record. It leaves etcd running.
 func (a *Agent) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -91,7 +90,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-a.wake:
 		}
-		if ctx.Err() != nil { // even if the next round is due
+		if ctx.Err() != nil { // do not start another round, even if one is due
 			a.leave(ctx)
 			return nil
 		}
@@ -107,8 +106,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// again returns when to start the next round after one without a step. A light round between two full ones does not
-// delay the next full one.
+// again returns how long to wait after a round without a step. A light round does not delay the next full round.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {
@@ -121,7 +119,7 @@ func (a *Agent) again() time.Duration {
 	return next
 }
 
-// leave shuts down in order: the next agent need not wait for leases to expire.
+// leave releases the lock and deletes the host record, so that the next agent need not wait for leases to expire.
 func (a *Agent) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -139,8 +137,8 @@ func (a *Agent) Wake() {
 	}
 }
 
-// round observes, decides and acts once. It reports whether to start the next round at once: a step has succeeded and
-// is not the one of the round before.
+// round observes, decides and acts once. It reports whether to start the next round at once, because a step has
+// succeeded that differs from the step of the previous round.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	a.begun.Store(a.rounds)
@@ -197,17 +195,17 @@ func (a *Agent) round(ctx context.Context) bool {
 	return !a.repeats(r.Decision.Step)
 }
 
-// repeats reports whether the step just taken is also that of the round before. It then had no visible effect, and is
-// repeated at the usual pace: repeating it at once could restart etcd endlessly.
+// repeats reports whether the previous round took the same step. Then the step had no visible effect, and the next
+// attempt waits for the usual interval: repeating it at once could restart etcd endlessly.
 func (a *Agent) repeats(step policy.Step) bool {
-	step.Why = "" // may contain times
+	step.Why = "" // ignored, because it may contain times
 	repeats := step == a.taken
 	a.taken = step
 	return repeats
 }
 
-// stale reports whether a round has used old observations for a decision that needs current ones: a step, or the end of
-// quiet.
+// stale reports whether a round used old observations for a decision that needs current ones: a step, or a decision
+// that ends the quiet state.
 func (a *Agent) stale(r *round.Round) bool {
 	if r.Decision.Step.Kind != policy.StepNone {
 		return !r.Fresh()
@@ -215,9 +213,10 @@ func (a *Agent) stale(r *round.Round) bool {
 	return a.last.Quiet && !r.Decision.Quiet && r.Reachable && !r.Looked()
 }
 
-// checkLock drops the lock if a linearizable read shows that its key is gone, even if its lease is alive.
+// checkLock drops the lock if a linearizable read shows that the lock's key is gone, even if its lease still exists.
 func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
-	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) { // the read does not show a lock taken since
+	// The read does not show a lock that was taken after it, so r.Did must already show the lock.
+	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) {
 		r.Did = a.actor.Did()
 	}
 }

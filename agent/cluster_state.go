@@ -8,16 +8,16 @@ import (
 	"fmt"
 )
 
-// ProbeNow waits until Status returns a state observed after the call, so that a caller finds its own change there. It
-// returns the context's error if the loop does not observe in time.
+// ProbeNow waits until Status returns a state observed after the call, so that a caller finds the effect of its own
+// change. It returns the context's error if no round ends in time.
 func (a *Agent) ProbeNow(ctx context.Context) error {
-	begun := a.begun.Load() // this round may have observed already
+	begun := a.begun.Load() // this round may have made its observations already
 	for {
 		shown := a.publisher.Next()
 		if r := a.publisher.Current(); r != nil && r.Number > begun && r.Looked() {
 			return nil
 		}
-		a.Wake() // again: the round that took the first request may have begun before
+		a.Wake() // again: the first request may have been used up by a round that had begun before
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no new view of the cluster yet: %w", ctx.Err())

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// The client is once at a voter, and once at a spare of a large fleet, which queries the cluster at long intervals.
+// The client connects to a voter, then to a spare of a large fleet, which queries etcd at long intervals.
 func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

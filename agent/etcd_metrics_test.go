@@ -68,7 +68,7 @@ func TestHangingEtcdMetricsDelayNothingAndCountOnceTheyArrive(t *testing.T) {
 	})
 }
 
-// absent returns why a check is not available; empty if it is.
+// absent returns why a check is not available, or "" if it is available.
 func absent(s control.Status, check string) string {
 	for _, a := range s.Health.NotAvailable {
 		if a.Check == check {

@@ -62,7 +62,7 @@ func (e *fleetEtcd) isSilent(id uint64) bool {
 	return e.silent[id]
 }
 
-// peers returns the metrics of a host's etcd about the others: it receives nothing from a silent one.
+// peers returns a host's etcd metrics about the other members. Traffic from a silent member does not grow.
 func (f *fleet) peers(context.Context) health.EtcdReading {
 	r := health.SilentEtcd("this one tells of its peers alone")
 	r.Peers = map[uint64]health.Peer{}
@@ -76,8 +76,9 @@ func (f *fleet) peers(context.Context) health.EtcdReading {
 	return r
 }
 
-// TestADeadVoterCostsASpareAsLittleInALargeFleet has a voter die, and counts the spares' requests until another host
-// has replaced it. The spares in the join queue make as many at any fleet size, the others as many as when idle.
+// TestADeadVoterCostsASpareAsLittleInALargeFleet counts the spares' requests from a voter's death until another host
+// has replaced it. Spares in the join queue send the same number at any fleet size. The others send as many as when
+// idle.
 func TestADeadVoterCostsASpareAsLittleInALargeFleet(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 120} {
@@ -136,8 +137,8 @@ func (f *fleet) costOfADeath(quiet map[string]asked) {
 	}
 }
 
-// TestAnAgentStartedAfterAVoterDiedKnowsItsDomain: a host's record expires with its agent. Without the domain, a second
-// dead voter in the same failure domain would never be replaced.
+// TestAnAgentStartedAfterAVoterDiedKnowsItsDomain checks that the domain is known although the dead host's record has
+// expired. Without the domain, a second dead voter in the same failure domain would never be replaced.
 func TestAnAgentStartedAfterAVoterDiedKnowsItsDomain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// fleetEtcd is an etcd with keys, revisions, leases and a member list. It counts the requests of each host. Its clock
-// is that of the test's bubble.
+// fleetEtcd is an etcd with keys, revisions, leases and a member list. It counts the requests of each host. It uses the
+// clock of the test's synctest bubble.
 type fleetEtcd struct {
 	mu      sync.Mutex
 	store   *keyspace.Store
@@ -30,7 +30,7 @@ type fleetEtcd struct {
 	asked   map[string]*asked // by host
 	cut     bool              // requests get no answer
 	lead    uint64            // the leader; the first member if 0
-	crawls  map[uint64]bool   // members under whose leadership everything that needs a quorum takes too long
+	crawls  map[uint64]bool   // members that, as leader, make every request that needs a quorum too slow
 	moved   int               // number of leadership transfers
 	nextID  uint64
 }
@@ -43,7 +43,7 @@ type asked struct {
 	takes    int // leases granted, the first for the host record
 	statuses int
 	locked   int // writes of the lock's key
-	renewed  int // renewals of leases: no writes, etcd's leader keeps them in memory
+	renewed  int // lease renewals, which are no writes: etcd's leader keeps them in memory
 }
 
 func newFleetEtcd() *fleetEtcd {
@@ -97,7 +97,7 @@ func (e *fleetEtcd) list() []cluster.Member {
 	return slices.Clone(e.members)
 }
 
-// cutOff makes it unreachable for all hosts, or reachable again.
+// cutOff makes etcd unreachable for all hosts, or reachable again.
 func (e *fleetEtcd) cutOff(yes bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,8 +134,8 @@ func (e *fleetEtcd) leader() uint64 {
 	return e.members[0].ID
 }
 
-// agreed waits until the call's timeout if agreement of a quorum takes too long. It is called with the lock held, and
-// releases it meanwhile.
+// agreed waits until the call's timeout if the leader is too slow to reach a quorum. The caller holds the mutex, which
+// agreed releases while it waits.
 func (c *fleetClient) agreed() (late bool) {
 	if len(c.e.members) == 0 || !c.e.crawls[c.e.leader()] {
 		return false
@@ -165,7 +165,7 @@ func (c *fleetClient) AddLearner(_ context.Context, peerURL string) (cluster.Mem
 	return m, nil
 }
 
-// started is called by a host's unit: its etcd publishes its name.
+// started records that a host's unit has started etcd, which publishes its name.
 func (e *fleetEtcd) started(name, peerURL string) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -347,7 +347,7 @@ func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallO
 			n.locked++
 		}
 	}
-	if t.agreed() { // it has taken effect all the same
+	if t.agreed() { // it has taken effect nevertheless
 		return nil, errCut
 	}
 	return answer, nil

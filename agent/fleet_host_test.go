@@ -36,7 +36,7 @@ type fleetHost struct {
 	files  map[string][]byte
 	hang   chan struct{} // if set, writes of files wait until it is closed
 	late   chan error    // if set, a stop of etcd returns what is sent here
-	mute   bool          // its unit does not report since when it has run
+	mute   bool          // its unit does not report when it was started
 	starts int           // of its etcd
 	last   time.Duration // when the disk was last read
 	reads  int
@@ -48,7 +48,7 @@ type fleetHost struct {
 	config         string // in addition to the common configuration
 	devices        func(device uint64) health.DevicesReading
 	metrics        func(ctx context.Context) health.EtcdReading
-	// database observes the file system of etcd's database; nil if the log is on the same
+	// database observes the file system of etcd's database; nil if it is also the WAL's
 	database func(log uint64) health.DatabaseReading
 	links    func(ctx context.Context) health.LinkReading
 	network  observe.Network
@@ -57,7 +57,7 @@ type fleetHost struct {
 	chips    func() health.Several[health.Sensor]
 }
 
-// boot starts the host's agent, with that boot ID.
+// boot starts the host's agent with this boot ID.
 func (h *fleetHost) boot(id string) {
 	f, name := h.f, h.name
 	text := fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys)

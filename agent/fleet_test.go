@@ -93,7 +93,7 @@ func (f *fleet) close() {
 	}
 }
 
-// pass lets time pass, and waits until everything due at its end is done, so that nothing changes while the test looks.
+// pass lets time pass, and waits until everything due by then is done, so that nothing changes while the test checks.
 func (f *fleet) pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
 	synctest.Wait()
@@ -161,7 +161,7 @@ func (n *asked) add(d asked) {
 		n.renewed+d.renewed
 }
 
-// sparesFlag selects another fleet size.
+// sparesFlag selects a single fleet size to measure.
 var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spares, and no other")
 
 // settled waits until the fleet rests and the queue is full.
@@ -229,8 +229,8 @@ func (f *fleet) rests() map[string]asked {
 	return f.since(before)
 }
 
-// costOfAReplacement measures the requests of a replacement. The called spares may send as many as it takes; the others
-// send as many as at rest, quiet.
+// costOfAReplacement measures the requests of a replacement. The spares that the queue calls may send as many as they
+// need; the others send as many as at rest, given in quiet.
 func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	f.t.Helper()
 	spares, restSpan := len(f.hosts)-3, f.restSpan()
@@ -266,8 +266,8 @@ func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	}
 }
 
-// replaceV3 removes the third voter. It returns the spares' requests until another host has replaced it, and which
-// spares did not rest meanwhile.
+// replaceV3 removes the third voter. It returns how long the replacement took, the spares' requests during that time,
+// and the spares that did not rest.
 func (f *fleet) replaceV3() (took time.Duration, spares asked, called map[string]bool) {
 	f.hosts["v3"].end()
 	before := f.etcd.count()
@@ -285,8 +285,8 @@ func (f *fleet) replaceV3() (took time.Duration, spares asked, called map[string
 	return took, spares, called
 }
 
-// In a fleet of that size even the called spares do not read all records in every round. boot checks that every step is
-// decided on observations of its own round.
+// In a fleet of this size even the called spares do not read all records in every round. boot checks that every step is
+// decided from observations of its own round.
 func TestAStepInALargeFleetIsDecidedOnCurrentState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// still returns an agent of the first voter that is not running, with its etcd.
+// still returns the first voter's agent, which is not running, with its etcd.
 func still(t *testing.T) *Agent {
 	t.Helper()
 	f := &fleet{t: t, etcd: newFleetEtcd(), start: time.Now()}
@@ -38,8 +38,8 @@ func still(t *testing.T) *Agent {
 	return a
 }
 
-// With any content of etcd the cluster counts as reachable, a decision is taken, and the status can be sent and is
-// received unchanged.
+// Whatever etcd contains, the cluster counts as reachable, a decision is made, and the status is received as it was
+// sent.
 func FuzzAnyContentOfEtcdCanBeShown(f *testing.F) {
 	for _, value := range strange() {
 		f.Add([]byte(value), []byte(value))

@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// layers lists every package of quorumd, each above the packages that it may import: so an upward import, and with it a
-// cycle, cannot even be listed. Packages below agent are named without that prefix; of contrib, only the runbooks that
-// quorumd serves are included.
+// layers lists every package of quorumd above the packages that it may import, so that an upward import, or a cycle,
+// cannot even be listed. Packages below agent are named without that prefix. Of contrib, it includes only the runbooks
+// that quorumd serves.
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
@@ -145,7 +145,7 @@ func TestEveryPackageIsListed(t *testing.T) {
 				t.Errorf("%s is not listed: add it with its imports", path)
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
-				return filepath.SkipDir // a module of its own is no part of quorumd
+				return filepath.SkipDir // a separate module is not part of quorumd
 			}
 			return nil
 		}))
@@ -193,7 +193,7 @@ func TestClientOfTheSocketNeedsNeitherADatabaseNorRaft(t *testing.T) {
 	}
 }
 
-// importsOf returns the packages of quorumd that a package imports, tests apart, each with a file that imports it.
+// importsOf returns the quorumd packages that a package imports outside its tests, each with a file that imports it.
 func importsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	const module = "github.com/quorumd/quorumd/"
@@ -224,8 +224,8 @@ func shipped(t *testing.T, dir string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }
 
-// A kind of operation may be named only where its record is created. Code that depends on the kind uses its
-// declaration, so that a new kind needs no search. The simulation checks the agent and has its own lists.
+// A kind of operation may be named only where its record is created. Other code uses the declared properties of a kind,
+// so that a new kind needs no changes there. The simulation checks the agent and has its own lists.
 func TestOnlyThePolicyChecksTheKindOfAnOperation(t *testing.T) {
 	t.Parallel()
 	looked := 0

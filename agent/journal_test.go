@@ -62,7 +62,7 @@ func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 	return lines
 }
 
-// The agent's endpoint is the member that it restarts: the line about it cannot be stored at once.
+// The agent restarts the member that is its own endpoint, so it cannot store the line about the restart at once.
 func TestARefusedLineIsStoredInItsPlaceOnceEtcdAnswers(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
@@ -91,7 +91,7 @@ func TestLinesOfAnOutageAreStoredAfterwardsAndOnlyOnce(t *testing.T) {
 	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "take-down", Text: "stopping etcd"})
 	etcd.cutOff(true)
 	j.Note(0, publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"})
-	j.Store(t.Context(), 20) // a failed attempt may have taken effect all the same
+	j.Store(t.Context(), 20) // a failed attempt may have taken effect nevertheless
 	etcd.cutOff(false)
 	j.Store(t.Context(), 30)
 	if got := stored(t, etcd); !slices.Equal(got, []string{"stopping etcd", "starting etcd"}) || j.Waiting() {

@@ -40,7 +40,7 @@ func stepsTaken(t *testing.T, a *Agent, kind policy.StepKind, result string) flo
 	return 0
 }
 
-// hangs requests v2's maintenance and lets the step that stops its etcd hang beyond its timeout.
+// hangs requests maintenance of v2 and makes the step that stops v2's etcd hang beyond its time limit.
 func (f *fleet) hangs() *fleetHost {
 	f.t.Helper()
 	h := f.hosts["v2"]
@@ -55,7 +55,7 @@ func (f *fleet) hangs() *fleetHost {
 	return h
 }
 
-// comesBack ends the hanging step, and lets no other hang.
+// comesBack ends the hanging step. Later steps do not hang.
 func (h *fleetHost) comesBack(err error) {
 	h.mu.Lock()
 	late := h.late
@@ -107,7 +107,7 @@ func TestALateFailureOfAStepIsRecordedWithItsCause(t *testing.T) {
 	})
 }
 
-// saidOnce checks that one line of the history in etcd contains a text.
+// saidOnce checks that exactly one history line in etcd contains a text.
 func (f *fleet) saidOnce(text string) {
 	f.t.Helper()
 	lines := stored(f.t, f.etcd)

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// crawl makes writes to these hosts' disks so slow that nothing reaches agreement in time while they lead.
+// crawl makes writes to these hosts' disks so slow that no request reaches a quorum in time while one of them leads.
 func (f *fleet) crawl(names ...string) {
 	for _, name := range names {
 		h := f.hosts[name]
@@ -34,7 +34,7 @@ func (f *fleet) ledBy() (id uint64, moved int) {
 	return f.etcd.leader(), f.etcd.moved
 }
 
-// hasReason reports whether a host has that reason.
+// hasReason reports whether a host has a reason with this code.
 func (f *fleet) hasReason(name string, code policy.ReasonCode) bool {
 	for _, r := range f.hosts[name].agent.Status().Reasons {
 		if r.Code == string(code) {

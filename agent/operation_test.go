@@ -25,8 +25,8 @@ func (f *fleet) remove(keys ...string) {
 	}
 }
 
-// keeps requests maintenance of a host with etcd running, so that no other host has to wait for the number of live
-// voters.
+// keeps requests maintenance of a host whose etcd keeps running, so that the number of live voters delays no other
+// host.
 func (f *fleet) keeps(name string) {
 	f.t.Helper()
 	req := control.MaintenanceRequest{

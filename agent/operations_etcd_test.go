@@ -30,8 +30,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// line is many agents at one real etcd: those of its three members, and those of spares with maintenance requests.
-// Their disks and files are in memory.
+// line runs many agents against one real etcd: those of its three members, and those of spares with maintenance
+// requests. Their disks and files are in memory.
 type line struct {
 	t      *testing.T
 	etcd   *testbed.Cluster
@@ -182,8 +182,8 @@ type lineTurn struct {
 	began, over time.Time
 }
 
-// serve ends every operation a while after its host is safe to touch. It returns the operations once there have been so
-// many.
+// serve ends every operation a given time after its host is safe to touch. It returns the operations once count have
+// ended.
 func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns []lineTurn) {
 	l.t.Helper()
 	key := record.KeysFor("test").Op()
@@ -212,8 +212,8 @@ func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns 
 	return turns
 }
 
-// take requests maintenance of all spares at once, serves so many, and returns their operations and the order of the
-// requests.
+// take requests maintenance of all spares at once, serves count of them, and returns their operations and the order of
+// the requests.
 func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
@@ -222,7 +222,7 @@ func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []st
 	serving.Go(func() { turns = l.serve(ctx, count, hold) })
 	order = l.askAll()
 	serving.Wait()
-	// the first request may begin before an earlier one by a moment is published
+	// the first operation may begin before a slightly earlier request is published
 	for i, turn := range turns {
 		if i > 0 && turn.host != order[i] && turns[0].host == order[0] {
 			l.t.Errorf("operation %d is that of %s, want %s: they were requested as %v", i, turn.host, order[i], order)
@@ -287,8 +287,8 @@ func (l *line) askAll() (order []string) {
 
 var lineFlag = flag.Int("line.hosts", 0, "have so many hosts wait for their turn at a real etcd, and no other number")
 
-// TestSimultaneousRequestsAtARealEtcdAreServedOneByOne measures with a real etcd how soon the next host follows, and at
-// what cost.
+// TestSimultaneousRequestsAtARealEtcdAreServedOneByOne measures with a real etcd how soon the next operation begins,
+// and how many requests that takes.
 func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 	t.Parallel()
 	sizes := []int{5, 20}
@@ -301,7 +301,7 @@ func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 			l := newLine(t, spares)
 			defer l.close()
 			l.atRest()
-			// the next host has observed this one meanwhile, as it does while a host is worked on
+			// the next host observes the current one closely during its operation
 			turns, _ := l.take(5, 2*time.Second)
 			var next []time.Duration
 			for i, turn := range turns[1:] {
@@ -314,7 +314,7 @@ func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 			if next[len(next)/2] > 6*time.Second || next[len(next)-1] > 10*time.Second {
 				t.Errorf("%d hosts: the next one follows after %s", spares, next)
 			}
-			if extra := l.costOfATurn(); extra > 130 { // it would be twice that if all 20 observed closely
+			if extra := l.costOfATurn(); extra > 130 { // twice as many if all 20 hosts observed closely
 				t.Errorf("%d hosts: an operation costs %.0f requests", spares, extra)
 			}
 			events, err := testbed.Changes(t.Context(), l.client)

@@ -86,7 +86,7 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 			if slowest > time.Second {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
-			if extra > 800 { // it would be many times that if all 100 observed closely
+			if extra > 800 { // many times more if all 100 hosts observed closely
 				t.Errorf("%d spares: an operation costs %.0f requests", spares, extra)
 			}
 			if got.locked != turns {
@@ -96,7 +96,7 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 	}
 }
 
-// The next host frequently checks whether the one before is back. It must still observe all others meanwhile.
+// The next host in the queue frequently checks whether the current host is back. It must still observe all other hosts.
 func TestTheNextHostInTheQueueKeepsObservingAllOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (f *fleet) removed(name string) bool {
 	return true
 }
 
-// loseHost silences a host for good, with its agent.
+// loseHost silences a host and its agent for good.
 func (f *fleet) loseHost(name string) {
 	f.hosts[name].die()
 	f.lose(name)

@@ -67,7 +67,7 @@ func TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize(t *testing.T) {
 			}
 		}
 	}
-	if spare[120] > spare[40] { // it may be one less, if it has not read that many records yet
+	if spare[120] > spare[40] { // it may have one series less, if it has not read all records yet
 		t.Errorf("a spare has %d series among 40, and %d among 120", spare[40], spare[120])
 	}
 }

@@ -34,7 +34,7 @@ func (f *fleet) learner() (cluster.Member, bool) {
 	return cluster.Member{}, false
 }
 
-// forge writes an operation record by which the standby's join is to be rolled back.
+// forge writes an operation record that requests a rollback of the standby's join.
 func (f *fleet) forge(m cluster.Member) {
 	f.t.Helper()
 	op := record.Op{

@@ -24,7 +24,7 @@ func (f *fleet) rollout() record.Rollout {
 	return r
 }
 
-// asked reports whether a host's disk has a request.
+// asked reports whether a host has a request recorded on disk.
 func (f *fleet) asked(host string) bool {
 	k, _ := f.hosts[host].agent.files.Asked()
 	return k != nil
@@ -75,7 +75,7 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 		old := f.rollout()
 		f.until(20*time.Minute, "it is done", func() bool { return f.rollout().State == record.RolloutDone })
 		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("v2") })
-		for i := range old.Hosts { // the last host waits again, in a record from before the first was done
+		for i := range old.Hosts { // the last host waits again, as in a record from before the first was done
 			if old.Hosts[i].Name == "s0000" {
 				old.Hosts[i].State = record.HostDone
 			}

@@ -64,7 +64,8 @@ func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading 
 	return seen
 }
 
-// newUnhealthyFleet has three voters, and a spare that replaces one which is unhealthy for the grace period.
+// newUnhealthyFleet returns a fleet of three voters, and a spare that replaces a voter that stays unhealthy for the
+// grace period.
 func newUnhealthyFleet(t *testing.T) *fleet {
 	return newPreparedFleet(&fleet{t: t, pace: usualPace(), prepare: func(h *fleetHost) {
 		h.config = fmt.Sprintf("repair: {unhealthy: %s}\n", unhealthyFleetGrace)
@@ -79,13 +80,13 @@ func (f *fleet) forgeRecord(name string, change func(h *record.Host)) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	h.Instance = "forged" // its agent takes it for another agent's record, and leaves it alone
+	h.Instance = "forged" // its agent treats it as another agent's record, and does not overwrite it
 	change(&h)
 	value, err := record.Encode(h)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// what an earlier agent read as its etcd's own report
+	// an earlier agent took this field for its etcd's own report
 	text := strings.Replace(string(value), `"health"`, `"etcdFsync":0.512,"health"`, 1)
 	if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpPut(key, text)); err != nil {
 		f.t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// strange returns values that no agent writes, by what is wrong with them.
+// strange returns values that no agent writes, keyed by what is wrong with them.
 func strange() map[string]string {
 	return map[string]string{
 		"a zone that no place has": `{"version":1,"kind":"cycle","host":"id-v1","started":"2026-03-01T12:00:00+24:00","since":"2026-03-01T12:00:00+24:00"}`,
@@ -119,7 +119,7 @@ func TestNothingBeginsWhileTheOperationOrPauseIsUnreadable(t *testing.T) {
 	})
 }
 
-// deleteFor deletes a key by the command that an operator would use.
+// deleteFor deletes a key as the operator's command does.
 func (a *Agent) deleteFor(t *testing.T, key string) error {
 	if key == a.keys.Pause() {
 		return a.Resume(t.Context(), "root")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A decision is based on one view with one author: other code stores its observations in the round, and the observer's
-// builder makes the view from them.
+// Only the observer's builder makes the view on which a decision is based. Other code stores its observations in the
+// round.
 func TestOnlyTheObserverWritesTheViewOfARound(t *testing.T) {
 	t.Parallel()
 	observer := filepath.Join("observe", "observer.go")

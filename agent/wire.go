@@ -35,35 +35,35 @@ type Options struct {
 	Unit  systemd.Unit
 	Probe disk.Prober
 	Data  DataDir
-	// Recovery makes a cluster from a survivor's data; nil if that is not possible.
+	// Recovery rebuilds a cluster from a survivor's data; nil if that is not possible.
 	Recovery recovery.Rebuilder
-	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
+	// Hold keeps etcd's unit from starting; nil means a file in the state directory.
 	Hold hoststate.StartGuard
-	// Machine is the host itself; nil if it cannot be rebooted from here.
+	// Machine is the host itself; nil if the agent cannot reboot it.
 	Machine Machine
 	// Hooks run before and after an operation; nil if there are none.
 	Hooks hooks.Programs
-	// Snapshots runs the jobs with snapshots; nil if no store is configured.
+	// Snapshots runs the snapshot jobs; nil if no store is configured.
 	Snapshots operate.Snapshots
 	// BootstrapAnswers exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none
 	// are listed.
 	BootstrapAnswers BootstrapExchange
-	// Sources are what the agent reads of the machine and of etcd.
+	// Sources are the agent's sources of data about the machine and etcd.
 	observe.Sources
 
 	Now func() time.Duration // since boot, including time suspended
-	// Monotonic is the probe's clock; nil: CLOCK_MONOTONIC.
+	// Monotonic is the probe's clock; nil means CLOCK_MONOTONIC.
 	Monotonic func() time.Duration
 	Wall      func() time.Time
-	Files     hoststate.Files // nil: the host's own
+	Files     hoststate.Files // nil means the host's own
 	Logger    *slog.Logger
 	// Stepping is called before every step and after its end. It may be nil.
 	Stepping func(step policy.Step, done bool)
 	// Rounded is called after every round; it feeds the watchdog. It may be nil.
 	Rounded func(policy.Decision, health.Assessment)
 	// Noting is called before a write to this host's disk from outside the loop, with its purpose, in the goroutine
-	// that writes. A simulation assigns each write a moment of its own, so that none depends on the scheduler's order.
-	// It may be nil.
+	// that writes. A simulation runs each write at a time of its own, so that the result does not depend on the
+	// scheduler's order. It may be nil.
 	Noting func(what string)
 }
 

@@ -1,19 +1,19 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package act takes the decided steps, one at a time, and is the only package that holds the lock.
+// Package act takes the steps that the policy decided, one at a time. It is the only package that holds the lock.
 //
 // It promises:
 //
 //   - Only the loop keeps the lock alive, by calling Renew. If the loop, a step or the disk hangs, the lock expires,
-//     and with it the right to act.
-//   - A step that needs the lock starts only after a new transaction has confirmed it, with enough validity left for
-//     the longest that the step may take. No step starts from observations that are too old.
-//   - The loop never waits for a step longer than the step's bound. A step that does not return keeps running in the
-//     background, and no other step starts meanwhile.
+//     and with it the permission to act.
+//   - A step that needs the lock starts only after a new transaction has confirmed the lock, and only if the lock
+//     remains valid for the longest time that the step may take. No step starts from observations that are too old.
+//   - The loop waits for a step no longer than the step's time limit and a short grace. A step that does not return
+//     keeps running in the background, and no other step starts meanwhile.
 //   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
 //
-// It decides nothing. Did returns a copy of what it holds and has done.
+// It decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has done.
 package act
 
 import (
@@ -49,25 +49,25 @@ type Options struct {
 	// MoveDataAside moves the data directory's content aside. It may hang with the disk.
 	MoveDataAside func(ctx context.Context) ([]string, error)
 	Recovery      recovery.Rebuilder // nil if this host's data cannot be rebuilt
-	// Reboot requests an orderly reboot, and returns once it has begun; nil if this machine cannot be rebooted from
-	// here.
+	// Reboot requests an orderly reboot, and returns once the reboot has begun; nil if the agent cannot reboot this
+	// machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
 	Files  *hoststate.State
 
-	// Line completes a line of the history, and returns the key to store it under.
+	// Line completes a history line, and returns the key to store it under.
 	Line func(revision int64, line record.Line) (string, record.Line)
 	// ForgetData and ForgetBinary are called if a step changes the data directory, or may have changed etcd's binary.
 	ForgetData, ForgetBinary func()
 
-	Now    func() time.Duration // since boot, including time in suspend
+	Now    func() time.Duration // since boot, including time suspended
 	Wall   func() time.Time
 	Logger *slog.Logger
 	// Stepping is called before every step and after its end. It may be nil.
 	Stepping func(step policy.Step, done bool)
 }
 
-// Actor takes steps. Make it with New; its methods are for the loop alone.
+// Actor takes steps. Create it with New. Only the loop may call its methods.
 type Actor struct {
 	opt  Options
 	log  *slog.Logger
@@ -85,7 +85,7 @@ type task struct {
 	step  policy.Step
 	on    *round.Round // the round that decided it
 	began time.Duration
-	ended *record.Line // the history line with which it ended an operation
+	ended *record.Line // the history line for the operation that the step ended
 	done  chan error
 }
 
@@ -93,7 +93,7 @@ type task struct {
 // at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
-// New returns an Actor that has done nothing yet and holds no lock.
+// New returns an Actor that has taken no step and holds no lock.
 func New(opt Options) *Actor {
 	c := opt.Config
 	a := &Actor{opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name)}
@@ -108,8 +108,8 @@ func New(opt Options) *Actor {
 	return a
 }
 
-// afterwards is how much longer than its own bound a step is waited for: its calls end with the context, unless the
-// disk hangs.
+// afterwards is how long the loop still waits for a step after the step's time limit. A step's calls end with its
+// context, unless the disk hangs.
 const afterwards = 500 * time.Millisecond
 
 // Act takes the decided step. It returns a Completion if a step has ended: this one, or one from an earlier round.
@@ -156,19 +156,20 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	}
 }
 
-// oldest is how old a round's observations may be when a step starts: the longest that the calls behind them can take.
+// oldest returns the maximum age of a round's observations when a step starts: the longest time that the calls behind
+// them can take.
 func (a *Actor) oldest() time.Duration {
 	t := a.opt.Config.Timing
 	return observedCalls*t.CallTimeout + t.Interval
 }
 
-// observedCalls is how many calls a round makes between its first observation and its step.
+// observedCalls is the maximum number of calls between a round's first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step, outside of the loop. It writes to this host's disk before it touches etcd or its data:
-// the machine may go down at any moment.
+// take does the work of a step, outside the loop. It writes to this host's disk before it changes etcd or its data,
+// because the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
-	if a.lostLock(t.step) { // the machine was suspended since the lock was confirmed
+	if a.lostLock(t.step) { // the machine may have been suspended since the lock was confirmed
 		return lock.ErrLost
 	}
 	if w.first != nil {
@@ -211,8 +212,8 @@ func (a *Actor) collect(now *round.Round) (round.Completion, bool) {
 	}
 }
 
-// finished returns the Completion of a step that has started, whether it ended in its own round or late. It is judged
-// by the round that decided it.
+// finished returns the Completion of a step that has started, whether it ended in its own round or late. The Completion
+// refers to the round that decided the step.
 func (a *Actor) finished(t *task, err error) round.Completion {
 	step, way := t.step, a.ways[t.step.Kind]
 	c := round.Completion{Step: step, On: t.on, Err: err, Unsaid: err == nil && way.unsaid}
@@ -224,7 +225,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	a.stepping(step, true)
 	switch {
 	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock:
-		c.Unsaid = true // another agent was faster
+		c.Unsaid = true // not worth a line: another agent took the lock first
 		return c
 	case err != nil:
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)

@@ -76,7 +76,7 @@ func TestStepDoesNotStartFromOldObservations(t *testing.T) {
 	}
 }
 
-// slowUnit is a unit whose stop returns when the test lets it.
+// slowUnit is a unit whose stop returns when the test allows it.
 type slowUnit struct {
 	startedUnit
 	back chan error

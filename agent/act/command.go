@@ -10,16 +10,16 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// runCommand starts the program of a command. It records the start first.
+// runCommand starts the program of a command. It records the start on disk first.
 func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	r := t.on
-	// without a readable state, the outcome would never be known
+	// if the state is unreadable, the outcome could never be read
 	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil {
 		return err
 	}
 	run, current, err := a.opt.Files.ProgramStarted(r.Request, a.opt.BootID, a.opt.Now())
-	// It may replace etcd's binary, which must not run before its version is known. No round reads the version until it
-	// ends.
+	// The program may replace etcd's binary, which must not run before its version is known. No round reads the version
+	// until the program has ended.
 	a.opt.ForgetBinary()
 	switch {
 	case err != nil:
@@ -34,7 +34,7 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 
 func (a *Actor) commandLaunched(t *task) { a.launched(t.on.Request.CommandRun()) }
 
-// noteCommand records the outcome of a command's program. If the disk does not accept it, etcd starts all the same.
+// noteCommand records the outcome of a command's program. If the disk rejects the write, etcd is started anyway.
 func (a *Actor) noteCommand(r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return

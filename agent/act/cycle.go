@@ -14,10 +14,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// beginCycle records the operation. It saves the boot ID first: from here on a reboot of the machine counts as the
-// requested one.
+// beginCycle records the operation. It saves the boot ID first, because from now on a reboot of the machine counts as
+// the requested one.
 func (a *Actor) beginCycle(ctx context.Context, t *task) error {
-	a.opt.ForgetBinary() // a replaced etcd must not start before its version is known
+	a.opt.ForgetBinary() // a replaced binary must not start before its version is known
 	r := t.on
 	asked, err := a.opt.Files.BeginOperation(hoststate.Beginning{
 		BootID: a.opt.BootID, At: r.Wall, Clock: r.At, Cluster: r.View.Cluster.ID,
@@ -31,14 +31,14 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	if err := a.lock.Begin(ctx, a.cycleOp(r, asked)); err != nil {
 		return err
 	}
-	// an operator may release it before the next round
+	// an operator may release the operation before the next round
 	if err := a.opt.Files.OperationRecorded(); err != nil {
 		a.log.Error("cannot save the operation", "error", err)
 	}
 	return nil
 }
 
-// cycleOp returns the record of this host's operation, from what is on its disk.
+// cycleOp returns the record of this host's operation, from the request on its disk.
 func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 	c := a.opt.Config
 	op := record.Op{
@@ -52,11 +52,11 @@ func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 	return op
 }
 
-// recordAgain writes the record again after it was deleted. What was done under it can be observed, so it starts with
-// the first phase.
+// recordAgain writes the operation's record again after it was deleted. The record starts with the first phase, because
+// whatever was already done can be observed.
 func (a *Actor) recordAgain(ctx context.Context, t *task) error {
 	asked, _ := a.opt.Files.Asked()
-	if asked == nil || !asked.Seen || !asked.Began.Equal(t.on.Request.Began) { // it has ended meanwhile
+	if asked == nil || !asked.Seen || !asked.Began.Equal(t.on.Request.Began) { // the operation has ended meanwhile
 		return nil
 	}
 	return a.lock.Begin(ctx, a.cycleOp(t.on, asked))
@@ -73,7 +73,7 @@ func (a *Actor) launched(run hooks.Run) {
 	a.did.Launched.Of = run.ID
 }
 
-// hooksOf returns the hooks to run in the operation's phase.
+// hooksOf returns the hooks to run in the operation's current phase.
 func hooksOf(r *round.Round) hooks.Run {
 	if policy.HooksIn(policy.OpPhase(r.Op.Phase)) == policy.HooksAfter {
 		return r.Request.HookRun(hooks.After)
@@ -81,7 +81,8 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// moveLeader asks the leader to transfer the leadership: this host's own member, or the one to be removed or replaced.
+// moveLeader asks the leader to transfer leadership. The leader is this host's own member, or the one to be removed or
+// replaced.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
@@ -94,11 +95,11 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
 
-// giveWay asks this host's own member, which leads and should not, to transfer the leadership. If another member leads
-// by now, the request fails.
+// stepDown asks this host's own member, which leads although it should not, to transfer leadership. If another member
+// leads by now, the request fails.
 func (a *Actor) stepDown(ctx context.Context, t *task) error {
 	list := t.on.Membership
-	if t.on.Led != nil { // the decision was based on that
+	if t.on.Led != nil { // the decision was based on this list
 		list = t.on.Led.Membership
 	}
 	m, ok := list.ByPeerURL(a.opt.Config.Etcd.PeerURL)
@@ -117,8 +118,8 @@ func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 	return a.opt.Unit.Restart(ctx)
 }
 
-// noteStop records that this agent stops etcd, so that after a crash the agent knows that it must start it again. It
-// fails if the request was cancelled after the decision, even if there is a new one.
+// noteStop records on disk that this agent stops etcd, so that after a crash the agent starts etcd again. It fails if
+// the request was cancelled after the decision, even if a new request exists.
 func (a *Actor) noteStop(_ context.Context, t *task) error {
 	current, err := a.opt.Files.EtcdStopped(t.on.Request)
 	if err == nil && !current {

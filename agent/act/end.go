@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// endOp deletes the record of the operation and records its outcome.
+// endOp deletes the record of the operation and records the operation's outcome.
 func (a *Actor) endOp(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	text := endText(r.Op, step)
@@ -20,7 +20,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	})
 	cycled := r.TakesDown(a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
-	if cycled { // on disk first
+	if cycled { // on this host's disk before etcd
 		note := a.opt.Files.OperationGivenUp
 		if ended {
 			note = func() error { return a.opt.Files.OperationEnds(r.Rollout) }
@@ -34,7 +34,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	}
 	t.ended = &line
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
-	if cycled && ended { // otherwise the request remains
+	if cycled && ended { // otherwise the request stays on disk
 		if err := a.opt.Files.EndRequest(step.Outcome, text, r.Wall); err != nil {
 			a.log.Error("cannot save the end of the request", "error", err)
 		}

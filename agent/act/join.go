@@ -13,7 +13,7 @@ import (
 
 // beginJoin records the operation.
 func (a *Actor) beginJoin(ctx context.Context, t *task) error {
-	a.opt.ForgetBinary() // a replaced etcd must not start before its version is known
+	a.opt.ForgetBinary() // a replaced binary must not start before its version is known
 	if err := a.opt.Files.SetStandby(0); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (a *Actor) addLearner(ctx context.Context, _ *task) error {
 	return err
 }
 
-// promote asks the leader, the only member that knows how far behind the learner is.
+// promote asks the leader to promote the learner, because only the leader knows how far behind the learner is.
 func (a *Actor) promote(ctx context.Context, t *task) error {
 	for id, s := range t.on.Statuses {
 		if s.Err != nil || s.Leader != id {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Did returns what this process holds and has done.
+// Did returns whether this process holds the lock, and what it has done.
 func (a *Actor) Did() round.ActorState {
 	now, d := a.opt.Now(), a.did
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
@@ -23,8 +23,8 @@ func (a *Actor) Did() round.ActorState {
 	return d
 }
 
-// Renew keeps a held lock alive. It stops while the local disk hangs: a holder that cannot act must not keep the others
-// waiting.
+// Renew keeps a held lock alive, but not while the local disk hangs: a holder that cannot act must not block the other
+// hosts.
 func (a *Actor) Renew(ctx context.Context) {
 	t := a.opt.Config.Timing
 	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {
@@ -45,22 +45,22 @@ func (a *Actor) Renew(ctx context.Context) {
 		a.log.Warn("cannot renew the lock", "error", err, "valid_for", a.lock.ValidFor())
 		if sent-a.renewed > t.RenewGiveUp {
 			a.log.Error("lock released: renewal timed out", "after", sent-a.renewed)
-			_ = a.lock.Release(ctx) // it expires if etcd cannot be reached
+			_ = a.lock.Release(ctx) // if etcd cannot be reached, the lease expires
 		}
 		return
 	}
 	a.renewed = sent
 }
 
-// Check releases the lock if a linearizable read has found another token: the lock is lost, though its lease may live.
-// It reports whether it did.
+// Check releases the lock if a linearizable read has found another token, which means that the lock is lost although
+// its lease may still exist. It reports whether it released the lock.
 func (a *Actor) Check(ctx context.Context, found int64) bool {
 	token := a.lock.Token()
 	if token == 0 || token == found {
 		return false
 	}
 	a.log.Warn("lock lost", "token", token)
-	_ = a.lock.Release(ctx) // the lease expires if etcd cannot be reached
+	_ = a.lock.Release(ctx) // if etcd cannot be reached, the lease expires
 	return true
 }
 
@@ -74,7 +74,8 @@ func (a *Actor) Leave(ctx context.Context) {
 	}
 }
 
-// stepContext returns the context of a step. It is bounded, and for a locked step the lock was confirmed.
+// stepContext returns the context of a step, with the step's time limit. If the step needs the lock, it confirms the
+// lock first.
 func (a *Actor) stepContext(ctx context.Context, step policy.Step, bound time.Duration) (
 	context.Context, context.CancelFunc, error,
 ) {

@@ -35,7 +35,7 @@ type bench struct {
 	counts policy.JoinNote // how the policy counts the next step as an attempt to join
 }
 
-// hangingProbe has a write that has been running for that long.
+// hangingProbe is a probe whose current write has been in flight for a given time.
 type hangingProbe struct {
 	disk.Prober
 	age time.Duration
@@ -67,7 +67,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// seen reads from etcd what steps need of a round.
+// seen returns a round with the data from etcd that steps need.
 func (b *bench) seen() *round.Round {
 	b.t.Helper()
 	r := &round.Round{At: b.opt.Now(), Wall: b.opt.Wall()}
@@ -99,7 +99,7 @@ func (b *bench) step(s policy.Step) (round.Completion, *round.Round) {
 	return done, b.seen()
 }
 
-// must takes a step that has to succeed.
+// must takes a step and fails the test if the step fails.
 func (b *bench) must(s policy.Step) (round.Completion, *round.Round) {
 	b.t.Helper()
 	done, r := b.step(s)
@@ -264,7 +264,7 @@ func TestStepEndsWithItsBound(t *testing.T) {
 	}
 }
 
-// waitingUnit is a unit whose restart ends with its context.
+// waitingUnit is a unit whose restart blocks until its context ends.
 type waitingUnit struct{ systemd.Unit }
 
 func (*waitingUnit) Restart(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -25,14 +25,14 @@ func (a *Actor) canRecover(context.Context, *task) error {
 func (a *Actor) copyData(_ context.Context, t *task) error {
 	a.opt.Recovery.Copy(a.workOf(t))
 	if k, _ := a.opt.Files.Recoveries(); k == nil || k.Plan != t.on.Recovery.Plan || k.GivenUp != "" {
-		a.opt.Recovery.Abandon() // the plan was given up after the decision
+		a.opt.Recovery.Abandon() // the plan was abandoned after the decision
 	}
 	return nil
 }
 
 func (a *Actor) copyBegun(*task) { a.did.Copied = a.now() }
 
-// workOf returns what to make of this host's data.
+// workOf describes the copy to make from this host's data for the plan.
 func (a *Actor) workOf(t *task) recovery.Work {
 	k, c := t.on.Recovery, a.opt.Config
 	return recovery.Work{
@@ -41,7 +41,8 @@ func (a *Actor) workOf(t *task) recovery.Work {
 	}
 }
 
-// placeCopy records the host's new cluster only when the copy is in place: etcd does not start before.
+// placeCopy moves the old data aside and the copy into place. It records the new cluster only after that, so etcd
+// cannot start earlier.
 func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 	if err := a.opt.Files.BeginMoveAside(t.on.Recovery.Plan); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) layAside(ctx context.Context, t *task) error {
-	if k := t.on.Recovery; k != nil { // a late host has no plan
+	if k := t.on.Recovery; k != nil { // nil on a host that comes back late: it has no plan
 		if err := a.opt.Files.BeginMoveAside(k.Plan); err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ func (a *Actor) layAside(ctx context.Context, t *task) error {
 }
 
 // endRecovery ends this host's part of the plan. The survivor publishes, for late hosts, that its cluster replaces the
-// old one. Every other host records its new cluster, but not yet a member ID.
+// old one. Every other host with a plan records the new cluster, but no member ID yet.
 func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
 	switch t.on.Decision.Notes.Recovery { //exhaustive:enforce
@@ -94,9 +95,9 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 		return err
 	}
 	_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Recovered(), string(value)))
-	// An alarm came with the data, and stays until an operator clears it. The plan does not wait for that, because a
-	// host does nothing else while it has a plan. A late host that is not informed waits for an operator, and loses no
-	// data.
+	// The old data included an alarm, which stays until an operator clears it. The plan does not wait for that, because
+	// a host does nothing else while it has a plan. A late host that finds no record of the recovery waits for an
+	// operator, and loses no data.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
 		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; clear it "+
 			"(etcdctl alarm list), and move etcd's data aside manually on every host that comes back late",

@@ -14,7 +14,8 @@ import (
 )
 
 // beginRemoval records the operation. It saves the start on disk first: if the record is missing later, it was released
-// or deleted, and is not written again. If etcd has certainly not stored it, the removal keeps waiting.
+// or deleted, and the agent does not write it again. If etcd has certainly not stored the record, the removal request
+// keeps waiting.
 func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
 	asked := t.on.Removal
 	if err := a.opt.Files.MarkRemoval(asked, true); err != nil {
@@ -27,7 +28,7 @@ func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
 	return err
 }
 
-// removalOp returns the record of a removal that begins.
+// removalOp returns the operation record for a new removal.
 func (a *Actor) removalOp(t *task) record.Op {
 	c, r := a.opt.Config, t.on
 	op := record.Op{

@@ -14,7 +14,7 @@ import (
 
 // beginReplace records the operation.
 func (a *Actor) beginReplace(ctx context.Context, t *task) error {
-	a.opt.ForgetBinary() // a replaced etcd must not start before its version is known
+	a.opt.ForgetBinary() // a replaced binary must not start before its version is known
 	c := a.opt.Config
 	return a.lock.Begin(ctx, record.Op{
 		Kind: policy.KindReplace, Host: c.Host.ID, HostName: c.Host.Name, Target: string(t.step.Target),
@@ -24,9 +24,9 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 	})
 }
 
-// repaired returns what is written with the record of a replacement that the policy counts: one more repair, and the
-// host that it ejects. A replacement counts when its member has left the list, and once per member, however many
-// attempts there are.
+// repaired returns the writes to add to the operation record of a replacement that the policy counts: one more repair,
+// and the host that is ejected. A replacement counts when the replaced member has left the member list, and only once
+// per member, however many attempts there are.
 func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Extra, error) {
 	if !r.Decision.Notes.Repair {
 		return nil, nil

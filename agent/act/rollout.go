@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// rolledOut returns the rollout after this host's operation, to be written in the transaction that ends it. If the host
-// did not come back healthy, the rollout is stopped.
+// rolledOut returns the write that updates the rollout in the transaction that ends this host's operation. If the host
+// did not come back healthy, it stops the rollout.
 func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	k := r.Request
 	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||
@@ -48,7 +48,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	case end.Stopped != "":
 		next.State, next.Text = record.RolloutStopped, end.Stopped
 	default:
-		return nil // the request remains
+		return nil // the request stays, so the rollout does too
 	}
 	value, err := record.Encode(next)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 }
 
 // took returns how long this host's own operation has lasted, for display. The monotonic clock starts over at a reboot,
-// so the wall clock is used across it.
+// so a duration that spans a reboot uses the wall clock.
 func took(r *round.Round) time.Duration {
 	if r.View.Op.SameBoot {
 		return r.View.Op.Elapsed
@@ -67,17 +67,17 @@ func took(r *round.Round) time.Duration {
 	return max(r.Wall.Sub(r.Op.Started), r.View.Op.Elapsed)
 }
 
-// turn returns how long a rollout has been at its current host, for display: hosts' clocks may differ. It is 0 if that
-// is unknown.
+// turn returns for how long a rollout has been at its current host, or 0 if unknown. It is only for display, because
+// the hosts' clocks may differ.
 func turn(rollout record.Rollout, now time.Time) time.Duration {
-	if rollout.Since.IsZero() { // from an agent that does not write it
+	if rollout.Since.IsZero() { // written by an agent that does not record it
 		return 0
 	}
 	return now.Sub(rollout.Since)
 }
 
-// unended returns a stopped rollout with one host only, the finished one. It is used if the full record is too large:
-// it was not at its start, so another program has changed it since.
+// unended returns a stopped rollout that lists only the finished host. It is used if the full record is too large. It
+// was not too large when the rollout started, so another program must have changed it since.
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
@@ -87,7 +87,7 @@ func unended(r record.Rollout, host int, why error) []byte {
 		Hosts: []record.RolloutHost{r.Hosts[host]},
 	}
 	value, err := record.Encode(short)
-	if err != nil { // even that cannot be encoded
+	if err != nil { // even the short record cannot be encoded
 		value, _ = record.Encode(record.Rollout{State: record.RolloutStopped, Text: short.Text})
 	}
 	return value

@@ -9,28 +9,29 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// way is how a kind of step is taken. policy.Steps declares whether it needs the lock, how long it may take, and its
-// description for operators.
+// way defines how a kind of step is taken. policy.Steps declares whether the step needs the lock, how long it may take,
+// and its description for operators.
 type way struct {
 	kind policy.StepKind
-	// first is what must be checked, or recorded on this host's disk, before the start guard is touched. It may be nil.
+	// first makes the checks, and the writes to this host's disk, that must precede a change of the start guard. It may
+	// be nil.
 	first func(ctx context.Context, t *task) error
-	// do is the work. It runs outside of the loop, and writes nothing that the loop remembers.
+	// do does the work. It runs outside the loop, and does not modify the loop's state.
 	do func(ctx context.Context, t *task) error
-	// begins and done update what the loop remembers, before the work and after its success. They may be nil.
+	// begins and done update the loop's state, before the work and after it succeeded. They may be nil.
 	begins, done func(t *task)
 	// unsaid means that success is not recorded in the history.
 	unsaid bool
 }
 
-// table declares how every step is taken.
+// table defines how every kind of step is taken.
 func (a *Actor) table() []way {
 	return []way{
 		{kind: policy.StepTakeLock, do: a.takeLock, begins: a.lockTaken, unsaid: true},
 		{kind: policy.StepReleaseLock, do: a.releaseLock, unsaid: true},
 		{kind: policy.StepSetPhase, do: a.setPhase},
 		{kind: policy.StepRollBack, do: a.rollBack},
-		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // the operation's last line reports it
+		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // the operation's last history line reports it
 
 		{kind: policy.StepBeginJoin, do: a.beginJoin},
 		{kind: policy.StepMoveDataAside, do: a.moveDataAside},

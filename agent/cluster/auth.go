@@ -134,7 +134,7 @@ func (s *loginSource) reload() (changed bool, err error) {
 }
 
 // token is the token that etcd issues for the password. One token is valid on all members because etcd replicates it
-// through the Raft log; a learner accepts tokens too, but issues none. The etcd client's own token handling is not used:
+// through the Raft log; a learner accepts but issues none. The etcd client's own token handling is not used:
 // it requests a token from every member, before one is needed, and again for every lease renewal. Each request costs
 // etcd a write and much CPU time.
 type token struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // Snapshot requests a database snapshot from the member at the client URL endpoint; the member may be a learner. The
-// stream is the database file followed by its 32-byte SHA-256. Only ctx bounds it: the reader has to watch for progress.
+// stream is the database file followed by its 32-byte SHA-256. Only ctx bounds it: the reader must watch for progress.
 func (c *Client) Snapshot(ctx context.Context, endpoint string) (io.ReadCloser, error) {
 	conn, err := c.conn(endpoint)
 	if err != nil {

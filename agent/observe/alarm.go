@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// mostAlarms is how many alarms a message names.
+// mostAlarms is the maximum number of alarms that a message names.
 const mostAlarms = 3
 
 // alarmsOf returns whether no member that answered reports a CORRUPT alarm, whether none reports NOSPACE, and which

@@ -16,12 +16,12 @@ import (
 
 const (
 	namesEvery = time.Minute
-	// mostNames is how many cluster names are read, over all clusters that this etcd has ever served.
+	// mostNames limits how many cluster names are examined, including those of clusters that no longer use this etcd.
 	mostNames = 8
 )
 
-// askNames reads which cluster names other hosts use in this etcd, while no host of another member uses this one's
-// name. If users and roles forbid it, nothing is known.
+// askNames reads the cluster names that other hosts use in this etcd. It does so only while no other member's host uses
+// this host's cluster name: then the configured name may be wrong. If etcd's roles forbid the read, no names are known.
 func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	used := slices.ContainsFunc(r.Hosts, func(h record.Host) bool {
 		_, member := r.Membership.ByPeerURL(h.PeerURL)
@@ -30,7 +30,7 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	switch {
 	case used:
 		o.otherNames = nil
-	case r.HostsAt != r.At: // who uses the name was not read in this round
+	case r.HostsAt != r.At: // this round did not read all host records
 	case o.namesAt == 0 || r.At-o.namesAt >= namesEvery:
 		names, err := o.readNames(ctx)
 		if err == nil || cluster.Denied(err) || len(names) > 0 {
@@ -41,8 +41,8 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	r.OtherNames = o.otherNames
 }
 
-// readNames returns the cluster names of all hosts with records, except this host's. All reads together take no longer
-// than one call may: the loop that renews the lock waits for them.
+// readNames returns the cluster names of all hosts with records, except this host's. All reads share one call timeout,
+// because the loop that renews the lock waits for them.
 func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 	const root, end = "/quorumd/", "/quorumd0"
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
@@ -79,7 +79,7 @@ func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 // past returns the first key after all keys with a prefix that ends in a slash.
 func past(prefix string) string { return strings.TrimSuffix(prefix, "/") + "0" }
 
-// shorten fits a name into a line: any client of etcd may have written it.
+// shorten limits a name to what fits on one line, because any etcd client may have written it.
 func shorten(name string) string {
 	const most = 40
 	if clean := strings.ToValidUTF8(name, "?"); len(clean) <= most {

@@ -84,7 +84,7 @@ func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T)
 	t.Parallel()
 	const interval = 20 * time.Second
 	var p peers
-	for at := range 3 { // what one round asks is read in the next, a little more than an interval later
+	for at := range 3 { // a round reads what the previous one asked for, a little more than an interval earlier
 		p.read(health.EtcdReading{At: time.Duration(at) * interval, Peers: map[uint64]health.Peer{3: {Received: 100}}})
 	}
 	if got := p.connections(3*interval+time.Second, 0, interval); !got.Known || got.Of[3] {
@@ -115,7 +115,7 @@ func TestSightCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testin
 		t.Errorf("%+v", s)
 	}
 	again := lost
-	again.Lost = on.Add(5 * time.Second) // it was reachable in between, which no round has seen
+	again.Lost = on.Add(5 * time.Second) // it was reachable in between, but no round observed that
 	if s := says(3, 12*time.Second, "a", again); !s.Lost || s.For != 0 {
 		t.Errorf("lost again: %+v", s)
 	}

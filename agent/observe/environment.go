@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// environment returns the variables to start the local etcd with, for the view of a round.
+// environment returns the environment variables with which the local etcd is started, given the view of a round.
 func environment(c config.Config, r *round.Round, v *policy.View) map[string]string {
 	switch policy.EnvironmentOf(*v) { //exhaustive:enforce
 	case policy.EnvironmentNew:
@@ -26,7 +26,7 @@ func environment(c config.Config, r *round.Round, v *policy.View) map[string]str
 }
 
 // initialCluster lists all members by peer URL, including this host. etcd compares the URLs and ignores the names of
-// other members, but merges members with equal names: so each is named by its ID.
+// other members, but it merges members with equal names. Each member is therefore named by its ID.
 func initialCluster(c config.Config, members []cluster.Member) string {
 	var parts []string
 	for _, m := range members {

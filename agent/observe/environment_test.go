@@ -69,7 +69,7 @@ func TestEnvironmentAfterASnapshotRestoreMakesNoNewCluster(t *testing.T) {
 	}
 }
 
-// Only the environment that this process has written counts: it knows of no other.
+// Only an environment that this process has written counts, because it knows no other.
 func TestEnvironmentIsReadyOnceThisProcessHasWrittenIt(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()

@@ -14,11 +14,11 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// hostsKept is how many host records a resting host keeps between two reads of all records. In a larger fleet it keeps
-// only the records it needs.
+// hostsKept is the fleet size up to which a resting host keeps all host records until it next reads them. In a larger
+// fleet it keeps only the records it needs.
 const hostsKept = 200
 
-// lookAtEtcd asks etcd for what is due, and carries the rest over.
+// lookAtEtcd reads from etcd what is due, and carries over the rest from the previous round.
 func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	hurry, before := o.in.Hurry, o.before
 	o.askLed(ctx, r)
@@ -38,15 +38,15 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 	if want = o.pace.due(r.At, false, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
 		r.HostsAt != r.At {
-		o.askEtcd(ctx, r, want) // this host just learned that the queue calls it, or how few hosts there are
+		o.askEtcd(ctx, r, want) // this host just learned that the queue calls it, or that the fleet is small
 	}
 }
 
-// askedCalls limits how long one round asks etcd, in calls. If every read takes its full timeout, this host would
-// otherwise publish its own state late, and act on old data.
+// askedCalls limits how long one round reads from etcd, in call timeouts. Without this limit, reads that all time out
+// would delay publishing this host's state and make it act on old data.
 const askedCalls = 3
 
-// askEtcd asks etcd, and paces the next reads by the result.
+// askEtcd reads from etcd, and schedules the next reads by the result.
 func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	ctx, cancel := context.WithTimeout(ctx, askedCalls*o.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout, r.Repairs = nil, nil, nil, nil, nil, nil, nil
 		r.Recovered, r.Backup, r.RestoreTest = nil, nil, nil
 		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.RepairsAt, r.Unreadable = 0, 0, 0, 0, 0, nil
-		if !want.list { // the list of the previous round is not valid either
+		if !want.list { // drop the carried-over member list as well
 			r.Listed, r.Membership = false, cluster.Membership{}
 		}
 	}
@@ -92,8 +92,9 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	o.pace.attend(r.At, o.attentive(r))
 }
 
-// clusterID returns the cluster that this host belongs to. Until that is noted, it is the cluster of the data that the
-// local etcd serves, if that cluster answered: a distribution's own etcd may run here, on data of no cluster of ours.
+// clusterID returns the ID of the cluster that this host belongs to. Until that ID is recorded on this host, it uses
+// the cluster ID in the data directory, but only if the local etcd runs and the cluster last listed has the same ID. A
+// distribution's own etcd may run here with the data of an unrelated cluster.
 func (o *Observer) clusterID(r *round.Round) uint64 {
 	id := belongs(o.opt.Config, r)
 	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive &&
@@ -103,7 +104,7 @@ func (o *Observer) clusterID(r *round.Round) uint64 {
 	return id
 }
 
-// kept returns the host records that are carried over.
+// kept returns the host records to carry over to the next round.
 func (o *Observer) kept(before *round.Round) []record.Host {
 	if o.pace.attends || len(before.Hosts) <= hostsKept {
 		return before.Hosts

@@ -10,18 +10,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hardwareEvery is how often sensors are asked, and the drives' answers are read.
+// hardwareEvery is the interval between two readings of the drives and the sensors.
 const hardwareEvery = time.Minute
 
-// askHardware asks drives and sensors in the background, and returns their last answers. Sensors are
-// read separately: a hung drive may block its temperature sensor, and its other readings are needed then.
+// askHardware reads drives and sensors in the background, and returns the last readings. Sensors are read separately: a
+// hung drive may block its temperature sensor, and that is when the drive's other readings are needed.
 func (j *judge) askHardware(ctx context.Context) health.HardwareReading {
 	seen := j.askDrives(ctx)
 	seen.Sensors = j.askChips(ctx)
 	return seen
 }
 
-// askDrives returns everything except the sensors.
+// askDrives returns the last readings of everything except the sensors.
 func (j *judge) askDrives(ctx context.Context) health.HardwareReading {
 	if j.opt.Hardware == nil {
 		return health.HardwareReading{}

@@ -12,13 +12,13 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// found returns what a background look found, unless that is older than oldest.
+// found returns the last result of a background read, unless it is older than oldest.
 func found[T any](l *poll.Look[T], now, oldest time.Duration) round.HostState[T] {
 	value, err, ok := l.Get(now, oldest)
 	return round.HostState[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
 }
 
-// askUnit asks for the state of the local etcd unit.
+// askUnit reads the state of the local etcd unit.
 func (o *Observer) askUnit(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -38,7 +38,7 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 
-// lookAtSpool reads, in the background, the directory for restore tests.
+// lookAtSpool reads the directory for restore tests in the background.
 func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	if o.opt.Spool == nil {
 		return
@@ -49,9 +49,9 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	r.Spool.Value.Testing = o.opt.Testing != nil && o.opt.Testing()
 }
 
-// calmShare is how many times less often a look starts a child process while etcd serves here and no operation or
-// request is pending. A child costs as much as ten rounds of the loop; one that runs the etcd binary for its version,
-// twenty.
+// calmShare is the factor by which reads that start a child process become rarer while etcd serves here and no
+// operation or request is pending. A child process costs as much as ten rounds of the loop, or as twenty if it runs the
+// etcd binary to read its version.
 const calmShare = 12
 
 // calm reports whether this host has no pending request and the cluster no operation.
@@ -59,17 +59,18 @@ func calm(r *round.Round) bool {
 	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Recovery == nil
 }
 
-// serves reports whether etcd runs here, on the data of a member.
+// serves reports whether etcd runs on this host with the data of a member.
 func (o *Observer) serves(r *round.Round) bool {
 	return stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember
 }
 
-// askVersion reads the version of the local etcd: from the running member, otherwise from the binary. It pauses while a
-// command runs, which may replace the binary, and reads again once the command has ended.
+// askVersion reads the version of the local etcd: from the running member, otherwise from the binary. It reads nothing
+// while an operator's command runs, because the command may replace the binary, and reads again once the command has
+// ended.
 func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * o.opt.Config.Timing.Interval
 	if o.before != nil && stateOfUnit(o.before) == policy.UnitActive && stateOfUnit(r) != policy.UnitActive {
-		o.binary.Forget() // the binary may have been replaced since etcd was started, and is what would be started now
+		o.binary.Forget() // the binary, which the next start would use, may have been replaced since etcd was started
 	}
 	if o.serves(r) && calm(r) { // only a start or a restart needs the version
 		every *= calmShare
@@ -80,9 +81,9 @@ func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	r.Binary = found(&o.binary, r.At, maxAge*every)
 }
 
-// askClock compares the wall clock with the voters', in the background. A resting host does this as rarely as it asks
-// etcd, and in the same rounds: these have drifted apart, so hosts that were started together do not all compare at
-// once. When a host becomes attentive, its last result stays valid until it has had time to compare again.
+// askClock compares the wall clock with those of the voters, in the background. A resting host compares only in the
+// rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not all
+// compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare again.
 func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	if !r.Reachable {
 		return
@@ -103,7 +104,8 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	r.Clock = found(&o.clock, r.At, oldest)
 }
 
-// judgeHealth evaluates the measurements of the probe and all other sensors, and reads which findings are muted.
+// judgeHealth evaluates the measurements of the disk probe and of all other sensors, and reads which findings are
+// muted.
 func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	own, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	lost := listed && own.ID == r.Noted.Lost

@@ -22,10 +22,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// judge passes the probe's measurements to package health. It keeps its memory in the runtime directory, which survives
-// a restart of the agent and is cleared by a reboot.
+// judge passes the probe's measurements to package health. It saves the health state in the runtime directory, which
+// survives a restart of the agent but not a reboot.
 //
-// Its clock is the probe's.
+// It uses the probe's clock.
 type judge struct {
 	opt   Options
 	log   *slog.Logger
@@ -33,7 +33,7 @@ type judge struct {
 	shows []string // the URLs whose certificates are checked
 
 	answered map[uint64]bool // the members that answered in the last round
-	returned time.Duration   // when a member last answered that had not before
+	returned time.Duration   // when a member last started to answer again
 
 	health *health.Judge
 	path   string
@@ -43,8 +43,8 @@ type judge struct {
 	unsaved   bool
 	hardware  poll.Look[health.HardwareReading]
 	chips     poll.Look[health.Several[health.Sensor]]
-	completed uint64        // flushes of the block device, as last read
-	progress  time.Duration // when they last grew without our own write completing
+	completed uint64        // flushes that the block device had completed at the last reading
+	progress  time.Duration // when completed last changed while our own write was in flight
 	sensors   poll.Look[health.MachineReading]
 	etcd      poll.Look[health.EtcdReading]
 	peers     peers
@@ -53,10 +53,10 @@ type judge struct {
 	links     poll.Look[health.LinkReading]
 }
 
-// saveEvery is how often the snapshot is written while nothing changes.
+// saveEvery is how often the health state is saved while it does not change.
 const saveEvery = 10 * time.Second
 
-// sensorsEvery is how often the machine is read, apart from its disk.
+// sensorsEvery is how often the state of the machine, apart from its disk, is read.
 const sensorsEvery = 10 * time.Second
 
 // healthName is the file in the runtime directory that keeps the health state across restarts of the agent.
@@ -95,7 +95,7 @@ func thresholds(opt Options) health.Thresholds {
 	return t
 }
 
-// gatesOf returns which steps the findings of one of the operator's own checks prevent.
+// gatesOf returns the steps that a finding of this external check blocks.
 func gatesOf(c config.Checks, name string) (g health.Gate) {
 	for gate, names := range map[health.Gate][]string{
 		health.Joins: c.Joins, health.Leadership: c.Leadership, health.Maintenance: c.Maintenance,
@@ -133,7 +133,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	return assessment
 }
 
-// discovered returns the last answer of endpoint discovery, and how many members there are.
+// discovered returns the last result of endpoint discovery, with the number of members.
 func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
 	if j.opt.Discovery == nil {
 		return health.DiscoveryReading{}
@@ -163,8 +163,8 @@ func (j *judge) logAbsent(changes []health.Change) {
 	}
 }
 
-// lastReading refreshes a look in the background and returns its last value; if that is too old, it returns silence
-// with the reason.
+// lastReading refreshes a reading in the background and returns its last value. If that is too old, it returns a
+// reading without data that states the reason.
 func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration,
 	look func(context.Context) T,
 	silent func(why string) T, why string,
@@ -178,10 +178,10 @@ func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every ti
 	return seen
 }
 
-// kernelSilent is the reason if nothing can be read from the kernel.
+// kernelSilent is the reason stated if the kernel's readings are too old.
 const kernelSilent = "kernel readings are out of date"
 
-// machine reads the rest of the machine.
+// machine returns the state of the machine, apart from its disk.
 func (j *judge) machine(ctx context.Context) health.MachineReading {
 	if j.opt.Sensors == nil {
 		return health.MachineReading{}
@@ -190,7 +190,7 @@ func (j *judge) machine(ctx context.Context) health.MachineReading {
 	return lastReading(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
 }
 
-// devicesBelow reads the devices below etcd's data.
+// devicesBelow returns the state of the devices below etcd's data.
 func (j *judge) devicesBelow(ctx context.Context, device uint64) health.DevicesReading {
 	if j.opt.Devices == nil || device == 0 {
 		return health.DevicesReading{}
@@ -199,7 +199,7 @@ func (j *judge) devicesBelow(ctx context.Context, device uint64) health.DevicesR
 	return lastReading(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
 }
 
-// database reads the file system of etcd's database, which may differ from that of its write-ahead log.
+// database returns the state of the file system of etcd's database, which may differ from that of its write-ahead log.
 func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading {
 	if j.opt.Database == nil {
 		return health.DatabaseReading{}
@@ -217,7 +217,7 @@ func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading
 	return seen
 }
 
-// linked reads the interfaces that carry etcd's traffic.
+// linked returns the state of the interfaces that carry etcd's traffic.
 func (j *judge) linked(ctx context.Context) health.LinkReading {
 	if j.opt.Links == nil {
 		return health.LinkReading{}
@@ -255,8 +255,8 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	return out
 }
 
-// lastCompletion returns when the block device last completed flushes while our own write was in flight. In that case
-// the device does not hang.
+// lastCompletion returns when the block device last completed a flush while our own write was in flight. A device that
+// completes flushes does not hang.
 func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Duration {
 	if j.opt.BlockProgress == nil || from.Device == 0 {
 		return 0
@@ -265,7 +265,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	if err != nil {
 		return 0
 	}
-	done := p.Flushes // a drive whose flush hangs may still accept writes into its cache
+	done := p.Flushes // not writes: a drive whose flush hangs may still accept writes into its cache
 	if done != j.completed && from.InFlight != disk.OpNone {
 		j.progress = now
 	}
@@ -273,7 +273,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	return j.progress
 }
 
-// save writes the snapshot if something has changed, and periodically.
+// save writes the health state to disk when it has changed, and periodically.
 func (j *judge) save(force bool) {
 	now := j.now()
 	if !force && !j.unsaved && now-j.saved < saveEvery {

@@ -17,10 +17,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// metricsEvery is how often the metrics of the local etcd are read. silentEvery applies to an etcd that has reported
-// nothing, usually because it was just started, and while a member accepts no connection. askedEvery applies while
-// another host waits for what this etcd reports about its connections, and during the first missedKnown after a member
-// stopped accepting them.
+// metricsEvery is how often the metrics of the local etcd are read. silentEvery applies if that etcd has reported
+// nothing yet, usually because it was just started, and while a member accepts no connection. askedEvery applies while
+// another host waits for this host's report on its etcd's connections, and during the first missedKnown after a member
+// stopped accepting connections.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
@@ -28,7 +28,7 @@ const (
 	missedKnown  = 30 * time.Second
 )
 
-// process returns what is known of the local etcd's process.
+// process returns what is known about the local etcd process.
 func (j *judge) process(r *round.Round, unit policy.UnitState) health.EtcdProcess {
 	switch unit { //exhaustive:ignore
 	case policy.UnitInactive, policy.UnitFailed:
@@ -41,11 +41,11 @@ func (j *judge) process(r *round.Round, unit policy.UnitState) health.EtcdProces
 	return health.EtcdProcess{}
 }
 
-// local returns the last report of this host's etcd, and figures from the statuses of its members.
+// local returns the last metrics of this host's etcd, completed with figures from the members' statuses.
 func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
-		j.etcd.Forget() // the next process counts from zero
+		j.etcd.Forget() // the counters of the next process start from zero
 		j.peers = peers{}
 		silent := health.SilentEtcd("etcd does not run here")
 		silent.Process = j.process(r, unit)
@@ -73,8 +73,8 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	return seen
 }
 
-// alarms returns the errors that etcd reports. A missing leader is not one of them: elections end, and frequent leader
-// changes are a finding of their own.
+// alarms returns the errors that etcd reports. It leaves out a missing leader: elections end by themselves, and
+// frequent leader changes are a separate finding.
 func alarms(errors []string) (all []string) {
 	for _, text := range errors {
 		if !strings.Contains(text, "no leader") {
@@ -90,7 +90,7 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 		return health.EtcdReading{}
 	}
 	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
-	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince // another host asks who is connected right now
+	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince // another host asks which members are connected
 	every := metricsPace(r, asked, last, looked)
 	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()
@@ -108,7 +108,8 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	return seen
 }
 
-// metricsPace returns how often the local etcd is asked, which depends on its last report, if there is one.
+// metricsPace returns the interval between two readings of the local etcd's metrics. It depends on the last reading, if
+// there is one.
 func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
 	missed := func(s network.Sight) bool { return s.Missed }
 	lately := func(s network.Sight) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }
@@ -145,7 +146,7 @@ func farthest(r *round.Round, own uint64) health.Figure {
 	return most
 }
 
-// answer returns the status of a member, and false if it reported none that is usable.
+// answer returns the status of a member, and false if the member reported no usable status.
 func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 	s, asked := all[id]
 	return s, asked && s.Err == nil && s.MemberID == id && s.DBSize >= 0
@@ -153,16 +154,16 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is how often certificates are checked. expiredEvery applies while one is invalid, since an operator
-// is about to replace it, and while a member answers again that did not at the last check.
+// certificatesEvery is how often certificates are checked. expiredEvery applies while one is invalid, because an
+// operator is likely to replace it soon, and after a member that had not answered answers again.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second
 )
 
-// certificates checks, in the background, the certificates that connections to etcd depend on, and returns the last
-// result. A host with a member checks what all members present to clients and peers; any other host checks only its own
-// files.
+// certificates checks the certificates that connections to etcd depend on, in the background, and returns the last
+// result. A host with a member checks the certificates that all members present to clients and peers. Any other host
+// checks only its own files.
 func (j *judge) certificates(ctx context.Context, r *round.Round) health.CertificateReading {
 	if j.opt.Certificates == nil {
 		return health.CertificateReading{}
@@ -193,7 +194,7 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 
 func expired(c health.Certificate) bool { return c.Left <= 0 }
 
-// hasReturned reports whether a member answers that did not in the last round.
+// hasReturned reports whether a member answers that did not answer in the last round.
 func (j *judge) hasReturned(r *round.Round) (returned bool) {
 	answers := map[uint64]bool{}
 	for _, m := range r.Membership.Members {
@@ -206,7 +207,8 @@ func (j *judge) hasReturned(r *round.Round) (returned bool) {
 	return returned
 }
 
-// membersURLs returns where certificates are presented. While the members are unknown, it returns the last URLs.
+// membersURLs returns the URLs at which the members present certificates. While the members are unknown, it returns the
+// last known URLs.
 func (j *judge) membersURLs(r *round.Round) []string {
 	c := j.opt.Config.Etcd
 	_, member := r.Membership.ByPeerURL(c.PeerURL)

@@ -140,7 +140,7 @@ func TestCertificatesAreCheckedAgainWhenTheMembersChange(t *testing.T) {
 			synctest.Wait()
 			return seen
 		}
-		for range 20 { // for 10 min, a look every 30 s
+		for range 20 { // for 10 min, a round every 30 s
 			look()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		}
@@ -219,8 +219,8 @@ func TestCertificatesOfAReturningVoterAreListedAtOnce(t *testing.T) {
 	})
 }
 
-// A voter that does not answer makes every round long. Requests are noted, and etcd's reports arrive, in the middle of
-// a round.
+// A voter that does not answer makes every round long. Requests from other hosts, and etcd's reports, arrive in the
+// middle of a round.
 func TestEtcdReportSinceTheRequestIsNotTakenForOlder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,12 +13,14 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// A linearizable read waits for the leader's disk. If that is far too slow, no read completes in time on any host, and
-// the leader's own agent would see no cluster in which to transfer leadership. What its own member reports needs no
-// such read: that it leads, and its data, which is current as long as a quorum follows it.
+// A linearizable read waits for the leader's disk. If that disk is far too slow, no read completes in time on any host,
+// and the leader's own agent could not transfer leadership, because it would find the cluster unreachable. The agent
+// can still ask its own member without such a read: for its status, which shows that it leads, and for its data, which
+// are current as long as a quorum follows it.
 
-// askLed asks this host's member whether it leads although it should not, and then for the records; and every other
-// member whether it follows. It takes at most two calls, and one if every member answers or refuses.
+// askLed asks every member for its status if this host is unfit to lead. If this host's member leads nevertheless,
+// askLed also reads the records from it. It takes at most two call timeouts, and one if every member answers or
+// refuses.
 func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	if o.before == nil || o.reached == nil || !policy.UnfitToLead(o.before.View.Health) {
 		return
@@ -39,7 +41,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	defer cancel()
 	found, err := o.opt.Etcd.ReadAt(ctx, own.ClientURLs[0], o.spans(look{hosts: true})...)
 	if err != nil {
-		o.log.Debug("cannot read the keys and watches of the own leader", "error", err)
+		o.log.Debug("cannot read the records from this host's leading member", "error", err)
 		return
 	}
 	led := *r
@@ -50,7 +52,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	r.Led = &led.ClusterState
 }
 
-// spans returns the key ranges to read of quorumd's own records.
+// spans returns the key ranges of the quorumd records to read.
 func (o *Observer) spans(want look) (spans []cluster.Span) {
 	for _, key := range o.keys.Cluster() {
 		spans = append(spans, cluster.Span{Start: key})
@@ -70,8 +72,8 @@ func (o *Observer) spans(want look) (spans []cluster.Span) {
 	return spans
 }
 
-// listPatience returns how many calls the member list may take. Every member gets it through the leader: if the leader
-// is this host's member and too slow, no other member has it sooner.
+// listPatience returns how many calls the member list may take. Every member reads it through the leader: if this
+// host's member leads and is too slow, no other member returns the list sooner.
 func listPatience(r *round.Round) int {
 	if r.Led != nil {
 		return 1
@@ -79,18 +81,18 @@ func listPatience(r *round.Round) int {
 	return 2
 }
 
-// slowRead returns the error of a read through this host's own member, which leads.
+// slowRead returns the error for a read that failed because this host's own member leads and is too slow.
 func (o *Observer) slowRead(err error) error {
 	return fmt.Errorf("this host's member leads, and a linearizable read takes longer than %s: %w",
 		durationfmt.Text(o.opt.Config.Timing.CallTimeout), err)
 }
 
-// leader returns the view by what this host's own member reported; nil if that was not asked, or does not lead. Its
-// durations count only such rounds.
+// leader returns the view derived from the reports of this host's own member. It returns nil if that member was not
+// asked or does not lead. Durations in this view count only rounds in which it was asked and led.
 func (b *Builder) leader(v *policy.View, r *round.Round) *policy.View {
 	if r.Led == nil {
 		if r.At-b.ledAt > round.Blink*b.config.Timing.Interval {
-			b.led = nil // its durations started at another time
+			b.led = nil // its durations are interrupted: start over
 		}
 		return nil
 	}

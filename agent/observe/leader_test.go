@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// reign runs three voters whose disks are judged by package health, and decides for n1, which leads. It returns when
-// leadership was first transferred, 0 if never, and whether n1 was WARM or worse.
+// reign runs three voters, judges their disks with package health, and decides for n1, which leads. It returns when
+// leadership was first transferred, or 0 if it was not, and whether n1 was WARM or worse.
 func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) (moved time.Duration, unfit bool) {
 	t.Helper()
 	c := hostConfig()
@@ -64,8 +64,8 @@ func virtual(from, length time.Duration, percent int) nightDisk {
 	}
 }
 
-// TestALeaderAsFastAsTheOthersKeepsTheLeadership replays the false transfers: a few writes more than 10 of 300 take
-// over 10 ms, as they soon will on the other hosts.
+// TestALeaderAsFastAsTheOthersKeepsTheLeadership reproduces needless transfers: slightly more than 10 of 300 writes
+// take over 10 ms, and soon also on the other hosts.
 func TestALeaderAsFastAsTheOthersKeepsTheLeadership(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds / 4) {
@@ -82,7 +82,7 @@ func TestALeaderAsFastAsTheOthersKeepsTheLeadership(t *testing.T) {
 	}
 }
 
-// TestALeaderSlowerThanTheOthersTransfersTheLeadership shows that the comparison hides no slow disk.
+// TestALeaderSlowerThanTheOthersTransfersTheLeadership checks that comparing hosts does not hide a slow disk.
 func TestALeaderSlowerThanTheOthersTransfersTheLeadership(t *testing.T) {
 	t.Parallel()
 	const from, ms = 10 * time.Minute, time.Millisecond

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// mostRenewals is how many hosts without a member are asked about. In a larger fleet only their records show when
-	// they were last seen.
+	// mostRenewals limits the number of hosts without a member whose lease renewals are read. With more such hosts,
+	// only their records show when they were last seen.
 	mostRenewals = 16
-	// renewalsPerTTL is how often etcd is asked within the lifetime of a record.
+	// renewalsPerTTL is how often the renewals are read within the TTL of a record.
 	renewalsPerTTL = 4
 )
 
-// lookAtRenewals asks etcd, in the background, for how long the hosts without a member have not renewed their records:
-// no silent member shows that such a host is gone. A resting host asks nothing.
+// lookAtRenewals reads from etcd, in the background, how long ago the hosts without a member renewed their records.
+// Such a host has no member whose silence would show that the host is gone. A resting host reads nothing.
 func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 	if o.opt.SinceRenewal == nil || !o.pace.attends || !r.Reachable {
 		return
@@ -45,7 +45,7 @@ func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				if err == nil { // else its record is gone in the next round, or has another lease
+				if err == nil { // on an error, the next round shows that the record is gone or has another lease
 					since[id] = age
 				}
 			}

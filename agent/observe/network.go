@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lookAtNetwork probes all other members in the background, and takes in the last results.
+// lookAtNetwork probes all other members in the background, and adds the last results to the round.
 func (o *Observer) lookAtNetwork(r *round.Round) {
 	if o.opt.Network == nil {
 		return
@@ -36,9 +36,9 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	o.lookAgain(r)
 }
 
-// lookAgain probes members again whose last result is too old for what waits on it: those that just stopped answering
-// this host's etcd calls, in this round or the one before, and all members if another host asks who is dead. Spares are
-// too many to do this.
+// lookAgain probes a member again if its last result is too old: if the member stopped answering this host's etcd calls
+// since then, or if another host has asked since then which members are dead. Resting hosts do not do this, because
+// there are too many of them.
 func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
 		return
@@ -60,8 +60,8 @@ func (o *Observer) lookAgain(r *round.Round) {
 	}
 }
 
-// noteAsked notes when this agent first saw the current record of an operation that asks who is dead. Earlier
-// observations do not answer it.
+// noteAsked records when this agent first saw the current record of an operation that asks which members are dead.
+// Earlier observations do not answer that question.
 func (o *Observer) noteAsked(r *round.Round) {
 	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) {
 		o.asked, r.AskedSince = asked{}, 0
@@ -73,13 +73,13 @@ func (o *Observer) noteAsked(r *round.Round) {
 	r.AskedSince = o.asked.since
 }
 
-// asked is when a record with that modification revision was first seen.
+// asked holds when the record with this modification revision was first seen.
 type asked struct {
 	at    int64
 	since time.Duration
 }
 
-// network returns which members reach which. It is unknown if nothing probes them.
+// network returns which members reach each other. The result is unknown if no prober is available.
 func (j *judge) network(r *round.Round) health.NetworkReading {
 	if j.opt.Network == nil {
 		return health.NetworkReading{}
@@ -87,8 +87,8 @@ func (j *judge) network(r *round.Round) health.NetworkReading {
 	return networkReading(r, j.opt.Config.Host.Name)
 }
 
-// networkReading returns which members reach which: what this host observed, and what the others report in their
-// records. A host without a record is left out: it may be down.
+// networkReading returns which members reach each other, from this host's observations and the other hosts' records. It
+// leaves out hosts without a record, because they may be down.
 func networkReading(r *round.Round, self string) health.NetworkReading {
 	switch {
 	case !r.Reachable:
@@ -99,7 +99,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	out := health.NetworkReading{Known: true, Self: self}
 	names := map[uint64]string{}
 	for _, h := range r.Hosts {
-		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // else a host could claim to be several members
+		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // else a host could claim several members
 			names[uint64(h.MemberID)] = h.Name
 		}
 	}
@@ -114,7 +114,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		add(self, s.Member, wayState(s.Peer.State, s.Client.State), segments(s))
 	}
 	for _, h := range r.Hosts {
-		// Spares are many, and the cluster does not depend on their connectivity.
+		// Leave out spares: there are many, and the cluster does not depend on their connectivity.
 		if h.Name == self || names[uint64(h.MemberID)] != h.Name {
 			continue
 		}
@@ -126,14 +126,14 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	return out
 }
 
-// segments returns the TCP segments that this host has sent to probe a member.
+// segments returns how many of the TCP segments that probe a member were retransmitted.
 func segments(s network.Sight) health.Part {
 	sent := s.Peer.Sent + s.Client.Sent
 	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}
 }
 
-// wayState judges a connection by both ports. If one is silent, etcd hangs; if one refuses, etcd is not running: the
-// host was reached in either case.
+// wayState returns the state of the path to a host from its two ports. If only one port is silent, etcd hangs. If one
+// refuses, etcd is not running. In both cases the host was reached.
 func wayState(peer, client network.State) health.WayState {
 	either := func(s network.State) bool { return peer == s || client == s }
 	switch {

@@ -27,7 +27,7 @@ func TestAHostProbesAllOtherMembersEvenIfTheListIsNotRead(t *testing.T) {
 	}}
 	list := cluster.Membership{Members: []cluster.Member{
 		{ID: 1, Name: "n1", PeerURLs: []string{"http://n1:2380"}},
-		{ID: 2, PeerURLs: []string{"http://n2:2380"}}, // it has not started yet
+		{ID: 2, PeerURLs: []string{"http://n2:2380"}}, // the member has not started yet
 		{ID: 3, Name: "n3", PeerURLs: []string{"http://n3:2380"}, ClientURLs: []string{"http://n3:2379"}},
 	}}
 	for _, r := range []*round.Round{
@@ -41,7 +41,7 @@ func TestAHostProbesAllOtherMembersEvenIfTheListIsNotRead(t *testing.T) {
 	}
 }
 
-// asks is a network that notes which members it is to probe again.
+// asks is a network that records which members it is asked to probe again.
 type asks map[uint64]time.Duration
 
 func (asks) Watch([]network.Member, time.Duration) {}

@@ -1,15 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe asks etcd, the host, its disks and the operator's programs, each as often as needed, and builds the
-// view that the policy decides on. It promises:
+// Package observe reads the state of etcd, the host, its disks and the operator's programs, each as often as needed,
+// and builds the view from which the policy decides. It promises:
 //
-//   - It changes nothing: no file that identifies this host, no record, no lease. It only writes the memory of the
-//     health state, and sets how often the probe measures.
-//   - No look waits longer than its bound. Anything that may hang runs in the background, and its absence shows as an
-//     old value.
-//   - A look puts its results into the round, and reads the results of other looks there. Only the builder makes the
-//     view.
+//   - It changes no file that identifies this host, no record and no lease. It only saves the health state, and sets
+//     how often the probe measures.
+//   - No read takes longer than its timeout. Anything that may hang runs in the background; while it hangs, its last
+//     value grows old.
+//   - Every read stores its results in the round, and finds the results of other reads there. Only the builder makes
+//     the view.
 package observe
 
 import (
@@ -46,7 +46,7 @@ type ExternalChecks interface {
 	Read(ctx context.Context) []health.ExternalCheckReading
 }
 
-// Sources are what the observer reads, each at its own pace. A nil source is not available on this host.
+// Sources are what the observer reads, each at its own interval. A source that is nil is not available on this host.
 type Sources struct {
 	// EtcdVersion returns the version of the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
@@ -56,7 +56,7 @@ type Sources struct {
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
 	// EtcdSettings returns the settings of the etcd with that process ID. It may hang.
 	EtcdSettings func(pid int) health.EtcdSettings
-	// EtcdMetrics returns the metrics of the local etcd, MemberMetrics those of the etcd that serves clients at a URL.
+	// EtcdMetrics returns the metrics of the local etcd, and MemberMetrics those of the member at a client URL.
 	// MemberMetrics may hang.
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
@@ -66,13 +66,12 @@ type Sources struct {
 	Sensors func() health.MachineReading
 	// Devices returns the devices below a file system, by its device number. It may hang.
 	Devices func(device uint64) health.DevicesReading
-	// Database returns the state of the file system of etcd's database, if it is another one than that of the log,
-	// which has that device number. It may hang.
+	// Database returns the state of the file system of etcd's database if it differs from that of the write-ahead log,
+	// whose device number is log. It may hang.
 	Database func(log uint64) health.DatabaseReading
 	// Links returns the state of the interfaces that carry etcd's traffic. It may hang.
 	Links func(context.Context) health.LinkReading
-	// Hardware returns data from the drives and about them; Chips returns data from sensors. Both may hang, Chips more
-	// often.
+	// Hardware returns the readings of the drives, and Chips those of the sensors. Both may hang, Chips more often.
 	Hardware func() health.HardwareReading
 	Chips    func() health.Several[health.Sensor]
 	// ExternalChecks are the operator's own checks.
@@ -101,7 +100,7 @@ type Options struct {
 	// BootstrapAnswers returns what the other listed hosts report; nil when no hosts are listed.
 	BootstrapAnswers func() []policy.BootstrapAnswer
 	Local            *hoststate.State
-	Files            hoststate.Files // for the health state, which outlives the agent
+	Files            hoststate.Files // keeps the health state across restarts of the agent
 	// Testing reports whether a restore test runs on this host; nil without a snapshot store.
 	Testing func() bool
 
@@ -111,7 +110,7 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// Observer asks and measures. All its methods belong to the loop, except the Forget methods.
+// Observer makes the observations of a round. Only the loop may call its methods, except the Forget methods.
 type Observer struct {
 	opt   Options
 	log   *slog.Logger
@@ -122,27 +121,27 @@ type Observer struct {
 	in    round.Input // of the current round
 
 	before  *round.Round // the round that was published last
-	reached *round.Round // the last one in which a cluster was reachable
+	reached *round.Round // the last round in which a cluster was reachable
 	// otherNames are the cluster names of other hosts in this etcd, as read at namesAt.
 	otherNames []string
 	namesAt    time.Duration
-	home       cluster.Membership // of this host's own cluster, as last listed
+	home       cluster.Membership // members of this host's own cluster, as last listed
 
 	clock   poll.Look[time.Duration]
 	binary  poll.Look[string]
 	data    poll.Look[datadir.Contents]
 	spool   poll.Look[policy.Spool]
-	leases  map[string]int64 // of the host records that were read last, by host ID
+	leases  map[string]int64 // leases of the host records read last, by host ID
 	renewed poll.Look[map[string]time.Duration]
-	decoded map[int64]record.Host // the host records that were read last, by modification revision
+	decoded map[int64]record.Host // the host records read last, by modification revision
 	parsed  parsed                // the cluster's other records, as last read
-	rested  time.Duration         // when this host was last not attentive
+	rested  time.Duration         // when this host was last resting
 	asked   asked
-	// witnesses are the etcds of voters with unhealthy host records, by member ID.
+	// witnesses hold the fsync evidence from the etcds of voters with unhealthy host records, by member ID.
 	witnesses map[uint64]*witness
 }
 
-// New returns an observer. It reads the health state of the previous agent and connects to nothing.
+// New returns an observer. It reads the health state that the previous agent saved, and opens no connection.
 func New(opt Options) (*Observer, error) {
 	c := opt.Config
 	o := &Observer{
@@ -155,7 +154,7 @@ func New(opt Options) (*Observer, error) {
 	return o, err
 }
 
-// How often slow-changing things are read, in intervals of the loop, and how old they may become.
+// Intervals at which slowly changing state is read, in intervals of the loop, and the maximum age of the results.
 const (
 	clockEvery  = 5
 	dataEvery   = 2
@@ -163,10 +162,10 @@ const (
 	maxAge      = 5 // in multiples of their own interval
 )
 
-// lookTimeout bounds a look that may hang with the disk.
+// lookTimeout limits a read that may hang with the disk.
 const lookTimeout = 5 * time.Second
 
-// Look starts a round with all looks that are due.
+// Look starts a round and makes all observations that are due.
 func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.in = in
 	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did}
@@ -198,8 +197,8 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	return r
 }
 
-// Confirm reads all of etcd again in a round that decided on a step from carried-over data: every step is decided on
-// one current cluster state.
+// Confirm reads everything from etcd again if a round decided on a step from carried-over data, because every step must
+// be decided from one current cluster state.
 func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
 	o.askEtcd(ctx, r, look{etcd: true, list: true, members: true, hosts: true})
 	o.askHooks(ctx, r)
@@ -214,8 +213,9 @@ func (o *Observer) build(r *round.Round) {
 	r.Environment = environment(o.opt.Config, r, &r.View)
 }
 
-// Done takes in a finished round before anything else may read it. In a large fleet the records are megabytes: a
-// resting host drops those it does not need, and reads them again in minutes.
+// Done stores a finished round for the next one. The loop calls it before any other goroutine may read the round. In a
+// large fleet the host records amount to megabytes, so a resting host drops those it does not need, and reads them
+// again minutes later.
 func (o *Observer) Done(r *round.Round) {
 	if kept := o.kept(r); len(kept) < len(r.Hosts) {
 		r.Hosts = kept
@@ -230,17 +230,17 @@ func (o *Observer) Done(r *round.Round) {
 	}
 }
 
-// Save writes the memory of the health state if something has changed, and periodically.
+// Save writes the health state to disk when it has changed, and periodically.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
 // Checks returns the checks of this machine.
 func (o *Observer) Checks() []health.Check { return health.Checks(thresholds(o.opt)) }
 
-// ForgetData discards what was read in the data directory.
+// ForgetData discards what was read from the data directory.
 func (o *Observer) ForgetData() { o.data.Forget() }
 
 // ForgetBinary discards the version of the local etcd binary.
 func (o *Observer) ForgetBinary() { o.binary.Forget() }
 
-// SetPace replaces the usual pace.
+// SetPace replaces the default limits on how often the host reads from etcd.
 func (o *Observer) SetPace(p Pace) { o.pace.limits = p }

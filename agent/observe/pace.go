@@ -12,64 +12,65 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// pace decides how often a host asks etcd, and for what. Every host runs the loop at its interval; what a round asks
-// depends on the host's role:
+// pace decides how often a host reads from etcd, and what. Every host runs the loop at the same interval, but what a
+// round reads depends on the host's role:
 //
-//   - An attentive host may have to act and asks in every round. These are the members, the joining host, and the few
-//     spares that the join queue calls: their number does not grow with the fleet.
-//   - A resting host is a spare that other spares precede. The larger the fleet, the less often it asks:
-//     together they send as few requests as those of a small fleet. In a small fleet it asks in every round.
+//   - An attentive host may have to act, and reads in every round. The attentive hosts are the members, the joining
+//     host, and the few spares that the join queue calls. Their number does not grow with the fleet.
+//   - A resting host is a spare behind others in the join queue. The larger the fleet, the less often it reads, so that
+//     all resting hosts together send as few requests as those of a small fleet. In a small fleet it reads in every
+//     round.
 //
-// While all is quiet, an attentive host reads the records in every round, and asks the members in one of
-// policy.QuietRounds.
+// While nothing happens, an attentive host reads the records in every round, but asks the members only in every
+// policy.QuietRounds-th round.
 //
-// The records of all hosts are read rarely enough to bound the bytes that a host reads per second, whatever the size of
-// the fleet. Everything else is carried over from the round before, with its age. No step is taken on it: see
-// Observer.Confirm.
+// The records of all hosts are read rarely enough to limit the bytes that a host reads per second, whatever the size of
+// the fleet. What a round does not read, it carries over from the previous round, with its age. No step is taken from
+// carried-over data: see Observer.Confirm.
 type pace struct {
 	interval time.Duration
 	host     string
 	limits   Pace
-	size     int  // present hosts, as last known; 0 if not known yet
-	draws    int  // of the jitter
+	size     int  // number of hosts with a record, as last known; 0 if not known yet
+	draws    int  // number of jitter values drawn
 	begun    bool // the members have been asked once
 	attends  bool
 	queued   bool // a host keeps the join queue
 	unasked  int  // rounds since the members were asked
 
-	etcd, hosts time.Duration // when each is due next
+	etcd, hosts time.Duration // when each is next due
 }
 
-// Pace limits how often a host asks etcd.
+// Pace limits how often a host reads from etcd.
 type Pace struct {
-	RestFrom  int // hosts that may ask in every round
-	RestMost  int // most intervals between two rounds that ask
-	Resting   int // host records that a resting host reads per interval, on average
+	RestFrom  int // fleet size up to which resting hosts read in every round
+	RestMost  int // maximum intervals between two rounds that read
+	Resting   int // average host records that a resting host reads per interval
 	Attentive int // the same for an attentive host
-	Guided    int // hosts that may look this often although a host keeps the join queue
+	Guided    int // fleet size up to which a kept join queue does not reduce this rate
 }
 
-// UsualPace returns the limits for any fleet. At the default interval all spares together ask etcd in 50 rounds per
-// second, and each of them at least once a minute. A host record has about 0.5 KiB: a resting host reads 2.5 KiB/s of
-// them, an attentive one 100 KiB/s. While a host keeps the join queue, all resting hosts together read 2.5 MiB/s,
-// however many they are.
+// UsualPace returns the limits for any fleet. At the default interval, all spares together read from etcd in 50 rounds
+// per second, and each spare reads at least once a minute. A host record takes about 0.5 KiB, so a resting host reads
+// 2.5 KiB/s of records, and an attentive host 100 KiB/s. While a host keeps the join queue, all resting hosts together
+// read 2.5 MiB/s, regardless of their number.
 func UsualPace() Pace {
 	return Pace{RestFrom: 100, RestMost: 30, Resting: 10, Attentive: 400, Guided: 1000}
 }
 
-// look is what a round asks of etcd.
+// look selects what a round reads from etcd.
 type look struct {
-	etcd    bool     // what concerns every host, and this host's own record
+	etcd    bool     // the records that concern every host, and this host's own
 	list    bool     // the member list
-	members bool     // every member's own answer
+	members bool     // the status of every member
 	hosts   bool     // the records of all hosts
-	behind  []string // or the records of these hosts, by ID
+	behind  []string // otherwise the records of the hosts with these IDs
 	count   bool     // how many hosts there are
 }
 
-// due returns what this round asks. hurry is set if something waits for a current cluster state; quiet is the result of
-// the last decision. A resting host does not read all records before it knows how many there are: a whole fleet may
-// have been started at once, and no host keeps the join queue yet.
+// due returns what this round reads. hurry is set if something waits for a current cluster state; quiet is the result
+// of the last decision. A resting host does not read all host records before it knows their number: a whole fleet may
+// have been started at once, while no host keeps the join queue yet.
 func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	l := look{hosts: p.begun && now >= p.hosts}
 	if l.hosts && p.size == 0 && !p.attends {
@@ -84,7 +85,7 @@ func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	return l
 }
 
-// asked records what a round has asked.
+// asked records what a round has read.
 func (p *pace) asked(now time.Duration, did look) {
 	p.unasked++
 	if did.members {
@@ -99,8 +100,8 @@ func (p *pace) asked(now time.Duration, did look) {
 	p.begun = p.begun || did.members
 }
 
-// learn takes in how many hosts there are. In a large fleet even the first read of all records is delayed: all hosts
-// may have been started at once.
+// learn records how many hosts there are. In a large fleet even the first read of all records is delayed, because all
+// hosts may have been started at once.
 func (p *pace) learn(now time.Duration, size int) {
 	first := p.size == 0
 	p.size = size
@@ -109,7 +110,7 @@ func (p *pace) learn(now time.Duration, size int) {
 	}
 }
 
-// attend makes a host attentive, or lets it rest. One that becomes attentive looks at once.
+// attend sets whether the host is attentive or resting. A host that becomes attentive reads at once.
 func (p *pace) attend(now time.Duration, attentive bool) {
 	if attentive && !p.attends {
 		p.hosts = now
@@ -117,26 +118,26 @@ func (p *pace) attend(now time.Duration, attentive bool) {
 	p.attends = attentive
 }
 
-// guide takes in whether a host keeps the join queue. If none does, each host has to find out for itself whether it is
-// first.
+// guide records whether a host keeps the join queue. If no host keeps it, each host must find out by itself whether it
+// is first.
 func (p *pace) guide(now time.Duration, queued bool) {
 	if p.queued == queued || p.attends {
 		p.queued = queued
 		return
 	}
 	p.queued = queued
-	if p.size > p.limits.Guided { // its pace depends on that
+	if p.size > p.limits.Guided { // only then does its pace depend on the queue
 		p.hosts = now + time.Duration(float64(p.round())*p.chance())
 	}
 }
 
-// rest returns the time between two rounds that ask etcd, on a resting host.
+// rest returns the time between two rounds in which a resting host reads from etcd.
 func (p *pace) rest() time.Duration {
 	from := p.limits.RestFrom
 	return p.interval * time.Duration(min(max(p.size, from), from*p.limits.RestMost)) / time.Duration(from)
 }
 
-// round returns the time between two reads of all records.
+// round returns the time between two reads of all host records.
 func (p *pace) round() time.Duration {
 	share := p.limits.Resting
 	if p.attends {
@@ -144,12 +145,12 @@ func (p *pace) round() time.Duration {
 	}
 	wait := p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
 	if guided := p.limits.Guided; p.queued && !p.attends && p.size > guided {
-		wait = wait * time.Duration(p.size) / time.Duration(guided) // the queue would call it
+		wait = wait * time.Duration(p.size) / time.Duration(guided) // no hurry: the queue calls a host that is needed
 	}
 	return wait
 }
 
-// after returns a time about that much later. The jitter lets hosts drift apart that were started together.
+// after returns now plus about wait. The jitter makes hosts that were started together drift apart.
 func (p *pace) after(now, wait time.Duration) time.Duration {
 	if wait <= p.interval {
 		return now // in every round, including early ones
@@ -157,7 +158,7 @@ func (p *pace) after(now, wait time.Duration) time.Duration {
 	return now + wait*3/4 + time.Duration(float64(wait)/2*p.chance())
 }
 
-// chance returns a number from 0 up to 1 that differs between hosts and calls, and is the same in every run.
+// chance returns a number in [0, 1) that differs between hosts and between calls, but is the same in every run.
 func (p *pace) chance() float64 {
 	p.draws++
 	h := fnv.New64a()

@@ -10,27 +10,28 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// peers remembers the traffic that the local etcd reports from other members, to find out which ones it is connected
-// to. etcd's count of connections does not show this: a member that this one cannot connect to, but that can connect
-// here, may serve well; and one whose machine lost power is counted until TCP times out, which takes three minutes.
+// peers remembers the traffic from other members that the local etcd reports, to find out to which members it is
+// connected. etcd's count of connections does not show this: it counts a member whose machine lost power until TCP
+// times out, which takes three minutes, and a member that can connect to this host may serve well although this host
+// cannot connect to it.
 type peers struct {
-	at          time.Duration // of the last answer with peer traffic, on the clock of health.Input
-	beat        time.Duration // etcd's heartbeat interval, as reported with it
+	at          time.Duration // when the last answer with peer traffic came, on the clock of health.Input
+	beat        time.Duration // etcd's heartbeat interval, as reported in that answer
 	of          map[uint64]health.Peer
 	lastTraffic map[uint64]time.Duration // when traffic from a member last grew
-	twice       bool                     // there was an answer before
+	twice       bool                     // there was an earlier answer
 }
 
 const (
-	// connectedLeast and connectedMost limit for how long etcd counts as connected to a member after traffic from it.
+	// connectedLeast and connectedMost limit the result of connectedFor.
 	connectedLeast, connectedMost = 4 * time.Second, 30 * time.Second
-	// peersOldest is how old an answer may be, and peersIntervals the same in intervals: what one round asks is read in
-	// the next.
+	// peersOldest is the maximum age of an answer. peersIntervals is the same in intervals of the loop, because a round
+	// sees only answers that an earlier round asked for. The larger limit applies.
 	peersOldest    = 20 * time.Second
 	peersIntervals = 3
 )
 
-// read takes in the last report of etcd, if it is new.
+// read evaluates etcd's last report, if it is new.
 func (p *peers) read(seen health.EtcdReading) {
 	if seen.Peers == nil || seen.At == p.at && p.of != nil {
 		return
@@ -58,9 +59,9 @@ func (p *peers) connectedFor() time.Duration {
 	return min(max(connectedLeast, 2*p.beat+askedEvery), connectedMost)
 }
 
-// connections returns those of the last answer; now is on the clock of health.Input, and at the same moment on that of
-// rounds. They are unknown until etcd has answered twice, and when the last answer is too old for an agent that asks
-// this often.
+// connections returns the connections at the last answer. now and at are the same moment, on the clock of health.Input
+// and on that of rounds. The connections are unknown until etcd has answered twice, and if the last answer is too old
+// for an agent that asks at this interval.
 func (p *peers) connections(now, at, interval time.Duration) round.Connections {
 	if !p.twice || now-p.at > max(peersOldest, peersIntervals*interval) {
 		return round.Connections{}

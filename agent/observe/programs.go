@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// askCommand reads the state of the command that this host is in maintenance for, if there is one.
+// askCommand reads the state of the command for which this host is in maintenance, if there is one.
 func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return
@@ -41,7 +41,7 @@ func (o *Observer) askProgram(ctx context.Context, run hooks.Run) round.HostStat
 	return round.HostState[hooks.Result]{Value: result, Err: err, OK: err == nil}
 }
 
-// hooks returns the state of a run of hooks, if it was read.
+// hooks returns the state of the hooks of a phase, if it was read.
 func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], when string) policy.Hooks {
 	switch {
 	case found.Err != nil:
@@ -56,9 +56,9 @@ func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], whe
 	return view
 }
 
-// launchedNow reports whether this process started a run so recently that starting it again changes nothing: programs
-// run outside the agent, which observes them only once they have begun. After one interval of the loop it may start the
-// run again: the process that runs programs may have ended before it reported them.
+// launchedNow reports whether this agent started a run so recently that it may not be observable yet: programs run
+// outside the agent, which sees them only once they have begun. After one interval of the loop the agent may start the
+// run again, because the process that runs the programs may have ended before it reported them.
 func (b *Builder) launchedNow(r *round.Round, run hooks.Run) bool {
 	return r.Did.Launched.Of == run.ID && r.Did.Launched.Age(r.At) < b.config.Timing.Interval
 }
@@ -80,7 +80,7 @@ func hooksView(found hooks.Result) policy.Hooks {
 	return out
 }
 
-// command returns the state of the command that this host is in maintenance for.
+// command returns the state of the command for which this host is in maintenance.
 func (b *Builder) command(r *round.Round) policy.Hooks {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return policy.Hooks{}
@@ -88,7 +88,7 @@ func (b *Builder) command(r *round.Round) policy.Hooks {
 	return b.program(r).State()
 }
 
-// program returns what is known of that command.
+// program returns what is known about the program of that command.
 func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()

@@ -30,7 +30,7 @@ type fakePrograms struct {
 
 func (t fakePrograms) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }
 
-// observerOf returns an observer that judges no disk.
+// observerOf returns an observer that does not evaluate the disk.
 func observerOf(opt Options) *Observer {
 	return &Observer{opt: opt, view: NewBuilder(opt.Config, opt.BootID, opt.Instance, opt.Programs != nil)}
 }
@@ -204,7 +204,7 @@ func TestProgramsThatWereJustStartedAreNotStartedAgainAtOnce(t *testing.T) {
 	}
 }
 
-// observerOfEtcd returns an observer of a host with that version of etcd installed.
+// observerOfEtcd returns an observer on a host with this version of etcd installed.
 func observerOfEtcd(installed *string, now *time.Duration) *Observer {
 	var c config.Config
 	c.Timing.Interval = time.Second

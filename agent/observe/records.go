@@ -79,7 +79,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 	slices.SortStableFunc(r.Hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
 }
 
-// parseRelease adds a record of a release to those that were read. An unreadable one releases nothing.
+// parseRelease adds the record of a release to the round. An unreadable record releases nothing.
 func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 	release, err := record.Decode[record.Release](pair.Value)
 	if err != nil || release.Host != strings.TrimPrefix(pair.Key, o.keys.Releases()) {
@@ -92,7 +92,7 @@ func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 	r.Released[release.Host] = release.Started
 }
 
-// parseHost adds a host's record to those that were read.
+// parseHost appends a host's record to hosts.
 func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.Pair) []record.Host {
 	id := strings.TrimPrefix(pair.Key, o.keys.Hosts())
 	h, known := o.decoded[pair.ModRevision]
@@ -118,8 +118,8 @@ func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.P
 	return append(hosts, h)
 }
 
-// remember keeps the records that were read, for the next round: most stay the same. A resting host of a large fleet
-// reads them rarely and keeps none.
+// remember keeps the decoded host records for the next round, because most do not change. A resting host in a large
+// fleet reads them rarely and keeps none.
 func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 	if len(o.decoded) == len(hosts) && !slices.ContainsFunc(pairs, func(p cluster.Pair) bool {
 		_, known := o.decoded[p.ModRevision]
@@ -141,7 +141,7 @@ func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 	}
 }
 
-// parsed are the records of the cluster as last read. Most stay the same.
+// parsed holds the cluster's records as last decoded, because most do not change between two reads.
 type parsed struct {
 	lock        parsedRecord[record.Lock]
 	op          parsedRecord[record.Op]
@@ -162,7 +162,7 @@ type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | reco
 	err   error
 }
 
-// of decodes a record, unless it is unchanged. Do not modify the result; it is nil with an error.
+// of decodes a record if it has changed. Callers must not modify the result, which is nil on an error.
 func (p *parsedRecord[T]) of(pair cluster.Pair) (*T, error) {
 	if err := round.Oversized[T](pair); err != nil {
 		*p = parsedRecord[T]{}

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Since remembers when a value was first seen. It only measures: an agent that has just started begins at zero, which
-// makes every wait longer and none shorter. Only the clean stretch of an ejected host, which may be a day, continues
-// from what is on its disk.
+// Since remembers when a value was first seen. An agent that has just started begins at zero, which can make a wait
+// longer but never shorter. Only the healthy period of an ejected host, which may have to last a day, continues from
+// what is recorded on the host's disk.
 type Since struct {
 	marks map[string]mark
 }
@@ -22,7 +22,7 @@ type Since struct {
 type mark struct {
 	value string
 	at    time.Duration
-	seen  time.Duration // when it was last asked for
+	seen  time.Duration // when it was last evaluated
 	round uint64
 }
 
@@ -40,7 +40,7 @@ func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Dur
 	return now - m.at
 }
 
-// begin sets since when a value has been seen, if a previous agent on this host has measured it.
+// begin sets the time at which a previous agent on this host first saw a value.
 func (s *Since) begin(name, value string, at time.Duration) {
 	if s.marks == nil {
 		s.marks = map[string]mark{}
@@ -48,7 +48,7 @@ func (s *Since) begin(name, value string, at time.Duration) {
 	s.marks[name] = mark{value: value, at: at, seen: at}
 }
 
-// Forget drops what was not asked for in this round: a gap restarts the count.
+// Forget drops the values that were not evaluated in this round: after a gap, the duration starts over.
 func (s *Since) Forget(round uint64) {
 	for name, m := range s.marks {
 		if m.round != round {
@@ -70,7 +70,7 @@ func (s *Since) carry(oldest time.Duration, round uint64) {
 	}
 }
 
-// bridge keeps one name over such a round, if it was asked for since oldest.
+// bridge keeps one name over such a round, if it was evaluated since oldest.
 func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	if m, ok := s.marks[name]; ok && m.seen >= oldest {
 		m.round = round
@@ -78,7 +78,7 @@ func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	}
 }
 
-// truth returns for how long a condition has held without a gap; 0 if it does not hold.
+// truth returns for how long a condition has been true without a gap, or 0 if it is false.
 func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
 	if !holds {
 		delete(s.marks, name)
@@ -87,7 +87,7 @@ func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) 
 	return s.Of(name, "", now, round)
 }
 
-// holds reports whether a condition held when it was last evaluated.
+// holds reports whether a condition was true when it was last evaluated.
 func (s *Since) holds(name string) bool {
 	_, ok := s.marks[name]
 	return ok
@@ -102,7 +102,7 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 	m.DownFor = s.truth(name+"down", !m.Live, now, round)
 	m.BehindFor = s.truth(name+"behind", m.Live && m.LagKnown && m.Lag > limits.PromoteLag, now, round)
 	m.SteadyFor = s.truth(name+"steady", m.Live && m.LagKnown && m.Lag <= limits.PromoteLag, now, round)
-	if !m.Live { // no answer is no progress: the mark stays at the last index seen
+	if !m.Live { // without an answer there is no progress: keep the last index
 		applied = s.lastApplied(name + "applied")
 	}
 	value := strconv.FormatUint(applied, 10)
@@ -116,7 +116,7 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 func (s *Since) lastApplied(name string) uint64 {
 	var n uint64
 	if m, ok := s.marks[name]; ok {
-		_, _ = fmt.Sscan(m.value, &n) // zero when it was never seen
+		_, _ = fmt.Sscan(m.value, &n) // 0 if it was never seen
 	}
 	return n
 }

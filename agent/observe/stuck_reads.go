@@ -5,8 +5,8 @@ package observe
 
 import "time"
 
-// hung returns how many background looks are long overdue, including those that start a program. Each kind counts at
-// most once.
+// hung returns how many background reads are long overdue, including those that start a program. Each type of read
+// counts at most once.
 func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// askSurvivors asks every known member by itself if the member list could not be read: running members report their
-// state even without a quorum. It returns nil if that explains nothing.
+// askSurvivors asks every known member directly if the member list could not be read, because a running member reports
+// its state even without a quorum. It returns nil if the answers do not explain the failure.
 func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	list := o.lastListed()
 	found := round.Answers{Membership: list, Of: o.opt.Etcd.Statuses(ctx, list.Members)}
@@ -30,7 +30,7 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 		case s.Err != nil:
 			silent = append(silent, cmp.Or(m.Name, firstOf(m.PeerURLs))+" ("+s.Err.Error()+")")
 		case s.Linearizable:
-			return nil // it has a quorum: the list could not be read for another reason
+			return nil // there is a quorum, so the read of the list failed for another reason
 		default:
 			runs = append(runs, cmp.Or(m.Name, firstOf(m.PeerURLs)))
 		}
@@ -54,7 +54,7 @@ func (o *Observer) lastListed() cluster.Membership {
 		return o.home
 	}
 	var list cluster.Membership
-	endpoints, _ := o.opt.Etcd.Known() // the known endpoints are enough
+	endpoints, _ := o.opt.Etcd.Known() // on an error, use the endpoints known so far
 	for i, endpoint := range endpoints {
 		list.Members = append(list.Members, cluster.Member{
 			ID: uint64(i) + 1, Name: endpoint,
@@ -64,7 +64,7 @@ func (o *Observer) lastListed() cluster.Membership {
 	return list
 }
 
-// enumerate joins names to a clause.
+// enumerate joins names into a clause.
 func enumerate(names []string, one, many string) string {
 	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " " + many
@@ -72,7 +72,7 @@ func enumerate(names []string, one, many string) string {
 	return names[0] + " " + one
 }
 
-// explain turns an unreachable cluster into an error that names the layer which fails.
+// explain returns an error that names the layer at which the connection to the cluster fails.
 func (o *Observer) explain(ctx context.Context, err error) error {
 	endpoints, undiscovered := o.opt.Etcd.Known()
 	whys := make([]error, len(endpoints))
@@ -88,11 +88,12 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 	case whys[i] != nil:
 		return fmt.Errorf("no voter answers; %s: %w", endpoints[i], whys[i])
 	}
-	return err // every connection succeeds: err reports what happened to each call
+	return err // every connection succeeds, so err already describes the failure
 }
 
-// mostTelling returns the endpoint whose failure says most: one that accepts connections and then fails, or else the
-// next one. A host without a member always finds its own endpoint closed.
+// mostTelling returns the index of the endpoint with the most informative failure: one that accepts connections and
+// then fails, otherwise next. A refused connection says less: on a host without a member, its own endpoint always
+// refuses.
 func mostTelling(whys []error, next int) int {
 	for i, why := range whys {
 		op, ok := errors.AsType[*net.OpError](why)

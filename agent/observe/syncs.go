@@ -16,28 +16,29 @@ import (
 
 const (
 	syncsSpan   = 5 * time.Minute
-	syncsFewest = 100 // of fewer, the slowest alone would be 99 of 100
-	syncsFew    = 20  // from this many up to syncsFewest, more than half have to be slow: that is no chance
-	// syncsEvery is how often the etcd of an unhealthy voter is asked, and syncsOldest how old its last answer may be.
+	syncsFewest = 100 // with fewer samples, a single slow fsync would move the p99
+	syncsFew    = 20  // from here up to syncsFewest, more than half must be slow, which rules out chance
+	// syncsEvery is how often the metrics of an unhealthy voter's etcd are read, and syncsOldest is the maximum age of
+	// the last reading.
 	syncsEvery, syncsOldest = 10 * time.Second, 35 * time.Second
-	// syncsClean is the time without a slow fsync after which the evidence ends.
+	// syncsClean is how long no fsync may have been slow before the evidence ends.
 	syncsClean = time.Minute
 )
 
-// witness is what this host has read of one voter's fsyncs, in the metrics of that voter's etcd. This evidence on a
-// disk is independent of its host's probe and of all records.
+// witness is what this host has read about one voter's fsyncs in the metrics of that voter's etcd. This evidence about
+// a disk is independent of the probe on that host and of all records.
 type witness struct {
 	look   poll.Look[health.EtcdReading]
 	at     time.Duration // of the newest reading
 	last   health.Histogram
 	recent health.Recent
-	p99    time.Duration // of the last minutes if that is slow, else 0
+	p99    time.Duration // over the last minutes if slow, otherwise 0
 	slowAt time.Duration // when a slow fsync was last counted
-	since  time.Duration // since when the evidence has held; 0 if it does not
+	since  time.Duration // when the evidence began; 0 if there is none
 	absent string
 }
 
-// take takes in a reading, once. An empty reading does not count: the known values grow old.
+// take evaluates a reading once. It ignores an empty reading, so that the known values grow old.
 func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
 	at, counted := seen.At, seen.WALFsync
 	if w.absent = counted.Absent; at == w.at || !counted.Known {
@@ -61,7 +62,7 @@ func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
 	}
 }
 
-// fsyncs returns what is known of them now.
+// fsyncs returns the current evidence.
 func (w *witness) fsyncs(now time.Duration) policy.Fsyncs {
 	switch {
 	case w.at == 0, now-w.at > syncsOldest && w.absent != "":
@@ -77,8 +78,8 @@ func (w *witness) fsyncs(now time.Duration) policy.Fsyncs {
 }
 
 // slowSyncs returns the p99 of etcd's own fsyncs over the last minutes, as an upper bound. It returns 0 unless more
-// than one in a hundred certainly took longer than the limit, or more than half if the disk is so slow that etcd counts
-// few. etcd counts in buckets: a bucket that contains the limit proves nothing.
+// than one in a hundred certainly took longer than the limit, or more than half if the disk is so slow that etcd
+// completes few. etcd counts in histogram buckets: the bucket that contains the limit proves nothing.
 func slowSyncs(own *health.Recent, seen health.EtcdReading, limit time.Duration) time.Duration {
 	grown, _ := own.Take(seen.At, seen.WALFsync, syncsSpan)
 	p99, _ := grown.Quantile(990)
@@ -90,8 +91,8 @@ func slowSyncs(own *health.Recent, seen health.EtcdReading, limit time.Duration)
 	return max(p99.Over, p99.Upto)
 }
 
-// lookAtFsyncs asks the etcds of voters with unhealthy host records, at the client URLs of the member list, which is
-// independent of those records. A resting host decides on no replacement, and asks none.
+// lookAtFsyncs reads the metrics of voters with unhealthy host records. It uses the client URLs from the member list,
+// which is independent of those records. A resting host reads none, because it decides on no replacement.
 func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 	if o.opt.MemberMetrics == nil || !o.pace.attends {
 		o.witnesses = nil
@@ -117,7 +118,7 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 		w.look.Refresh(ctx, o.opt.Now, syncsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 			at := o.opt.Now()
 			seen := o.opt.MemberMetrics(ctx, url)
-			if seen.Member != 0 && seen.Member != id { // as at http://localhost:2379, etcd's default: this host's own
+			if seen.Member != 0 && seen.Member != id { // at etcd's default http://localhost:2379, this host's own
 				seen = health.SilentEtcd(fmt.Sprintf("its client URL leads to member %x", seen.Member))
 			}
 			seen.At = at

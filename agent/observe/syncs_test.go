@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// counted is the report of an etcd that has counted so many fast fsyncs, and so many of up to 256 ms.
+// counted returns the metrics of an etcd that has counted quick fast fsyncs, and slow fsyncs of up to 256 ms.
 func counted(at time.Duration, quick, slow uint64) health.EtcdReading {
 	return health.EtcdReading{At: at, WALFsync: health.Histogram{
 		Known: true, Bounds: []float64{0.001, 0.128, 0.256}, Counts: []uint64{quick, 0, slow, 0},
@@ -80,8 +80,8 @@ func TestEtcdFsyncsAreSlowIfMoreThanOneInAHundredWasRecently(t *testing.T) {
 	}
 }
 
-// TestTheFsyncsOfAnotherMemberAreNoEvidence has a voter advertise http://localhost:2379, as etcd does by default: there
-// the deciding host finds its own etcd.
+// TestTheFsyncsOfAnotherMemberAreNoEvidence checks a voter that advertises http://localhost:2379, etcd's default. At
+// that URL, the deciding host reaches its own etcd.
 func TestTheFsyncsOfAnotherMemberAreNoEvidence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

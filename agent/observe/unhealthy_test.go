@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A night is a stretch of virtual time with three voters. Package health judges their disks, and a spare's agent makes
-// the view. Only the disks, etcd and its records are simulated.
+// night simulates three voters in virtual time. Package health judges their disks, and a spare's agent makes the view.
+// Only the disks, etcd and its records are simulated.
 type night struct {
 	limits   health.Thresholds
 	length   time.Duration
@@ -31,10 +31,10 @@ const (
 	nightBegin = time.Hour // of the clock
 )
 
-// nightDisk returns how long a write takes that begins at this time since the start; a nil disk is always fast.
+// nightDisk returns the duration of a write that begins at a time since the start. A nil disk is always fast.
 type nightDisk func(at time.Duration, draw *rand.Rand) time.Duration
 
-// around draws how long a write takes, around a median.
+// around draws the duration of a write around a median.
 func around(median time.Duration, draw *rand.Rand) time.Duration {
 	return time.Duration(float64(median) * math.Exp(0.35*draw.NormFloat64()))
 }
@@ -62,7 +62,7 @@ func newNightVoter(t *testing.T, limits health.Thresholds, disk nightDisk, seed 
 	return v
 }
 
-// advance lets the time since the last look pass, and returns what the host publishes then.
+// advance simulates the time since the last round, and returns what the host then publishes.
 func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.Assessment) {
 	in := health.Input{Now: nightBegin + since, Member: true}
 	in.Disk = health.DiskReading{Alive: true, NextIn: time.Second, Total: 1 << 40, Free: 1 << 39}
@@ -200,7 +200,7 @@ func TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced(t *testing.T) {
 				}
 			}
 			later := time.Duration(draw.Int64N(int64(5 * time.Minute)))
-			// the first is SLOW soon; the second may only be WARM
+			// the first disk is soon SLOW; the second may only be WARM
 			n := night{limits: health.DefaultThresholds(), length: time.Hour}
 			second := 3*time.Millisecond + time.Duration(draw.Int64N(int64(4*time.Millisecond)))
 			n.limits.FsyncWarm, n.limits.FsyncClear = 30*time.Millisecond, 20*time.Millisecond

@@ -18,8 +18,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Builder makes the policy's view of a round. It asks nothing itself. From round to round it remembers since when a
-// condition has held, and the last reports of hosts: a silent host keeps its version and whether it is a standby.
+// Builder makes the policy's view of a round. It reads nothing itself. Between rounds it remembers since when
+// conditions have been true, and what hosts last reported: a host that falls silent keeps its version and its standby
+// mark.
 type Builder struct {
 	config           config.Config
 	bootID, instance string
@@ -28,15 +29,15 @@ type Builder struct {
 
 	since    Since
 	versions map[string]policy.Version
-	// standbys are the learners whose hosts last reported them as standbys.
+	// standbys holds, by member ID, whether a learner's host last reported it as a standby.
 	standbys map[uint64]bool
-	ledAt    time.Duration            // when that was last asked
-	led      *Builder                 // the view by this host's own leading member; nil if never asked
-	judged   bool                     // this host's state has been known while it was ejected
-	strains  map[string]time.Duration // when a host was last WARM or worse by disk, CPU or network, by its ID
+	ledAt    time.Duration            // when this host's leading member was last asked
+	led      *Builder                 // builder of the leader's view; nil if it was never asked
+	judged   bool                     // the health state has been known at some time since the ejection was read
+	strains  map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
 }
 
-// NewBuilder returns a builder for the agent process of that name, in that boot of the host.
+// NewBuilder returns a builder for the agent with this instance ID, in the boot with this ID.
 func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builder {
 	return &Builder{
 		config: c, bootID: bootID, instance: instance, programs: programs, limits: limitsOf(c),
@@ -44,7 +45,7 @@ func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builde
 	}
 }
 
-// wordCalls is how many calls, at most, pass between two reports of a host's health state: those for the member list
+// wordCalls is the maximum number of calls between two reports of a host's health state: the calls for the member list
 // and the members' statuses, and the report itself.
 const wordCalls = 4
 
@@ -80,13 +81,13 @@ func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 func belongs(c config.Config, r *round.Round) uint64 {
 	id := r.Noted.Cluster
 	if want := c.Cluster.ID; want != "" {
-		_, _ = fmt.Sscanf(want, "%x", &id) // the configuration is checked
+		_, _ = fmt.Sscanf(want, "%x", &id) // never fails: the configuration was validated
 	}
 	return id
 }
 
-// View returns the view of a round. Calling it twice in a round returns the same for the same facts. before is the
-// previous round, if there was one.
+// View returns the view of a round. A second call in a round returns the same view if the facts are the same. before is
+// the previous round, or nil.
 func (b *Builder) View(r, before *round.Round) policy.View {
 	c := b.config
 	v := policy.View{
@@ -124,9 +125,9 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	}
 	if r.Reachable {
 		b.etcd(&v, r, before)
-	} else { // a short gap does not contradict who is dead
+	} else { // a short gap does not restart the durations after which a member counts as dead
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
-		if v.Health.Well() { // nor does it break the clean stretch of a host that asks etcd as rarely as allowed
+		if v.Health.Well() { // nor a healthy period: a resting host reads etcd rarely
 			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}
@@ -153,7 +154,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Backup = b.backup(r)
 	b.members(v, r)
 	markDomains(v, r.Noted.Domains)
-	// An operation may have begun and ended unseen. A round with one late answer does not make a gap.
+	// In a longer gap, an operation may have begun and ended unobserved. One late answer in a round is no such gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {
 		b.since.truth("idle", false, r.At, r.Number)
@@ -194,7 +195,8 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 			member.LagKnown = true
 			member.Lag = max(head.Index, s.Applied) - s.Applied
 		}
-		// Durations count answers: answers carried over between two looks neither extend nor break them.
+		// Durations are measured between answers: an answer carried over from an earlier round neither extends nor
+		// interrupts them.
 		if _, asked := r.Statuses[m.ID]; r.StatusesAt == r.At || asked && b.recent(r) {
 			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.StatusesAt, r.Number)
 		}
@@ -203,7 +205,8 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 	}
 }
 
-// serves reports whether a voter has answered a linearizable read or, if this host's leader is asked, follows it.
+// serves reports whether a voter has answered a linearizable read or, if only this host's leading member was read,
+// follows that leader.
 func serves(r *round.Round, s cluster.Status) bool {
 	if r.By != 0 {
 		return s.Leader == r.By
@@ -216,7 +219,7 @@ func (b *Builder) recent(r *round.Round) bool {
 	return r.At-r.StatusesAt <= round.Blink*b.config.Timing.Interval
 }
 
-// version parses a member's version, usually from its cache.
+// version returns the parsed version, usually from the cache.
 func (b *Builder) version(text string) policy.Version {
 	v, known := b.versions[text]
 	if !known {
@@ -227,7 +230,7 @@ func (b *Builder) version(text string) policy.Version {
 	return v
 }
 
-// versionsKept bounds the cache: a cluster runs two versions at a time.
+// versionsKept limits the cache. A cluster rarely runs more than two versions at a time.
 const versionsKept = 16
 
 func firstOf(list []string) string {
@@ -261,8 +264,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 	return out
 }
 
-// answered reports whether a host has reported its state and what it observes since the record of the operation last
-// changed. For its own operation this host needs no report: it uses what it observes.
+// answered reports whether a host has published its health state and its observations since the record of the operation
+// last changed. For this host's own operation, this host's current observations count as its answer.
 func (b *Builder) answered(r *round.Round, h record.Host) bool {
 	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.NeedsDeadReports(r.Op.Kind) {
 		return r.AskedSince != 0 && r.AnswersNow()
@@ -270,8 +273,8 @@ func (b *Builder) answered(r *round.Round, h record.Host) bool {
 	return r.OpAt != 0 && h.Answers == r.OpAt
 }
 
-// ours reports whether a record is from this agent, or from the one before a reboot that could not remove it, as after
-// a power loss.
+// ours reports whether a record is from this agent, or from an earlier one that could not delete it before a reboot, as
+// after a power loss.
 func (b *Builder) ours(r *round.Round, instance string) bool {
 	return instance == b.instance || slices.Contains(r.Noted.Instances, instance)
 }
@@ -285,7 +288,7 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 		v.Lock.Mine = r.Did.Token != 0 && r.Did.Token == r.LockAt
 		v.Lock.ValidFor = r.Did.ValidFor(r.ViewedAt)
 	}
-	if r.Pause != nil { // its lease ends with it: wall clocks may be wrong
+	if r.Pause != nil { // ignore the wall clock, which may be wrong: the record expires with its lease
 		v.Pause = &policy.Pause{By: r.Pause.By, Reason: r.Pause.Reason}
 	}
 	if r.Queue != nil {
@@ -293,7 +296,7 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 	}
 }
 
-// signature distinguishes member lists.
+// signature returns a string that differs between different member lists.
 func signature(list cluster.Membership) string {
 	var b []byte
 	for _, m := range list.Members {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sights returns what a host reports about the members. The host has a member itself, or is this one.
+// sights returns what a host reports about the members. Only this host and hosts with a member are considered.
 func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 	if h.ID == b.config.Host.ID {
 		return b.ownSights(r)
@@ -27,7 +27,8 @@ func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 		if _, listed := r.Membership.ByID(uint64(s.Member)); !listed {
 			continue
 		}
-		// Time and agent are part of the report: one that was retracted unseen in between counts as another.
+		// The report's time and agent identify it: a report that was retracted and repeated between two rounds counts
+		// as a new one.
 		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
 			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Takes() && !network.ParseState(s.Client).Takes(),
@@ -38,7 +39,8 @@ func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 	return all
 }
 
-// ownSights returns what this host observes now: its record may be older, and a spare does not publish it.
+// ownSights returns what this host observes now. Its host record may be older, and a spare does not publish these
+// observations.
 func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
 	for _, s := range r.Sights {
 		if !s.Lost && s.Peer.State == network.Unknown && s.Client.State == network.Unknown {
@@ -54,14 +56,14 @@ func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
 	return all
 }
 
-// reportedSince adds to a sight for how long the host has reported it unchanged.
+// reportedSince sets for how long the host has reported this sight unchanged.
 func (b *Builder) reportedSince(r *round.Round, host, words string, s policy.Sight) policy.Sight {
 	s.For = b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
 	return s
 }
 
-// agentGone returns since when no record of a member's host has been seen. A record outlives its agent by the presence
-// TTL.
+// agentGone returns for how long the agent of a member's host has been gone. The host record outlives its agent by its
+// TTL, which is added.
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)
@@ -78,7 +80,7 @@ func mayHold(h record.Host, m cluster.Member) bool {
 	return slices.Contains(m.PeerURLs, h.PeerURL) || uint64(h.MemberID) == m.ID || m.Name != "" && h.Name == m.Name
 }
 
-// memberLost returns since when a host has reported that its member can never come back.
+// memberLost returns for how long a host has reported that its member can never come back.
 func (b *Builder) memberLost(r *round.Round, h record.Host) time.Duration {
 	if !h.MemberLost {
 		return 0

@@ -22,7 +22,7 @@ func (b *Builder) unit(r *round.Round) policy.Unit {
 	u := policy.Unit{
 		State: stateOfUnit(r), SinceStart: r.Did.Started.Age(r.At),
 		NotAtBoot: r.UnitErr == nil && r.Unit.NotAtBoot(),
-		// a unit that never ran has no start of its state
+		// systemd reports no state change time for a unit that never ran
 		Ran: r.UnitErr == nil && (r.Unit.State != systemd.Inactive || r.Unit.Since > 0),
 	}
 	switch {
@@ -40,7 +40,7 @@ func (b *Builder) unit(r *round.Round) policy.Unit {
 	return u
 }
 
-// stateOfUnit returns the state of the local etcd unit, or the one it is about to enter.
+// stateOfUnit returns the state of the local etcd unit, or the state that it is about to enter.
 func stateOfUnit(r *round.Round) policy.UnitState {
 	switch {
 	case errors.Is(r.UnitErr, systemd.ErrNotInstalled) || (r.UnitErr == nil && !r.Unit.Installed()):
@@ -153,17 +153,17 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 }
 
 const (
-	// cleanStretch names since when an ejected host has been healthy.
+	// cleanStretch names the time since which an ejected host has been healthy.
 	cleanStretch = carried + "well"
-	// wellIntervals is for how many intervals the cluster may be unreachable meanwhile: a host of a large fleet asks
-	// once in 30 intervals, and may miss an answer.
+	// wellIntervals is the maximum number of intervals without an answer from etcd that does not end the healthy
+	// period. A host in a large fleet reads etcd once in 30 intervals, and may miss an answer.
 	wellIntervals = 90
 )
 
-// ejections makes the view of how often this host's member was ejected. Its clean stretch begins once this agent has
-// seen it healthy and has read that it was ejected: clocks of two hosts are compared only for display. An unreadable
-// record holds no host back, since no host is replaced then either. The stretch noted by the previous agent continues
-// if that was just now.
+// ejections makes the view of how often this host's member was ejected. The healthy period begins when this agent finds
+// the host healthy and has read that it was ejected, so it does not depend on comparing the clocks of two hosts. An
+// unreadable record delays no host, since then no host is replaced either. A healthy period recorded by the previous
+// agent continues if it was recorded recently enough.
 func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	times, last := r.Repairs.Ejections(b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
@@ -181,7 +181,7 @@ func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 			b.since.begin(cleanStretch, last.Member.String(), noted.Began)
 		}
 	}
-	if v.Health.Well() { // another ejection restarts it
+	if v.Health.Well() { // another ejection restarts the period
 		out.WellFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
 	}
 	return out
@@ -196,8 +196,9 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	return &out
 }
 
-// leadershipTransfers makes the view of this host's leadership. What this process does not know counts from its first
-// look. A round without an answer from etcd, as with a slow leader, does not show who leads.
+// leadershipTransfers makes the view of this host's leadership. Durations that this process cannot know start with its
+// first round. A round without an answer from etcd, as with a slow leader, does not change which member counts as
+// leading.
 func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.LeadershipTransfers {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {

@@ -32,17 +32,18 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	name := "op/" + op.Host + op.Started.String()
 	view.Elapsed = b.since.Of(name, "", r.At, r.Number)
 	if own && view.SameBoot && op.Clock > 0 {
-		view.Elapsed = r.At - op.Clock // also across a restart of the agent
+		view.Elapsed = r.At - op.Clock // measured since boot, so also across a restart of the agent
 	}
 	orphaned := r.Lock == nil || r.LockAt != op.Token
-	// Of that token: an agent that was asleep may have missed a takeover of the operation.
+	// The name includes the token: an agent on a suspended machine may have missed another host's takeover of the
+	// operation.
 	view.OrphanedFor = b.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.At, r.Number)
 	view.WrittenFor = b.since.Of(name+"/written", fmt.Sprint(r.OpAt), r.At, r.Number)
 	return view
 }
 
-// requestedOperation makes the view of the operation for this host's request. It remains on this host's disk until it
-// has ended here, was released, or the cluster changed.
+// requestedOperation adds the operation for this host's request to the view. The operation stays recorded on this
+// host's disk until it has ended here, was released, or the cluster changed.
 func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	k := r.Request
 	if k == nil {
@@ -50,9 +51,9 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	}
 	id := b.config.Host.ID
 	own := r.TakesDown(id)
-	// also if unknown: it began under an agent that did not record the cluster
+	// also true for 0: the operation began under an agent that did not record the cluster
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
-	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // one that cannot be read may be this host's
+	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
 	v.Asked.Released, v.Asked.Noted = k.Standing(b.bootID).Gone(shown, elsewhere, r.Released.Releases(id, k.Began))
 	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
 }
@@ -69,11 +70,12 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 	}
 }
 
-// markStandbys marks the learners whose own hosts report them as standbys, or did in their last report. For this host
-// its disk decides: any client that can write to etcd may have written the record.
+// markStandbys marks the learners whose own hosts report them as standbys, or did in their last report. For this host's
+// own learner, only the state on its disk counts, because any client that can write to etcd may have written the
+// record.
 func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	members := v.Cluster.Members
-	if len(members) == 0 { // no host reported in this round
+	if len(members) == 0 { // without a member list: keep the last reports
 		return
 	}
 	said := map[uint64]bool{}
@@ -95,8 +97,8 @@ func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	b.standbys = said
 }
 
-// markDomains sets the members' failure domains: as their hosts report them, or as noted on this host's disk while they
-// are silent. If two hosts disagree about one member, its domain is unknown.
+// markDomains sets the members' failure domains as reported by their hosts, or, for a silent host, as recorded on this
+// host's disk. If two hosts disagree about one member, its domain is unknown.
 func markDomains(v *policy.View, noted map[uint64]string) {
 	for i := range v.Cluster.Members {
 		m, spoken := &v.Cluster.Members[i], false
@@ -113,7 +115,8 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 	}
 }
 
-// contradicts reports whether the data directory is known to be another member's: then the member is not caught up.
+// contradicts reports whether the data directory is known to belong to another member. Then the member with this ID is
+// not caught up.
 func contradicts(d policy.Data, id uint64) bool {
 	switch d.State {
 	case policy.DataUnknown, policy.DataUnreadable:

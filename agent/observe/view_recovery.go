@@ -13,8 +13,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// recovery makes the view of the recovery plan in force here. Without a plan, it is a recovery that was carried out
-// without this host: the cluster that answers reports that it replaces the one that this host knows.
+// recovery makes the view of the recovery plan in force on this host. Without a plan, it makes the view of a recovery
+// carried out without this host: the cluster that answers has a record that it replaces the cluster that this host
+// knows.
 func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	if k := r.Recovery; k != nil {
 		return &policy.Recovery{
@@ -43,8 +44,8 @@ func recoveredElsewhere(c config.Config, r *round.Round) bool {
 	}.Late()
 }
 
-// oldServes asks this host's own member whether it still has a quorum of the old cluster. If so there are two clusters,
-// and stopping the member might cost the old one its quorum.
+// oldServes reports whether this host's own member still has a quorum of the old cluster. If so, two clusters serve,
+// and stopping the member might cost the old cluster its quorum.
 func (o *Observer) oldServes(ctx context.Context, r *round.Round) bool {
 	own := cluster.Member{ID: uint64(r.Recovered.Old), ClientURLs: []string{o.opt.Config.Etcd.ClientURL}}
 	s := o.opt.Etcd.Statuses(ctx, []cluster.Member{own})[own.ID]

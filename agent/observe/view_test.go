@@ -54,7 +54,7 @@ func TestTheOutcomeOfARollbackIsItsRecordsWhateverTheReason(t *testing.T) {
 	}
 }
 
-// quiet returns the round of a voter of three that asked at that time.
+// quiet returns a round of one of three voters, which read from etcd at that time.
 func quiet(number uint64, at time.Duration) *round.Round {
 	r := &round.Round{Number: number, At: at}
 	r.ClusterState = round.ClusterState{
@@ -169,7 +169,7 @@ func TestALookThatAsksNoMemberNeitherBreaksNorExtendsDurations(t *testing.T) {
 	}{
 		{10 * time.Second, 10 * time.Second, 0},
 		{12 * time.Second, 12 * time.Second, 2 * time.Second},
-		{13 * time.Second, 12 * time.Second, 2 * time.Second}, // a look in between
+		{13 * time.Second, 12 * time.Second, 2 * time.Second}, // the members were asked in between
 		{14 * time.Second, 14 * time.Second, 4 * time.Second},
 		{60 * time.Second, 14 * time.Second, 0}, // the members were last asked long ago
 		{61 * time.Second, 61 * time.Second, 0},

@@ -12,14 +12,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// writesTook converts a record's write time from seconds, limited to an hour: a larger number would overflow to below
-// zero, and make the slowest disk look fastest.
+// writesTook converts a record's write time from seconds, limited to an hour. A much larger number would overflow to a
+// negative duration, and make the slowest disk appear the fastest.
 func writesTook(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
 }
 
-// strained remembers when a voter's host was last WARM or worse by causes that hosts may share, and reports whether
-// that was recent. It knows only what this agent has observed since it started.
+// strained reports whether a voter's host was recently WARM or worse from a cause that several hosts may share. It
+// knows only what this agent has observed since it started.
 func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bool {
 	m, listed := r.Membership.ByPeerURL(h.PeerURL)
 	if !listed || m.Learner {
@@ -35,8 +35,8 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 	return was && r.At-at <= policy.CommonSpan
 }
 
-// unhealthySince returns since when a host has reported that it harms the cluster. A report of another agent process
-// there counts as new.
+// unhealthySince returns for how long a host has reported that it harms the cluster. The duration starts over if
+// another agent process on that host reports it.
 func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
 		name := carried + "host/" + h.ID + "/" + what
@@ -51,8 +51,8 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 	}
 }
 
-// writes makes the view of how long a host's writes take. Its age counts from when this agent first saw the
-// measurement: clocks of two hosts are not compared.
+// writes makes the view of how long a host's writes take. The age counts from when this agent first saw the
+// measurement, so that clocks of two hosts are not compared.
 func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
 	if h.WriteMean <= 0 {
 		return policy.Writes{}

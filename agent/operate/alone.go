@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// place is the cluster-wide claim of one agent to a snapshot job.
+// place is an agent's cluster-wide claim on a snapshot job.
 type place struct {
 	key    string
 	cannot string // how an error of the job begins
@@ -27,17 +27,17 @@ type place struct {
 const (
 	// placeTTL is how long a claim outlives its agent, in seconds.
 	placeTTL = 60
-	renewals = 3 // in that time
+	renewals = 3 // renewals within placeTTL
 )
 
-// alone starts a job that only one agent of the cluster runs at a time, and calls done at its end.
+// alone starts a job that only one agent of the cluster may run at a time, and calls done at its end.
 func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []string,
 	done func(context.Context, backup.Job),
 ) (control.SnapshotJob, error) {
 	lease, err := o.claim(ctx, p)
 	if errors.Is(err, errFull) && by != schedule {
 		o.opt.Logger.Warn("snapshot job runs without a cluster-wide claim: etcd's database is full", "job", kind)
-		lease, err = 0, nil // an operator saves one before freeing space; two at once do no harm
+		lease, err = 0, nil // operators save a snapshot before freeing space; two jobs at once do no harm
 	}
 	if err != nil {
 		return control.SnapshotJob{}, err
@@ -61,11 +61,11 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 	return job, nil
 }
 
-// errFull means that no agent can take a claim, as etcd accepts no writes.
+// errFull means that no agent can take a claim, because etcd accepts no writes.
 var errFull = errors.New("etcd's database is full and rejects writes: free space, or request it with quorumctl " +
 	"snapshot")
 
-// claim takes the claim to a job.
+// claim takes the claim on a job.
 func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
 	const hint = "without a quorum it is unknown whether another host is already doing it"
 	value, err := record.Encode(record.Saving{Host: o.opt.Config.Host.Name, Since: o.opt.Wall()})
@@ -101,7 +101,7 @@ func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error)
 		"wait until it has finished: only one runs at a time in a cluster")
 }
 
-// hold renews a claim until the job is over.
+// hold renews a claim until the job has ended.
 func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan struct{}) {
 	ticker := time.NewTicker(placeTTL * time.Second / renewals)
 	defer ticker.Stop()
@@ -111,7 +111,7 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 			return
 		case <-ticker.C:
 		}
-		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // two jobs at once cost time and do no harm
+		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // the job continues: two at once do no harm
 			o.opt.Logger.Warn("cannot renew the claim on the snapshot job; another host may take it over",
 				"error", err)
 		}
@@ -119,16 +119,16 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 }
 
 func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
-	if lease == 0 { // there is no claim
+	if lease == 0 { // the job runs without a claim
 		return
 	}
-	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // it expires by itself
+	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // the lease expires by itself
 		o.opt.Logger.Warn("cannot release the claim on the snapshot job; it expires with its lease",
 			"error", err)
 	}
 }
 
-// also returns further operations of a transaction that changes a record, and their conditions.
+// also returns further conditions and operations for a transaction that changes a record.
 type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
 // rewrite changes a record of job results, which another agent may change at the same time.

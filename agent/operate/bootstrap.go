@@ -29,8 +29,8 @@ func (o *Operator) Bootstrap(ctx context.Context, by string) error {
 	return nil
 }
 
-// MayBootstrap returns why this host would not create a new cluster now. It changes nothing. Any sign of an existing
-// cluster refuses the request: a cluster is created once.
+// MayBootstrap returns why this host would not create a new cluster now, or nil. It changes nothing. It refuses at any
+// sign of an existing cluster, because a cluster is created only once.
 func (o *Operator) MayBootstrap(ctx context.Context) error {
 	const cannot = "cannot bootstrap: "
 	r, err := o.current(cannot)

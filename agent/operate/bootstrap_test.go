@@ -26,7 +26,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// dialing is an etcd that only reports whether its endpoints accept connections.
+// dialing is an etcd client that only reports whether its endpoints accept connections.
 type dialing struct {
 	cluster.Etcd
 
@@ -54,7 +54,7 @@ func (upgrade) Find(name string) error {
 	return nil
 }
 
-// host is an Operator whose rounds the test publishes. It counts how often the loop was woken.
+// host is an Operator whose rounds are published by the test. It counts how often the loop was woken.
 type host struct {
 	*Operator
 	publisher *publish.Publisher
@@ -82,7 +82,7 @@ func newHost(t *testing.T, endpoints ...string) *host {
 	return h
 }
 
-// managed is a round in which quorumd manages the host and has seen nothing yet.
+// managed returns a round in which quorumd manages the host and has observed nothing yet.
 func managed() *round.Round {
 	return &round.Round{View: policy.View{
 		Self: policy.Self{Mode: policy.Manage}, Data: policy.Data{State: policy.DataEmpty},

@@ -14,7 +14,7 @@ import (
 )
 
 // AskMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates the
-// reason and the time of the existing one, and returns that. With DryRun it records nothing.
+// reason and the time of the existing request, and returns the updated one. With DryRun it records nothing.
 func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
@@ -54,7 +54,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
 
-// wouldBe returns the maintenance that a request would record.
+// wouldBe returns the maintenance that AskMaintenance would record.
 func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.Maintenance {
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For),
@@ -62,8 +62,8 @@ func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.M
 	}
 }
 
-// EndMaintenance ends the requested maintenance. A request that has not begun is cancelled; a host that is down is
-// brought back.
+// EndMaintenance ends the requested maintenance. If the operation has not begun, the request is cancelled. If etcd on
+// the host is down, it is started again.
 func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()
 	word := hoststate.Completion{By: by, At: o.opt.Wall()}
@@ -86,12 +86,12 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	return nil
 }
 
-// Unhurry records that the machine does not shut down after all: the request is queued like any other.
+// Unhurry records that the machine's shutdown was cancelled, so that the request waits like any other.
 func (o *Operator) Unhurry(ctx context.Context) error {
 	return hoststate.Within(ctx, o.opt.Files.Unhurry)
 }
 
-// unfitToReboot returns why a reboot of this host would fail after etcd was stopped, or nil.
+// unfitToReboot returns why a reboot of this host would fail, or nil. It is called before etcd is stopped.
 func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refusal {
 	if o.opt.CheckReboot == nil {
 		return nil

@@ -73,7 +73,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
-// locked returns the check of a machine whose rules may forbid quorumd to reboot it.
+// locked returns the check of a machine that may not permit quorumd to reboot it.
 func locked(err error) func(context.Context) error {
 	return func(context.Context) error { return err }
 }

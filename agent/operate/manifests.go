@@ -30,7 +30,7 @@ func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
 	})
 }
 
-// remembers saves the hashes recorded in etcd, and more of them.
+// remembers saves on this host the hashes recorded in etcd, and those of more.
 func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error {
 	recorded, _, err := o.manifests(ctx)
 	if err == nil {
@@ -51,7 +51,7 @@ func (o *Operator) refreshManifests(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	_ = o.remembers(ctx) // errors are logged there
+	_ = o.remembers(ctx) // remembers logs errors
 }
 
 // manifests returns the hashes recorded in etcd, and the revision of that record.
@@ -63,12 +63,13 @@ func (o *Operator) manifests(ctx context.Context) (record.Manifests, int64, erro
 	at := found.Pairs[0].ModRevision
 	m, err := record.Decode[record.Manifests](found.Pairs[0].Value)
 	if err != nil && !errors.Is(err, record.ErrVersion) {
-		return record.Manifests{}, at, nil // not written by an agent: it will be overwritten
+		return record.Manifests{}, at, nil // no agent wrote this record: it will be overwritten
 	}
 	return m, at, err
 }
 
-// recorded returns what adds a manifest to those in etcd, in the transaction that records its snapshot.
+// recorded returns the conditions and operations that add a manifest to those in etcd, for the transaction that records
+// its snapshot.
 func (o *Operator) recorded(one record.Manifest) also {
 	return func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error) {
 		all, at, err := o.manifests(ctx)

@@ -41,7 +41,8 @@ func onEtcd(t *testing.T, endpoints []string, name string) *host {
 	return h
 }
 
-// TestManifestHashIsKeptInEtcdAndOnEveryHost saves on one host. Another host copies the hash when it sees the record.
+// TestManifestHashIsKeptInEtcdAndOnEveryHost saves a snapshot on one host. Another host copies the hash when it reads
+// the record.
 func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 	t.Parallel()
 	endpoints := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Mute records on this host's disk that a finding that only advises is not reported for a while.
+// Mute records on this host's disk that an advisory finding is not reported until the mute expires.
 func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
 	cannot := "cannot mute " + req.Code + ": "
 	now, code := o.opt.Wall().UTC(), health.Code(req.Code)
@@ -68,7 +68,8 @@ func (o *Operator) checkOf(code health.Code) *health.Check {
 	return &o.opt.Checks[i]
 }
 
-// foundAs returns the current finding of a code. If there is none, it returns one with the code's mildest state.
+// foundAs returns the current finding with a code. If there is none, it returns a finding with the mildest state of
+// that code.
 func (o *Operator) foundAs(c *health.Check, code health.Code) health.Finding {
 	if r := o.opt.Rounds.Current(); r != nil {
 		for _, f := range r.Assessment.Findings {

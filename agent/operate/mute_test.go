@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// noQuorum accepts no writes: the history waits.
+// noQuorum is an etcd that accepts no writes, so history lines stay queued.
 type noQuorum struct{ cluster.Etcd }
 
 func (noQuorum) Txn(context.Context, []clientv3.Cmp, ...clientv3.Op) (*clientv3.TxnResponse, error) {

@@ -1,16 +1,16 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operate carries out what operators request over the socket: it has the policy check the request, records it
-// on this host's disk or in etcd, and wakes the loop. It decides nothing, and takes no step.
+// Package operate handles operators' requests over the socket. It lets the policy check a request, records it on this
+// host's disk or in etcd, and wakes the loop. It makes no decisions and takes no steps.
 //
 // It promises:
 //   - A request that the policy refuses is not recorded.
 //   - If this host's disk does not answer in time, the error says that the request may still be recorded.
-//   - A record is changed only if it is still the one that was read.
-//   - What an operator does to the cluster is in the history.
+//   - A record is changed only if it is unchanged since it was read.
+//   - Every change that an operator makes to the cluster is in the history.
 //
-// Scheduled jobs use the same code. Everything here may be called concurrently.
+// Scheduled jobs use the same code. All functions and methods are safe for concurrent use.
 package operate
 
 import (
@@ -40,7 +40,7 @@ type Options struct {
 	BootID string
 
 	Etcd     cluster.Etcd
-	Rounds   *publish.Publisher // what the loop has observed and decided
+	Rounds   *publish.Publisher // source of the loop's observations and decisions
 	History  *publish.Journal
 	Files    *hoststate.State
 	Version  string             // of quorumd
@@ -52,20 +52,20 @@ type Options struct {
 	Snapshots Snapshots
 	Checks    []health.Check
 
-	Now    func() time.Duration // since boot, including time in suspend
+	Now    func() time.Duration // since boot, including time suspended
 	Wall   func() time.Time
 	Wake   func() // starts a round at once
 	Logger *slog.Logger
 }
 
-// Operator carries out requests. Make it with New.
+// Operator handles requests. Create it with New.
 type Operator struct {
 	opt  Options
 	keys record.Keys
-	due  poll.Look[struct{}] // the scheduled snapshot
+	due  poll.Look[struct{}] // starts the scheduled snapshot
 
 	dueRestoreTest poll.Look[struct{}]
-	remember       poll.Look[struct{}] // the copy of the manifests' hashes
+	remember       poll.Look[struct{}] // copies the manifests' hashes to this host's disk
 }
 
 // New returns an Operator. It starts nothing by itself.
@@ -103,7 +103,7 @@ func refused(cannot string, r *policy.Refusal) error {
 	return refuse(kind, cmp.Or(string(r.Code), code), cannot+r.Text, r.Hint)
 }
 
-// current returns the last round, or an error before the first one.
+// current returns the last round, or an error if there is none yet.
 func (o *Operator) current(cannot string) (*round.Round, error) {
 	if r := o.opt.Rounds.Current(); r != nil {
 		return r, nil
@@ -111,7 +111,8 @@ func (o *Operator) current(cannot string) (*round.Round, error) {
 	return nil, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
 }
 
-// onDisk runs note, which records a request on this host's disk or refuses it. The disk may hang.
+// onDisk runs note, which records a request on this host's disk or refuses it, with a timeout, because the disk may
+// hang.
 func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, error)) error {
 	var against *policy.Refusal
 	err := hoststate.Within(ctx, func() (err error) {
@@ -125,8 +126,8 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 	return refused(cannot, against)
 }
 
-// refuseCall turns an error of a write to etcd into an error for the operator. It tells a lack of permission in etcd
-// from a lack of quorum.
+// refuseCall turns an error of a write to etcd into an error for the operator. It distinguishes missing permission in
+// etcd from a missing quorum.
 func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	if cluster.Denied(err) {
 		return refuse(control.Forbidden, string(policy.PermissionDenied),
@@ -144,7 +145,7 @@ func (o *Operator) refuseRead(cannot string, err error) error {
 	return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
 }
 
-// History returns the newest lines, oldest first.
+// History returns the newest lines of the history, oldest first.
 func (o *Operator) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	lines, err := o.opt.History.Read(ctx, limit)
 	if cluster.Denied(err) {

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Pause pauses the whole cluster. A lease ends the pause in time.
+// Pause pauses the whole cluster. The pause ends when its lease expires.
 func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
 	now := o.opt.Wall()
 	pause := record.Pause{By: by, Host: o.opt.Config.Host.Name, Reason: req.Reason, Since: now, Until: now.Add(req.For)}

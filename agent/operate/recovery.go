@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// RecoveryFacts returns the facts of this host.
+// RecoveryFacts returns this host's facts for a recovery plan.
 func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	const cannot = "cannot collect the facts: "
 	r, err := o.current(cannot)
@@ -56,7 +56,7 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	return f.Sealed(), nil
 }
 
-// appliedPlans returns the plan in force on this host, and the last one unless it was completed.
+// appliedPlans returns the plan in force on this host, and the last plan if it was not completed.
 func appliedPlans(inForce *hoststate.Recovery, last *hoststate.RecoveryEnd) (all []recovery.AppliedPlan) {
 	if inForce != nil {
 		all = append(all, appliedPlan(*inForce, inForce.GivenUp != ""))
@@ -83,7 +83,8 @@ func membersOf(list cluster.Membership) []recovery.Member {
 	return out
 }
 
-// ApplyRecovery puts a plan in force on this host if it names the host's own unchanged facts and there is no quorum.
+// ApplyRecovery puts a plan in force on this host if the plan's facts about this host still hold and there is no
+// quorum.
 func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
 	const cannot = "cannot apply the plan: "
 	inForce, last := o.opt.Files.Recoveries()
@@ -121,7 +122,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	return publish.RecoveryOf(&next), nil
 }
 
-// AbandonRecovery abandons the plan in force here, as long as this host has its data.
+// AbandonRecovery abandons the plan in force on this host, while the host still has its old data in place.
 func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	const cannot = "cannot abandon the plan: "
 	var inForce *hoststate.Recovery

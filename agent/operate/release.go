@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// ReleaseOp deletes the record of the operation in flight on an operator's request.
+// ReleaseOp deletes the record of the operation in flight, as an operator requested.
 func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Op()})
@@ -31,7 +31,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	if u, unread := errors.AsType[*unreadable](err); unread {
 		return o.releaseUnreadable(ctx, u, req.Reason, by)
 	}
-	// not the one that was displayed
+	// the record has changed since it was displayed
 	if r := o.opt.Rounds.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")
@@ -62,7 +62,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	return nil
 }
 
-// releaseOrphaned releases an operation whose record was deleted, and which only its own host still reports.
+// releaseOrphaned releases an operation whose record was deleted, so that only its own host still reports it.
 func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
 	r, err := o.current(cannot)
@@ -105,8 +105,8 @@ func orphaned(r *round.Round) (record.Op, bool) {
 	return record.Op{}, false
 }
 
-// releaseOf records that an operator has released an operation. Without that record, the operation's host would treat
-// its own record as lost.
+// releaseOf records that an operator has released an operation. Without the release record, the operation's host would
+// assume that its operation record was lost, and write it again.
 func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string) (clientv3.Op, error) {
 	value, err := record.Encode(record.Release{
 		Host: op.Host, Started: op.Started, Time: o.opt.Wall().UTC(), By: by,
@@ -115,12 +115,12 @@ func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string
 	return clientv3.OpPut(o.keys.Release(op.Host), string(value)), err
 }
 
-// stopFor stops the rollout to which a released operation belongs, in the same transaction: the next host must not
-// start as if the released one were back.
+// stopFor returns the conditions and operations that stop the rollout to which a released operation belongs. They are
+// part of the releasing transaction: the next host must not start as if the released host were back.
 func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clientv3.Cmp, []clientv3.Op, error) {
 	found, at, err := o.readRollout(ctx)
 	if _, unread := errors.AsType[*unreadable](err); unread {
-		return nil, nil, nil // an unreadable rollout does not continue
+		return nil, nil, nil // nothing to stop: an unreadable rollout does not continue
 	}
 	released := &policy.Op{Kind: op.Kind, Host: op.Host}
 	if err != nil || found == nil || !policy.RolloutState(found.State).ReleaseStops(released, found.Waiting()) {
@@ -132,8 +132,8 @@ func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clie
 		[]clientv3.Op{clientv3.OpPut(o.keys.Rollout(), string(value))}, err
 }
 
-// releaseUnreadable deletes an operation's record that cannot be read. As its host is unknown, a running rollout is
-// stopped.
+// releaseUnreadable deletes an operation record that cannot be read. Because the operation's host is unknown, it also
+// stops a running rollout.
 func (o *Operator) releaseUnreadable(ctx context.Context, u *unreadable, reason, by string) error {
 	var also []clientv3.Op
 	found, _, err := o.readRollout(ctx)

@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RemoveMember records on this host's disk that a member is to be removed. The removal happens under the lock once
-// nothing prevents it. A request that waiting cannot help is refused at once. A repeated request updates the reason and
-// the time. With DryRun it records nothing.
+// RemoveMember records on this host's disk that a member is to be removed. The agent removes the member under the lock
+// once no reason prevents it. RemoveMember refuses at once a request that can never be carried out. A repeated request
+// updates the reason and the time. With DryRun it records nothing.
 func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	r, err := o.current(cannot)
@@ -41,8 +41,8 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 	return o.askRemoval(ctx, r, m, req, by)
 }
 
-// removable finds the member that the operator named, and refuses what waiting cannot help. For a member that this host
-// has removed already, it returns the zero Member.
+// removable returns the member that the operator named. It refuses a removal that can never be carried out. For a
+// member that this host has already removed, it returns the zero Member.
 func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot string) (policy.Member, error) {
 	_, last := o.opt.Files.Removals()
 	removed := last != nil && last.Code == policy.Removed &&

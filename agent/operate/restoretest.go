@@ -25,7 +25,8 @@ func IsRestoreTest(j backup.Job) bool {
 	return j.Kind == control.SnapshotRestoreTest && j.Number > 0 && j.Ended.IsZero()
 }
 
-// TestRestoreIfDue starts a restore test of the newest snapshot in the background, or ends one, as the round decided.
+// TestRestoreIfDue starts or ends a restore test of the newest snapshot, as the round decided. The test runs in the
+// background.
 func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.RestoreTest
 	if o.opt.Snapshots == nil {
@@ -57,7 +58,8 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	})
 }
 
-// testRestore tests the snapshot of that name, or the newest, unless another agent of the cluster runs a restore test.
+// testRestore tests the snapshot with that name, or the newest if name is empty, unless another agent of the cluster
+// runs a restore test.
 func (o *Operator) testRestore(ctx context.Context, by, name string) (control.SnapshotJob, error) {
 	o.refreshManifests(ctx)
 	var args []string
@@ -75,7 +77,7 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 		return
 	}
 	j.Err = unprovable(j)
-	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // an operator sees the error of the job
+	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // the operator sees the job's error
 		o.opt.Logger.Warn("restore test not run on this host", "error", j.Err)
 		return
 	}
@@ -105,7 +107,7 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 	}
 }
 
-// unprovable returns the job's error, or one that says what this host lacks for the test.
+// unprovable returns the job's error, or an error that names what this host lacks for the test.
 func unprovable(j backup.Job) error {
 	if j.Err == nil && j.Outcome.Unprovable != "" {
 		return errors.New(j.Outcome.Unprovable)

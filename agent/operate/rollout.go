@@ -20,12 +20,12 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// StartRollout starts a rollout: one host after another is taken down for the same work. With DryRun it returns the
-// rollout, and starts nothing.
+// StartRollout starts a rollout, which takes down one host after another for the same work. With DryRun it only returns
+// the rollout.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
 	if policy.Work(req.Work).RunsProgram() {
-		// a command missing on this host is most likely a typing error
+		// a command that is missing on this host is most likely mistyped
 		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
 			return control.Rollout{}, err
 		}
@@ -89,7 +89,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	return publish.RolloutOf(rollout, nil), nil
 }
 
-// rolloutHosts returns the hosts of a new rollout, chosen from the present ones.
+// rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.
 func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest,
 	running map[record.MemberID]string,
 ) ([]record.RolloutHost, error) {

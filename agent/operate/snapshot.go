@@ -22,11 +22,11 @@ import (
 type Snapshots interface {
 	Start(ctx context.Context, kind, by string, args []string, done func(backup.Job)) (backup.Job, error)
 	Job() backup.Job
-	// End ends the running job if it is of that kind.
+	// End ends the running job if it has that kind.
 	End(kind, why string)
 }
 
-// tell bounds publishing the result of a job.
+// tell limits the time for publishing the result of a job.
 const tell = 30 * time.Second
 
 const cannotSave = "cannot save a snapshot: "
@@ -96,13 +96,14 @@ func (o *Operator) saveNow(ctx context.Context, by string) (control.SnapshotJob,
 	return o.save(ctx, by, from.ID, nil)
 }
 
-// schedule is who requests a scheduled job.
+// schedule names the requester of a scheduled job.
 const schedule = "the schedule"
 
 // dueEvery is the interval between attempts to start a scheduled job.
 const dueEvery = 30 * time.Second
 
-// TakeSnapshotIfDue saves a snapshot in the background if the round decided that this host does, and then prunes.
+// TakeSnapshotIfDue saves a snapshot in the background and then prunes old ones, if the round decided that this host
+// takes one.
 func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.Backup
 	if o.opt.Snapshots == nil || !n.Take {
@@ -127,7 +128,7 @@ func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 // saving is the claim of the agent that saves a snapshot.
 func (o *Operator) saving() place { return place{o.keys.Saving(), cannotSave, "is taking one"} }
 
-// save saves a snapshot of a member, unless another agent of the cluster is saving one.
+// save saves a snapshot from a member, unless another agent of the cluster is saving one.
 func (o *Operator) save(ctx context.Context, by string, member uint64, then func(backup.Job)) (control.SnapshotJob,
 	error,
 ) {
@@ -158,7 +159,7 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 			Name: s.Name, SHA256: s.ManifestSHA256, Saved: s.TakenAt, Host: o.opt.Config.Host.Name,
 		}
 		more = append(more, o.recorded(one))
-		_ = o.remembers(ctx, one) // errors are logged there
+		_ = o.remembers(ctx, one) // remembers logs errors
 	}
 	err := rewrite(ctx, o, o.keys.Backup(), func(b *record.Backup) {
 		b.Failed, b.FailedHost, b.Cause = time.Time{}, "", ""

@@ -24,7 +24,7 @@ type unreadable struct {
 // Error returns the text for the operator.
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
 
-// decoded decodes the record of a pair.
+// decoded returns the record in a key-value pair.
 func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {
 	var r T
 	err := round.Oversized[T](pair)
@@ -37,7 +37,7 @@ func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind,
 	return r, nil
 }
 
-// discard deletes an unreadable record, if it is unchanged.
+// discard deletes an unreadable record if it is unchanged since it was read.
 func (o *Operator) discard(ctx context.Context, u *unreadable, also ...clientv3.Op) error {
 	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(u.Key), "=", u.at)},
 		append(also, clientv3.OpDelete(u.Key))...)

@@ -5,7 +5,7 @@ package publish
 
 import "sync"
 
-// bell wakes everything that waits for the next published round.
+// bell wakes all goroutines that wait for the next published round.
 type bell struct {
 	mu   sync.Mutex
 	next chan struct{}

@@ -17,8 +17,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// fleetWithReplacement is what each agent observes in a cluster of five in which n4 is dead, n5 was dead and has been
-// removed, and n6 joins in place of n5: the member list, the members' answers, and the other hosts' records.
+// fleetWithReplacement returns a round with what each agent observes in a cluster of five: the member list, the
+// members' answers, and the other hosts' records. n4 is dead, n5 was dead and has been removed, and n6 joins to replace
+// n5.
 func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining *sights) *round.Round {
 	t.Helper()
 	r := roundWith(at)

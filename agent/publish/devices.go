@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// devices returns the devices below etcd's data in the form of the API.
+// devices returns the devices below etcd's data as API values.
 func devices(seen health.DevicesReading) []control.Device {
 	var all []control.Device
 	for _, d := range seen.Chain {

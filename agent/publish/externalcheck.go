@@ -57,7 +57,8 @@ func externalCheckGauges() []gauge {
 	}
 }
 
-// eachExternalCheck emits values of every external check that was run.
+// eachExternalCheck returns a gauge's read function that emits the values of every external check that has run or
+// cannot run.
 func eachExternalCheck(read func(p health.ExternalCheckReading, emit func(float64, ...string)),
 ) func(*Metrics, *round.Round, func(float64, ...string)) {
 	return func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {

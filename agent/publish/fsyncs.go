@@ -17,10 +17,10 @@ import (
 type fsyncs struct {
 	mu      sync.Mutex
 	minutes []control.FsyncMinute
-	now     []float64 // what the WAL lane measured in the last minute, in seconds
+	now     []float64 // WAL lane measurements of the current minute, in seconds
 }
 
-// add adds a reading. It starts over if the clock was set back.
+// add adds a reading. If the wall clock was set back, it starts over.
 func (f *fsyncs) add(wall time.Time, reading disk.Reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

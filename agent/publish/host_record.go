@@ -24,18 +24,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// presence keeps this host's record in etcd. The record is written when it changes. Its lease is renewed from the loop,
-// so that the record of a hanging loop expires.
+// presence keeps this host's record in etcd. It writes the record when it changes. The loop renews the lease, so the
+// record expires if the loop hangs.
 type presence struct {
 	opt       Options
 	keys      record.Keys
 	log       *slog.Logger
-	lease     clientv3.LeaseID // or 0; other keys that live as long as this agent may be attached to it
+	lease     clientv3.LeaseID // or 0; keys of other records that expire with this agent may be attached to it
 	written   record.Host
 	writtenAt int64 // its revision
 	renewed   time.Duration
-	p99       float64       // the disk's P99 as last published
-	p99At     time.Duration // when that last changed
+	p99       float64       // the disk's p99 as last published
+	p99At     time.Duration // when p99 last changed
 	p99Of     health.State  // the health state at that time
 	sights    sights
 	writes    writeMean
@@ -43,18 +43,19 @@ type presence struct {
 	noting    poll.Look[struct{}]
 }
 
-// newPresence returns one that has written nothing yet.
+// newPresence returns a presence that has written no record yet.
 func newPresence(opt Options, keys record.Keys, files *hoststate.State) *presence {
 	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
-// mine reports whether a record with this host's ID is this host's own: written by this agent, or before a reboot by
-// one that could not delete it, as on a power loss.
+// mine reports whether a record with this host's ID is this host's own: written by this agent, or by an earlier one
+// that could not delete it before a reboot, as after a power loss.
 func (p *presence) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
-// note records this agent's identity across a reboot. It runs outside the loop, since the disk may hang.
+// note saves this agent's instance ID on disk, so that the agent recognizes its record after a reboot. It writes
+// outside the loop, since the disk may hang.
 func (p *presence) note(ctx context.Context) {
 	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
@@ -70,24 +71,24 @@ func (p *presence) note(ctx context.Context) {
 	})
 }
 
-// Renewals is how often the record's lease is renewed within its time to live.
+// Renewals is how often the record's lease is renewed within its TTL.
 const Renewals = 3
 
 // publish writes the record if it has changed or expired.
 func (p *presence) publish(ctx context.Context, r *round.Round) {
 	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
-		return // another agent's record; the conflict is reported elsewhere
+		return // another agent's record: policy.Conflict reports it
 	}
 	p.note(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
 	if r.EtcdAt != r.At {
-		return // etcd's content is not known well enough to overwrite it
+		return // this round did not read the record, so do not overwrite it
 	}
 	own := p.record(r)
-	// The revisions are compared too: a health state published while no read completed may take effect late and
-	// overwrite a newer record.
+	// Compare the revisions too: a health state that was published while no read completed may have taken effect late
+	// and have overwritten a newer record.
 	if r.OwnHost != nil && p.lease != 0 && r.OwnHostAt == p.writtenAt && reflect.DeepEqual(own, p.written) {
 		return
 	}
@@ -96,7 +97,7 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 	}
 }
 
-// renew keeps the lease alive, and forgets it once etcd does not know it.
+// renew keeps the lease alive, and forgets it if etcd reports that it does not exist.
 func (p *presence) renew(ctx context.Context) {
 	ttl := p.opt.Config.Timing.HostRecordTTL
 	now := p.opt.Now()
@@ -114,7 +115,7 @@ func (p *presence) renew(ctx context.Context) {
 	}
 }
 
-// write puts the record if the key is unchanged since it was read.
+// write writes the record if the key is unchanged since it was read.
 func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
@@ -145,21 +146,21 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 	return nil
 }
 
-// publishHealth publishes the health state, and renews the lease, while no read completes in time. A write takes effect
-// even if it takes longer than its caller waits, and the leader looks for the other hosts' health states. Nothing else
-// is known that would be worth publishing.
+// publishHealth publishes the health state and renews the lease while no read completes in time. A write can take
+// effect after its call has timed out, and the leader's agent needs the other hosts' health states. In this situation
+// the host has nothing else worth publishing.
 func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
 	}
-	p.writeHealth(ctx, r) // first: behind such a leader the renewal may time out, too
+	p.writeHealth(ctx, r) // first, because with such a slow leader the renewal may time out, too
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
 }
 
-// writeHealth overwrites only the very record that this agent knows. A health state that takes effect late must not
-// overwrite a newer one, or a record written when reads completed.
+// writeHealth overwrites only the revision of the record that this agent knows. A health state that takes effect late
+// must not overwrite a newer one, or a record written once reads completed again.
 func (p *presence) writeHealth(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -179,7 +180,7 @@ func (p *presence) writeHealth(ctx context.Context, r *round.Round) {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", p.writtenAt)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
 	switch {
-	case err != nil: // it may still take effect, so the record is unknown
+	case err != nil: // the write may still take effect, so the record's content is unknown
 		p.written.Health = ""
 		p.log.Debug("no response to publishing this host's health state", "error", err)
 	case answer.Succeeded:
@@ -187,9 +188,9 @@ func (p *presence) writeHealth(ctx context.Context, r *round.Round) {
 	}
 }
 
-// confirm checks whether an unanswered write of a health state has taken effect, in the data of this host's own member.
-// That read needs no quorum and completes behind any leader. If the data are old, they show an old revision, and
-// nothing is overwritten.
+// confirm checks in the data of this host's own member whether an unanswered write of a health state has taken effect.
+// This serializable read needs no quorum and completes however slow the leader is. Stale data show an old revision, and
+// then nothing is overwritten.
 func (p *presence) confirm(ctx context.Context) {
 	if p.written.Health != "" {
 		return
@@ -202,7 +203,7 @@ func (p *presence) confirm(ctx context.Context) {
 	pair := found.Pairs[0] // a record with this lease is this agent's own
 	if found, err := record.Decode[record.Host](pair.Value); err == nil && pair.Lease == int64(p.lease) &&
 		pair.ModRevision > p.writtenAt {
-		found.Version = 0 // as before it is encoded
+		found.Version = 0 // as in a record that is not encoded yet
 		p.written, p.writtenAt = found, pair.ModRevision
 	}
 }
@@ -211,7 +212,7 @@ func (p *presence) confirm(ctx context.Context) {
 func (p *presence) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
 	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
-		h.HealthText = string(r.Assessment.Code) // the code, not the text, whose numbers change all the time
+		h.HealthText = string(r.Assessment.Code) // not the text, in which numbers change constantly
 		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()
 	}
 }
@@ -262,19 +263,19 @@ func (p *presence) record(r *round.Round) record.Host {
 }
 
 // asks reports whether the operation in flight waits for this host's health state. A host that is about to stop its
-// voter, or to replace a dead one, waits for all other hosts to publish theirs. A round interrupted by a sleep does not
-// answer: its health state may be as old as the sleep.
+// voter, or to replace a dead one, waits until all other hosts have published theirs. A round during which the machine
+// was suspended does not count: its health state may date from before the suspension.
 func (p *presence) asks(r *round.Round) bool {
 	return policy.Answers(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }
 
-// p99Every is how often the disk's published P99 may change. It only ranks hosts, and that of a busy disk changes from
-// minute to minute.
+// p99Every is how often the disk's published p99 may change. It only ranks hosts, and the p99 of a busy disk changes
+// from minute to minute.
 const p99Every = 10 * time.Minute
 
-// steadyP99 returns the P99 to publish. It keeps the last one unless the disk has become clearly faster or slower and
-// the last change was a while ago. A new health state publishes it at once: otherwise a SLOW disk would show the P99
-// from before it was SLOW. A disk that was not measured keeps its last P99.
+// steadyP99 returns the p99 to publish. It keeps the last value unless the disk has become clearly faster or slower and
+// the last change is at least p99Every old. When the health state changes, it publishes the new value at once:
+// otherwise a SLOW disk would show the p99 from before it became SLOW. A disk that was not measured keeps its last p99.
 func (p *presence) steadyP99(now, p99 time.Duration, state health.State) float64 {
 	level := quantised(p99)
 	soon := p.p99 != 0 && state == p.p99Of && now-p.p99At < p99Every
@@ -285,7 +286,7 @@ func (p *presence) steadyP99(now, p99 time.Duration, state health.State) float64
 	return level
 }
 
-// quantised returns a P99 in seconds, rounded up to a power of two of 0.125 ms; 0 if it is unknown.
+// quantised returns a p99 in seconds, rounded up to a power of two of 0.125 ms; 0 if it is unknown.
 func quantised(p99 time.Duration) float64 {
 	if p99 <= 0 {
 		return 0

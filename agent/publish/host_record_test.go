@@ -38,7 +38,7 @@ func TestThePublishedP99ChangesRarelyAndNotForNoise(t *testing.T) {
 	at(time.Hour+12*time.Minute, 300*ms, 1024*ms)
 }
 
-// A host that is about to stop its voter waits for every other voter's health state.
+// A host that is about to stop its voter waits until every other voter has published its health state.
 func TestOnlyAVoterWithACurrentHealthStateAnswersAHostAboutToStopItsOwn(t *testing.T) {
 	t.Parallel()
 	const callTimeout = time.Second

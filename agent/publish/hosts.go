@@ -19,9 +19,10 @@ const (
 	sightBytes = 120
 )
 
-// boundHosts returns the hosts that fit into a status, in their order, and counts the others. If not all fit, it takes
-// the host that answers first, then the hosts of the lock and the operation, the members, the hosts that are not OK,
-// and the rest. Among equals it prefers small records, so that a few huge ones do not displace many hosts.
+// boundHosts returns the hosts that fit into a status, in their original order, and counts the omitted ones. If not all
+// fit, the priority is: the host that serves the status, the hosts of the lock and the operation, the members, the
+// hosts that are not OK, and the rest. At equal priority it prefers small records, so that a few huge records do not
+// displace many hosts.
 func boundHosts(hosts []control.HostRecord, own string, r *round.Round) ([]control.HostRecord, *control.Omitted) {
 	sizes, all := make([]int, len(hosts)), 0
 	for i := range hosts {
@@ -63,8 +64,8 @@ func boundHosts(hosts []control.HostRecord, own string, r *round.Round) ([]contr
 	return out, omitted
 }
 
-// hostRank returns a host's priority in the list; 0 is the highest. A record that claims a member of another name ranks
-// below the host with the member's name.
+// hostRank returns a host's priority in the list; 0 is the highest. A record that claims a member but has another name
+// than the member ranks below one with the member's name.
 func hostRank(h *control.HostRecord, own string, r *round.Round, members map[string]string) int {
 	name, member := members[h.MemberID]
 	switch {
@@ -82,7 +83,7 @@ func hostRank(h *control.HostRecord, own string, r *round.Round, members map[str
 	return 5
 }
 
-// hostBytes returns the most bytes that a host takes in JSON.
+// hostBytes returns the maximum number of bytes that a host takes in JSON.
 func hostBytes(h *control.HostRecord) int {
 	n := rowBytes
 	for _, s := range []string{
@@ -97,13 +98,13 @@ func hostBytes(h *control.HostRecord) int {
 	return n
 }
 
-// jsonBytes returns the most bytes that a string takes in JSON.
+// jsonBytes returns the maximum number of bytes that a string takes in JSON.
 func jsonBytes(s string) int {
 	const escaped = len(`\u0000`)
 	n := 0
 	for _, r := range s {
 		switch {
-		case r < ' ', r == '\u2028', r == '\u2029', r == utf8.RuneError: // the replacement for invalid UTF-8
+		case r < ' ', r == '\u2028', r == '\u2029', r == utf8.RuneError: // RuneError: invalid UTF-8 is replaced
 			n += escaped
 		case r == '"', r == '\\':
 			n += 2

@@ -35,8 +35,8 @@ func largeHost(i int) record.Host {
 	return h
 }
 
-// TestAStatusOfThousandsOfLargeRecordsIsBounded has 4,000 valid records of 15 KiB, which once made a status too large
-// for any client. The hosts that matter are listed, whatever their order.
+// TestAStatusOfThousandsOfLargeRecordsIsBounded uses 4,000 valid records of 15 KiB, which once made a status too large
+// for any client. The most important hosts must be listed, whatever the order of the records.
 func TestAStatusOfThousandsOfLargeRecordsIsBounded(t *testing.T) {
 	t.Parallel()
 	value, err := record.Encode(largeHost(0))

@@ -17,34 +17,34 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Journal is the history shown to operators: in etcd for all hosts, and this host's last lines in memory for when etcd
-// is down.
+// Journal is the history shown to operators. etcd stores it for all hosts; this host's last lines are also in memory,
+// for when etcd is down.
 type Journal struct {
 	opt  Options
 	keys record.Keys
 
 	mu      sync.Mutex
-	lines   []control.HistoryLine // of this host, newest last
+	lines   []control.HistoryLine // lines of this host, newest last
 	n       int
-	pending []pendingLine // not known to be stored, oldest first
+	pending []pendingLine // lines not known to be stored, oldest first
 
 	reading chan struct{} // holds one value while the history is read from etcd
 	cached  lastRead
 }
 
-// lastRead is the last result of reading the history: concurrent readers cause one read of etcd.
+// lastRead is the last result of reading the history from etcd. Concurrent readers share one read.
 type lastRead struct {
 	at    time.Duration
 	limit int
-	n     int // number of lines that this host had written
+	n     int // how many lines this host had written at that time
 	lines []control.HistoryLine
 }
 
-// readEvery is how long a result is reused, unless this host writes a line meanwhile.
+// readEvery is for how long a result is reused, unless this host writes a line in the meantime.
 const readEvery = time.Second
 
-// pendingLine is a line still to be stored in etcd. Its key is chosen at the first attempt and then kept, so that a
-// line is not stored twice if an attempt got no answer.
+// pendingLine is a line still to be stored in etcd. The first attempt chooses its key and later attempts reuse it, so
+// that a line is not stored twice if an attempt was not answered.
 type pendingLine struct {
 	key   string
 	value string
@@ -57,7 +57,7 @@ const (
 	trimBatch   = 100
 )
 
-// NewJournal returns one with nothing to store.
+// NewJournal returns an empty Journal.
 func NewJournal(opt Options, keys record.Keys) *Journal {
 	return &Journal{opt: opt, keys: keys, reading: make(chan struct{}, 1)}
 }
@@ -68,7 +68,7 @@ type Entry struct {
 	Operation, Outcome string // see record.Line
 }
 
-// Line completes a line and returns it with the key under which it is to be stored. The caller stores it and then calls
+// Line completes a line and returns it with the key to store it under. The caller stores the line and then calls
 // Completed.
 func (j *Journal) Line(revision int64, l record.Line) (string, record.Line) {
 	j.mu.Lock()
@@ -108,7 +108,7 @@ func shown(revision int64, l record.Line) control.HistoryLine {
 	}
 }
 
-// Write stores a line, and those that could not be stored before.
+// Write stores a line, and the lines that could not be stored earlier.
 func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 	if !j.Note(revision, e) {
 		return
@@ -119,8 +119,8 @@ func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 	}
 }
 
-// Note queues a line for Store: the member that would receive it now may just have been stopped by a step, or no voter
-// may answer. revision is 0 if unknown. It reports whether the line is new.
+// Note queues a line for Store, for use when a step may just have stopped the member that would receive it, or when no
+// voter answers. revision is 0 if unknown. It reports whether the line is new.
 func (j *Journal) Note(revision int64, e Entry) bool {
 	if j.repeats(e) {
 		return false
@@ -128,7 +128,7 @@ func (j *Journal) Note(revision int64, e Entry) bool {
 	l := j.newLine(e)
 	j.keep(revision, l)
 	value, err := record.Encode(l)
-	if err != nil { // the other lines are stored all the same
+	if err != nil { // the other lines are still stored
 		j.opt.Logger.Error("cannot store a history entry", "kind", e.Kind, "code", e.Code, "error", err)
 		return false
 	}
@@ -192,9 +192,10 @@ func (j *Journal) count() int {
 	return j.n
 }
 
-// Trim deletes the oldest lines if there are too many. It is called at the end of an operation, and after many lines.
+// Trim deletes the oldest lines if there are too many. It is called at the end of an operation, and after many new
+// lines.
 func (j *Journal) Trim(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout) // the loop waits for it
+	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout) // limited, because the loop waits for it
 	defer cancel()
 	oldest, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), keptInEtcd+trimBatch)
 	if err != nil || len(oldest.Pairs) < keptInEtcd+trimBatch {
@@ -220,7 +221,7 @@ func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, e
 		return l.lines[max(0, len(l.lines)-limit):], nil
 	}
 	found, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), int64(limit))
-	if cluster.Denied(err) { // etcd is up and denies the read: do not hide that
+	if cluster.Denied(err) { // etcd answers and denies the read: report that
 		return nil, err
 	}
 	if err != nil {

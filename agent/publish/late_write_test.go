@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowToAnswer is an etcd behind a far too slow leader: a write times out, and takes effect when the test decides.
+// slowToAnswer is an etcd with a far too slow leader: a write times out, and takes effect when the test decides.
 type slowToAnswer struct {
 	cluster.Etcd
 	slow    bool
@@ -73,7 +73,7 @@ func newSlowHost(t *testing.T) *slowHost {
 	return s
 }
 
-// writes writes the record as if reads completed.
+// writes publishes the record as in a round whose reads completed.
 func (s *slowHost) writes(state health.State, answers int64) {
 	s.t.Helper()
 	s.etcd.slow = false
@@ -127,8 +127,8 @@ func (s *slowHost) expect(what string, state health.State, answers int64) {
 	}
 }
 
-// While etcd's alarm NOSPACE is active, no key can be written and no lease granted. If the agent then forgot its own
-// lease, its host would count as one without an agent as soon as the lease expires.
+// While etcd's alarm NOSPACE is active, no key can be written and no lease granted. If the agent then forgot its lease,
+// its record would expire, and the host would appear to have no agent.
 func TestAHostStaysPresentWhileEtcdHasNoSpaceForItsRecord(t *testing.T) {
 	t.Parallel()
 	for refused, keeps := range map[error]bool{
@@ -149,7 +149,7 @@ func TestALateHealthStateDoesNotOverwriteANewerRecord(t *testing.T) {
 	t.Parallel()
 	s := newSlowHost(t)
 	s.publishes(health.Slow)
-	s.publishes(health.Slow) // there was no answer
+	s.publishes(health.Slow) // the write got no answer
 	s.writes(health.OK, 7)
 	s.lands()
 	s.expect("the first health state takes effect after the record was written", health.OK, 7)

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Maintenance returns a request in the form of the API, with the progress seen in the round.
+// Maintenance returns a request as an API value, with the progress observed in the round.
 func (p *Publisher) Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance {
 	out := control.Maintenance{
 		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
@@ -32,7 +32,7 @@ func (p *Publisher) viewOf(r *round.Round, k *hoststate.Request) policy.View {
 	if v.Asked != nil {
 		now = *v.Asked
 	}
-	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the program belongs to another request
+	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the observed program belongs to another request
 		now.Command = policy.Hooks{}
 	}
 	now.Work, now.Over, now.Stopped = k.Work, k.Standing(p.opt.BootID).Done(), k.Stopped
@@ -47,7 +47,7 @@ func endOf(e *hoststate.End) *control.MaintenanceEnd {
 	}
 }
 
-// RemovalOf returns a removal in the form of the API.
+// RemovalOf returns a removal as an API value.
 func RemovalOf(k *hoststate.Removal, state string) control.Removal {
 	return control.Removal{
 		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since,
@@ -55,7 +55,7 @@ func RemovalOf(k *hoststate.Removal, state string) control.Removal {
 	}
 }
 
-// removalStatus returns the removal requested of this host, and how the last one ended.
+// removalStatus returns the removal requested on this host, and how the last one ended.
 func (p *Publisher) removalStatus(r *round.Round) (*control.Removal, *control.RemovalEnd) {
 	k, last := p.files.Removals()
 	var now *control.Removal
@@ -77,7 +77,7 @@ func (p *Publisher) removalStatus(r *round.Round) (*control.Removal, *control.Re
 	return now, end
 }
 
-// RolloutOf returns a rollout in the form of the API. The operation in flight, if any, shows which host is current.
+// RolloutOf returns a rollout as an API value. The operation in flight, if any, identifies the current host.
 func RolloutOf(r record.Rollout, op *record.Op) control.Rollout {
 	out := control.Rollout{
 		ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Metrics are the agent's Prometheus metrics. A scrape measures nothing; it only computes ages from timestamps in
-// memory.
+// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement; it only computes ages from timestamps
+// in memory.
 type Metrics struct {
 	fsync      *prometheus.HistogramVec
 	steps      *prometheus.CounterVec
@@ -36,7 +36,7 @@ type Metrics struct {
 // etcd_disk_wal_fsync_duration_seconds (1 ms to 8.192 s, doubling), so that the two can be compared in one graph.
 func FsyncBuckets() []float64 { return prometheus.ExponentialBuckets(0.000125, 2, 17) }
 
-// NewMetrics returns the metrics, for a registry. A scrape asks probe for the write in flight.
+// NewMetrics returns the metrics, for a registry. A scrape reads the write in flight from probe.
 func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 	m := &Metrics{
 		probe: probe, now: now,
@@ -73,15 +73,15 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 	return m
 }
 
-// Refused counts a change of the first reason for doing nothing.
+// Refused counts a change of the first reason why no step is taken.
 func (m *Metrics) Refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
 
-// operation counts an operation that this agent has ended.
+// operation counts an operation that this agent has completed.
 func (m *Metrics) operation(outcome policy.ReasonCode) {
 	m.operations.WithLabelValues(string(outcome)).Inc()
 }
 
-// Round makes a round the source of the metrics, and records its duration.
+// Round sets the round from which the metrics are read, and records its duration.
 func (m *Metrics) Round(r *round.Round, took time.Duration) {
 	for _, s := range r.Reading.Samples {
 		if s.Errno == 0 {
@@ -100,7 +100,7 @@ type gauge struct {
 	read       func(m *Metrics, r *round.Round, emit func(value float64, labels ...string))
 }
 
-// gauges declares all gauges. Unknown values are absent rather than zero.
+// gauges declares all gauges. If a value is unknown, its series is absent rather than zero.
 func gauges() []gauge {
 	return slices.Concat(hostGauges(), externalCheckGauges(), turnGauges(), clusterGauges(), backupGauges(),
 		restoreGauges(), networkGauges())
@@ -172,7 +172,7 @@ func hostGauges() []gauge {
 	}
 }
 
-// turnGauges are the metrics of the lock, of the operation in flight and of what blocks this host's own.
+// turnGauges are the metrics of the lock, of the operation in flight, and of the reasons that block this host.
 func turnGauges() []gauge {
 	return []gauge{
 		{

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// backupGauges are the metrics of the cluster's snapshots, as every agent reads them from etcd.
+// backupGauges are the metrics of the cluster's snapshots. Every agent reads the values from etcd.
 func backupGauges() []gauge {
 	return []gauge{
 		{

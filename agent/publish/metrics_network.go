@@ -73,7 +73,7 @@ func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) 
 	})
 }
 
-// eachVoter emits a duration for every voter that some returns, and 0 for the others.
+// eachVoter emits a duration for every voter: the one that some sets, or 0.
 func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return
@@ -87,7 +87,7 @@ func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.V
 	}
 }
 
-// labelBytes is the most bytes of a member's name in a label: its name is whatever its etcd was started with.
+// labelBytes limits a member's name in a label, because etcd accepts any name.
 const labelBytes = 64
 
 func eachWay(r *round.Round, each func(way network.Way, of ...string)) {

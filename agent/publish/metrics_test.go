@@ -103,7 +103,7 @@ func TestReasonsThatNeedAttentionAreShownWithTheMainOne(t *testing.T) {
 		}},
 	})
 	got := series(t, registry, "quorumd_reason", "quorumd_host_info", "quorumd_operation_host")
-	want := map[string]float64{ // without NOT_MY_TURN, which resolves itself
+	want := map[string]float64{ // without NOT_MY_TURN, which resolves by itself
 		"quorumd_reason[reason=OPERATION_IN_FLIGHT]": 1, "quorumd_reason[reason=TOO_MANY_VOTERS]": 1,
 		"quorumd_host_info[host=n1]": 1, "quorumd_operation_host[host=n3]": 1,
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// muteStatus returns a mute in the form of the API.
+// muteStatus returns a mute as an API value.
 func muteStatus(m health.Mute) control.Mute {
 	return control.Mute{
 		Code: string(m.Code), State: m.State.String(), Reason: m.Reason, By: m.By, Since: m.Since, Until: m.Until,
@@ -31,7 +31,7 @@ func muted(r *round.Round, code health.Code) bool {
 	return slices.ContainsFunc(r.Mutes, func(m health.Mute) bool { return m.Code == code })
 }
 
-// reportEndedMutes logs and records each ended mute once.
+// reportEndedMutes writes each ended mute to the log and the history once.
 func (p *Publisher) reportEndedMutes(r *round.Round) {
 	for _, m := range r.MutesOver {
 		if !slices.Contains(p.unmuted, m) {

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// progressOf returns a reason's progress; nil if it has none. A reason that quotes the health state's text has the
-// progress of the health state.
+// progressOf returns a reason's progress, or nil if it has none. A reason that quotes the health state's text has the
+// health state's progress.
 func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 	if c, counted := policy.Progress(r.View, reason.Code); counted {
 		return &control.Progress{Now: c.Now, Goal: c.Goal, Unit: string(c.Unit)}

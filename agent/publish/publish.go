@@ -4,10 +4,10 @@
 // Package publish publishes what a round has observed and decided: to the other hosts in this host's record in etcd, to
 // operators in the history, and to monitoring systems as metrics.
 //
-// It promises that publishing never changes a decision; that a record overwrites only the one that was read; and that a
-// history line which etcd does not accept is stored later, once and in its place: the newest 50 of them, as long as the
-// agent runs. The host record and the queue belong to the loop, which alone renews their lease; everything else is safe
-// for concurrent use.
+// It promises that publishing never changes a decision; that a write replaces only the revision of a record that was
+// read; and that history lines which etcd did not accept (at most the newest 50) are stored later, once each and in
+// order, unless the agent exits before. Only the loop may use the host record and the queue, and only the loop renews
+// their lease. Everything else is safe for concurrent use.
 package publish
 
 import (

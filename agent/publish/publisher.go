@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Publisher publishes what every round has observed and decided. The loop shows and publishes each round; the last one
-// shown is safe for concurrent use.
+// Publisher publishes what every round has observed and decided. The loop shows and publishes each round. The round
+// shown last may be read concurrently.
 type Publisher struct {
 	opt      Options
 	keys     record.Keys
@@ -30,10 +30,10 @@ type Publisher struct {
 	fsyncs   fsyncs
 	trimmed  time.Duration // when the history was last trimmed by the queue's keeper
 	last     policy.Decision
-	unmuted  []health.MuteEnd // the ended mutes that were reported
+	unmuted  []health.MuteEnd // ended mutes that were already reported
 
 	current atomic.Pointer[round.Round]
-	reached atomic.Pointer[round.Round] // the last one in which the cluster was reachable
+	reached atomic.Pointer[round.Round] // the last round in which the cluster was reachable
 	shown   bell                        // rings for each new one
 }
 
@@ -68,7 +68,7 @@ func (p *Publisher) Reached() *round.Round { return p.reached.Load() }
 // Next returns a channel that is closed when the next round is shown.
 func (p *Publisher) Next() <-chan struct{} { return p.shown.rung() }
 
-// Show makes a round the one that all readers get from now on. It must not be changed afterwards.
+// Show makes a round the current one for all readers. The round must not be changed afterwards.
 func (p *Publisher) Show(r *round.Round) {
 	if r.View.Cluster.Reachable {
 		p.reached.Store(r)
@@ -79,11 +79,11 @@ func (p *Publisher) Show(r *round.Round) {
 	p.shown.ring()
 }
 
-// publishCalls limits the time for publishing a round, in call timeouts: if every call is slow, the next round must not
-// wait for all of them. Unwritten changes are written the next time.
+// publishCalls limits the time for publishing a round, in call timeouts, so that slow calls do not delay the next round
+// for long. The next round writes what is still unwritten.
 const publishCalls = 2
 
-// Publish publishes to operators and to the other hosts what the round has observed and decided.
+// Publish publishes the round's observations and decision to operators and to the other hosts.
 func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, publishCalls*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func (p *Publisher) Completed(ctx context.Context, now *round.Round, done round.
 	p.journal.Completed(ctx, now, done)
 }
 
-// Leave ends publishing in order: it stores the queued lines and deletes this host's record.
+// Leave ends publishing: it stores the queued lines, then deletes this host's record.
 func (p *Publisher) Leave(ctx context.Context) {
 	if r := p.reached.Load(); r != nil && p.journal.Waiting() && !r.View.Cluster.Foreign() {
 		p.journal.Store(ctx, r.Revision)
@@ -136,7 +136,7 @@ func (p *Publisher) reportReason(before, d policy.Decision) {
 	}
 }
 
-// caution logs a new reason that needs attention and blocks nothing. Status shows it as long as it lasts.
+// caution logs each new reason that needs attention but blocks nothing. Status shows the reason while it lasts.
 func (p *Publisher) caution(before, d policy.Decision) {
 	known := before.Cautions()
 	for _, r := range d.Cautions() {

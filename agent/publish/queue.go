@@ -40,6 +40,6 @@ func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	}
 	if err != nil {
 		p.log.Debug("cannot write the join "+
-			"queue", "error", err) // the next look at the hosts retries
+			"queue", "error", err) // retried after the next read of all hosts
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hoststate"
 )
 
-// RecoveryOf returns a plan in force in the form of the API.
+// RecoveryOf returns a plan in force as an API value.
 func RecoveryOf(k *hoststate.Recovery) control.Recovery {
 	shown := control.Recovery{
 		Plan: k.Plan, Survivor: k.Survivor, Alone: k.Alone, Old: k.Old.String(), New: k.New.String(), By: k.By,

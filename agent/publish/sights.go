@@ -13,27 +13,27 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sights is what this host publishes about its network to the other members. For the same members it changes at most
-// every six probes, and every ten minutes if only a time changes. So an unsteady network makes a member write once a
-// minute, and all spares of a fleet together less than twice a second. Members publish at once that a member is lost,
-// or reachable again.
+// sights is what this host publishes about its network to the other members. While the set of members is unchanged, it
+// changes at most once in six probes, or once in ten minutes if only a response time changes. An unsteady network
+// therefore makes a member write at most once a minute, and all spares of a fleet together less than twice a second. A
+// member publishes at once that another member is lost, or reachable again.
 type sights struct {
 	shown []record.Sight
 	begun bool
-	at    time.Duration // when the published ones last changed
+	at    time.Duration // when the published observations last changed
 	lost  map[uint64]lost
 }
 
-// lost is since when a member has been lost: on this host's clock, and as published.
+// lost is the time at which a member became lost: on this host's monotonic clock, and as published.
 type lost struct {
 	at time.Duration
 	on time.Time
 }
 
-// sightLooks is for how many probes of a member its published state is kept.
+// sightLooks is the minimum number of probes between two changes of a member's published state.
 const sightLooks = 6
 
-// steady returns what to publish of a round's observations.
+// steady returns the observations to publish for a round.
 func (s *sights) steady(r *round.Round) []record.Sight {
 	now, every := r.At, r.SightEvery
 	if !s.begun {
@@ -44,7 +44,7 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 	stood := now - s.at
 	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member
-	}) // all members were probed; the set changes only by operations
+	}) // publish a new set at once: once all members were probed, only operations change it
 	other := !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
 	})
@@ -83,7 +83,7 @@ func (s *sights) addLost(next []record.Sight, r *round.Round) {
 	}
 }
 
-// lostDiffers reports whether a list contains a lost member that the other does not report in the same way.
+// lostDiffers reports whether list contains a lost member that other does not report in the same way.
 func lostDiffers(list, other []record.Sight) bool {
 	return slices.ContainsFunc(list, func(a record.Sight) bool {
 		return !a.Lost.IsZero() && !slices.ContainsFunc(other, func(b record.Sight) bool {
@@ -105,7 +105,7 @@ func seenNow(seen []network.Sight) []control.Sight {
 	return out
 }
 
-// quantised returns the observations as they are published, and whether they are complete.
+// quantised returns the observations rounded for publication, and whether they are complete.
 func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool) {
 	known = true
 	for _, m := range seen[:min(len(seen), record.MaxSights)] {
@@ -125,7 +125,7 @@ func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool
 	return out, known
 }
 
-// near reports whether a duration is within the step that rounds up to level, or a quarter beyond its bounds.
+// near reports whether a duration is in the range that rounds up to level, extended by a quarter of each bound.
 func near(d time.Duration, level float64) bool {
 	return d.Seconds() > level/2*0.75 && d.Seconds() <= level*1.25
 }
@@ -137,7 +137,7 @@ func named(s network.State) string {
 	return s.String()
 }
 
-// sightsStatus returns a host's observations of the members in the form of the API.
+// sightsStatus returns a host's observations of the members as API values.
 func sightsStatus(sees []record.Sight) []control.Sight {
 	var out []control.Sight
 	for _, s := range sees {

@@ -19,7 +19,7 @@ func sight(state network.State, rtt time.Duration) []network.Sight {
 	return []network.Sight{{Member: 10, Name: "n1", Peer: way, Client: way}}
 }
 
-// writes counts the published changes in an hour of one probe per second.
+// writes returns the number of published changes in an hour with one probe per second.
 func writes(of func(second int) []network.Sight) (n int) {
 	var s sights
 	var before []record.Sight
@@ -103,7 +103,7 @@ func reaches(id uint64) network.Sight {
 	return network.Sight{Member: id, Peer: way, Client: way}
 }
 
-// loses is the observation of a member that was just lost: the states of its ports have not changed yet.
+// loses returns the observation of a member that was just lost, while the states of its ports have not changed yet.
 func loses(id uint64, at time.Duration) network.Sight {
 	s := reaches(id)
 	s.Lost, s.LostAt = true, at

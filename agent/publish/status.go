@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Status returns the state of the last completed round. It does not block. If its view of the cluster is old, as on a
-// resting host in a large fleet, the next round queries the cluster.
+// Status returns the state of the last completed round. It does not block. If the cluster state is old, as on a resting
+// host in a large fleet, it makes the next round query etcd.
 func (p *Publisher) Status() control.Status {
 	if reached := p.reached.Load(); reached != nil &&
 		p.opt.Now()-reached.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
@@ -26,7 +26,7 @@ func (p *Publisher) Status() control.Status {
 	return p.ClusterState()
 }
 
-// ClusterState returns the same without making the next round query the cluster: for callers that poll.
+// ClusterState returns the same, but never makes the next round query etcd. It is for callers that poll.
 func (p *Publisher) ClusterState() control.Status {
 	c := p.opt.Config
 	s := control.Status{
@@ -88,8 +88,8 @@ func (p *Publisher) ClusterState() control.Status {
 	return s
 }
 
-// waits is how many calls two consecutive rounds may wait for without an answer if members do not respond: while a
-// round runs, the status shows the age of the one before.
+// waits is the maximum number of call timeouts in two consecutive rounds. It counts two, because while a round runs,
+// the status shows the previous one.
 const waits = 10
 
 // remedy returns what this host's operator can do about a reason.
@@ -139,7 +139,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	out.ID = memberText(v.ID)
 	voters, live := v.Counts()
 	if !out.Reachable {
-		live = min(now.Answering(), policy.Quorum(voters)-1) // however many answer, this host has no quorum
+		live = min(now.Answering(), policy.Quorum(voters)-1) // even if a majority answers now, this host has no quorum
 	}
 	out.Voters, out.Standbys, out.FaultTolerance = voters, policy.Standbys(r.View), policy.Tolerance(voters, live)
 	var lowest policy.Version
@@ -204,8 +204,8 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 	return out
 }
 
-// silentSeconds returns how long a host may have been gone: since its member last answered, at most the lifetime of its
-// record. It returns nil if the member answers or is unknown.
+// silentSeconds returns for how long a host may have been gone: the time since its member last answered, at most the
+// TTL of its record. It returns nil if the member answers or is unknown.
 func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float64 {
 	for _, m := range members {
 		if m.ID == id && !m.Live {
@@ -216,8 +216,8 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 	return nil
 }
 
-// unrenewedSeconds returns how long a host without a member may have been gone: since the last renewal of its record,
-// if at least one is overdue. It returns nil if none is overdue or that is unknown.
+// unrenewedSeconds returns for how long a host without a member may have been gone: the time since its record was last
+// renewed. It returns nil if no renewal is overdue, or if the time is unknown.
 func unrenewedSeconds(found round.HostState[map[string]time.Duration], id string, ttl time.Duration) *float64 {
 	since, known := found.Value[id]
 	if !found.OK || !known || since < 2*ttl/Renewals {
@@ -227,8 +227,8 @@ func unrenewedSeconds(found round.HostState[map[string]time.Duration], id string
 	return &silent
 }
 
-// markFormer hides the content of records whose member the cluster does not list: after a recovery, the records of lost
-// hosts return with etcd's data, and their leases restart.
+// markFormer hides the content of records whose member the cluster does not list. After a recovery, the records of lost
+// hosts reappear with etcd's data, and their leases start over.
 func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 	if !r.Listed {
 		return
@@ -249,8 +249,8 @@ func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 	}
 }
 
-// ownRow shows the host that answers as it is now, and not as its record was last read: so the row agrees with the rest
-// of the status.
+// ownRow updates the row of the host that serves the status to its current state, which may be newer than its record,
+// so that the row agrees with the rest of the status.
 func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 	for i := range hosts {
 		h := &hosts[i]
@@ -259,7 +259,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		}
 		h.Sees, h.SilentSeconds = seenNow(now.Sights), nil
 		h.Health, h.HealthText = now.Assessment.State.String(), string(now.Assessment.Code)
-		if now.View.Cluster.Reachable { // otherwise nothing newer is known
+		if now.View.Cluster.Reachable { // otherwise keep what was last read
 			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)
 		}
 	}

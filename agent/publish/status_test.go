@@ -92,7 +92,7 @@ func TestAHostWithoutAMemberWasLastSeenWhenItRenewedItsRecord(t *testing.T) {
 	}
 }
 
-// After a recovery the records of the lost hosts are back, and their leases restart.
+// After a recovery the records of lost hosts reappear with etcd's data, and their leases start over.
 func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{}
@@ -120,7 +120,7 @@ func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 	}
 }
 
-// TestAMemberReportedAsLostIsShownAsLost has one whose ports answered until a moment ago.
+// TestAMemberReportedAsLostIsShownAsLost checks a member whose ports answered until a moment ago.
 func TestAMemberReportedAsLostIsShownAsLost(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{Sights: sight(network.Answers, time.Millisecond)}

@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Voters returns the current list of voters for this host's proxy. ok is false if the list has no usable voter, without
-// a quorum, and if the loop has shown nothing for longer than a few rounds take. A holder of the last list then sees it
-// age.
+// Voters returns the current list of voters for this host's proxy. ok is false if the list has no usable voter, if
+// there is no quorum, or if the loop has shown no round for several intervals. The caller then keeps its last list,
+// whose age grows.
 func (p *Publisher) Voters() (l proxy.List, ok bool) {
 	r, timing := p.current.Load(), p.opt.Config.Timing
 	if r == nil || p.opt.Now()-r.At > round.Blink*(timing.Interval+timing.CallTimeout) {
@@ -27,7 +27,7 @@ func (p *Publisher) Voters() (l proxy.List, ok bool) {
 	for _, f := range all {
 		member, _ := r.Membership.ByID(f.Member)
 		address := proxy.Address(member.ClientURLs)
-		if address == "" { // it has not started yet
+		if address == "" { // the member has not started yet
 			continue
 		}
 		l.Voters = append(l.Voters, proxy.Voter{

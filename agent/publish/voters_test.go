@@ -14,7 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// TestAListOfVotersIsCurrentOrNone: the list is written as current, so its reader would not see it age.
+// TestAListOfVotersIsCurrentOrNone checks that an old list is not returned: the caller writes every list as current, so
+// its reader could not see the list's age.
 func TestAListOfVotersIsCurrentOrNone(t *testing.T) {
 	t.Parallel()
 	const blink = round.Blink * (2 + 1) * time.Second

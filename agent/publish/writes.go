@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// writesEvery is how often an unchanged measurement is published again: an old one is no evidence.
+	// writesEvery is how often an unchanged measurement is published again, because an old one is no evidence.
 	writesEvery = time.Minute
-	// writesSoonest is how soon a changed one is published.
+	// writesSoonest is the minimum time before a changed measurement is published.
 	writesSoonest = 10 * time.Second
 )
 

@@ -60,7 +60,7 @@ type Host struct {
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// the code of the reason why the host does not go next; empty if it is ready
 	Waiting string `json:"waiting,omitempty"`
-	// for a voter: the revision of another host's record in an operation that this host last read
+	// for a voter: the revision of another host's operation record that this host last read
 	Answers int64 `json:"answers,omitempty"`
 	// Recovers means that the host is SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
@@ -90,7 +90,7 @@ type Sight struct {
 	Peer   string   `json:"peer,omitempty" bound:"word"`
 	Client string   `json:"client,omitempty" bound:"word"`
 	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
-	// Lost is the time since which both ports have refused several consecutive probes; zero if a port accepted a
+	// Lost is the time since which both ports have failed several consecutive probes; zero if a port accepted a
 	// connection, or if that is unknown. A different time is a new report. Members and hosts about to become a member
 	// publish it at once.
 	Lost time.Time `json:"lost,omitzero"`
