@@ -103,5 +103,5 @@ func writeCode(p *page, c code) {
 		p.line("    → none: it resolves by itself")
 		return
 	}
-	do(p, c.Remedy)
+	writeRemedy(p, c.Remedy)
 }

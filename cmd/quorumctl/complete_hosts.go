@@ -31,8 +31,8 @@ func (a *app) hostNames(ctx context.Context) []string {
 }
 
 // completeHosts offers hosts that are not in the list yet.
-func (a *app) completeHosts(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return listed(a.hostNames(cmd.Context()), begun)
+func (a *app) completeHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return completeList(a.hostNames(cmd.Context()), toComplete)
 }
 
 // completeCodeOrHost offers hosts and codes.
@@ -44,22 +44,22 @@ func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([
 }
 
 // completeGone offers the members named in the facts on the line that have no facts of their own.
-func completeGone(_ *cobra.Command, files []string, begun string) ([]string, cobra.ShellCompDirective) {
-	facts := legible(files)
+func completeGone(_ *cobra.Command, files []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	facts := readableFacts(files)
 	var gone []string
 	for _, f := range facts {
 		for _, m := range slices.Concat(f.Members, f.Log.Members) {
-			if m.Name != "" && !slices.Contains(gone, m.Name) && !slices.Contains(hostsOf(facts), m.Name) {
+			if m.Name != "" && !slices.Contains(gone, m.Name) && !slices.Contains(factHosts(facts), m.Name) {
 				gone = append(gone, m.Name)
 			}
 		}
 	}
-	return listed(gone, begun)
+	return completeList(gone, toComplete)
 }
 
 // completeSurvivor offers the hosts of the facts on the line.
 func completeSurvivor(_ *cobra.Command, files []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return hostsOf(legible(files)), cobra.ShellCompDirectiveNoFileComp
+	return factHosts(readableFacts(files)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeCertified offers the hosts with certificates in that directory, for the first argument.
@@ -73,16 +73,16 @@ func completeCertified(dir *string) cobra.CompletionFunc {
 	}
 }
 
-// completeWithout offers such hosts for a list.
-func completeWithout(dir *string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+// completeCertifiedList offers such hosts for a list.
+func completeCertifiedList(dir *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		names, _ := pki.HostsIn(*dir) // likewise
-		return listed(names, begun)
+		return completeList(names, toComplete)
 	}
 }
 
-// legible returns the facts in the files that can be read.
-func legible(files []string) []recovery.Facts {
+// readableFacts returns the facts in the files that can be read.
+func readableFacts(files []string) []recovery.Facts {
 	var all []recovery.Facts
 	for _, name := range files {
 		if f, err := readFacts(name); err == nil {
@@ -92,7 +92,7 @@ func legible(files []string) []recovery.Facts {
 	return all
 }
 
-func hostsOf(facts []recovery.Facts) []string {
+func factHosts(facts []recovery.Facts) []string {
 	var names []string
 	for _, f := range facts {
 		names = append(names, f.Host)
@@ -100,9 +100,9 @@ func hostsOf(facts []recovery.Facts) []string {
 	return names
 }
 
-// listed offers names for a comma-separated list: those that are not in it yet.
-func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
-	head := begun[:strings.LastIndex(begun, ",")+1]
+// completeList offers names for a comma-separated list: those that are not in it yet.
+func completeList(names []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	head := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	var offers []string
 	for _, name := range names {
 		if !strings.Contains(","+head, ","+name+",") {
@@ -112,8 +112,8 @@ func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completesBy registers a completion function for a flag.
-func completesBy(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
+// completeWith registers a completion function for a flag.
+func completeWith(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, offers); err != nil {
 		panic(err) // no such flag: a bug
 	}

@@ -59,14 +59,14 @@ func (a *app) configCheckCommand() *cobra.Command {
 			c, err := config.Load(file)
 			doc := configCheck{File: file, Warnings: orEmpty(c.Warnings)}
 			if err == nil && !elsewhere {
-				err = doc.look(cmd.Context(), c, as)
+				err = doc.checkAccess(cmd.Context(), c, as)
 				err = withMissing(err, setup.Missing(cmd.Context(), file, c))
 			}
 			if err != nil {
-				return misconfigured(file, doc.As, err)
+				return configFailure(file, doc.As, err)
 			}
 			if !elsewhere {
-				also := warnings(notAtBoot(cmd.Context(), c), setup.NoRestoreTest(c))
+				also := nonEmpty(bootWarning(cmd.Context(), c), setup.NoRestoreTest(c))
 				doc.Warnings = slices.Concat(doc.Warnings, also)
 			}
 			return a.emit(doc, func(p *page) { writeConfigCheck(p, doc) })
@@ -78,8 +78,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// warnings returns the texts that are not empty.
-func warnings(texts ...string) []string {
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
@@ -99,9 +99,9 @@ type configCheck struct {
 	Warnings []string `json:"warnings"`
 }
 
-// look checks the files that the configuration names: as the service user if root runs this and a service reads the
-// configuration, otherwise as the caller.
-func (v *configCheck) look(ctx context.Context, c config.Config, as string) error {
+// checkAccess checks the files that the configuration names: as the service user if root runs this and a service reads
+// the configuration, otherwise as the caller.
+func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.Me(), os.Geteuid() == 0
 	user := as
 	if user == "" {
@@ -114,7 +114,7 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 	var err error
 	switch {
 	case user == "" || user == me:
-		problems, err = asProblems(c.CheckFiles())
+		problems, err = configErrors(c.CheckFiles())
 	case root:
 		v.As = user
 		problems, err = fileaccess.Look(ctx, v.File, user)
@@ -124,24 +124,24 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 			hint: "run it as root",
 		}
 	default:
-		problems, err = asProblems(c.CheckFiles())
+		problems, err = configErrors(c.CheckFiles())
 		v.Warnings = append(v.Warnings, "checked as "+me+", but the service runs as "+user+
 			": run this as root to check what that user can read")
 	}
 	if errors.Is(err, fileaccess.ErrNoUser) && as == "" {
 		v.As = me
 		v.Warnings = append(v.Warnings, "there is no user "+user+" for the service: checked as "+me)
-		problems, err = asProblems(c.CheckFiles())
+		problems, err = configErrors(c.CheckFiles())
 	}
 	if err != nil {
 		return err
 	}
-	ofEtcd, err := v.lookAsEtcd(ctx, c)
+	etcdProblems, err := v.checkEtcdAccess(ctx, c)
 	if err != nil {
 		return err
 	}
-	problems = append(problems, ofEtcd...)
-	problems = append(problems, v.lookAtListeners(ctx, c)...)
+	problems = append(problems, etcdProblems...)
+	problems = append(problems, v.checkListeners(ctx, c)...)
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, fileaccess.Hidden(c)...)
 	}
@@ -151,9 +151,9 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 	return nil
 }
 
-// lookAsEtcd checks the files of etcd.tls as the user of etcd's unit if root runs this, otherwise as the caller. With
-// runner: process they are checked with the other files.
-func (v *configCheck) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
+// checkEtcdAccess checks the files of etcd.tls as the user of etcd's unit if root runs this, otherwise as the caller.
+// With runner: process they are checked with the other files.
+func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
 	}
@@ -163,12 +163,12 @@ func (v *configCheck) lookAsEtcd(ctx context.Context, c config.Config) (config.E
 		if !mayRead(c.Etcd.TLS) {
 			return nil, nil
 		}
-		return asProblems(c.CheckEtcdFiles())
+		return configErrors(c.CheckEtcdFiles())
 	}
 	problems, err := fileaccess.LookEtcd(ctx, c, user)
 	if errors.Is(err, fileaccess.ErrNoUser) {
 		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
-		return asProblems(c.CheckEtcdFiles())
+		return configErrors(c.CheckEtcdFiles())
 	}
 	return problems, err
 }
@@ -180,9 +180,9 @@ func mayRead(t *config.EtcdTLS) bool {
 	})
 }
 
-// lookAtListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may
+// checkListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may
 // listen on the loopback, and then only the first of the two starts.
-func (v *configCheck) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
+func (v *configCheck) checkListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (v *configCheck) lookAtListeners(ctx context.Context, c config.Config) conf
 	}}
 }
 
-func asProblems(err error) (config.Errors, error) {
+func configErrors(err error) (config.Errors, error) {
 	if problems, ok := errors.AsType[config.Errors](err); ok {
 		return problems, nil
 	}
@@ -219,9 +219,9 @@ func writeConfigCheck(p *page, v configCheck) {
 	}
 }
 
-// misconfigured is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
+// configFailure is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
 // access was checked, or empty.
-func misconfigured(file, as string, err error) error {
+func configFailure(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
@@ -260,7 +260,7 @@ func (a *app) configShowCommand() *cobra.Command {
 			}
 			c, err := config.Load(file)
 			if err != nil {
-				return misconfigured(file, "", err)
+				return configFailure(file, "", err)
 			}
 			text, err := c.YAML()
 			if err != nil {

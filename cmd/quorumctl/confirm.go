@@ -27,7 +27,7 @@ func (c *confirmation) flags(cmd *cobra.Command) {
 // without accepting it, and returns the document and the text of what would happen. confirm reports whether the request
 // is to be sent: not with --dry-run, and not if the answer is no.
 func (a *app) confirm(cmd *cobra.Command, c confirmation, what string,
-	look func() (doc any, text func(*page), err error),
+	preview func() (doc any, text func(*page), err error),
 ) (bool, error) {
 	in := cmd.InOrStdin()
 	asks := isTerminal(in) && isTerminal(a.err)
@@ -38,7 +38,7 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, what string,
 		return false, usage("add --yes; --dry-run shows what it would do",
 			"cannot %s: not confirmed, and there is no terminal to ask", what)
 	}
-	doc, text, err := look()
+	doc, text, err := preview()
 	if err != nil {
 		return false, cannot(what, err)
 	}
@@ -52,7 +52,7 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, what string,
 	if err := shown.emit(doc, text); err != nil {
 		return false, err
 	}
-	if !answered(in, a.err) {
+	if !askYesNo(in, a.err) {
 		return false, &failure{code: exitFault, message: "cannot " + what + ": not confirmed; nothing has changed"}
 	}
 	return true, nil
@@ -61,8 +61,8 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, what string,
 // maxAnswer is the longest line that is read as an answer, in bytes.
 const maxAnswer = 1024
 
-// answered asks, and reports whether the answer is yes.
-func answered(in io.Reader, out io.Writer) bool {
+// askYesNo asks, and reports whether the answer is yes.
+func askYesNo(in io.Reader, out io.Writer) bool {
 	fmt.Fprint(out, "continue? [y/N] ")
 	line, err := bufio.NewReader(io.LimitReader(in, maxAnswer)).ReadString('\n')
 	if err != nil {

@@ -53,12 +53,12 @@ func completeDurations(cmd *cobra.Command) {
 	}
 }
 
-func units(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if typed == "" || !strings.Contains("0123456789", typed[len(typed)-1:]) {
+func units(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if toComplete == "" || !strings.Contains("0123456789", toComplete[len(toComplete)-1:]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return []string{
-		cobra.CompletionWithDesc(typed+"s", "seconds"), cobra.CompletionWithDesc(typed+"m", "minutes"),
-		cobra.CompletionWithDesc(typed+"h", "hours"), cobra.CompletionWithDesc(typed+"d", "days"),
+		cobra.CompletionWithDesc(toComplete+"s", "seconds"), cobra.CompletionWithDesc(toComplete+"m", "minutes"),
+		cobra.CompletionWithDesc(toComplete+"h", "hours"), cobra.CompletionWithDesc(toComplete+"d", "days"),
 	}, cobra.ShellCompDirectiveNoFileComp
 }

@@ -87,7 +87,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	}
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
-		f = misread(cmd, err)
+		f = commandLineFailure(cmd, err)
 	}
 	if f.message == "" {
 		return f.code
@@ -102,15 +102,15 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	return f.code
 }
 
-// misread rewords an error of cobra: a missing argument has the name that the help uses, and a bad value comes without
-// the text of the library that parsed it.
-func misread(cmd *cobra.Command, err error) *failure {
+// commandLineFailure rewords an error of cobra: a missing argument has the name that the help uses, and a bad value
+// comes without the text of the library that parsed it.
+func commandLineFailure(cmd *cobra.Command, err error) *failure {
 	text, hint := err.Error(), cmd.CommandPath()+" --help"
 	if flags, is := strings.CutPrefix(text, "required flag(s) "); is {
 		flag, _, _ := strings.Cut(flags, " ")
-		text, hint = "--"+strings.Trim(flag, `",`)+" is missing", typedAs(cmd)
+		text, hint = "--"+strings.Trim(flag, `",`)+" is missing", usageLine(cmd)
 	} else if strings.Contains(text, " arg(s), ") {
-		text, hint = argumentOf(cmd), typedAs(cmd)
+		text, hint = argumentProblem(cmd), usageLine(cmd)
 	} else if value, _, is := strings.Cut(text, ": strconv."); is {
 		text = value + ": not an integer"
 	} else if value, _, is := strings.Cut(text, ": time: "); is {
@@ -119,11 +119,11 @@ func misread(cmd *cobra.Command, err error) *failure {
 	return &failure{code: exitUsage, message: "cannot read the command line: " + text, hint: hint}
 }
 
-// typedAs returns the usage line of a command.
-func typedAs(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
+// usageLine returns the usage line of a command.
+func usageLine(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
 
-// argumentOf names the missing argument, or the first one too many.
-func argumentOf(cmd *cobra.Command) string {
+// argumentProblem names the missing argument, or the first one too many.
+func argumentProblem(cmd *cobra.Command) string {
 	var names []string
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if strings.HasPrefix(word, "-") {

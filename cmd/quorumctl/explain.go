@@ -102,7 +102,7 @@ func writeExplanation(p *page, s control.Status) {
 		if !r.Since.IsZero() {
 			p.line("    since %s", display.Since(r.Since, s.Time))
 		}
-		do(p, r.Remedy)
+		writeRemedy(p, r.Remedy)
 	}
 	writeMeasured(p, s.Health)
 	writeLines(p, display.CurrentWork(s)...)
@@ -156,7 +156,7 @@ func writeMeasured(p *page, h control.Health) {
 	p.line("health: %s · %s", display.HealthState(h.State), text)
 }
 
-func sinceIf(t, now time.Time) string {
+func sinceText(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -83,7 +83,7 @@ func writeFinding(p *page, f finding) {
 		p.line("[%s] %s: %s", display.HealthState(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
 		p.line("    %s", f.Code.Meaning)
 	}
-	p.line("%s", now(f))
+	p.line("%s", currentState(f))
 	for _, v := range c.Figures {
 		p.line("    %s: %s", v.Label, strings.TrimSpace(display.ThreeDigits(v.Value)+" "+v.Unit))
 	}
@@ -99,14 +99,14 @@ func writeFinding(p *page, f finding) {
 	}
 	for _, r := range c.Rules {
 		if f.Code == nil || concerns(r, *f.Code) {
-			p.line("%s → %s: %s%s", strings.Join(r.From, ", "), goal(r), r.When, again(r))
+			p.line("%s → %s: %s%s", strings.Join(r.From, ", "), ruleTarget(r), r.When, backoffText(r))
 		}
 	}
 	if c.Runbook != "" {
 		p.line("runbook: %s in /usr/share/doc/quorumd/prometheus/runbooks.md", c.Runbook)
 	}
 	if f.Code != nil {
-		do(p, f.Code.Remedy)
+		writeRemedy(p, f.Code.Remedy)
 	}
 }
 
@@ -115,8 +115,8 @@ func concerns(r control.Rule, k control.Code) bool {
 	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
 }
 
-// now describes the present state.
-func now(f finding) string {
+// currentState describes the present state.
+func currentState(f finding) string {
 	c := f.Check
 	text := display.After(": ", c.Text)
 	switch {
@@ -134,10 +134,10 @@ func now(f finding) string {
 	return "now: not found" + text
 }
 
-func goal(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
+func ruleTarget(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
 
-// again describes how a recovery becomes harder.
-func again(r control.Rule) string {
+// backoffText describes how a recovery becomes harder.
+func backoffText(r control.Rule) string {
 	if r.Return {
 		return "; twice as long for each time in the last day"
 	}

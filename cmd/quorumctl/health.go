@@ -49,17 +49,17 @@ func writeHealth(p *page, s control.Status) {
 	if !h.Qualified {
 		p.line("    not qualified: it has not passed the run that a first join needs")
 	}
-	do(p, h.Remedy)
+	writeRemedy(p, h.Remedy)
 	for _, f := range h.Findings {
 		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)
-		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
+		p.line("    in %s%s%s", f.Component, sinceText(f.Since, s.Time), mutedText(f.Muted))
 		if f.Cause != "" {
 			p.line("    likely cause: %s: %s", f.Cause, f.Why)
 		}
-		do(p, f.Remedy)
+		writeRemedy(p, f.Remedy)
 	}
 	writeMutes(p, s, "")
-	for _, n := range together(h.NotAvailable) {
+	for _, n := range mergeAbsences(h.NotAvailable) {
 		p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
 	}
 	p.raw("")
@@ -72,7 +72,7 @@ func writeHealth(p *page, s control.Status) {
 	p.line("next: %s", display.Next(s))
 }
 
-func mutedIf(muted bool) string {
+func mutedText(muted bool) string {
 	if muted {
 		return ", muted"
 	}
@@ -137,8 +137,8 @@ func limit(d control.Disk) string {
 	return display.Latency(d.LimitSeconds)
 }
 
-// do shows the remedy.
-func do(p *page, remedy string) {
+// writeRemedy shows the remedy.
+func writeRemedy(p *page, remedy string) {
 	if remedy != "" {
 		p.line("    → %s", remedy)
 	}

@@ -26,7 +26,7 @@ func threeHosts(file string, more ...string) []string {
 	}, more...)
 }
 
-func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) {
+func TestInitWritesAValidConfigurationAndNeverOverwrites(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	r := quorumctl(t, "SOCKET", threeHosts(file, "--dry-run")...)
@@ -70,7 +70,7 @@ func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) 
 	}
 }
 
-func TestInitTakesTheFilesOfABundleAndWritesNothingWhenTheyDoNotFit(t *testing.T) {
+func TestInitChecksTheCertificatesBeforeWriting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tls, file := filepath.Join(dir, "tls"), filepath.Join(dir, "quorumd.yaml")
@@ -96,7 +96,7 @@ func TestInitTakesTheFilesOfABundleAndWritesNothingWhenTheyDoNotFit(t *testing.T
 	}
 }
 
-func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
+func TestInitRefusesImpossibleAnswers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	for hosts, says := range map[string]string{
@@ -131,7 +131,7 @@ func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestInitTakesADirectoryThatIsNamedFromHere(t *testing.T) {
+func TestInitAcceptsARelativeDirectory(t *testing.T) {
 	t.Parallel()
 	here, err := os.Getwd()
 	if err != nil {
@@ -144,14 +144,14 @@ func TestInitTakesADirectoryThatIsNamedFromHere(t *testing.T) {
 	}
 }
 
-func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
+func TestNextCommandsStartTheServiceThatReadsTheFile(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		"/etc/quorumd/quorumd.yaml": "systemctl enable --now quorumd",
 		"/etc/quorumd/blue.yaml":    "systemctl enable --now quorumd@blue",
 		"./q.yaml":                  "mv -i ./q.yaml /etc/quorumd/quorumd.yaml; systemctl enable --now quorumd",
 	} {
-		if got := strings.Join(next(config.Config{}, setup.Found{}, file), "; "); got != want {
+		if got := strings.Join(nextCommands(config.Config{}, setup.Found{}, file), "; "); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
 	}

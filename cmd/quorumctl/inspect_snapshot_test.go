@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
+func TestSnapshotWithACycleOfPagesIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: 4096, NoSync: true})

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestThePageAboutInstallingShowsTheFileThatInitWrites(t *testing.T) {
+func TestInstallPageShowsTheFileThatInitWrites(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../contrib/docs/install.md")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestThePageAboutInstallingShowsTheFileThatInitWrites(t *testing.T) {
 	}
 	args := append(strings.Fields(string(command[1])), "--name", "n1", "--dry-run", "-o", "json")
 	r := quorumctl(t, "SOCKET", args...)
-	var doc beginning
+	var doc initResult
 	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
 		t.Fatalf("%v in %s%s", err, r.stdout, r.stderr)
 	}

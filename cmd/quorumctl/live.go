@@ -37,7 +37,7 @@ const narrowestScreen = 40
 
 // newLive returns nil if the output is not a terminal that can be drawn on.
 func (a *app) newLive() *live {
-	if !obeys(a.out) || a.format == formatJSON || a.format == formatYAML {
+	if !supportsANSI(a.out) || a.format == formatJSON || a.format == formatYAML {
 		return nil
 	}
 	l := &live{app: a, resized: make(chan os.Signal, 1)}
@@ -61,7 +61,7 @@ func (l *live) draw(frame func() ([]byte, error)) error {
 		l.drawn = true
 	}
 	b.WriteString(home)
-	for i, line := range fitted(strings.Split(strings.TrimRight(string(text), "\n"), "\n"), wide, high) {
+	for i, line := range fitLines(strings.Split(strings.TrimRight(string(text), "\n"), "\n"), wide, high) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -70,8 +70,8 @@ func (l *live) draw(frame func() ([]byte, error)) error {
 	return l.app.write([]byte(b.String() + clearBelow))
 }
 
-// fitted cuts the lines to the screen. If there are too many, the last but one counts the missing ones.
-func fitted(lines []string, wide, high int) []string {
+// fitLines cuts the lines to the screen. If there are too many, the last but one counts the missing ones.
+func fitLines(lines []string, wide, high int) []string {
 	if n := len(lines); n > high {
 		kept := max(high-2, 0)
 		last := lines[n-1]
@@ -104,8 +104,8 @@ func (l *live) end() error {
 	return l.app.write(append([]byte(leaveScreen), l.last...))
 }
 
-// changes returns a channel of size changes; nil without a terminal.
-func (l *live) changes() <-chan os.Signal {
+// sizeChanges returns a channel of size changes; nil without a terminal.
+func (l *live) sizeChanges() <-chan os.Signal {
 	if l == nil {
 		return nil
 	}

@@ -35,10 +35,10 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("    until    %s", display.Until(*m, s.Time))
 		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
-			do(p, s.Reasons[0].Remedy)
+			writeRemedy(p, s.Reasons[0].Remedy)
 		}
 	}
-	writeTurn(p, s)
+	writeCurrentOperation(p, s)
 	switch {
 	case m == nil || m.State == control.MaintenanceReturning:
 	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
@@ -48,8 +48,8 @@ func writeMaintenance(p *page, s control.Status) {
 	}
 }
 
-// writeTurn shows the cluster's current operation.
-func writeTurn(p *page, s control.Status) {
+// writeCurrentOperation shows the cluster's current operation.
+func writeCurrentOperation(p *page, s control.Status) {
 	if !s.Cluster.Reachable {
 		p.line("cluster: %s", word{"no quorum answers", bad})
 	}

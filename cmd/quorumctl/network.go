@@ -96,10 +96,10 @@ func writeNetwork(p *page, doc networkDocument) {
 		ids = append(ids, m.ID)
 		t.head = append(t.head, "TO "+m.Name)
 	}
-	well, asked := 0, 0
+	reaching, checks := 0, 0
 	for _, h := range doc.Hosts {
 		if h.MemberID == "" && !p.wide && display.ReachesAll(h.Sees, ids) {
-			well++
+			reaching++
 			continue
 		}
 		row := cells(h.Name)
@@ -109,19 +109,19 @@ func writeNetwork(p *page, doc networkDocument) {
 		t.add(row...)
 	}
 	for _, h := range doc.Hosts {
-		asked += len(h.Sees)
+		checks += len(h.Sees)
 	}
 	p.table(t)
 	writeOmitted(p, doc.Omitted)
-	if well > 0 {
+	if reaching > 0 {
 		p.line("%s every member: -o wide shows them",
-			display.Count(well, "host without a member reaches", "hosts without a member reach"))
+			display.Count(reaching, "host without a member reaches", "hosts without a member reach"))
 	}
-	if asked == 0 {
+	if checks == 0 {
 		p.line("no host has looked often enough yet, or all are of a version that does not look")
 	}
 	for _, f := range doc.Findings {
 		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)
-		do(p, f.Remedy)
+		writeRemedy(p, f.Remedy)
 	}
 }

@@ -56,10 +56,10 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 		}
 	}
 	s := control.Snapshot{Name: "one", TakenAt: at.Add(-time.Hour)}
-	if got := newerThan(s, []control.Snapshot{s}, remembers("two", 1)); !strings.Contains(got, "two, was saved") {
+	if got := newerMissing(s, []control.Snapshot{s}, remembers("two", 1)); !strings.Contains(got, "two, was saved") {
 		t.Errorf("of a newer one that is not in the store: %q", got)
 	}
-	if got := newerThan(s, []control.Snapshot{s, {Name: "two"}}, remembers("two", 1)); got != "" {
+	if got := newerMissing(s, []control.Snapshot{s, {Name: "two"}}, remembers("two", 1)); got != "" {
 		t.Errorf("of one in the store: %q", got)
 	}
 }

@@ -73,7 +73,7 @@ func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 		b, err = asYAML(doc)
 	default:
 		p := &page{
-			coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out), most: a.columns,
+			coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out), maxWidth: a.columns,
 			piped: a.piped, noHeaders: a.noHeaders,
 		}
 		text(p)
@@ -155,8 +155,9 @@ func escape(b []byte, as func(rune) string) []byte {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// obeys reports whether the output goes to a terminal with colours and cursor movement. NO_COLOR affects colours only.
-func obeys(w io.Writer) bool {
+// supportsANSI reports whether the output goes to a terminal with colours and cursor movement. NO_COLOR affects colours
+// only.
+func supportsANSI(w io.Writer) bool {
 	term := os.Getenv("TERM")
 	return isTerminal(w) && term != "" && term != "dumb"
 }

@@ -19,7 +19,7 @@ type page struct {
 	text     strings.Builder
 	coloured bool
 	wide     bool // do not wrap lines
-	most     int  // maximum width of a line; 0 for columns
+	maxWidth int  // maximum width of a line; 0 for columns
 
 	blocks bool // draw bars with block characters: the output is a terminal
 
@@ -73,7 +73,7 @@ func (p *page) line(format string, args ...any) {
 }
 
 // columns returns the maximum width of a line.
-func (p *page) columns() int { return cmp.Or(p.most, columns) }
+func (p *page) columns() int { return cmp.Or(p.maxWidth, columns) }
 
 // writeLines writes lines of words.
 func writeLines(p *page, lines ...display.Line) {

@@ -58,11 +58,11 @@ func (a *app) pkiInitCommand() *cobra.Command {
 	dir, permit := caDirFlag(cmd), permitFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := pki.Create(*dir, time.Now(), *permit...); err != nil {
-			return uncertified("create the CAs", err)
+			return pkiFailure("create the CAs", err)
 		}
 		made, err := pki.Open(*dir, time.Now())
 		if err != nil {
-			return uncertified("read the CAs", err)
+			return pkiFailure("read the CAs", err)
 		}
 		return a.emit(caDocument{*dir, made.CAs()}, func(p *page) {
 			p.line("%s: a CA for clients and one for peers, valid for %d years", *dir, pki.CAYears)
@@ -98,13 +98,13 @@ func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
 
-// given is the document of commands that create bundles.
-type given struct {
-	Bundles []bundleOf `json:"bundles"`
+// bundleList is the document of commands that create bundles.
+type bundleList struct {
+	Bundles []newBundle `json:"bundles"`
 }
 
-// bundleOf is a new bundle.
-type bundleOf struct {
+// newBundle is a new bundle.
+type newBundle struct {
 	Host string `json:"host"`
 	File string `json:"file"`
 	Days int    `json:"days"` // validity of its certificates
@@ -126,15 +126,15 @@ func (a *app) pkiHostCommand() *cobra.Command {
 		now := time.Now()
 		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("create the certificates", err)
+			return pkiFailure("create the certificates", err)
 		}
 		defer done()
 		cas.Days = *days
 		file, err := cas.Host(args[0], args[1:], now)
 		if err != nil {
-			return uncertified("create the certificates", err)
+			return pkiFailure("create the certificates", err)
 		}
-		return a.emitBundles(given{[]bundleOf{{args[0], file, *days}}})
+		return a.emitBundles(bundleList{[]newBundle{{args[0], file, *days}}})
 	}
 	return cmd
 }
@@ -160,33 +160,33 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		now := time.Now()
 		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("renew certificates", err)
+			return pkiFailure("renew certificates", err)
 		}
 		defer done()
 		cas.Days = *days
 		var names, addresses []string
 		if all {
 			if names, err = cas.Hosts(); err != nil {
-				return uncertified("renew certificates", err)
+				return pkiFailure("renew certificates", err)
 			}
 		} else {
 			names, addresses = args[:1], args[1:]
 		}
-		var made given
+		var made bundleList
 		for _, name := range names {
 			file, err := cas.Renew(name, addresses, now)
 			if err != nil {
-				return errors.Join(a.emitBundles(made), uncertified("renew the certificates of "+name, err))
+				return errors.Join(a.emitBundles(made), pkiFailure("renew the certificates of "+name, err))
 			}
-			made.Bundles = append(made.Bundles, bundleOf{name, file, *days})
+			made.Bundles = append(made.Bundles, newBundle{name, file, *days})
 		}
 		return a.emitBundles(made)
 	}
 	return cmd
 }
 
-func (a *app) emitBundles(made given) error {
-	made.Bundles = append([]bundleOf{}, made.Bundles...)
+func (a *app) emitBundles(made bundleList) error {
+	made.Bundles = append([]newBundle{}, made.Bundles...)
 	return a.emit(made, func(p *page) {
 		for _, b := range made.Bundles {
 			p.line("%s: certificates and keys of %s, valid for %d days", b.File, b.Host, b.Days)
@@ -212,7 +212,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
-			if o.Etcd, o.Quorumd, err = readers(etcd, quorumd); err != nil {
+			if o.Etcd, o.Quorumd, err = keyReaders(etcd, quorumd); err != nil {
 				return err
 			}
 			if o.Addresses, err = ownAddresses(anyAddress); err != nil {
@@ -220,7 +220,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 			}
 			done, err := pki.Install(args[0], o, time.Now())
 			if err != nil {
-				return uncertified("install "+args[0], err)
+				return pkiFailure("install "+args[0], err)
 			}
 			return a.emit(done, func(p *page) { writeInstalled(p, done, args[0]) })
 		},
@@ -234,8 +234,8 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	return cmd
 }
 
-// readers returns the IDs of the groups that read the keys, or -1 if the caller is not root.
-func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
+// keyReaders returns the IDs of the groups that read the keys, or -1 if the caller is not root.
+func keyReaders(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 	if os.Geteuid() != 0 {
 		return -1, -1, nil
 	}
@@ -287,8 +287,8 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 	p.line("→ remove the bundle, which holds the keys: rm %s", file)
 }
 
-// uncertified turns an error of package pki into a failure.
-func uncertified(what string, err error) *failure {
+// pkiFailure turns an error of package pki into a failure.
+func pkiFailure(what string, err error) *failure {
 	f := &failure{code: exitFault, message: fmt.Sprintf("cannot %s: %v", what, err)}
 	if e, ok := errors.AsType[*pki.Error](err); ok {
 		f.code, f.hint = exitConfig, e.Remedy

@@ -34,18 +34,18 @@ func (a *app) pkiRotateCommand() *cobra.Command {
 	return cmd
 }
 
-// rotating holds the flags of commands that connect to the members.
-type rotating struct {
+// rotateFlags holds the flags of commands that connect to the members.
+type rotateFlags struct {
 	dir            *string
 	peers, without []string
 }
 
-func rotatingFlags(cmd *cobra.Command) *rotating {
-	r := &rotating{dir: caDirFlag(cmd)}
+func addRotateFlags(cmd *cobra.Command) *rotateFlags {
+	r := &rotateFlags{dir: caDirFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
 		"`HOST:PORT` of peer ports to ask (default port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
-	completesBy(cmd, "without", completeWithout(r.dir))
+	completeWith(cmd, "without", completeCertifiedList(r.dir))
 	return r
 }
 
@@ -68,15 +68,15 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 		now := time.Now()
 		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("begin the rotation", err)
+			return pkiFailure("begin the rotation", err)
 		}
 		defer done()
 		if err := cas.Begin(peers, now, *permit...); err != nil {
-			return uncertified("begin the rotation", err)
+			return pkiFailure("begin the rotation", err)
 		}
 		s, err := cas.Status(nil, nil)
 		if err != nil {
-			return uncertified("read the CAs", err)
+			return pkiFailure("read the CAs", err)
 		}
 		s.Missing = nil // not checked yet
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
@@ -93,21 +93,21 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 		Example: examples("quorumctl pki rotate next", "quorumctl pki rotate next --without n4"),
 		Args:    cobra.NoArgs,
 	}
-	r := rotatingFlags(cmd)
+	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
 		cas, done, err := pki.OpenToChange(*r.dir, now)
 		if err != nil {
-			return uncertified("take the next step", err)
+			return pkiFailure("take the next step", err)
 		}
 		defer done()
 		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
-			return uncertified("take the next step", err)
+			return pkiFailure("take the next step", err)
 		}
 		s, err := cas.Next(ports, r.without, now)
 		if err != nil {
-			return uncertified("take the next step", err)
+			return pkiFailure("take the next step", err)
 		}
 		s.Missing = nil // the new step is for that
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
@@ -129,12 +129,12 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 		now := time.Now()
 		cas, done, err := pki.OpenToChange(*dir, now)
 		if err != nil {
-			return uncertified("undo the rotation", err)
+			return pkiFailure("undo the rotation", err)
 		}
 		defer done()
 		s, err := cas.Undo(now)
 		if err != nil {
-			return uncertified("undo the rotation", err)
+			return pkiFailure("undo the rotation", err)
 		}
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
@@ -150,20 +150,20 @@ func (a *app) pkiRotateStatusCommand() *cobra.Command {
 		Example: examples("quorumctl pki rotate status", "quorumctl pki rotate status --peers 10.0.0.1:2380"),
 		Args:    cobra.NoArgs,
 	}
-	r := rotatingFlags(cmd)
+	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
 		cas, err := pki.Open(*r.dir, now)
 		if err != nil {
-			return uncertified("check the members", err)
+			return pkiFailure("check the members", err)
 		}
 		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
-			return uncertified("check the members", err)
+			return pkiFailure("check the members", err)
 		}
 		s, err := cas.Status(ports, r.without)
 		if err != nil {
-			return uncertified("check the members", err)
+			return pkiFailure("check the members", err)
 		}
 		return a.emit(s, func(p *page) {
 			writePorts(p, s.Ports)
@@ -267,7 +267,7 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := pki.Trust(args[0], dir, time.Now())
 			if err != nil {
-				return uncertified("trust "+args[0], err)
+				return pkiFailure("trust "+args[0], err)
 			}
 			return a.emit(t, func(p *page) { writeTrusted(p, t) })
 		},

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
-func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
+func TestPKICreatesCertificatesAndShowsTheirExpiry(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	do := func(code int, says string, args ...string) string {
@@ -50,7 +50,7 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 	}
 }
 
-func TestEveryCommandThatChangesAnAuthorityNeedsItAlone(t *testing.T) {
+func TestCommandsThatChangeTheCAsLockThem(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
@@ -82,7 +82,7 @@ func TestEveryCommandThatChangesAnAuthorityNeedsItAlone(t *testing.T) {
 	}
 }
 
-func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
+func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	install := func(file string, flags ...string) result {
@@ -138,7 +138,7 @@ func TestFinishedRotationNamesSkippedHosts(t *testing.T) {
 	}
 }
 
-func TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken(t *testing.T) {
+func TestFingerprintsAreShownInFull(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	host := filepath.Join(dir, "n1")

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestTheDocumentForProgramsShowsWhatIsWritten runs the commands on that page.
-func TestTheDocumentForProgramsShowsWhatIsWritten(t *testing.T) {
+// TestAPIPageShowsTheRealOutput runs the commands on that page.
+func TestAPIPageShowsTheRealOutput(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	blocks := strings.Split(string(text), "\n    $ quorumctl ")[1:]
 	if len(blocks) == 0 {
 		t.Fatal("it shows no command")
@@ -30,7 +30,7 @@ func TestTheDocumentForProgramsShowsWhatIsWritten(t *testing.T) {
 			}
 			shown.WriteString(said[4:])
 		}
-		if r := quorumctl(t, socket, spoken(line)...); r.stdout != shown.String() {
+		if r := quorumctl(t, socket, splitLine(line)...); r.stdout != shown.String() {
 			t.Errorf("%s writes\n%sand not\n%s", line, r.stdout, shown.String())
 		}
 	}

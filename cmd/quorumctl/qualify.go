@@ -67,7 +67,7 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	if err := o.Check(); err != nil {
 		return usage("quorumctl qualify --help", "cannot benchmark the machine: %v", err)
 	}
-	p := a.watchedOn(a.err)
+	p := a.terminalProgress(a.err)
 	o.Said = func(s qualify.Stage) {
 		text := "about " + display.Span(s.Left) + " left: " + s.Text
 		_ = p.show(time.Now(), s.What, text, nil) // progress only
@@ -75,7 +75,7 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	r, err := qualify.Examine(ctx, o)
 	_ = p.end()
 	if err != nil {
-		return unexamined(err)
+		return qualifyFailure(err)
 	}
 	if err := a.emit(r, func(p *page) { writeReport(p, r) }); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	}
 }
 
-// unexamined turns an error of package qualify into a failure.
-func unexamined(err error) error {
+// qualifyFailure turns an error of package qualify into a failure.
+func qualifyFailure(err error) error {
 	f := &failure{code: exitUndecided, message: err.Error()}
 	if e, ok := errors.AsType[*qualify.Error](err); ok {
 		f.hint = e.Remedy

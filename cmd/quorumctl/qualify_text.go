@@ -24,14 +24,14 @@ func writeReport(p *page, r qualify.Report) {
 	writePeers(p, r.Peers)
 	for _, f := range r.Findings {
 		p.line("[%s] %s: %s", outcome(f.Result), word{f.Name, bold}, f.Text)
-		do(p, f.Remedy)
+		writeRemedy(p, f.Remedy)
 	}
 	p.raw("")
-	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(names(r), ", ")))
+	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(decisiveFindings(r), ", ")))
 }
 
-// names returns the findings that determine the result.
-func names(r qualify.Report) []string {
+// decisiveFindings returns the findings that determine the result.
+func decisiveFindings(r qualify.Report) []string {
 	var names []string
 	for _, f := range r.Findings {
 		if f.Result == r.Result && r.Result != qualify.Pass {

@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
-// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. A flag, an argument or the
+// TestCommandsInRemediesExist reads the remedies of all reasons and findings. A flag, an argument or the
 // rest of a sentence may follow the command; if only subcommands can follow, the next word must be one.
-func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
+func TestCommandsInRemediesExist(t *testing.T) {
 	t.Parallel()
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	quoted := regexp.MustCompile(`'quorumctl ([^']*)'`)
@@ -49,7 +49,7 @@ func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 	}
 }
 
-func TestTheCodesThatMaintenanceDoesNotExplainExist(t *testing.T) {
+func TestStrandedCodesExist(t *testing.T) {
 	t.Parallel()
 	for _, name := range stranded() {
 		if !slices.Contains(codeNames(), name) {

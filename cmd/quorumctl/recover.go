@@ -53,7 +53,7 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var facts recovery.Facts
-			err := whileReading(cmd.Context(), func(ctx context.Context) (err error) {
+			err := retryWhileReading(cmd.Context(), func(ctx context.Context) (err error) {
 				facts, err = a.client().RecoveryFacts(ctx)
 				return err
 			})
@@ -69,12 +69,12 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 	}
 }
 
-// readsFor bounds the wait while quorumd reads the log.
-const readsFor = 15 * time.Minute
+// readTimeout bounds the wait while quorumd reads the log.
+const readTimeout = 15 * time.Minute
 
-// whileReading repeats a request while quorumd is still reading the log. quorumd delays each of these answers.
-func whileReading(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readsFor)
+// retryWhileReading repeats a request while quorumd is still reading the log. quorumd delays each of these answers.
+func retryWhileReading(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for {
 		err := ask(ctx)
@@ -127,8 +127,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags.BoolVar(&unproven, "unproven-origin", false,
 		"accept a snapshot without a recorded hash: it may be forged")
 	flags.StringVar(&out, "out", "plan.json", "file to write, must not exist")
-	completesBy(cmd, "gone", completeGone)
-	completesBy(cmd, "survivor", completeSurvivor)
+	completeWith(cmd, "gone", completeGone)
+	completeWith(cmd, "survivor", completeSurvivor)
 	return cmd
 }
 
@@ -254,7 +254,7 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		return usage("quorumctl recover plan writes a plan", "cannot apply the plan: %v", err)
 	}
 	var r control.Recovery
-	err = whileReading(ctx, func(ctx context.Context) (err error) {
+	err = retryWhileReading(ctx, func(ctx context.Context) (err error) {
 		r, err = a.client().ApplyRecovery(ctx, plan)
 		return err
 	})

@@ -34,7 +34,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 ) {
 	const what = "plan the recovery"
 	if strings.ContainsRune(name, filepath.Separator) {
-		if dir := hidden(name); dir != "" && sandboxed() {
+		if dir := hiddenDir(name); dir != "" && sandboxed() {
 			return nil, usage("move it to a directory that etcd's user may enter, such as /srv, and run: chown etcd: "+
 				"FILE",
 				"cannot %s: %s is in %s, which is hidden from quorumd's service", what, name, dir)
@@ -68,7 +68,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 			}
 			found, err := storedSnapshot(s)
 			if err == nil {
-				found.Origin = origin + newerThan(s, job.Snapshots, facts)
+				found.Origin = origin + newerMissing(s, job.Snapshots, facts)
 			}
 			return found, err
 		}
@@ -80,7 +80,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 // originOf compares a snapshot in the store with the hashes that this host and the others have recorded, and returns
 // the evidence that it is the one that was saved.
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
-	exchanged := func(by string, at time.Time) error {
+	replaced := func(by string, at time.Time) error {
 		return &failure{
 			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
 				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Timestamp(at)),
@@ -90,7 +90,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	origin := ""
 	switch s.Origin {
 	case control.OriginExchanged:
-		return "", exchanged(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
+		return "", replaced(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
 	case control.OriginRecorded:
 		origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s",
 			display.Timestamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
@@ -100,7 +100,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			switch {
 			case m.Name != s.Name:
 			case m.SHA256 != s.ManifestSHA256:
-				return "", exchanged(m.Host, m.Saved)
+				return "", replaced(m.Host, m.Saved)
 			case origin == "":
 				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, as stored on %s",
 					display.Timestamp(m.Saved), m.Host, f.Host)
@@ -118,8 +118,8 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			"does not prove it", s.Name)
 }
 
-// newerThan names the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
-func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
+// newerMissing names the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
+func newerMissing(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
 	newest := record.Manifest{Saved: s.TakenAt}
 	for _, f := range facts {
 		for _, m := range f.Manifests {
@@ -136,9 +136,9 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 		display.Timestamp(newest.Saved))
 }
 
-// hidden returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=), or
-// "".
-func hidden(name string) string {
+// hiddenDir returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=),
+// or "".
+func hiddenDir(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return ""

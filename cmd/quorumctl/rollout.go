@@ -40,7 +40,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 
 func (a *app) rolloutStartCommand() *cobra.Command {
 	var req control.RolloutRequest
-	var w waiting
+	var w waitFlags
 	var c confirmation
 	cmd := &cobra.Command{
 		Use:   "start restart|reboot|command NAME --reason TEXT",
@@ -72,7 +72,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 				req.Command = args[1]
 			}
 			send, err := a.confirm(cmd, c, "start the rollout", func() (any, func(*page), error) {
-				return a.wouldRoll(cmd.Context(), req)
+				return a.previewRollout(cmd.Context(), req)
 			})
 			if err != nil || !send {
 				return err
@@ -81,8 +81,8 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if err != nil {
 				return cannot("start the rollout", err)
 			}
-			if w.set() {
-				return a.followRollout(cmd.Context(), r, w.most)
+			if w.isSet() {
+				return a.followRollout(cmd.Context(), r, w.timeout)
 			}
 			return a.emitRollout(cmd.Context(), r)
 		},
@@ -99,29 +99,29 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug
 	}
-	completesBy(cmd, "hosts", a.completeHosts)
+	completeWith(cmd, "hosts", a.completeHosts)
 	return cmd
 }
 
-// wouldRoll has quorumd check a rollout, and returns what it would do.
-func (a *app) wouldRoll(ctx context.Context, req control.RolloutRequest) (any, func(*page), error) {
+// previewRollout has quorumd check a rollout, and returns what it would do.
+func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (any, func(*page), error) {
 	req.DryRun = true
 	r, err := a.client().StartRollout(ctx, req)
 	return rollout{APIVersion: control.APIVersion, Rollout: &r}, func(p *page) {
-		var takes, skips []string
+		var included, skipped []string
 		for _, h := range r.Hosts {
 			if h.State == control.RolloutHostSkipped {
-				skips = append(skips, h.Name)
+				skipped = append(skipped, h.Name)
 			} else {
-				takes = append(takes, h.Name)
+				included = append(included, h.Name)
 			}
 		}
 		p.line("would take down %s for a %s, one at a time, the leader last",
-			display.Count(len(takes), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
+			display.Count(len(included), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
 		p.line("    reason   %s", r.Reason)
-		p.line("    hosts    %s", strings.Join(takes, ", "))
-		if len(skips) > 0 {
-			p.line("    skipped  %s: etcd is %s already", strings.Join(skips, ", "), r.Version)
+		p.line("    hosts    %s", strings.Join(included, ", "))
+		if len(skipped) > 0 {
+			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
 	}, err
 }
@@ -173,21 +173,21 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	var first *control.Status
 	var seen *control.Rollout
-	went := false
+	started := false
 	err := a.watch(ctx, "quorumctl rollout status", interval, func(s control.Status) ([]byte, bool, error) {
 		b, err := a.render(rolloutOf(s), func(p *page) { writeRollout(p, s) })
 		if first == nil {
 			first = &s
 		}
 		seen = s.Rollout
-		goesOn := seen != nil && (seen.State == control.RolloutRunning || seen.State == control.RolloutPaused)
-		went = went || goesOn
-		return b, !goesOn && (went || fresh(s, *first)), err
+		active := seen != nil && (seen.State == control.RolloutRunning || seen.State == control.RolloutPaused)
+		started = started || active
+		return b, !active && (started || fresh(s, *first)), err
 	})
 	if err != nil || seen == nil {
 		return err
 	}
-	return rolloutFault(*seen)
+	return rolloutFailure(*seen)
 }
 
 // fresh reports whether quorumd has read the cluster again since the first status: an older one may lack a rollout that

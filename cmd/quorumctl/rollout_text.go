@@ -53,7 +53,7 @@ func writeRollout(p *page, s control.Status) {
 	if p.wide {
 		t.head = append(t.head, "ID")
 	}
-	for _, h := range ordered(r.Hosts) {
+	for _, h := range byState(r.Hosts) {
 		row := []word{{h.Name, bold}, hostState(h), {Text: tookOf(h)}}
 		if p.wide {
 			row = append(row, word{Text: h.ID})
@@ -79,8 +79,8 @@ func writeCurrent(p *page, s control.Status) {
 	}
 }
 
-// ordered sorts the hosts: done, current, waiting.
-func ordered(hosts []control.RolloutHost) []control.RolloutHost {
+// byState sorts the hosts: done, current, waiting.
+func byState(hosts []control.RolloutHost) []control.RolloutHost {
 	order := []string{
 		control.RolloutHostSkipped, control.RolloutHostDone, control.RolloutHostCurrent,
 		control.RolloutHostWaiting,

@@ -47,7 +47,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetArgs(joinWait(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	completesShellsOnly(root)
+	rejectUnknownShells(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(stderr, cmd, err)
 }
@@ -114,9 +114,9 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// completesShellsOnly makes an unknown shell an error: cobra prints its help and exits 0. Call it after the output is
+// rejectUnknownShells makes an unknown shell an error: cobra prints its help and exits 0. Call it after the output is
 // set.
-func completesShellsOnly(root *cobra.Command) {
+func rejectUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
@@ -156,5 +156,5 @@ func (a *app) coloured() bool {
 	case colourNever:
 		return false
 	}
-	return os.Getenv("NO_COLOR") == "" && obeys(a.out)
+	return os.Getenv("NO_COLOR") == "" && supportsANSI(a.out)
 }

@@ -200,7 +200,7 @@ func jobName(do string) string {
 // followSnapshot waits for the end of a job without limit: quorumd ends a job that makes no progress. On a terminal it
 // shows the progress.
 func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (control.SnapshotJob, error) {
-	p := a.watchedOn(a.err)
+	p := a.terminalProgress(a.err)
 	job, err := a.pollSnapshot(ctx, started, func(j control.SnapshotJob) error {
 		return p.show(time.Now(), j.Do, jobText(j), j.Progress)
 	})

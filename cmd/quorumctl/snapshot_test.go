@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// jobs returns a finished snapshot job.
-func jobs() control.SnapshotJob {
+// finishedJob returns a finished snapshot job.
+func finishedJob() control.SnapshotJob {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	ended, verified := began.Add(1500*time.Millisecond), began.Add(-26*time.Hour)
 	one := control.Snapshot{
@@ -28,14 +28,14 @@ func jobs() control.SnapshotJob {
 	return control.SnapshotJob{Started: began, Ended: &ended, Bytes: 1, Snapshots: []control.Snapshot{one, two}}
 }
 
-func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
+func TestSnapshotCommands(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	told := func(change func(*control.SnapshotJob), lines ...string) {
 		d := scene(t, "steady")
-		d.snapshot = jobs()
+		d.snapshot = finishedJob()
 		change(&d.snapshot)
-		socket, _ := serving(t, d)
+		socket, _ := serve(t, d)
 		out.Write(transcript(t, socket, lines...))
 	}
 	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[:1] }, "snapshot save", "snapshot verify",
@@ -67,7 +67,7 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
 		},
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	out.Write(transcript(t, socket, "status", "explain"))
 	golden(t, "snapshots.golden", out.Bytes())
 }

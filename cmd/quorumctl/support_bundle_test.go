@@ -44,9 +44,9 @@ func planted() []string {
 	}
 }
 
-// sick is a machine with secrets everywhere: in files, in etcd's arguments and variables, in the journal, and in
+// secretHost is a machine with secrets everywhere: in files, in etcd's arguments and variables, in the journal, and in
 // quorumd's documents.
-type sick struct {
+type secretHost struct {
 	t      *testing.T
 	dir    string
 	socket string
@@ -55,9 +55,9 @@ type sick struct {
 }
 
 // secrets lists everything that must not be in a bundle.
-func (s sick) secrets() []string { return append(planted(), s.keys...) }
+func (s secretHost) secrets() []string { return append(planted(), s.keys...) }
 
-func (s sick) file(name, text string, mode os.FileMode) string {
+func (s secretHost) file(name, text string, mode os.FileMode) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
 	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
@@ -66,9 +66,9 @@ func (s sick) file(name, text string, mode os.FileMode) string {
 	return path
 }
 
-func newSick(t *testing.T, socket string) sick {
+func newSecretHost(t *testing.T, socket string) secretHost {
 	t.Helper()
-	s := sick{t: t, dir: t.TempDir(), socket: socket}
+	s := secretHost{t: t, dir: t.TempDir(), socket: socket}
 	serve := func() string {
 		metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, "etcd_server_has_leader 1\nquorumd_up{url=\"http://root:%s@n1\"} 1\nother 1\n", plantedURL)
@@ -119,7 +119,7 @@ backup:
 }
 
 // certify creates the directory with etcd's certificates and keys, and returns it.
-func (s *sick) certify() string {
+func (s *secretHost) certify() string {
 	s.t.Helper()
 	authority, dir, now := filepath.Join(s.dir, "pki"), filepath.Join(s.dir, "tls"), time.Now()
 	err := pki.Create(authority, now)
@@ -148,18 +148,18 @@ func (s *sick) certify() string {
 }
 
 // bundle runs the command in a process of its own, and returns its exit code, its output and the files of its bundle.
-func (s sick) bundle(more ...string) (code int, said string, files map[string]string) {
+func (s secretHost) bundle(more ...string) (code int, said string, files map[string]string) {
 	s.t.Helper()
 	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
-	code, said = s.packs("", append([]string{"--config", s.config, "--out", out}, more...)...)
+	code, said = s.run("", append([]string{"--config", s.config, "--out", out}, more...)...)
 	if _, err := os.Stat(out); err != nil {
 		return code, said, nil
 	}
 	return code, said, s.unpack(out)
 }
 
-// packs runs the command in that directory, and returns its exit code and its output.
-func (s sick) packs(where string, flags ...string) (code int, said string) {
+// run runs the command in that directory, and returns its exit code and its output.
+func (s secretHost) run(where string, flags ...string) (code int, said string) {
 	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -174,7 +174,7 @@ func (s sick) packs(where string, flags ...string) (code int, said string) {
 }
 
 // unpack returns the files of a bundle, by name.
-func (s sick) unpack(bundle string) map[string]string {
+func (s secretHost) unpack(bundle string) map[string]string {
 	s.t.Helper()
 	text, err := os.ReadFile(bundle)
 	if err != nil {
@@ -204,12 +204,12 @@ func (s sick) unpack(bundle string) map[string]string {
 	}
 }
 
-// TestABundleLiesWhereOneStands passes no flags, so that it reads this machine's configuration, if any.
-func TestABundleLiesWhereOneStands(t *testing.T) {
+// TestBundleIsWrittenToTheWorkingDirectory passes no flags, so that it reads this machine's configuration, if any.
+func TestBundleIsWrittenToTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, &desk{})
-	s, here := newSick(t, socket), t.TempDir()
-	code, said := s.packs(here)
+	socket, _ := serve(t, &fakeBackend{})
+	s, here := newSecretHost(t, socket), t.TempDir()
+	code, said := s.run(here)
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -224,12 +224,12 @@ func TestABundleLiesWhereOneStands(t *testing.T) {
 	}
 }
 
-func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
+func TestBundleContainsNoSecret(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &fakeBackend{}
 	d.status.Reasons = []control.Reason{{Code: "STEP_FAILED", Text: "etcd refuses " + plantedPassword}}
-	socket, _ := serving(t, d)
-	s := newSick(t, socket)
+	socket, _ := serve(t, d)
+	s := newSecretHost(t, socket)
 	code, said, files := s.bundle()
 	if code != 0 {
 		t.Errorf("exit %d: %s", code, said)
@@ -258,9 +258,9 @@ func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
 	}
 }
 
-func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
+func TestBundleListsMissingParts(t *testing.T) {
 	t.Parallel()
-	s := newSick(t, "/nowhere")
+	s := newSecretHost(t, "/nowhere")
 	text, err := os.ReadFile(s.config)
 	if err != nil {
 		t.Fatal(err)
@@ -293,8 +293,8 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestAQuorumdThatHangsCostsNothingElse takes as long as the timeout for quorumd.
-func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
+// TestBundleWithHungQuorumd takes as long as the timeout for quorumd.
+func TestBundleWithHungQuorumd(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
@@ -310,7 +310,7 @@ func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	server.Listener = l
 	server.Start()
 	t.Cleanup(func() { close(over); server.Close() })
-	code, said, files := newSick(t, socket).bundle()
+	code, said, files := newSecretHost(t, socket).bundle()
 	if code != exitUnavailable || !strings.Contains(files["etcd-process.txt"], "--experimental-auth-token") {
 		t.Errorf("exit %d, etcd's process: %q\n%s", code, files["etcd-process.txt"], said)
 	}
@@ -326,7 +326,7 @@ func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 
 func TestABundleOverwritesNothing(t *testing.T) {
 	t.Parallel()
-	s := newSick(t, "/nowhere")
+	s := newSecretHost(t, "/nowhere")
 	there := s.file("there", "precious", 0o600)
 	r := quorumctl(t, "/nowhere", "support-bundle", "--config", s.config, "--out", there)
 	text, err := os.ReadFile(there)

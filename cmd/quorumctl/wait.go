@@ -85,20 +85,22 @@ func (a *app) waitCommand() *cobra.Command {
 // starting.
 func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) error {
 	f := &follower{
-		app: a, progress: a.watchedOn(a.err), most: timeout, goal: "for " + c.name, hint: "quorumctl explain",
+		app: a, progress: a.terminalProgress(a.err), timeout: timeout, goal: "for " + c.name, hint: "quorumctl explain",
 	}
-	s, err := f.follow(ctx, time.Now(), func(s control.Status) sight {
-		state, text := underway(s)
-		return sight{state: state, text: text, how: awaited(s), says: condensed(s), over: c.holds(s)}
+	s, err := f.follow(ctx, time.Now(), func(s control.Status) observation {
+		state, text := hostProgress(s)
+		return observation{
+			state: state, text: text, progress: firstProgress(s), summary: hostSummary(s), done: c.holds(s),
+		}
 	})
 	if err != nil {
 		return err
 	}
-	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
+	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, hostSummary(s)) })
 }
 
-// underway returns how far this host is on its way to become a member, or what blocks it.
-func underway(s control.Status) (state, text string) {
+// hostProgress returns how far this host is on its way to become a member, or what blocks it.
+func hostProgress(s control.Status) (state, text string) {
 	switch {
 	case len(s.Reasons) > 0:
 		return string(s.Role), s.Reasons[0].Code + ": " + s.Reasons[0].Text
@@ -108,13 +110,13 @@ func underway(s control.Status) (state, text string) {
 	return string(s.Role), cmp.Or(s.Next.Text, "health "+s.Health.State)
 }
 
-func passing(err error) bool {
+func isTransient(err error) bool {
 	e, ok := errors.AsType[*control.Error](err)
 	return ok && exitCode(e) == exitUnavailable
 }
 
-// condensed returns the state of this host in one clause.
-func condensed(s control.Status) string {
+// hostSummary returns the state of this host in one clause.
+func hostSummary(s control.Status) string {
 	text := fmt.Sprintf("%s is %s, health %s", s.Host.Name, s.Role, s.Health.State)
 	if !s.Cluster.Reachable {
 		text += ", no quorum"

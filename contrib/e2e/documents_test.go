@@ -84,7 +84,7 @@ func ranElsewhere() map[string]elsewhere {
 	newcomer := elsewhere{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
 	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
-	removed := "TestAMemberIsRemovedAndWhatItWaitsForIsShown"
+	removed := "TestMemberRemoveShowsWhatItWaitsFor"
 	return map[string]elsewhere{
 		`bootstrap --yes`:      newcomer,
 		`pki init`:             newcomer,
@@ -94,29 +94,29 @@ func ranElsewhere() map[string]elsewhere {
 		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: newcomer,
 
 		`init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3`: {
-			"TestThePageAboutInstallingShowsTheFileThatInitWrites", "# quorumctl (init --hosts .*)",
+			"TestInstallPageShowsTheFileThatInitWrites", "# quorumctl (init --hosts .*)",
 		},
 
 		`config check`:                          {newcomer.test, `"quorumctl config check"`},
 		`config check /etc/quorumd/events.yaml`: check,
 		`support-bundle --out n1.tar.gz`: {
-			"TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing", `[]string{"--config", s.config, "--out", out}`,
+			"TestBundleListsMissingParts", `[]string{"--config", s.config, "--out", out}`,
 		},
-		`support-bundle`: {"TestABundleLiesWhereOneStands", `"support-bundle"}, flags...)`},
+		`support-bundle`: {"TestBundleIsWrittenToTheWorkingDirectory", `"support-bundle"}, flags...)`},
 		`--socket /run/quorumd/events/control.sock status`: {
 			"TestWatchShowsOneStatusAfterAnother", `"--socket", socket, "status"`,
 		},
 		`status --watch`:        {"TestWatchShowsOneStatusAfterAnother", `"status", "--watch"`},
-		`health CHECK_LOAD`:     {"TestEveryFindingThereIsIsExplainedInFull", `"health", string(p.Code)`},
-		`qualify /var/lib/etcd`: {"TestThisMachineIsExamined", `"qualify", dir`},
+		`health CHECK_LOAD`:     {"TestEveryFindingIsExplainedInFull", `"health", string(p.Code)`},
+		`qualify /var/lib/etcd`: {"TestQualifyThisMachine", `"qualify", dir`},
 		`qualify /tmp/etcd --fio --writers 1,4,16 --peer 127.0.0.1:32380`: {
-			"TestThisMachineIsExaminedWithFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
+			"TestQualifyWithFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
 		},
 		`cycle --reason "etcd 3.6.16" -- apt-get install -y etcd-server`: {
-			"TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode", "cycle --reason 'new fan' -- sh -c",
+			"TestCycleRunsACommandAndReturnsItsExitCode", "cycle --reason 'new fan' -- sh -c",
 		},
 		`rollout start reboot --reason "new kernel"`: {
-			"TestARolloutIsStartedPausedResumedAndAborted", "rollout start reboot --yes --reason 'new kernel'",
+			"TestRolloutCommands", "rollout start reboot --yes --reason 'new kernel'",
 		},
 		`member remove n3 --reason 'in the bin'`: {removed, "member remove n3 --yes --reason 'in the bin'"},
 		`member remove n2 --live --reason 'in the bin'`: {
@@ -129,7 +129,7 @@ func ranElsewhere() map[string]elsewhere {
 			"TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
 		},
 		`pki rotate begin`: {
-			"TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken", `do("rotate", "begin"`,
+			"TestFingerprintsAreShownInFull", `do("rotate", "begin"`,
 		},
 		`pki rotate next`: {
 			"TestThreeVotersRotateTheCAUnderWrites", `"pki", "rotate", "next", "--dir", r.dir`,
