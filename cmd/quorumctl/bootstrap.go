@@ -45,12 +45,12 @@ func (a *app) bootstrapCommand() *cobra.Command {
 	return cmd
 }
 
-// previewBootstrap shows what would happen, or why quorumd would refuse.
+// previewBootstrap shows what bootstrap would do, or why quorumd would refuse it.
 func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 	if s.Cluster.ID != "" {
 		return &failure{
 			code: exitFault, hint: "quorumctl status",
-			message: fmt.Sprintf("cannot bootstrap: this host already knows cluster %s, with ID %s",
+			message: fmt.Sprintf("cannot bootstrap: the cluster %s already exists, with ID %s",
 				s.Cluster.Name, s.Cluster.ID),
 		}
 	}

@@ -131,11 +131,11 @@ func TestCommandsReportUnreachableDaemon(t *testing.T) {
 
 func TestInaccessibleSocketIsAPermissionError(t *testing.T) {
 	t.Parallel()
-	err := cannot("read the status", &control.Error{
+	f := cannot("read the status", &control.Error{
 		Code:    control.CodeNotPermitted,
 		Message: "cannot reach quorumd at /s: permission denied",
 	})
-	if f, ok := err.(*failure); !ok || f.code != exitPermission {
-		t.Errorf("got %#v", err)
+	if f.code != exitPermission {
+		t.Errorf("got %#v", f)
 	}
 }

@@ -30,11 +30,11 @@ const (
 func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[g] }
 
 func (a *app) checkCommand() *cobra.Command {
-	// A monitoring system reads one line and knows only these four exit codes.
+	// A monitoring system reads one line and accepts only these four exit codes, so wrong arguments are UNKNOWN, too.
 	result := func(g grade, text string) error {
 		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, display.Clean(text))
 		if g != gradeOK {
-			return &failure{code: int(g)} // the line says why
+			return &failure{code: int(g)} // the line contains the cause
 		}
 		return nil
 	}
@@ -66,7 +66,7 @@ func (a *app) checkCommand() *cobra.Command {
 	return command
 }
 
-// gradeStatus returns the state and its cause.
+// gradeStatus returns the state and the text of the plugin's line.
 func gradeStatus(s control.Status) (grade, string) {
 	c, h := s.Cluster, s.Health
 	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
@@ -129,7 +129,7 @@ func unexpectedlyDown(s control.Status) (names []string) {
 	return names
 }
 
-// stranded lists the reasons of a member that will not come back by itself.
+// stranded returns the codes of a member that does not come back by itself.
 func stranded() []string {
 	return []string{
 		"MEMBER_LOST", "NOT_BACK", "DATA_UNUSABLE", "DATA_UNKNOWN", "HOOK_FAILED",
@@ -145,7 +145,7 @@ func withoutAgent(s control.Status, late bool) (names []string) {
 	for _, m := range display.WithoutAgent(s) {
 		name := cmp.Or(m.Name, m.ID)
 		inOperation := s.Op != nil && !late && (m.ID == s.Op.MemberID || name == s.Op.HostName)
-		if !inOperation && name != s.Host.Name { // this agent answers
+		if !inOperation && name != s.Host.Name { // the agent of this host has just answered
 			names = append(names, name)
 		}
 	}
@@ -153,7 +153,7 @@ func withoutAgent(s control.Status, late bool) (names []string) {
 	return names
 }
 
-// firstReason returns the first reason, after a separator.
+// firstReason returns the first reason after a separator, or "".
 func firstReason(s control.Status) string {
 	if len(s.Reasons) == 0 {
 		return ""
@@ -161,7 +161,7 @@ func firstReason(s control.Status) string {
 	return "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
 }
 
-// perfdata formats figures by the guidelines for Nagios plugins: label=value[unit];warning;;minimum, without exponents.
+// perfdata formats the measurements as Nagios plugins do: label=value[unit];warning;;minimum, without exponents.
 func perfdata(s control.Status) string {
 	d := s.Health.Disk
 	var out []string

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
-// hostNames returns the known hosts; none if quorumd does not answer within a second.
+// hostNames returns the names of all hosts, or none if quorumd does not answer within a second.
 func (a *app) hostNames(ctx context.Context) []string {
 	bounded, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -30,7 +30,7 @@ func (a *app) hostNames(ctx context.Context) []string {
 	return names
 }
 
-// completeHosts offers hosts that are not in the list yet.
+// completeHosts offers hosts for a comma-separated list.
 func (a *app) completeHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	return completeList(a.hostNames(cmd.Context()), toComplete)
 }
@@ -43,7 +43,7 @@ func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([
 	return append(a.hostNames(cmd.Context()), codeNames()...), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeGone offers the members named in the facts on the line that have no facts of their own.
+// completeGone offers the members that the given fact files mention, except the hosts whose facts they contain.
 func completeGone(_ *cobra.Command, files []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	facts := readableFacts(files)
 	var gone []string
@@ -57,31 +57,31 @@ func completeGone(_ *cobra.Command, files []string, toComplete string) ([]string
 	return completeList(gone, toComplete)
 }
 
-// completeSurvivor offers the hosts of the facts on the line.
+// completeSurvivor offers the hosts whose facts are given.
 func completeSurvivor(_ *cobra.Command, files []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return factHosts(readableFacts(files)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCertified offers the hosts with certificates in that directory, for the first argument.
+// completeCertified offers the hosts with certificates in a directory, as the first argument.
 func completeCertified(dir *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names, _ := pki.HostsIn(*dir) // without access there is nothing to offer
+		names, _ := pki.HostsIn(*dir) // none without access
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// completeCertifiedList offers such hosts for a list.
+// completeCertifiedList offers the hosts with certificates in a directory, for a comma-separated list.
 func completeCertifiedList(dir *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		names, _ := pki.HostsIn(*dir) // likewise
+		names, _ := pki.HostsIn(*dir) // none without access
 		return completeList(names, toComplete)
 	}
 }
 
-// readableFacts returns the facts in the files that can be read.
+// readableFacts reads fact files, and skips those that it cannot read.
 func readableFacts(files []string) []recovery.Facts {
 	var all []recovery.Facts
 	for _, name := range files {
@@ -100,7 +100,7 @@ func factHosts(facts []recovery.Facts) []string {
 	return names
 }
 
-// completeList offers names for a comma-separated list: those that are not in it yet.
+// completeList offers the names that a comma-separated list does not contain yet.
 func completeList(names []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	head := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	var offers []string

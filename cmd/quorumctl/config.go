@@ -78,12 +78,12 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// nonEmpty returns the texts that are not empty.
+// nonEmpty removes empty texts.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// withMissing adds what is missing on this host to the mistakes of a file. Other errors are returned unchanged.
+// withMissing appends missing to the mistakes in err. It returns any other error unchanged.
 func withMissing(err error, missing config.Errors) error {
 	problems, ok := errors.AsType[config.Errors](err)
 	if err != nil && !ok || len(missing) == 0 {
@@ -173,15 +173,16 @@ func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (con
 	return problems, err
 }
 
-// mayRead reports whether the caller can read all the files.
+// mayRead reports whether permissions let the caller read all files. A missing file counts as readable: the check of
+// the files reports it.
 func mayRead(t *config.EtcdTLS) bool {
 	return !slices.ContainsFunc([]string{t.CA, t.Cert, t.Key, t.PeerCA, t.PeerCert, t.PeerKey}, func(path string) bool {
 		return errors.Is(unix.Access(path, unix.R_OK), fs.ErrPermission)
 	})
 }
 
-// checkListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may
-// listen on the loopback, and then only the first of the two starts.
+// checkListeners checks that the running etcd does not listen on the address of the proxy. An etcd set up by hand may
+// listen on loopback, and then the second of the two cannot start.
 func (v *configCheck) checkListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
@@ -210,7 +211,7 @@ func configErrors(err error) (config.Errors, error) {
 }
 
 func writeConfigCheck(p *page, v configCheck) {
-	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // one line, however long the path: scripts search for it
+	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // not wrapped: scripts search for this line
 	if v.As != "" {
 		p.line("  checked as %s", v.As)
 	}

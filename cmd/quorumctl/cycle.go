@@ -22,9 +22,9 @@ import (
 // cycleOptions holds the flags of cycle.
 type cycleOptions struct {
 	reason   string
-	expected time.Duration // how long it may take
+	expected time.Duration // afterwards it is overdue
 	reboot   bool
-	command  string // the name of a program of commands.d
+	command  string // name of a program in commands.d
 	keepDown bool
 	waitFlags
 	confirmation
@@ -79,7 +79,7 @@ func (a *app) cycleCommand() *cobra.Command {
 	return cmd
 }
 
-// check refuses flags that exclude each other.
+// check returns an error for flags that exclude each other.
 func (c *cycleOptions) check(command []string, form format) error {
 	if err := c.waitFlags.check("cycle"); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *cycleOptions) check(command []string, form format) error {
 	return checkFor("cycle", "quorumctl cycle --for 1h", c.expected)
 }
 
-// cycle restarts etcd, reboots the machine, or has quorumd run a command.
+// cycle asks quorumd to restart etcd, reboot the machine or run a command.
 func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	ctx := cmd.Context()
 	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.expected}
@@ -117,7 +117,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 		req.Reason = "quorumctl cycle"
 	}
 	if c.reboot || c.dryRun {
-		send, err := a.confirm(cmd, c.confirmation, "cycle", func() (any, func(*page), error) {
+		send, err := a.confirm(cmd, c.confirmation, "cycle", func() (preview, error) {
 			return a.previewCycle(ctx, req)
 		})
 		if err != nil || !send {
@@ -139,7 +139,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 		effect: "the " + m.Work + " continues, or begins when it is this host's turn",
 		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
 	}
-	s, err := f.until(ctx, m.Since, over)
+	s, err := f.until(ctx, m.Since, nil)
 	if err != nil {
 		return err
 	}
@@ -149,29 +149,29 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
 }
 
-// previewCycle has quorumd check a cycle of this host, and returns what it would do.
-func (a *app) previewCycle(ctx context.Context, req control.MaintenanceRequest) (any, func(*page), error) {
+// previewCycle asks quorumd to check a request without accepting it, and shows what the cycle would do.
+func (a *app) previewCycle(ctx context.Context, req control.MaintenanceRequest) (preview, error) {
 	req.DryRun = true
 	m, err := a.client().AskMaintenance(ctx, req)
 	if err != nil {
-		return nil, nil, err
+		return preview{}, err
 	}
 	s, err := a.client().Status(ctx)
-	return maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
+	return preview{doc: maintenance{APIVersion: control.APIVersion, Maintenance: &m}, text: func(p *page) {
 		p.line("would take down %s for a %s when no other host is down", word{s.Host.Name, bold},
 			display.Work(m.Work, m.Command))
 		p.line("    reason   %s", m.Reason)
-	}, err
+	}}, err
 }
 
-// runInCycle runs a command while etcd is down. quorumctl's own output goes to stderr: stdout is the command's.
+// runInCycle runs a command while etcd is down. quorumctl writes to stderr, because stdout belongs to the command.
 func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) error {
 	if err := checkExecutable(command[0]); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
 	a.out = a.err
-	signals := make(chan os.Signal, 8) // before the request, so that the command gets every signal
+	signals := make(chan os.Signal, 8) // caught before the request, so that the command gets every signal
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	m, err := a.requestMaintenance(ctx, command, c)
@@ -205,8 +205,8 @@ func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) e
 	return nil
 }
 
-// waitUntilSafe waits until the command may run. If the wait ends early, it cancels the request: no one would run the
-// command.
+// waitUntilSafe waits until the command may run. If the wait ends early, it cancels the request, which would otherwise
+// stop etcd for a command that never runs.
 func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command []string, most time.Duration,
 	signals <-chan os.Signal,
 ) error {
@@ -229,7 +229,7 @@ func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command 
 	if err == nil {
 		err = f.progress.end()
 	}
-	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // just now
+	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // interrupted after the last check
 		err = f.endedEarly(true, "")
 	}
 	if err != nil {
@@ -264,13 +264,13 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // another request came first
+	if m.Since.Before(s.Time) { // a request from between the status and ours
 		return m, taken(m)
 	}
 	return m, nil
 }
 
-// defaultReason returns the default reason for a command: one line, cut to size.
+// defaultReason derives the reason from the command, as one line of at most control.MaxReason characters.
 func defaultReason(command []string) string {
 	text := []rune(display.Clean("to run " + strings.Join(command, " ")))
 	if len(text) > control.MaxReason {
@@ -279,7 +279,7 @@ func defaultReason(command []string) string {
 	return strings.TrimFunc(string(text), unicode.IsSpace)
 }
 
-// cancelRequest cancels the request after its wait has ended early.
+// cancelRequest cancels the request and returns early, the error that ended the wait.
 func (a *app) cancelRequest(ctx context.Context, early error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// checkExecutable returns an error for a command that cannot be run, before anything is requested.
+// checkExecutable returns an error if the command does not exist or is not executable.
 func checkExecutable(command string) error {
 	_, err := exec.LookPath(command)
 	if err == nil {
@@ -38,7 +38,7 @@ func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals 
 	if err := cmd.Start(); err != nil {
 		return exitFault, fmt.Errorf("cannot run %s: %w", command[0], err)
 	}
-	for range len(signals) { // from before the command was started
+	for range len(signals) { // those that arrived before the start
 		_ = cmd.Process.Signal(<-signals)
 	}
 	ended := make(chan error, 1)

@@ -28,13 +28,13 @@ const (
 	exitConfig      = 78 // EX_CONFIG: the configuration file is wrong
 )
 
-// failure is an error as it is shown.
+// failure is an error with its exit code and remedy.
 type failure struct {
 	code    int
-	message string // "cannot …: cause"; empty if stdout says it already
+	message string // "cannot …: cause"; empty if stdout shows the cause
 	hint    string // the remedy
 
-	details []string // lines between the two
+	details []string // lines between message and hint
 }
 
 func (f *failure) Error() string { return f.message }
@@ -46,8 +46,8 @@ func usage(hint, format string, args ...any) error {
 
 // cannot turns an error of the daemon or of the client into a failure, unless it is one already. what names the action,
 // as in "read the history".
-func cannot(what string, err error) error {
-	if f, done := errors.AsType[*failure](err); done {
+func cannot(what string, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	f := &failure{code: exitFault, message: err.Error()}
@@ -69,7 +69,7 @@ func exitCode(e *control.Error) int {
 	case control.CodeBadRequest, control.CodeTooLarge:
 		return exitUsage
 	}
-	switch e.Status { // a code of the backend
+	switch e.Status { // for a code of the backend
 	case 400:
 		return exitUsage
 	case 403:
@@ -96,7 +96,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if f.hint != "" {
 		lines = append(lines, "→ "+f.hint)
 	}
-	for _, line := range lines { // not wrapped: commands in it are copied
+	for _, line := range lines { // not wrapped, because operators copy commands from them
 		fmt.Fprintln(stderr, display.Clean(line))
 	}
 	return f.code
@@ -122,7 +122,7 @@ func commandLineFailure(cmd *cobra.Command, err error) *failure {
 // usageLine returns the usage line of a command.
 func usageLine(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
 
-// argumentProblem names the missing argument, or the first one too many.
+// argumentProblem names the missing argument or the first unexpected one.
 func argumentProblem(cmd *cobra.Command) string {
 	var names []string
 	for _, word := range strings.Fields(cmd.Use)[1:] {
@@ -139,7 +139,7 @@ func argumentProblem(cmd *cobra.Command) string {
 	return "an argument is missing"
 }
 
-// onlySubcommands checks the arguments of a command that only has subcommands.
+// onlySubcommands accepts no arguments, and suggests a subcommand for a misspelt one.
 func onlySubcommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

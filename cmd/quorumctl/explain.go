@@ -64,7 +64,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
 }
 
-// writeHost shows the host record as this host last read it.
+// writeHost shows the record of a host as this host last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
 	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.HealthState(h.Health))
 	if h.Former {
@@ -117,7 +117,7 @@ func writeExplanation(p *page, s control.Status) {
 	}
 }
 
-// writeSummary writes one line: whether the host acts, and what prevents it.
+// writeSummary shows on one line whether the host acts, and the reason if it does not.
 func writeSummary(p *page, s control.Status) {
 	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, display.LastRole(s), s.Host.Mode)
 	because := ""
@@ -129,7 +129,7 @@ func writeSummary(p *page, s control.Status) {
 	}
 	switch {
 	case s.Loop.AgeSeconds == nil:
-		p.line("%s %s", who, word{"does not know yet", warn})
+		p.line("%s %s", who, word{"has not decided yet", warn})
 	case s.Next.Step != "" && because != "":
 		p.line("%s %s%s", who, word{"waits to take the step " + s.Next.Step, warn}, because)
 	case s.Next.Step != "" && s.Host.Mode == "observe":
@@ -143,7 +143,7 @@ func writeSummary(p *page, s control.Status) {
 	}
 }
 
-// writeMeasured shows the measured value with its limit.
+// writeMeasured shows the health state with the fsync latency and its limit.
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
 	switch l := h.Disk.WAL; {

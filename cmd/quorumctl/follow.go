@@ -15,26 +15,26 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// follower waits for a change of quorumd's status, and shows the progress.
+// follower polls quorumd's status until a condition holds, and shows the progress.
 type follower struct {
 	app             *app
 	progress        *progress
 	timeout         time.Duration // maximum wait; 0 for no limit
-	goal            string        // the end of the wait, as in "until the host is back"
+	goal            string        // as in "until the host is back"
 	effect          string        // what happens to the request if the wait ends early; empty without a request
 	hint            string        // the remedy then
 	lostCause       string        // the cause if the request disappears from the status
 	unreachableHint string        // the remedy while quorumd does not answer; empty while it does
 }
 
-// lostAfter is how long a request may be missing from the status before it counts as lost: the status is that of
-// the last round, and a daemon that restarts has none yet.
+// lostAfter is how long a request may be missing from the status before it counts as lost: the status shows the last
+// round, and after a restart quorumd has completed none.
 const lostAfter = 15 * time.Second
 
-// staleFor is how long a status from before the request is hidden: it shows the old state.
+// staleFor is how long the follower hides a status whose round began before the request.
 const staleFor = 3 * time.Second
 
-// observation is what one status shows about the awaited change.
+// observation is what the follower reads from one status.
 type observation struct {
 	state, text string
 	progress    *control.Progress // progress, if counted
@@ -44,8 +44,8 @@ type observation struct {
 	hidden      bool              // do not show this status
 }
 
-// follow reads the status until see reports the end, and returns that status. A daemon that does not answer may be
-// restarting, so follow continues.
+// follow reads the status until observe reports the end, and returns that status. It continues if quorumd does not
+// answer, which may be a restart.
 func (f *follower) follow(ctx context.Context, now time.Time, observe func(control.Status) observation,
 ) (control.Status, error) {
 	bounded, cancel := f.bound(ctx)
@@ -61,7 +61,7 @@ func (f *follower) follow(ctx context.Context, now time.Time, observe func(contr
 		case err == nil:
 			now, seen = s.Time, observe(s)
 			last, f.unreachableHint = seen.summary, ""
-		case bounded.Err() != nil || deadlinePassed(bounded): // cut off: the last status says more
+		case bounded.Err() != nil || deadlinePassed(bounded): // report the last status, not the aborted request
 			return s, f.endedEarly(ctx.Err() != nil, last)
 		case !isTransient(err):
 			return s, cannot("wait "+f.goal, err)
@@ -92,9 +92,9 @@ func (f *follower) follow(ctx context.Context, now time.Time, observe func(contr
 	}
 }
 
-// until follows the maintenance requested at since, until it satisfies reached or has ended; see ended.
+// until follows the maintenance requested at since until it ends, or until reached returns true if reached is not nil.
 func (f *follower) until(ctx context.Context, since time.Time,
-	reached func(control.Maintenance) bool,
+	reached func(control.Maintenance) bool, // may be nil
 ) (control.Status, error) {
 	f.lostCause = "quorumd has lost the request"
 	var first control.Status
@@ -106,7 +106,7 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		return observation{
 			state: state, text: text, progress: firstProgress(s), summary: state + display.After(", ", text),
 			missing: !isCurrent(s, since),
-			done:    maintenanceEnd(s, since) != nil || isCurrent(s, since) && reached(*s.Maintenance),
+			done:    maintenanceEnd(s, since) != nil || reached != nil && isCurrent(s, since) && reached(*s.Maintenance),
 			hidden:  s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
 		}
 	})
@@ -119,13 +119,14 @@ func (f *follower) bound(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, f.timeout)
 }
 
-// deadlinePassed reports whether the deadline of a context has passed. A connection may notice that before the context.
+// deadlinePassed reports whether the deadline of a context has passed. A connection may time out slightly earlier than
+// the context ends.
 func deadlinePassed(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && !time.Now().Before(deadline)
 }
 
-// noAnswer returns why quorumd did not answer. It keeps the remedy, which replaces a hint that needs quorumd.
+// noAnswer returns the cause of an error of the client. It keeps the remedy, which replaces a hint that needs quorumd.
 func (f *follower) noAnswer(err error) string {
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		f.unreachableHint = e.Hint
@@ -134,7 +135,7 @@ func (f *follower) noAnswer(err error) string {
 	return err.Error()
 }
 
-// endedEarly is the failure of a wait that was interrupted or timed out.
+// endedEarly returns the error of a wait that was interrupted or timed out.
 func (f *follower) endedEarly(interrupted bool, last string) error {
 	if err := f.progress.end(); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (f *follower) endedEarly(interrupted bool, last string) error {
 	}
 }
 
-// requestLost is the failure of a wait for a request that has disappeared.
+// requestLost returns the error of a wait whose request has disappeared from the status.
 func (f *follower) requestLost() error {
 	if err := f.progress.end(); err != nil {
 		return err
@@ -176,7 +177,7 @@ func maintenanceEnd(s control.Status, since time.Time) *control.MaintenanceEnd {
 	return nil
 }
 
-// firstProgress returns the progress of the first reason.
+// firstProgress returns the progress of the first reason, or nil.
 func firstProgress(s control.Status) *control.Progress {
 	if len(s.Reasons) == 0 {
 		return nil
@@ -184,8 +185,7 @@ func firstProgress(s control.Status) *control.Progress {
 	return s.Reasons[0].Progress
 }
 
-// maintenanceProgress returns the state of a maintenance and what it waits for. first is the status from before the
-// wait.
+// maintenanceProgress returns the state of a maintenance and what it waits for. first is the first status of the wait.
 func maintenanceProgress(s, first control.Status, since time.Time) (state, text string) {
 	if !isCurrent(s, since) {
 		return "unknown", "waiting for quorumd"

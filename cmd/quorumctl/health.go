@@ -79,7 +79,7 @@ func mutedText(muted bool) string {
 	return ""
 }
 
-// writeDisk shows the probe's latencies with their limit, none if the disk has failed since.
+// writeDisk shows the latencies of the probe with their limit, unless the disk has failed since.
 func writeDisk(p *page, h control.Health) {
 	d := h.Disk
 	if display.Stopped(h.State) {
@@ -110,7 +110,7 @@ func writeDisk(p *page, h control.Health) {
 	p.line("measured %s ago%s", display.Age(d.AgeSeconds), free)
 }
 
-// devices lists the devices below etcd's data, each after the devices that use it.
+// devices returns the table of the devices below etcd's data.
 func devices(all []control.Device) table {
 	t := table{head: []string{"DEVICE", "KIND", "ON", "NAME", "SERIAL", "MEDIUM", "CACHE", "FLUSH", "ERRORS"}}
 	for _, d := range all {
@@ -137,7 +137,7 @@ func limit(d control.Disk) string {
 	return display.Latency(d.LimitSeconds)
 }
 
-// writeRemedy shows the remedy.
+// writeRemedy shows a remedy, if there is one.
 func writeRemedy(p *page, remedy string) {
 	if remedy != "" {
 		p.line("    → %s", remedy)

@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
-// initOptions is what init is asked for.
+// initOptions holds the flags of init.
 type initOptions struct {
 	setup.Answers
 
@@ -108,7 +108,7 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	switch _, err := setup.CanWrite(o.file, text); {
 	case err != nil && o.dryRun:
 		doc.Warnings = append(doc.Warnings, err.Error())
-	case err != nil: // before a bundle is installed for nothing
+	case err != nil: // checked before the bundle is installed
 		return setupFailure(what, err)
 	}
 	if !o.dryRun {
@@ -125,7 +125,7 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	return a.emit(doc, func(p *page) { writeInit(p, doc, bundle) })
 }
 
-// findTLS returns the path of a bundle to install, or "" if --tls names a directory with the files of one.
+// findTLS returns the path of the bundle to install, or "" if --tls is missing or names a directory with its files.
 func (o *initOptions) findTLS() (bundle string, err error) {
 	const (
 		what   = "write the configuration"
@@ -171,7 +171,7 @@ func installBundle(file string) (*pki.Installed, error) {
 	return &done, nil
 }
 
-// write writes the file if the service users can use every file that it names.
+// write writes the file, unless the configuration has mistakes or its service user cannot read a file that it names.
 func (d *initResult) write(ctx context.Context, c config.Config, text []byte) error {
 	as := fileaccess.ServiceUser(ctx, d.File)
 	if os.Geteuid() != 0 {
@@ -198,7 +198,7 @@ func nextCommands(c config.Config, f setup.Found, file string) []string {
 		commands = append(commands, "systemctl enable "+strings.TrimSuffix(f.Unit, ".service"))
 	}
 	service := serviceOf(file)
-	if service == "" { // no service reads it there
+	if service == "" { // no service reads that path
 		commands, service = append(commands, "mv -i "+file+" "+defaultConfig), "quorumd"
 	}
 	commands = append(commands, "systemctl enable --now "+service)
@@ -208,7 +208,7 @@ func nextCommands(c config.Config, f setup.Found, file string) []string {
 	return commands
 }
 
-// serviceOf names the service that reads this file, or "".
+// serviceOf returns the service that reads this file, or "".
 func serviceOf(file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != filepath.Dir(defaultConfig) {
@@ -287,7 +287,7 @@ func setupFailure(what string, err error) error {
 	return cannot(what, err)
 }
 
-// mistakesFailure is the error for a configuration that would have mistakes.
+// mistakesFailure returns the error for a configuration that would have mistakes.
 func mistakesFailure(what string, code int, problems config.Errors) error {
 	return &failure{
 		code: code, message: "cannot " + what + ": it would have mistakes, so nothing was written",

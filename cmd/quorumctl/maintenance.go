@@ -31,7 +31,7 @@ func (a *app) maintenanceCommand() *cobra.Command {
 	return cmd
 }
 
-// waitFlags holds the flags of a command that waits.
+// waitFlags holds the flags of commands that wait.
 type waitFlags struct {
 	timeout time.Duration
 	noWait  bool
@@ -46,7 +46,7 @@ func (w *waitFlags) flags(cmd *cobra.Command) {
 	w.isSet = func() bool { return flags.Changed("wait") }
 }
 
-// onlyWait declares --wait for a command that does not wait by default.
+// onlyWait declares --wait alone, for a command that does not wait by default.
 func (w *waitFlags) onlyWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	durationVar(flags, &w.timeout, "wait", 0, "wait until it has ended, as in --wait or --wait 1h")
@@ -145,9 +145,6 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 // isSafe reports whether work on the machine may begin.
 func isSafe(m control.Maintenance) bool { return m.State == control.MaintenanceSafe }
 
-// over waits for the end of the maintenance.
-func over(control.Maintenance) bool { return false }
-
 func (a *app) maintenanceOffCommand() *cobra.Command {
 	var w waitFlags
 	cmd := &cobra.Command{
@@ -190,13 +187,13 @@ func (a *app) maintenanceOff(ctx context.Context, w waitFlags) error {
 	return a.bringBack(ctx, s.Maintenance.Since, w.timeout, a.newProgress(a.out))
 }
 
-// bringBack waits for the end of the maintenance that was requested at since, and shows how it ended.
+// bringBack waits until the maintenance requested at since has ended, and shows how it ended.
 func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration, progress *progress) error {
 	f := &follower{
 		app: a, progress: progress, timeout: most, goal: "until this host is back",
 		effect: "quorumd continues to bring it back", hint: "quorumctl maintenance status",
 	}
-	s, err := f.until(ctx, since, over)
+	s, err := f.until(ctx, since, nil)
 	if err != nil {
 		return err
 	}
@@ -206,7 +203,7 @@ func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration
 	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
 }
 
-// maintenanceFailure returns an error unless the maintenance ended with the host back or the request cancelled.
+// maintenanceFailure returns an error unless the host is back or the request was cancelled.
 func maintenanceFailure(s control.Status, since time.Time) error {
 	end := maintenanceEnd(s, since)
 	if end.Code == control.CodeCycled || end.Code == control.CodeCancelled {

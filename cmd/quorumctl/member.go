@@ -40,7 +40,7 @@ type members struct {
 // member is an etcd member with its host.
 type member struct {
 	control.Member
-	// the host whose agent reports this member as its own; empty if none does
+	// the host whose agent reports this member as its own; absent if no agent does
 	Host    string   `json:"host,omitempty"`
 	Quorumd string   `json:"quorumd,omitempty"` // the version of that agent
 	Seen    *float64 `json:"seenSeconds,omitempty"`
@@ -78,7 +78,7 @@ func (a *app) memberListCommand() *cobra.Command {
 	}
 }
 
-// memberAddCommand explains why there is no such command: operators of etcd look for it.
+// memberAddCommand explains why quorumctl does not add members. Operators who know etcdctl look for the command.
 func (a *app) memberAddCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "add",
@@ -97,7 +97,7 @@ func (a *app) memberAddCommand() *cobra.Command {
 	}
 }
 
-// memberPromoteCommand explains why there is no such command.
+// memberPromoteCommand explains why quorumctl does not promote members.
 func (a *app) memberPromoteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "promote",
@@ -158,7 +158,7 @@ func memberRole(m control.Member) word {
 	return w
 }
 
-// answers returns whether a member answers this host, or how long it has been down.
+// answers describes whether a member answers, and how long it has been down.
 func answers(s control.Status, m control.Member) word {
 	switch {
 	case !s.Cluster.Reachable:

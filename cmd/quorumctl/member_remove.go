@@ -38,7 +38,7 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
 			}
-			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (any, func(*page), error) {
+			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (preview, error) {
 				return a.previewRemoval(cmd.Context(), req)
 			})
 			if err != nil || !send {
@@ -76,11 +76,11 @@ func (a *app) completeMembers(cmd *cobra.Command, args []string, _ string) ([]st
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// previewRemoval has quorumd check a removal, and returns what it would do.
-func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (any, func(*page), error) {
+// previewRemoval asks quorumd to check a removal without accepting it, and shows what it would do.
+func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (preview, error) {
 	req.DryRun = true
 	r, err := a.client().RemoveMember(ctx, req)
-	return r, func(p *page) {
+	return preview{doc: r, empty: r.State == control.RemovalDone, text: func(p *page) {
 		if r.State == control.RemovalDone {
 			p.line("%s (%s) is already removed", r.Name, r.MemberID)
 			return
@@ -92,7 +92,7 @@ func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (a
 		}
 		p.line("    begins   when no operation is in progress and the others have quorum, by %s",
 			display.Timestamp(r.Until))
-	}, err
+	}}, err
 }
 
 func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWait bool) error {
@@ -125,10 +125,10 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWa
 	return a.emit(end, func(p *page) { p.line("removed %s (%s)", end.Name, end.MemberID) })
 }
 
-// removalGrace is how long to wait after the timeout: a removal that has begun by then continues.
+// removalGrace is how long to wait after the timeout of a request, because a removal that has begun continues.
 const removalGrace = time.Minute
 
-// followRemoval shows the progress of a removal until it has ended. A quorumd that does not answer may be restarting.
+// followRemoval shows the progress of a removal until it ends.
 func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: most + removalGrace, goal: "until " + r.Name + " is removed",

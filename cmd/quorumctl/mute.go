@@ -28,7 +28,7 @@ func (a *app) muteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if req.For <= 0 || req.For > control.MaxMute {
 				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
-					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
+					"cannot mute: --for %s is out of range (over 0, at most %s)", durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MaxMute))
 			}
 			all, err := a.client().Checks(cmd.Context())

@@ -39,16 +39,16 @@ type networkDocument struct {
 	Members    []networkMember   `json:"members"`
 	Hosts      []networkHost     `json:"hosts"`
 	Omitted    *control.Omitted  `json:"omitted,omitempty"`
-	Findings   []control.Finding `json:"findings"` // on the network of the host that answers
+	Findings   []control.Finding `json:"findings"` // the network findings of this host
 }
 
-// networkMember is a member that the hosts check.
+// networkMember is a member to which the hosts connect.
 type networkMember struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// networkHost is a host that checks the members.
+// networkHost is a host that connects to the members.
 type networkHost struct {
 	Name       string          `json:"name"`
 	MemberID   string          `json:"memberID,omitempty"`
@@ -118,7 +118,7 @@ func writeNetwork(p *page, doc networkDocument) {
 			display.Count(reaching, "host without a member reaches", "hosts without a member reach"))
 	}
 	if checks == 0 {
-		p.line("no host has looked often enough yet, or all are of a version that does not look")
+		p.line("no host has published measurements yet")
 	}
 	for _, f := range doc.Findings {
 		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)

@@ -106,7 +106,8 @@ func asJSON(doc any) ([]byte, error) {
 	}), err
 }
 
-// asYAML writes the same names in the same order as JSON: JSON is YAML, so only its style is changed.
+// asYAML returns a document as YAML, with the names and the order of its JSON. JSON is valid YAML, so only the style
+// changes.
 func asYAML(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	in := json.NewEncoder(&b)
@@ -129,7 +130,7 @@ func asYAML(doc any) ([]byte, error) {
 	return escape(out.Bytes(), inYAML), enc.Close()
 }
 
-// blockStyle removes JSON's braces, and quotes where no escapes are needed.
+// blockStyle removes JSON's braces, and its quotes except from strings that need escapes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, unprintable) {
@@ -140,7 +141,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// escape replaces unprintable characters by the escapes of the format. They occur only in quoted strings.
+// escape replaces unprintable characters with the escapes of the format. They occur only in quoted strings.
 func escape(b []byte, as func(rune) string) []byte {
 	var out bytes.Buffer
 	for _, r := range string(b) {

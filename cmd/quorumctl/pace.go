@@ -13,7 +13,7 @@ import (
 
 // pace estimates the remaining time from two states of a progress.
 type pace struct {
-	what  string // its text and unit; another progress has another pace
+	what  string // text and unit, which identify the progress
 	since time.Time
 	first float64
 }
@@ -31,7 +31,7 @@ func (p *pace) left(at time.Time, text string, counted *control.Progress) (time.
 	text += " " + counted.Unit
 	far := math.Abs(counted.Goal - counted.Now)
 	if p.what != text || far > math.Abs(counted.Goal-p.first) {
-		*p = pace{text, at, counted.Now} // another progress, or it has gone back
+		*p = pace{text, at, counted.Now} // another progress, or this one went backwards
 		return 0, false
 	}
 	done, took := math.Abs(counted.Now-p.first), at.Sub(p.since)
@@ -42,7 +42,7 @@ func (p *pace) left(at time.Time, text string, counted *control.Progress) (time.
 	return time.Duration(min(most, far/done*float64(took))), true
 }
 
-// amount returns the progress in bytes; for other units it is part of the text.
+// amount describes a progress in bytes. It returns "" for other units, which the text of the reason contains.
 func amount(counted *control.Progress) string {
 	if counted == nil || counted.Unit != control.UnitBytes {
 		return ""

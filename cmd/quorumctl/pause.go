@@ -27,7 +27,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.For <= 0 || req.For > control.MaxPause {
 				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
+					"cannot pause: --for %s is out of range (over 0, at most %s)", durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MaxPause))
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
@@ -50,7 +50,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	return cmd
 }
 
-// shortDuration shows hours as --for takes them.
+// shortDuration formats a duration in hours, as --for accepts it.
 func shortDuration(d time.Duration) string {
 	return display.ThreeDigits(d.Hours()) + "h"
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// defaultPKI holds the CAs, on the operator's machine; hostTLS holds a host's own certificates.
+	// defaultPKI is the directory of the CAs on the operator's machine; hostTLS that of a host's own certificates.
 	defaultPKI = "./quorumd-pki"
 	hostTLS    = "/etc/quorumd/tls"
 )
@@ -87,7 +87,7 @@ func writeCAs(p *page, cas []pki.CA) {
 	}
 }
 
-// permitFlag declares what new CAs may sign for.
+// permitFlag declares the names and addresses that new CAs may sign for.
 func permitFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringSlice("permit", nil,
 		"address `ranges` and domains that the CAs can sign for (default all)")
@@ -234,7 +234,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	return cmd
 }
 
-// keyReaders returns the IDs of the groups that read the keys, or -1 if the caller is not root.
+// keyReaders returns the IDs of the groups that may read the keys, or -1 if the caller is not root.
 func keyReaders(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 	if os.Geteuid() != 0 {
 		return -1, -1, nil

@@ -78,7 +78,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 		if err != nil {
 			return pkiFailure("read the CAs", err)
 		}
-		s.Missing = nil // not checked yet
+		s.Missing = nil // no member was checked
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
 	return cmd
@@ -109,7 +109,7 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 		if err != nil {
 			return pkiFailure("take the next step", err)
 		}
-		s.Missing = nil // the new step is for that
+		s.Missing = nil // the step that just began provides it
 		return a.emit(s, func(p *page) { writeRotation(p, s) })
 	}
 	return cmd
@@ -247,10 +247,10 @@ func writeRetired(p *page, s pki.Rotation) {
 	}
 }
 
-// writeFingerprint shows the fingerprint of a CA: names may be equal.
+// writeFingerprint shows the fingerprint of a CA, because two CAs may have the same name.
 func writeFingerprint(p *page, ca, fingerprint string) {
 	p.line("  %s: SHA-256 fingerprint", ca)
-	p.raw("    " + fingerprint) // not wrapped, to be compared
+	p.raw("    " + fingerprint) // not wrapped, because operators compare it
 }
 
 func (a *app) pkiTrustCommand() *cobra.Command {

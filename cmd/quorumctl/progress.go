@@ -16,17 +16,17 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// progress shows a long wait: one line per change, with the time since the first. If only numbers change, the line is
-// overwritten on a terminal, and not repeated elsewhere.
+// progress shows a long wait: one line per change, with the time since the first line. If only numbers change, it
+// overwrites the line on a terminal, and writes nothing elsewhere.
 type progress struct {
 	out      io.Writer // nil to show nothing
 	maxWidth int       // width of a line
 	terminal bool
 	first    time.Time
 	last     string // the last line without its numbers
-	open     bool   // the last line is not finished
+	open     bool   // the last line has no newline yet
 	pace     pace
-	numbers  *regexp.Regexp // figures and durations, but not digits in names
+	numbers  *regexp.Regexp // numbers and durations, but not digits in names
 }
 
 func (a *app) newProgress(out io.Writer) *progress {
@@ -38,12 +38,12 @@ func (a *app) newProgress(out io.Writer) *progress {
 		numbers: regexp.MustCompile(`\b[0-9][0-9A-Za-zµ.%]*`),
 	}
 	if p.terminal {
-		p.maxWidth = min(columns, terminalColumns(out)-1) // the last column would begin a new line
+		p.maxWidth = min(columns, terminalColumns(out)-1) // a character in the last column may wrap the line
 	}
 	return p
 }
 
-// terminalProgress returns progress that is shown on a terminal only: the output of the command is its result.
+// terminalProgress returns progress that is shown on a terminal only.
 func (a *app) terminalProgress(out io.Writer) *progress {
 	if isTerminal(out) {
 		return a.newProgress(out)
@@ -51,7 +51,7 @@ func (a *app) terminalProgress(out io.Writer) *progress {
 	return &progress{}
 }
 
-// show shows a state at a time of the daemon's clock, with its progress if that is counted.
+// show shows a state at a time of the daemon's clock. counted is its progress in numbers, or nil.
 func (p *progress) show(now time.Time, state, text string, counted *control.Progress) error {
 	if p.out == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// The exit codes of qualify, besides 0 and those of wrong flags.
+// Further exit codes of qualify.
 const (
 	exitUnfit     = 1 // the machine fails
 	exitUndecided = 2 // inconclusive, or not measured
@@ -24,7 +24,7 @@ const (
 // probeCommand is the hidden command of the child that writes to the disk.
 const probeCommand = "probe-disk"
 
-// childOfSelf starts this program as that child.
+// childOfSelf returns the command that starts this program as that child.
 func childOfSelf() []string { return []string{"/proc/self/exe", probeCommand} }
 
 func (a *app) qualifyCommand() *cobra.Command {
@@ -70,7 +70,7 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	p := a.terminalProgress(a.err)
 	o.Said = func(s qualify.Stage) {
 		text := "about " + display.Span(s.Left) + " left: " + s.Text
-		_ = p.show(time.Now(), s.What, text, nil) // progress only
+		_ = p.show(time.Now(), s.What, text, nil) // a failure to show progress does not end the benchmark
 	}
 	r, err := qualify.Examine(ctx, o)
 	_ = p.end()
@@ -84,7 +84,7 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	case qualify.Pass:
 		return nil
 	case qualify.Fail:
-		return &failure{code: exitUnfit} // the report says why
+		return &failure{code: exitUnfit} // the report shows the cause
 	default:
 		return &failure{code: exitUndecided}
 	}

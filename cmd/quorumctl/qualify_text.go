@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// writeReport writes the measurements, then the findings.
+// writeReport shows the measurements, then the findings.
 func writeReport(p *page, r qualify.Report) {
 	p.line("%s%s", word{r.Dir, bold}, display.After(" on ", r.Device))
 	p.raw("")
@@ -30,7 +30,7 @@ func writeReport(p *page, r qualify.Report) {
 	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(decisiveFindings(r), ", ")))
 }
 
-// decisiveFindings returns the findings that determine the result.
+// decisiveFindings returns the names of the findings that determine the result, or none for a pass.
 func decisiveFindings(r qualify.Report) []string {
 	var names []string
 	for _, f := range r.Findings {
@@ -125,7 +125,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 	p.table(t)
 }
 
-// bar draws a number in proportion to the largest one. A number too small for a bar is a dot.
+// bar draws a count in proportion to the largest one. A count too small for a bar is a dot.
 func (p *page) bar(n, most int) string {
 	full, dot := "#", "."
 	if p.blocks {

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -69,10 +68,11 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 	}
 }
 
-// readTimeout bounds the wait while quorumd reads the log.
+// readTimeout is how long quorumctl waits while quorumd reads the log.
 const readTimeout = 15 * time.Minute
 
-// retryWhileReading repeats a request while quorumd is still reading the log. quorumd delays each of these answers.
+// retryWhileReading repeats a request while quorumd is still reading the log. It does not pause between two requests,
+// because quorumd delays each of these answers.
 func retryWhileReading(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -146,7 +146,7 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 	return facts, nil
 }
 
-// planExists is the error for a plan file that exists: that plan may be applied already.
+// planExists returns the error for a plan file that exists. It is not overwritten, because a host may have applied it.
 func planExists(out string) error {
 	return usage("if no host has applied that plan, move it away; otherwise use --out FILE",
 		"cannot write the plan: %s exists", out)
@@ -155,7 +155,7 @@ func planExists(out string) error {
 func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out string, in io.Reader) error {
 	choice.At = time.Now()
 	typed := choice.Cluster
-	if typed == "" { // until it is typed, the plan is only shown
+	if typed == "" { // the plan is shown before the operator types the name
 		choice.Cluster = facts[0].Cluster
 	}
 	choice.ID = strings.ToLower(rand.Text()[:12])
@@ -168,7 +168,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 	case err != nil:
 		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
 	}
-	if _, err := os.Lstat(out); err == nil { // before asking for the name
+	if _, err := os.Lstat(out); err == nil { // checked before asking for the name
 		return planExists(out)
 	}
 	if typed == "" {
@@ -181,21 +181,12 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 	return a.writePlan(out, plan)
 }
 
-// maxTyped bounds what is read from a terminal, in bytes.
-const maxTyped = 1024
-
-// askName asks for the name of the cluster if the input is a terminal.
+// askName asks for the name of the cluster. It returns "" if the input is not a terminal.
 func (a *app) askName(in io.Reader) string {
-	terminal, is := in.(*os.File)
-	if !is || !isTerminal(terminal) {
+	if !isTerminal(in) {
 		return ""
 	}
-	fmt.Fprint(a.out, "\nTo write the plan, type the name of the cluster: ")
-	line, err := bufio.NewReader(io.LimitReader(terminal, maxTyped)).ReadString('\n')
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(line)
+	return ask(in, a.out, "\nTo write the plan, type the name of the cluster: ")
 }
 
 func readFacts(name string) (recovery.Facts, error) {

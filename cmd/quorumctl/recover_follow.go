@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// followRecovery shows the progress of the plan on this host until it has ended here.
+// followRecovery shows the progress of the plan until it has ended on this host.
 func (a *app) followRecovery(ctx context.Context, first control.Status) (control.Status, error) {
 	plan := first.Recovery.Plan
 	f := &follower{
@@ -38,7 +38,7 @@ func (a *app) followRecovery(ctx context.Context, first control.Status) (control
 	})
 }
 
-// codeGivenUp is the code of a plan that an operator has given up.
+// codeGivenUp is the code of a plan that an operator gave up.
 const codeGivenUp = "RECOVERY_GIVEN_UP"
 
 // recoveryFailure returns an error if the plan was given up while it was watched.

@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// newestSnapshot selects the newest snapshot in the store.
+// newestSnapshot is the name that selects the newest snapshot in the store.
 const newestSnapshot = "newest"
 
 // findSnapshot returns the snapshot to restore: one in the store of this host, or a file here. It refuses a replaced
@@ -56,9 +56,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 	case err != nil:
 		return nil, err
 	case job.Error != "":
-		return nil, &failure{
-			code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd",
-		}
+		return nil, jobFailure(what, job.Error)
 	}
 	for _, s := range job.Snapshots {
 		if name == s.Name || name == newestSnapshot {
@@ -77,8 +75,8 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 		"cannot %s: there is no snapshot %q in the store", what, name)
 }
 
-// originOf compares a snapshot in the store with the hashes that this host and the others have recorded, and returns
-// the evidence that it is the one that was saved.
+// originOf compares a snapshot in the store with the hashes that this host and the others recorded when it was saved.
+// It returns the evidence that the snapshot was not replaced, or an error.
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
 	replaced := func(by string, at time.Time) error {
 		return &failure{
@@ -118,7 +116,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			"does not prove it", s.Name)
 }
 
-// newerMissing names the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
+// newerMissing describes the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
 func newerMissing(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
 	newest := record.Manifest{Saved: s.TakenAt}
 	for _, f := range facts {
@@ -172,7 +170,7 @@ func storedSnapshot(s control.Snapshot) (*recovery.Snapshot, error) {
 	}, nil
 }
 
-// fileSnapshot reads a file to its end. The survivor reads it again and compares.
+// fileSnapshot inspects a snapshot file. The survivor reads the file again and compares it with the result.
 func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -193,7 +191,7 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	}, err
 }
 
-// randomID returns the ID of a new member or cluster; it is not 0.
+// randomID returns an ID for a new member or cluster, never 0.
 func randomID() record.MemberID {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// showComparison shows the hosts next to each other, and what the plan would do if there is one.
+// showComparison shows a table of the hosts, and what the plan would do if there is one.
 func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	p := &page{coloured: a.coloured(), wide: a.format == formatWide}
 	t := table{head: []string{
@@ -40,7 +40,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	p.table(t)
 	for _, m := range recovery.Missing(facts) {
-		p.line("no facts of voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
+		p.line("no facts from voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
 	}
 	if plan.ID != "" {
 		p.line("")
@@ -57,7 +57,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	return a.write([]byte(p.String()))
 }
 
-// writeConsequences shows what happens to the cluster.
+// writeConsequences shows what the plan does to the cluster.
 func writeConsequences(p *page, plan recovery.Plan) {
 	host, s := plan.Of(plan.Survivor).Host, plan.Snapshot
 	if s == nil {

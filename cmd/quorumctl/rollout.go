@@ -71,7 +71,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if req.Work == control.WorkCommand {
 				req.Command = args[1]
 			}
-			send, err := a.confirm(cmd, c, "start the rollout", func() (any, func(*page), error) {
+			send, err := a.confirm(cmd, c, "start the rollout", func() (preview, error) {
 				return a.previewRollout(cmd.Context(), req)
 			})
 			if err != nil || !send {
@@ -103,11 +103,11 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	return cmd
 }
 
-// previewRollout has quorumd check a rollout, and returns what it would do.
-func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (any, func(*page), error) {
+// previewRollout asks quorumd to check a rollout without starting it, and shows what it would do.
+func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (preview, error) {
 	req.DryRun = true
 	r, err := a.client().StartRollout(ctx, req)
-	return rollout{APIVersion: control.APIVersion, Rollout: &r}, func(p *page) {
+	return preview{doc: rollout{APIVersion: control.APIVersion, Rollout: &r}, text: func(p *page) {
 		var included, skipped []string
 		for _, h := range r.Hosts {
 			if h.State == control.RolloutHostSkipped {
@@ -123,7 +123,7 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (a
 		if len(skipped) > 0 {
 			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
-	}, err
+	}}, err
 }
 
 // rolloutWork checks the arguments of rollout start.
@@ -169,7 +169,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// watchRollout shows the rollout until it has ended.
+// watchRollout shows the rollout repeatedly until it has ended.
 func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	var first *control.Status
 	var seen *control.Rollout
@@ -190,10 +190,10 @@ func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	return rolloutFailure(*seen)
 }
 
-// fresh reports whether quorumd has read the cluster again since the first status: an older one may lack a rollout that
+// fresh reports whether quorumd has read the cluster since the first status. An older status may lack a rollout that
 // another host has just started.
 func fresh(s, first control.Status) bool {
-	const rounds = 2 // the first one may have begun before
+	const rounds = 2 // the round that ends next may have begun before the first status
 	return s.Loop.Rounds >= first.Loop.Rounds+rounds || s.Loop.Rounds < first.Loop.Rounds
 }
 

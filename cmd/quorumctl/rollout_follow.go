@@ -11,18 +11,17 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// followRollout shows a rollout until it is over, then its outcome. A daemon that does not answer may be restarting as
-// part of the rollout.
+// followRollout shows the progress of a rollout until it has ended, then its outcome.
 func (a *app) followRollout(ctx context.Context, started control.Rollout, most time.Duration) error {
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: most, goal: "until the rollout is over",
 		effect: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
-		lostCause: "another rollout has been started, or quorumd no longer knows of this one",
+		lostCause: "another rollout was started, or quorumd has lost this one",
 	}
 	last := display.Progress(started)
 	s, err := f.follow(ctx, started.Started, func(s control.Status) observation {
 		if s.Rollout == nil || s.Rollout.ID != started.ID {
-			return observation{state: "unknown", text: "quorumd has not looked at it yet", summary: last, missing: true}
+			return observation{state: "unknown", text: "quorumd has not read it yet", summary: last, missing: true}
 		}
 		last = rolloutProgress(s)
 		active := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
@@ -42,7 +41,7 @@ func (a *app) showOutcome(s control.Status) error {
 	return rolloutFailure(*s.Rollout)
 }
 
-// rolloutFailure returns the error of a rollout that will not continue by itself.
+// rolloutFailure returns an error if the rollout has stopped or was aborted.
 func rolloutFailure(r control.Rollout) error {
 	switch r.State {
 	case control.RolloutStopped:

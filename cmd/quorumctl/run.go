@@ -24,12 +24,11 @@ type app struct {
 	colour colour
 
 	columns   int  // width of a line of text; 0 for the default
-	piped     bool // tables are for programs: the output is no terminal
+	piped     bool // the output is not a terminal, so tables are for programs
 	noHeaders bool // tables have no header
 	quiet     bool // only errors are written
 }
 
-// newApp returns an app that writes to these outputs.
 func newApp(stdout, stderr io.Writer) *app {
 	return &app{
 		out: stdout, err: stderr, format: formatTable, colour: colourAuto, piped: !isTerminal(stdout),
@@ -114,8 +113,8 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// rejectUnknownShells makes an unknown shell an error: cobra prints its help and exits 0. Call it after the output is
-// set.
+// rejectUnknownShells makes an unknown shell an error, for which cobra would print its help and exit 0. Call it after
+// the output is set.
 func rejectUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -129,7 +128,7 @@ func rejectUnknownShells(root *cobra.Command) {
 // examples formats command lines for the help of a command.
 func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  ") }
 
-// complete offers the values of a flag to the shell.
+// complete lets the shell complete the values of a flag.
 func complete(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
@@ -139,7 +138,7 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 
 func (a *app) client() *control.Client { return control.Dial(a.socket) }
 
-// status reads the status for a command; what names the action in the error.
+// status reads the status. what names the action in the error.
 func (a *app) status(ctx context.Context, what string) (control.Status, error) {
 	s, err := a.client().Status(ctx)
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// document is a JSON document that commands write with -o json.
+// document describes a JSON document that commands write with -o json.
 type document struct {
 	name     string   // of its schema
 	of       any      // a zero value of its Go type
 	commands []string // that write it; arguments are in capitals
 }
 
-// documents lists all of them. Commands without one are in withoutDocument.
+// documents returns all documents. withoutDocument returns the commands that write none.
 func documents() []document {
 	return []document{
 		{"status", control.Status{}, []string{"status", "wait", "bootstrap"}},
@@ -75,7 +75,7 @@ func documents() []document {
 	}
 }
 
-// withoutDocument lists the commands that ignore -o json.
+// withoutDocument returns the commands that ignore -o json.
 func withoutDocument() []string {
 	return []string{
 		"check",                                            // the format of Nagios plugins

@@ -101,7 +101,7 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 	}
 }
 
-// snapshotRestoreCommand points to recover plan: operators of etcd look for it.
+// snapshotRestoreCommand points to recover plan. Operators who know etcdctl look for the command.
 func (a *app) snapshotRestoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore [NAME]",
@@ -132,11 +132,14 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			prune := control.SnapshotRequest{Do: control.SnapshotPrune}
-			send, err := a.confirm(cmd, c, jobName(prune.Do), func() (any, func(*page), error) {
+			send, err := a.confirm(cmd, c, jobName(prune.Do), func() (preview, error) {
 				look := prune
 				look.DryRun = true
 				job, err := a.runSnapshotJob(cmd.Context(), look)
-				return job, func(p *page) { writePruned(p, job, true) }, err
+				return preview{
+					doc: job, text: func(p *page) { writePruned(p, job, true) },
+					empty: len(job.Snapshots)+len(job.Orphans) == 0,
+				}, err
 			})
 			if err != nil || !send {
 				return err
@@ -149,7 +152,7 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 	return cmd
 }
 
-// snapshotPoll is the time between two reads of a job.
+// snapshotPoll is the interval at which the state of a job is read.
 const snapshotPoll = 200 * time.Millisecond
 
 // snapshotJob runs a job and shows its result.
@@ -172,19 +175,19 @@ func (a *app) runSnapshotJob(ctx context.Context, req control.SnapshotRequest) (
 	}
 	job, err := a.followSnapshot(ctx, started)
 	if err == nil && job.Error != "" {
-		err = &failure{code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd"}
+		err = jobFailure(what, job.Error)
 	}
 	return job, err
 }
 
-func cannotSo(what, cause string) string {
-	if f, is := cannot(what, fmt.Errorf("%s", cause)).(*failure); is { //nolint:errorlint // it was just made
-		return f.message
-	}
-	return cause
+// jobFailure returns the error of a job that failed in quorumd.
+func jobFailure(what, cause string) error {
+	f := cannot(what, errors.New(cause))
+	f.hint = "journalctl -u quorumd"
+	return f
 }
 
-// jobName returns what a job does, for errors.
+// jobName names a job in errors, as in "save a snapshot".
 func jobName(do string) string {
 	switch do {
 	case control.SnapshotSave:
@@ -207,7 +210,7 @@ func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (
 	return job, errors.Join(err, p.end())
 }
 
-// jobText returns what a job is doing; its progress is shown separately.
+// jobText describes the activity of a job. A progress with a goal is shown separately.
 func jobText(j control.SnapshotJob) string {
 	if j.Progress != nil {
 		return "reading and writing"
@@ -218,7 +221,7 @@ func jobText(j control.SnapshotJob) string {
 	return display.Size(float64(j.Bytes)) + " read and written"
 }
 
-// pollSnapshot reads a job until it has ended, and shows each state before.
+// pollSnapshot reads the state of a job until it has ended, and passes each earlier state to show.
 func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, show func(control.SnapshotJob) error,
 ) (control.SnapshotJob, error) {
 	what := jobName(started.Do)
@@ -282,7 +285,7 @@ func writeTested(p *page, j control.SnapshotJob) {
 	}
 }
 
-// writeOrigin shows whether a snapshot is the one that was saved.
+// writeOrigin shows whether the recorded hash proves that a snapshot was not replaced.
 func writeOrigin(p *page, s control.Snapshot) {
 	switch s.Origin {
 	case control.OriginRecorded:
@@ -365,7 +368,7 @@ func writePruned(p *page, j control.SnapshotJob, dryRun bool) {
 		p.line("%s orphaned object %s", did, s)
 	}
 	if len(j.Snapshots)+len(j.Orphans) == 0 {
-		p.line("nothing to remove")
+		p.line("no snapshot to remove")
 	}
 	for _, u := range j.Unread {
 		p.line("%s %s", word{"unreadable, kept:", warn}, u)

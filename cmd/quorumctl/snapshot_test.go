@@ -5,11 +5,46 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 )
+
+func TestPruneDoesNotAskIfThereIsNothingToRemove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		snapshots int
+		stdout    string
+		code      int
+	}{
+		"nothing to remove": {0, "no snapshot to remove\n", exitOK},
+		"not confirmed":     {1, "", exitFault},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := scene(t, "steady")
+			d.snapshot = finishedJob()
+			d.snapshot.Snapshots = d.snapshot.Snapshots[:c.snapshots]
+			socket, _ := serve(t, d)
+			master, terminal := openTerminal(t)
+			if _, err := master.WriteString("\x04"); err != nil { // no answer
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), program(t), "--socket", socket, "snapshot", "prune")
+			cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1")
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, terminal
+			_ = cmd.Run() // the exit code reports failure
+			if code := cmd.ProcessState.ExitCode(); code != c.code || out.String() != c.stdout ||
+				d.requests() != "snapshot prune" {
+				t.Errorf("exit %d, requested %q: %s", code, d.requests(), &out)
+			}
+		})
+	}
+}
 
 // finishedJob returns a finished snapshot job.
 func finishedJob() control.SnapshotJob {

@@ -41,7 +41,7 @@ func (a *app) supportBundleCommand() *cobra.Command {
 	return cmd
 }
 
-// fallbackConfig is the configuration that is assumed if the file cannot be read.
+// fallbackConfig replaces a configuration that cannot be loaded.
 const fallbackConfig = `{cluster: {name: unknown, endpoints: ["http://127.0.0.1:2379"]}, ` +
 	`etcd: {clientURL: "http://127.0.0.1:2379", peerURL: "http://127.0.0.1:2380"}}`
 
@@ -79,7 +79,7 @@ func (a *app) supportBundle(ctx context.Context, out, file string) error {
 	return a.showBundle(out, files, unread)
 }
 
-// showBundle shows what was written, and what is missing.
+// showBundle shows which parts are in the bundle and which are missing.
 func (a *app) showBundle(out string, files []supportbundle.File, unread []string) error {
 	p := &page{coloured: a.coloured()}
 	for _, f := range files {
@@ -126,7 +126,7 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 			paths = append(paths, value)
 		}
 	}
-	// A configuration with mistakes names secret files, too.
+	// This finds the secret files in a configuration with mistakes, which was not loaded.
 	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
 		uncommented, _, _ := strings.Cut(line, "#")
@@ -155,13 +155,13 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 	return supportbundle.NewRedactor(secrets...), unread
 }
 
-// secretPath matches the paths of secret files in a configuration, valid or not.
+// secretPath returns an expression for the paths of secret files in a configuration, valid or not.
 func secretPath() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:passwordFile|identityFile|credentialsFile|webConfig|key|peerKey|` +
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
 }
 
-// textSource returns a source with the output of another command.
+// textSource returns a source with the text output of a command.
 func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		p := &page{}
@@ -170,7 +170,7 @@ func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	}
 }
 
-// jsonSource returns a source with a JSON document.
+// jsonSource returns a source with a JSON document, or with the error that prevents it.
 func jsonSource(doc any, err error) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		if err != nil {
@@ -180,7 +180,7 @@ func jsonSource(doc any, err error) func(context.Context) ([]byte, error) {
 	}
 }
 
-// statusTimeout bounds the request for the status; every source has a bound of its own.
+// statusTimeout bounds the request for the status.
 const statusTimeout = 10 * time.Second
 
 // sources returns the parts of a bundle. If quorumd hangs, only its own parts are missing.
@@ -228,7 +228,7 @@ func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.St
 	return a.client().Status(ctx)
 }
 
-// hostOf returns what the configuration says about this host.
+// hostOf returns the description of this host that the configuration contains.
 func hostOf(c config.Config) supportbundle.Host {
 	h := supportbundle.Host{
 		Units: []string{"quorumd.service", c.Etcd.Unit}, Etcd: c.Etcd.Binary, EnvironmentFile: c.Etcd.EnvironmentFile,

@@ -26,8 +26,8 @@ func cells(texts ...string) []word {
 	return row
 }
 
-// table writes a table. For people, the widest columns are cut until a row fits into a line, and the last column is
-// wrapped.
+// table writes a table. Unless a program may read it, the widest columns are cut until a row fits into a line, and the
+// last column is wrapped.
 func (p *page) table(t table) {
 	t = t.withoutEmpty()
 	if len(t.rows) == 0 || len(t.head) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// watchStatus shows the status until the context ends.
+// watchStatus shows the status repeatedly until the context ends.
 func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 	return a.watch(ctx, "quorumctl status", interval, func(s control.Status) ([]byte, bool, error) {
 		b, err := a.render(s, func(p *page) {
@@ -25,8 +25,8 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 	})
 }
 
-// watch shows one frame after another until the context ends or show returns the last one. It continues if the daemon
-// stops answering, which may be a restart.
+// watch shows frames until the context ends or show returns the last one. It continues if quorumd stops answering,
+// which may be a restart.
 func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	show func(control.Status) (frame []byte, last bool, err error),
 ) (err error) {
@@ -74,7 +74,7 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	}
 }
 
-// showFrame shows a frame over the last one on a terminal, otherwise after it.
+// showFrame draws a frame in place on a terminal, and appends it elsewhere.
 func (a *app) showFrame(screen *live, frame func() ([]byte, error), first bool) error {
 	if screen != nil {
 		return screen.draw(frame)
@@ -94,7 +94,7 @@ func (a *app) showFrame(screen *live, frame func() ([]byte, error), first bool) 
 	return a.write(append([]byte(between), text...))
 }
 
-// noStatusFrame shows that there is no status. In JSON and YAML the document is missing.
+// noStatusFrame returns a frame with the error, or an empty one for JSON and YAML.
 func (a *app) noStatusFrame(unreachable *control.Error) []byte {
 	if a.format == formatJSON || a.format == formatYAML {
 		return nil
