@@ -56,9 +56,9 @@ func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 	}
 }
 
-// runBesideTerminal runs a command with its output redirected from the terminal, and returns its exit code, its output,
+// runWithTerminal runs a command with its output redirected from the terminal, and returns its exit code, its output,
 // and what the terminal shows.
-func runBesideTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string,
+func runWithTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string,
 ) (code int, out, seen string) {
 	t.Helper()
 	ended := make(chan string, 1)
@@ -88,7 +88,7 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 		}
 	}
 	socket, _ := serve(t, d)
-	code, out, seen := runBesideTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	code, out, seen := runWithTerminal(t, master, terminal, socket, "wait", "--for", "voter")
 	if code != exitOK || !strings.HasPrefix(out, "voter: ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
@@ -123,7 +123,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 				}
 			}
 			socket, _ := serve(t, d)
-			got, out, seen := runBesideTerminal(t, master, terminal, socket, "recover", "status", "--watch")
+			got, out, seen := runWithTerminal(t, master, terminal, socket, "recover", "status", "--watch")
 			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root ended on this host at ") {
 				t.Errorf("exit %d: %s", got, out)
 			}
@@ -158,7 +158,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 				}
 			}
 			socket, _ := serve(t, d)
-			code, out, seen := runBesideTerminal(t, master, terminal, socket, "snapshot", do)
+			code, out, seen := runWithTerminal(t, master, terminal, socket, "snapshot", do)
 			if code != exitOK || !strings.Contains(out, d.snapshot.Snapshots[0].Name) {
 				t.Errorf("exit %d: %s", code, out)
 			}
@@ -181,7 +181,7 @@ func TestTerminalShowsTimeLeftOfQualify(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
 	dir := tempdir.New(t) // a longer path is wrapped
-	code, out, seen := runBesideTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s",
+	code, out, seen := runWithTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s",
 		"--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {
 		t.Errorf("exit %d: %s", code, out)

@@ -258,7 +258,7 @@ func TestWaitOnADumbTerminalPrintsEachChange(t *testing.T) {
 		}
 	}
 	socket, _ := serve(t, d)
-	code, out, seen := runBesideTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	code, out, seen := runWithTerminal(t, master, terminal, socket, "wait", "--for", "voter")
 	if code != exitOK || !strings.HasPrefix(out, "voter: ") ||
 		seen != "    0s  joining    LEARNER_BEHIND: 900 entries behind\r\n" {
 		t.Errorf("exit %d: %s%q", code, out, seen)
