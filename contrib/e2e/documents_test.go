@@ -22,9 +22,9 @@ type typedCommand struct {
 	exit int
 }
 
-// asTyped are the commands of the pages, in an order in which each makes sense on three healthy hosts.
+// documentedLines are the commands of the pages, in an order in which each makes sense on three healthy hosts.
 // TestDocumentedCommandsWork runs them.
-func asTyped() []typedCommand {
+func documentedLines() []typedCommand {
 	return []typedCommand{
 		{line: `wait --for ready`},
 		{line: `wait --for voter --timeout 10m`},
@@ -72,20 +72,20 @@ func asTyped() []typedCommand {
 	}
 }
 
-// elsewhere names the test that runs a command which needs another world.
-type elsewhere struct {
+// otherTest names the test that runs a command which needs another world.
+type otherTest struct {
 	test string
 	runs string // the text in that test's file that runs the command
 }
 
 // ranElsewhere names a test for each command that needs another world. Names, addresses, reasons and paths may differ
 // there; the command and its flags are the same as on the page.
-func ranElsewhere() map[string]elsewhere {
-	newcomer := elsewhere{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
-	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
+func ranElsewhere() map[string]otherTest {
+	newcomer := otherTest{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
+	check := otherTest{"TestConfigCheck", `"config", "check", odd`}
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
 	removed := "TestMemberRemoveShowsWhatItWaitsFor"
-	return map[string]elsewhere{
+	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
 		`pki init`:             newcomer,
 		`pki host n1 10.0.0.1`: newcomer,
@@ -141,8 +141,8 @@ func ranElsewhere() map[string]elsewhere {
 	}
 }
 
-// same reports whether two lines have the same words, ignoring quotes and comments.
-func same(line string) string { return strings.Join(docs.Words(line), "\x00") }
+// normalized reports whether two lines have the same words, ignoring quotes and comments.
+func normalized(line string) string { return strings.Join(docs.Words(line), "\x00") }
 
 func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	t.Parallel()
@@ -151,8 +151,8 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := map[string]bool{}
-	for _, c := range asTyped() {
-		run[same(c.line)] = true
+	for _, c := range documentedLines() {
+		run[normalized(c.line)] = true
 	}
 	tests := testsBelow(t, root)
 	pages, err := docs.Pages(root)
@@ -160,16 +160,16 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, by := range ranElsewhere() {
-		run[same(line)] = true
-		if lacks := by.lacks(line, tests, pages); lacks != "" {
+		run[normalized(line)] = true
+		if lacks := by.whyNotRun(line, tests, pages); lacks != "" {
 			t.Errorf("%s should be run by %s: %s", line, by.test, lacks)
 		}
 	}
 	used := map[string]bool{}
 	for name, text := range pages {
 		for _, line := range docs.Typed(text) {
-			used[same(line)] = true
-			if !run[same(line)] {
+			used[normalized(line)] = true
+			if !run[normalized(line)] {
 				t.Errorf("%s shows quorumctl %s, which no test runs: add it to asTyped", name, line)
 			}
 		}
@@ -181,9 +181,9 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	}
 }
 
-// lacks returns why the test does not run the line, judged by the text of its file; "" if it does. A test that types
-// the commands of a page names the page.
-func (e elsewhere) lacks(line string, tests []string, pages map[string]string) string {
+// whyNotRun returns why the test does not run the line, judged by the text of its file; "" if it does. A test that
+// types the commands of a page names the page.
+func (e otherTest) whyNotRun(line string, tests []string, pages map[string]string) string {
 	at := slices.IndexFunc(tests, func(text string) bool { return strings.Contains(text, "\nfunc "+e.test+"(") })
 	switch {
 	case at < 0:
@@ -192,7 +192,7 @@ func (e elsewhere) lacks(line string, tests []string, pages map[string]string) s
 		return "its file has no " + e.runs
 	case pages[e.runs] != "":
 		for _, typed := range docs.Typed(pages[e.runs]) {
-			if same(typed) == same(line) {
+			if normalized(typed) == normalized(line) {
 				return ""
 			}
 		}
