@@ -32,10 +32,7 @@ func (a *app) bootstrapCommand() *cobra.Command {
 				return a.previewBootstrap(cmd.Context(), s)
 			}
 			done, err := a.client().Bootstrap(cmd.Context(), s.Cluster.Name)
-			if err != nil {
-				return cannot("bootstrap", err)
-			}
-			return a.emit(done, func(p *page) {
+			return a.emitResult("bootstrap", err, done, func(p *page) {
 				p.line("accepted: %s starts cluster %s, requested by %s", s.Host.Name, s.Cluster.Name, done.By)
 				p.line("→ quorumctl wait --for voter --timeout 2m")
 			})

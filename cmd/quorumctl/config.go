@@ -24,18 +24,12 @@ import (
 const defaultConfig = "/etc/quorumd/quorumd.yaml"
 
 func (a *app) configCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "config",
 		GroupID: groupService,
 		Short:   "Check or show the configuration",
 		Example: examples("quorumctl config check", "quorumctl config show", "quorumctl config default"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.configCheckCommand(), a.configShowCommand(), a.configDefaultCommand())
-	return cmd
+	}, a.configCheckCommand(), a.configShowCommand(), a.configDefaultCommand())
 }
 
 func (a *app) configCheckCommand() *cobra.Command {

@@ -129,24 +129,13 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 		return cannot("cycle", err)
 	}
 	if c.noWait {
-		return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
-			p.line("requested by %s: %s", m.By, m.Reason)
-			p.line("→ quorumctl maintenance status")
-		})
+		return a.emitRequested(m)
 	}
-	f := &follower{
+	return a.followEnd(ctx, m.Since, &follower{
 		app: a, progress: a.newProgress(a.out), timeout: c.timeout, goal: "until this host is back",
 		effect: "the " + m.Work + " continues, or begins when it is this host's turn",
 		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
-	}
-	s, err := f.until(ctx, m.Since, nil)
-	if err != nil {
-		return err
-	}
-	if err := maintenanceFailure(s, m.Since); err != nil {
-		return err
-	}
-	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
+	})
 }
 
 // previewCycle asks quorumd to check a request without accepting it, and shows what the cycle would do.
@@ -207,11 +196,11 @@ func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) e
 
 // waitUntilSafe waits until the command may run. If the wait ends early, it cancels the request, which would otherwise
 // stop etcd for a command that never runs.
-func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command []string, most time.Duration,
+func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command []string, timeout time.Duration,
 	signals <-chan os.Signal,
 ) error {
 	f := &follower{
-		app: a, progress: a.newProgress(a.err), timeout: most, goal: "until this host is safe to work on",
+		app: a, progress: a.newProgress(a.err), timeout: timeout, goal: "until this host is safe to work on",
 		effect: "the command was not run, and the request is cancelled", hint: "quorumctl maintenance status",
 	}
 	s, err := f.until(ctx, m.Since, isSafe)

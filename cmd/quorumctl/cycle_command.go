@@ -71,14 +71,14 @@ func commandExitCode(name string, err error) (int, error) {
 
 // bringBackAfter ends the maintenance after the command, even if the command was interrupted. From here on an interrupt
 // only ends the wait. The command may have restarted quorumd, so it retries until quorumd answers.
-func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Duration) error {
+func (a *app) bringBackAfter(ctx context.Context, since time.Time, timeout time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	progress := a.newProgress(a.err)
 	for {
 		_, err := a.client().EndMaintenance(ctx)
 		if err == nil {
-			return a.bringBack(ctx, since, most, progress)
+			return a.bringBack(ctx, since, timeout, progress)
 		}
 		if isTransient(err) && ctx.Err() == nil {
 			if err := progress.show(since, "safe", "quorumd does not answer", nil); err != nil {

@@ -40,12 +40,9 @@ func (a *app) explainCommand() *cobra.Command {
 			if len(args) == 1 {
 				return a.explainNamed(cmd, args[0])
 			}
-			s, err := a.status(cmd.Context(), "explain")
-			if err != nil {
-				return err
-			}
-			doc := explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
-			return a.emit(doc, func(p *page) { writeExplanation(p, s) })
+			return showStatus(cmd.Context(), a, "explain", func(s control.Status) explanation {
+				return explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
+			}, writeExplanation)
 		},
 	}
 }

@@ -29,11 +29,8 @@ func (a *app) healthCommand() *cobra.Command {
 			if len(args) == 1 {
 				return a.explainFinding(cmd.Context(), args[0])
 			}
-			s, err := a.status(cmd.Context(), "read the health")
-			if err != nil {
-				return err
-			}
-			return a.emit(s.Health, func(p *page) { writeHealth(p, s) })
+			return showStatus(cmd.Context(), a, "read the health",
+				func(s control.Status) control.Health { return s.Health }, writeHealth)
 		},
 	}
 	cmd.AddCommand(a.muteCommand(), a.unmuteCommand())

@@ -16,19 +16,13 @@ import (
 )
 
 func (a *app) maintenanceCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "maintenance",
 		GroupID: groupOperate,
 		Short:   "Take this host down for work, and bring it back",
 		Example: examples("quorumctl maintenance on --reason 'new disk' --for 1h",
 			"quorumctl maintenance status", "quorumctl maintenance off"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.maintenanceOnCommand(), a.maintenanceOffCommand(), a.maintenanceStatusCommand())
-	return cmd
+	}, a.maintenanceOnCommand(), a.maintenanceOffCommand(), a.maintenanceStatusCommand())
 }
 
 // waitFlags holds the flags of commands that wait.
@@ -101,15 +95,12 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long the work may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep other hosts from going down")
 	w.flags(cmd)
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
@@ -119,10 +110,7 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 		return cannot("begin the maintenance", err)
 	}
 	if w.noWait {
-		return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
-			p.line("requested by %s: %s", m.By, m.Reason)
-			p.line("→ quorumctl maintenance status")
-		})
+		return a.emitRequested(m)
 	}
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: w.timeout, goal: "until this host is safe to work on",
@@ -140,6 +128,14 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 		}
 	}
 	return a.emit(maintenanceOf(s), func(p *page) { writeSafe(p, s) })
+}
+
+// emitRequested shows a request that the command does not wait for.
+func (a *app) emitRequested(m control.Maintenance) error {
+	return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
+		p.line("requested by %s: %s", m.By, m.Reason)
+		p.line("→ quorumctl maintenance status")
+	})
 }
 
 // isSafe reports whether work on the machine may begin.
@@ -187,12 +183,16 @@ func (a *app) maintenanceOff(ctx context.Context, w waitFlags) error {
 	return a.bringBack(ctx, s.Maintenance.Since, w.timeout, a.newProgress(a.out))
 }
 
-// bringBack waits until the maintenance requested at since has ended, and shows how it ended.
-func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration, progress *progress) error {
-	f := &follower{
-		app: a, progress: progress, timeout: most, goal: "until this host is back",
+// bringBack waits until a maintenance that was ended is over, and shows how it ended.
+func (a *app) bringBack(ctx context.Context, since time.Time, timeout time.Duration, progress *progress) error {
+	return a.followEnd(ctx, since, &follower{
+		app: a, progress: progress, timeout: timeout, goal: "until this host is back",
 		effect: "quorumd continues to bring it back", hint: "quorumctl maintenance status",
-	}
+	})
+}
+
+// followEnd waits until the maintenance requested at since has ended, and shows how it ended.
+func (a *app) followEnd(ctx context.Context, since time.Time, f *follower) error {
 	s, err := f.until(ctx, since, nil)
 	if err != nil {
 		return err
@@ -226,11 +226,7 @@ func (a *app) maintenanceStatusCommand() *cobra.Command {
 		Example: examples("quorumctl maintenance status", "quorumctl maintenance status -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "read the maintenance")
-			if err != nil {
-				return err
-			}
-			return a.emit(maintenanceOf(s), func(p *page) { writeMaintenance(p, s) })
+			return showStatus(cmd.Context(), a, "read the maintenance", maintenanceOf, writeMaintenance)
 		},
 	}
 }

@@ -15,18 +15,12 @@ import (
 )
 
 func (a *app) memberCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "member",
 		GroupID: groupOperate,
 		Short:   "List etcd's members, or remove one for good",
 		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.memberListCommand(), a.memberRemoveCommand(), a.memberAddCommand(), a.memberPromoteCommand())
-	return cmd
+	}, a.memberListCommand(), a.memberRemoveCommand(), a.memberAddCommand(), a.memberPromoteCommand())
 }
 
 // members is the document of member list.
@@ -69,11 +63,7 @@ func (a *app) memberListCommand() *cobra.Command {
 		Example: examples("quorumctl member list", "quorumctl member list -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "list the members")
-			if err != nil {
-				return err
-			}
-			return a.emit(membersOf(s), func(p *page) { writeMembers(p, s) })
+			return showStatus(cmd.Context(), a, "list the members", membersOf, writeMembers)
 		},
 	}
 }

@@ -49,15 +49,12 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 		ValidArgsFunction: a.completeMembers,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.BoolVar(&req.Live, "live", false, "remove even a voter that answers")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: do not require a recent snapshot")
 	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long the request may wait to begin, 1s to 1h")
 	flags.BoolVar(&noWait, "no-wait", false, "return at once; follow with quorumctl status")
 	c.flags(cmd)
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
@@ -129,9 +126,9 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWa
 const removalGrace = time.Minute
 
 // followRemoval shows the progress of a removal until it ends.
-func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
+func (a *app) followRemoval(ctx context.Context, r control.Removal, timeout time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
-		app: a, progress: a.newProgress(a.out), timeout: most + removalGrace, goal: "until " + r.Name + " is removed",
+		app: a, progress: a.newProgress(a.out), timeout: timeout + removalGrace, goal: "until " + r.Name + " is removed",
 		effect: "it begins by " + display.Timestamp(r.Until) + " or is cancelled", hint: "quorumctl status",
 		lostCause: "quorumd has lost the request",
 	}

@@ -43,20 +43,14 @@ func (a *app) muteCommand() *cobra.Command {
 				req.Code = of.Code.Code
 			}
 			m, err := a.client().Mute(cmd.Context(), req)
-			if err != nil {
-				return cannot("mute "+args[0], err)
-			}
-			return a.emit(m, func(p *page) {
+			return a.emitResult("mute "+args[0], err, m, func(p *page) {
 				p.line("%s", display.Mute(m, m.Since))
 				p.line("→ quorumctl health unmute %s ends it earlier", m.Code)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultMute, "how long, at most "+shortDuration(control.MaxMute))
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
@@ -71,10 +65,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code := strings.ToUpper(args[0])
 			done, err := a.client().Unmute(cmd.Context(), code)
-			if err != nil {
-				return cannot("unmute "+code, err)
-			}
-			return a.emit(done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
+			return a.emitResult("unmute "+code, err, done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
 		},
 	}
 }

@@ -23,12 +23,8 @@ func (a *app) networkCommand() *cobra.Command {
 		Example: examples("quorumctl network", "quorumctl network -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "read the network")
-			if err != nil {
-				return err
-			}
-			doc := networkOf(s)
-			return a.emit(doc, func(p *page) { writeNetwork(p, doc) })
+			return showStatus(cmd.Context(), a, "read the network", networkOf,
+				func(p *page, s control.Status) { writeNetwork(p, networkOf(s)) })
 		},
 	}
 }

@@ -65,6 +65,15 @@ func (a *app) emit(doc any, text func(*page)) error {
 	return a.write(b)
 }
 
+// emitResult writes the document of a completed request, or returns the error of the request. what names the request in
+// the error.
+func (a *app) emitResult(what string, err error, doc any, text func(*page)) error {
+	if err != nil {
+		return cannot(what, err)
+	}
+	return a.emit(doc, text)
+}
+
 func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 	switch a.format {
 	case formatJSON:

@@ -31,22 +31,16 @@ func (a *app) pauseCommand() *cobra.Command {
 					durationfmt.Typed(control.MaxPause))
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
-			if err != nil {
-				return cannot("pause", err)
-			}
-			return a.emit(pause, func(p *page) {
+			return a.emitResult("pause", err, pause, func(p *page) {
 				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, display.Timestamp(pause.Until),
 					display.Span(pause.Until.Sub(pause.Since)), pause.Reason)
 				p.line("→ quorumctl resume ends it earlier")
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 func (a *app) pkiCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "pki",
 		GroupID: groupService,
 		Short:   "Issue and renew the certificates of a cluster",
@@ -33,14 +33,8 @@ func (a *app) pkiCommand() *cobra.Command {
 			"network: it connects to etcd. Only \"install\" and \"trust\" overwrite files: \"install\" replaces an\n" +
 			"older bundle, \"trust\" replaces the CAs that a host trusts.",
 		Example: examples("quorumctl pki init", "quorumctl pki host n1 10.0.0.1", "quorumctl pki status"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.pkiInitCommand(), a.pkiHostCommand(), a.pkiRenewCommand(), a.pkiStatusCommand(),
+	}, a.pkiInitCommand(), a.pkiHostCommand(), a.pkiRenewCommand(), a.pkiStatusCommand(),
 		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
-	return cmd
 }
 
 // caDirFlag declares the directory of the CAs.
@@ -123,18 +117,14 @@ func (a *app) pkiHostCommand() *cobra.Command {
 	dir := caDirFlag(cmd)
 	days := daysFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return pkiFailure("create the certificates", err)
-		}
-		defer done()
-		cas.Days = *days
-		file, err := cas.Host(args[0], args[1:], now)
-		if err != nil {
-			return pkiFailure("create the certificates", err)
-		}
-		return a.emitBundles(bundleList{[]newBundle{{args[0], file, *days}}})
+		return changeCAs(*dir, "create the certificates", func(cas *pki.Directory, now time.Time) error {
+			cas.Days = *days
+			file, err := cas.Host(args[0], args[1:], now)
+			if err != nil {
+				return err
+			}
+			return a.emitBundles(bundleList{[]newBundle{{args[0], file, *days}}})
+		})
 	}
 	return cmd
 }
@@ -157,30 +147,26 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		if all == (len(args) > 0) {
 			return usage("quorumctl pki renew --help", "cannot renew certificates: want either a host name or --all")
 		}
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return pkiFailure("renew certificates", err)
-		}
-		defer done()
-		cas.Days = *days
-		var names, addresses []string
-		if all {
-			if names, err = cas.Hosts(); err != nil {
-				return pkiFailure("renew certificates", err)
+		return changeCAs(*dir, "renew certificates", func(cas *pki.Directory, now time.Time) (err error) {
+			cas.Days = *days
+			var names, addresses []string
+			if all {
+				if names, err = cas.Hosts(); err != nil {
+					return err
+				}
+			} else {
+				names, addresses = args[:1], args[1:]
 			}
-		} else {
-			names, addresses = args[:1], args[1:]
-		}
-		var made bundleList
-		for _, name := range names {
-			file, err := cas.Renew(name, addresses, now)
-			if err != nil {
-				return errors.Join(a.emitBundles(made), pkiFailure("renew the certificates of "+name, err))
+			var made bundleList
+			for _, name := range names {
+				file, err := cas.Renew(name, addresses, now)
+				if err != nil {
+					return errors.Join(a.emitBundles(made), pkiFailure("renew the certificates of "+name, err))
+				}
+				made.Bundles = append(made.Bundles, newBundle{name, file, *days})
 			}
-			made.Bundles = append(made.Bundles, newBundle{name, file, *days})
-		}
-		return a.emitBundles(made)
+			return a.emitBundles(made)
+		})
 	}
 	return cmd
 }
@@ -287,8 +273,25 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 	p.line("→ remove the bundle, which holds the keys: rm %s", file)
 }
 
-// pkiFailure turns an error of package pki into a failure.
+// changeCAs opens the directory of the CAs exclusively, and calls change. what names the action in the error.
+func changeCAs(dir, what string, change func(cas *pki.Directory, now time.Time) error) error {
+	now := time.Now()
+	cas, done, err := pki.OpenToChange(dir, now)
+	if err != nil {
+		return pkiFailure(what, err)
+	}
+	defer done()
+	if err := change(cas, now); err != nil {
+		return pkiFailure(what, err)
+	}
+	return nil
+}
+
+// pkiFailure turns an error of package pki into a failure, unless it is one already.
 func pkiFailure(what string, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
 	f := &failure{code: exitFault, message: fmt.Sprintf("cannot %s: %v", what, err)}
 	if e, ok := errors.AsType[*pki.Error](err); ok {
 		f.code, f.hint = exitConfig, e.Remedy

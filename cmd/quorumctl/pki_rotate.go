@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) pkiRotateCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "rotate",
 		Short: "Move a running cluster to new CAs, in three steps",
 		Long: "Move a running cluster to new CAs. The hosts first trust both CAs, then get certificates from the\n" +
@@ -24,14 +24,8 @@ func (a *app) pkiRotateCommand() *cobra.Command {
 			"port of every member with a certificate from each CA, and refuses a step that would cut a host off.\n" +
 			"Run it on your machine. You can pause it at any point, and undo it until the last step has ended.",
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate status", "quorumctl pki rotate next"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateUndoCommand(),
+	}, a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateUndoCommand(),
 		a.pkiRotateStatusCommand())
-	return cmd
 }
 
 // rotateFlags holds the flags of commands that connect to the members.
@@ -65,21 +59,17 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for " +
 		"(default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return pkiFailure("begin the rotation", err)
-		}
-		defer done()
-		if err := cas.Begin(peers, now, *permit...); err != nil {
-			return pkiFailure("begin the rotation", err)
-		}
-		s, err := cas.Status(nil, nil)
-		if err != nil {
-			return pkiFailure("read the CAs", err)
-		}
-		s.Missing = nil // no member was checked
-		return a.emit(s, func(p *page) { writeRotation(p, s) })
+		return changeCAs(*dir, "begin the rotation", func(cas *pki.Directory, now time.Time) error {
+			if err := cas.Begin(peers, now, *permit...); err != nil {
+				return err
+			}
+			s, err := cas.Status(nil, nil)
+			if err != nil {
+				return pkiFailure("read the CAs", err)
+			}
+			s.Missing = nil // no member was checked
+			return a.emit(s, func(p *page) { writeRotation(p, s) })
+		})
 	}
 	return cmd
 }
@@ -95,22 +85,18 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 	}
 	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*r.dir, now)
-		if err != nil {
-			return pkiFailure("take the next step", err)
-		}
-		defer done()
-		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
-		if err != nil {
-			return pkiFailure("take the next step", err)
-		}
-		s, err := cas.Next(ports, r.without, now)
-		if err != nil {
-			return pkiFailure("take the next step", err)
-		}
-		s.Missing = nil // the step that just began provides it
-		return a.emit(s, func(p *page) { writeRotation(p, s) })
+		return changeCAs(*r.dir, "take the next step", func(cas *pki.Directory, now time.Time) error {
+			ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
+			if err != nil {
+				return err
+			}
+			s, err := cas.Next(ports, r.without, now)
+			if err != nil {
+				return err
+			}
+			s.Missing = nil // the step that just began provides it
+			return a.emit(s, func(p *page) { writeRotation(p, s) })
+		})
 	}
 	return cmd
 }
@@ -126,17 +112,13 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 	}
 	dir := caDirFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return pkiFailure("undo the rotation", err)
-		}
-		defer done()
-		s, err := cas.Undo(now)
-		if err != nil {
-			return pkiFailure("undo the rotation", err)
-		}
-		return a.emit(s, func(p *page) { writeRotation(p, s) })
+		return changeCAs(*dir, "undo the rotation", func(cas *pki.Directory, now time.Time) error {
+			s, err := cas.Undo(now)
+			if err != nil {
+				return err
+			}
+			return a.emit(s, func(p *page) { writeRotation(p, s) })
+		})
 	}
 	return cmd
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) recoverCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "recover",
 		GroupID: groupOperate,
 		Short:   "Recover a cluster that has lost quorum for good",
@@ -32,14 +32,8 @@ func (a *app) recoverCommand() *cobra.Command {
 			"their data aside (nothing is deleted) and join it as new members.",
 		Example: examples("quorumctl recover collect > n1.json", "quorumctl recover plan --gone n3 n1.json n2.json",
 			"quorumctl recover apply plan.json"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.recoverCollectCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
+	}, a.recoverCollectCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
 		a.recoverGiveUpCommand())
-	return cmd
 }
 
 func (a *app) recoverCollectCommand() *cobra.Command {
@@ -249,10 +243,7 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		r, err = a.client().ApplyRecovery(ctx, plan)
 		return err
 	})
-	if err != nil {
-		return cannot("apply the plan", err)
-	}
-	return a.emit(r, func(p *page) {
+	return a.emitResult("apply the plan", err, r, func(p *page) {
 		switch {
 		case r.Done:
 			p.line("plan %s is already complete on this host", r.Plan)
@@ -289,10 +280,7 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.client().AbandonRecovery(cmd.Context())
-			if err != nil {
-				return cannot("give up the plan", err)
-			}
-			return a.emit(r, func(p *page) {
+			return a.emitResult("give up the plan", err, r, func(p *page) {
 				p.line("gave up plan %s on this host: etcd starts again on its old data", r.Plan)
 				if r.Alone {
 					p.line("the partial copy stays in quorumd-recover-%s in etcd's data directory",

@@ -15,19 +15,13 @@ import (
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "rollout",
 		GroupID: groupOperate,
 		Short:   "Restart, reboot or run a command on one host at a time",
 		Example: examples("quorumctl rollout start reboot --reason 'new kernel'", "quorumctl rollout status --watch",
 			"quorumctl rollout pause"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(
-		a.rolloutStartCommand(), a.rolloutStatusCommand(),
+	}, a.rolloutStartCommand(), a.rolloutStatusCommand(),
 		a.rolloutSetCommand("pause", control.RolloutPaused, "Pause the rollout before the next host",
 			"Pause the rollout until quorumctl rollout resume. A host that is down still comes back."),
 		a.rolloutSetCommand("resume", control.RolloutRunning, "Resume a rollout that is paused or has stopped",
@@ -35,7 +29,6 @@ func (a *app) rolloutCommand() *cobra.Command {
 		a.rolloutSetCommand("abort", control.RolloutAborted, "Abort the rollout for good",
 			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
 	)
-	return cmd
 }
 
 func (a *app) rolloutStartCommand() *cobra.Command {
@@ -88,7 +81,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
 	w.onlyWait(cmd)
 	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not "+
@@ -96,9 +89,6 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
 		"with --until-version: do not require a recent snapshot")
 	c.flags(cmd)
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	completeWith(cmd, "hosts", a.completeHosts)
 	return cmd
 }
@@ -157,11 +147,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 			if watch {
 				return a.watchRollout(cmd.Context(), interval)
 			}
-			s, err := a.status(cmd.Context(), "read the rollout")
-			if err != nil {
-				return err
-			}
-			return a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) })
+			return showStatus(cmd.Context(), a, "read the rollout", rolloutOf, writeRollout)
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until the rollout has ended")

@@ -12,9 +12,9 @@ import (
 )
 
 // followRollout shows the progress of a rollout until it has ended, then its outcome.
-func (a *app) followRollout(ctx context.Context, started control.Rollout, most time.Duration) error {
+func (a *app) followRollout(ctx context.Context, started control.Rollout, timeout time.Duration) error {
 	f := &follower{
-		app: a, progress: a.newProgress(a.out), timeout: most, goal: "until the rollout is over",
+		app: a, progress: a.newProgress(a.out), timeout: timeout, goal: "until the rollout is over",
 		effect: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
 		lostCause: "another rollout was started, or quorumd has lost this one",
 	}

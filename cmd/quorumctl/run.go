@@ -62,26 +62,22 @@ const (
 )
 
 func (a *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
+	root := parent(&cobra.Command{
 		Use:   "quorumctl",
 		Short: "Inspect and operate quorumd on this host",
 		Long: "quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses\n" +
 			"quorumd's control socket only, so it works while etcd is down.",
 		Example: examples("quorumctl status", "quorumctl explain",
 			"quorumctl maintenance on --reason 'new disk' --for 1h"),
-		Args:          onlySubcommands,
 		Version:       ownVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(*cobra.Command, []string) {
 			if a.quiet {
 				a.out, a.err = io.Discard, io.Discard
 			}
 		},
-
-		SuggestionsMinimumDistance: 2,
-	}
+	})
 	root.AddGroup(
 		&cobra.Group{ID: groupInspect, Title: "Inspect:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
@@ -119,10 +115,17 @@ func rejectUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			parent(cmd)
 		}
 	}
+}
+
+// parent returns cmd with subcommands. Without one it prints its help, and it suggests one for a misspelt name.
+func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
 }
 
 // examples formats command lines for the help of a command.
@@ -146,6 +149,28 @@ func (a *app) status(ctx context.Context, what string) (control.Status, error) {
 	}
 	return s, nil
 }
+
+// showStatus reads the status and shows a part of it. what names the action in the error.
+func showStatus[D any](ctx context.Context, a *app, what string, document func(control.Status) D,
+	text func(*page, control.Status),
+) error {
+	s, err := a.status(ctx, what)
+	if err != nil {
+		return err
+	}
+	return a.emit(document(s), func(p *page) { text(p, s) })
+}
+
+// reasonFlag declares the required flag --reason. recorded describes where the reason appears.
+func reasonFlag(cmd *cobra.Command, to *string, recorded string) {
+	cmd.Flags().StringVar(to, "reason", "", "why, in one line ("+recorded+")")
+	if err := cmd.MarkFlagRequired("reason"); err != nil {
+		panic(err) // no such flag: a bug
+	}
+}
+
+// inHistory is where most reasons appear.
+const inHistory = "shown, and recorded in the history"
 
 // coloured reports whether the output has colours.
 func (a *app) coloured() bool {

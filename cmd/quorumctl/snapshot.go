@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) snapshotCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "snapshot",
 		GroupID: groupOperate,
 		Short:   "Save, list, verify, test and prune snapshots of etcd",
@@ -25,14 +25,8 @@ func (a *app) snapshotCommand() *cobra.Command {
 			"and remove old ones. quorumd on this host runs one of these jobs at a time; the job continues if this\n" +
 			"command is interrupted.",
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot list", "quorumctl snapshot test-restore"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
+	}, a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
 		a.snapshotPruneCommand(), a.snapshotTestRestoreCommand(), a.snapshotRestoreCommand())
-	return cmd
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {
@@ -131,9 +125,9 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot prune --dry-run", "quorumctl snapshot prune"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			prune := control.SnapshotRequest{Do: control.SnapshotPrune}
-			send, err := a.confirm(cmd, c, jobName(prune.Do), func() (preview, error) {
-				look := prune
+			request := control.SnapshotRequest{Do: control.SnapshotPrune}
+			send, err := a.confirm(cmd, c, jobName(request.Do), func() (preview, error) {
+				look := request
 				look.DryRun = true
 				job, err := a.runSnapshotJob(cmd.Context(), look)
 				return preview{
@@ -144,7 +138,7 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 			if err != nil || !send {
 				return err
 			}
-			return a.snapshotJob(cmd.Context(), prune,
+			return a.snapshotJob(cmd.Context(), request,
 				func(p *page, j control.SnapshotJob) { writePruned(p, j, false) })
 		},
 	}
