@@ -118,8 +118,8 @@ func (h histogram) count() float64 {
 // mean returns NaN if nothing was counted.
 func (h histogram) mean() float64 { return h.sum / h.count() }
 
-// holding returns the upper bound of the bucket that contains a quantile.
-func (h histogram) holding(q float64) float64 {
+// bucketOf returns the upper bound of the bucket that contains a quantile.
+func (h histogram) bucketOf(q float64) float64 {
 	for _, b := range h.buckets {
 		if b.count > 0 && b.count >= q*h.count() {
 			return b.upTo

@@ -141,7 +141,7 @@ func ranElsewhere() map[string]otherTest {
 	}
 }
 
-// normalized reports whether two lines have the same words, ignoring quotes and comments.
+// normalized returns the words of a line, without quotes and comments, for comparison.
 func normalized(line string) string { return strings.Join(docs.Words(line), "\x00") }
 
 func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {

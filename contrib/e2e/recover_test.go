@@ -117,7 +117,7 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	last, err := report.AllThere(ctx, h.etcd, "load/")
+	last, err := report.ReadBack(ctx, h.etcd, "load/")
 	if err != nil {
 		w.t.Error(err)
 	}

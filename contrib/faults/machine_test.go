@@ -217,13 +217,13 @@ paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
 			m.t.Logf("the agent's log of %s:\n%s", name, log)
 		}
 	})
-	m.until(name, seen{"OK", "", bootBound}, "", "")
+	m.until(name, expectation{"OK", "", bootBound}, "", "")
 }
 
 // end stops the agent, if there is one.
 func (m *machine) end(name string) { m.try(fmt.Sprintf("kill -9 $(cat /run/%s/pid)", name)) }
 
-func (m *machine) shown(name string) (h control.Health) {
+func (m *machine) showHealth(name string) (h control.Health) {
 	m.t.Helper()
 	said, code := m.try(fmt.Sprintf("quorumctl --socket /run/%s/s health -o json", name))
 	if code == 0 {
@@ -235,11 +235,11 @@ func (m *machine) shown(name string) (h control.Health) {
 }
 
 // until waits for a health state and, if given, for a finding, its cause and its text.
-func (m *machine) until(name string, wants seen, cause, text string) control.Health {
+func (m *machine) until(name string, wants expectation, cause, text string) control.Health {
 	m.t.Helper()
 	var last control.Health
 	for end := time.Now().Add(wants.within); ; {
-		last = m.shown(name)
+		last = m.showHealth(name)
 		f, found := finding(last, wants.code)
 		if last.State == wants.state && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
 			strings.Contains(f.Text, text) {

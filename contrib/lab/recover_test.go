@@ -101,7 +101,7 @@ func (f *bareFleet) checkReadBack(h *lab.Host, report testbed.LoadReport) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
-	last, err := report.AllThere(ctx, f.etcds[h], "load/")
+	last, err := report.ReadBack(ctx, f.etcds[h], "load/")
 	f.check(err)
 	f.check(testbed.CheckCompacted(ctx, f.etcds[h], last))
 	f.t.Logf("all %d writes are there, and a watch from revision %d has to read again", report.Acked, last)
