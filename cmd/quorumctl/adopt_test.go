@@ -18,14 +18,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// runningEtcd is a host with a running etcd with TLS, and a systemctl that knows it.
+// runningEtcd is a host with a running etcd that uses TLS, and a fake systemctl that reports it.
 type runningEtcd struct {
 	dir, tls, data, address string
 	binary                  string
 	member                  *testbed.Member
 }
 
-// startRunningEtcd starts that etcd: half of its settings are flags, half are variables, as in a unit's environment
+// startRunningEtcd starts etcd: half of its settings are flags, half are variables, as in a unit's environment
 // file. The n-th host has an address of its own, because all etcds use the same ports.
 func startRunningEtcd(t *testing.T, n int) *runningEtcd {
 	t.Helper()
@@ -137,7 +137,7 @@ func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 		"→ systemctl enable --now quorumd", // no bootstrap, because the cluster exists
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("it says\n%s\nand not\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
 	c, err := config.Load(file)
@@ -150,11 +150,11 @@ func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 		CA: in("ca.crt"), Cert: in("server.crt"), Key: in("server.key"),
 		PeerCA: in("peer-ca.crt"), PeerCert: in("peer.crt"), PeerKey: in("peer.key"),
 	}); *c.Etcd.TLS != want {
-		t.Errorf("etcd.tls is %+v, and not %+v", *c.Etcd.TLS, want)
+		t.Errorf("etcd.tls is %+v, want %+v", *c.Etcd.TLS, want)
 	}
 	if want := []string{h.url(2379), "https://10.0.0.3:2379", "https://10.0.0.4:2379"}; !slices.Equal(
 		c.Cluster.Endpoints, want) {
-		t.Errorf("cluster.endpoints are %q, and not %q", c.Cluster.Endpoints, want)
+		t.Errorf("cluster.endpoints are %q, want %q", c.Cluster.Endpoints, want)
 	}
 	for what, is := range map[string][2]string{
 		"host.name":            {c.Host.Name, "n1"},
@@ -166,12 +166,12 @@ func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 		"etcd.listenClientURL": {c.Etcd.ListenClientURL, h.url(2379)},
 	} {
 		if is[0] != is[1] {
-			t.Errorf("%s is %s, and not %s", what, is[0], is[1])
+			t.Errorf("%s is %s, want %s", what, is[0], is[1])
 		}
 	}
 	h.member.Options.ClientURL = c.Etcd.ClientURL // quorumd uses the URL of the written configuration
 	h.version(t, testbed.CertFiles(*c.Cluster.TLS))
-	// The other hosts have addresses of their own, and this one a loopback address: nothing else is wrong.
+	// The only mistakes are the loopback addresses of this host, which the other hosts cannot reach.
 	if out, err := asProgram(t, "PATH="+h.dir, "config", "check", file); err == nil ||
 		!strings.Contains(out, ": 2 mistakes\n") || strings.Count(out, "no other host can reach 127.") != 2 {
 		t.Errorf("config check: %v: %s", err, out)
@@ -215,7 +215,7 @@ func TestInitReportsHowARunningEtcdDiffers(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s %q: it says\n%s\nand not\n%s", c.name, c.args, strings.Join(got, "\n"),
+			t.Errorf("%s %q: got\n%s\nwant\n%s", c.name, c.args, strings.Join(got, "\n"),
 				strings.Join(c.want, "\n"))
 		}
 	}

@@ -64,7 +64,7 @@ func TestVoterDownForMaintenanceIsNotCriticalUntilOverdue(t *testing.T) {
 	}
 	s.Op.Deadline = s.Time.Add(-1)
 	if g, text := gradeStatus(s); g != gradeCritical {
-		t.Errorf("it is late: %s: %s", g, text)
+		t.Errorf("overdue: %s: %s", g, text)
 	}
 }
 
@@ -76,23 +76,23 @@ func TestCheckWarnsOfMembersWithoutAgent(t *testing.T) {
 			return slices.Contains(names, h.Name)
 		})
 	}
-	says := func(want grade, text string) {
+	expect := func(want grade, text string) {
 		t.Helper()
-		if g, said := gradeStatus(s); g != want || !strings.Contains(said, text) {
-			t.Errorf("got %s: %s; want %s: %s", g, said, want, text)
+		if g, output := gradeStatus(s); g != want || !strings.Contains(output, text) {
+			t.Errorf("got %s: %s; want %s: %s", g, output, want, text)
 		}
 	}
-	says(gradeOK, "")
+	expect(gradeOK, "")
 	gone("n2")
-	says(gradeWarning, "no quorumd on members: n2")
+	expect(gradeWarning, "no quorumd on members: n2")
 	s.Op = &control.Op{Kind: "cycle", HostName: "n2", Deadline: s.Time.Add(1)}
-	says(gradeOK, "")
+	expect(gradeOK, "")
 	gone("n3")
-	says(gradeWarning, "no quorumd on members: n3")
+	expect(gradeWarning, "no quorumd on members: n3")
 	s.Op = nil
-	says(gradeWarning, "no quorumd on members: n2, n3")
+	expect(gradeWarning, "no quorumd on members: n2, n3")
 	s.Hosts = nil // nothing has been read yet
-	says(gradeOK, "")
+	expect(gradeOK, "")
 }
 
 func TestPerfdataHasNoExponentsAndNoUnknownLimit(t *testing.T) {
@@ -111,10 +111,10 @@ func TestOperationExcusesOnlyItsOwnVoter(t *testing.T) {
 	s.Op = &control.Op{Kind: "cycle", HostName: "n3", Deadline: s.Time.Add(1)}
 	s.Cluster.Voters, s.Cluster.Target, s.Cluster.FaultTolerance = 5, 5, 1
 	s.Cluster.Members = slices.Clone(s.Cluster.Members)
-	says := func(want grade, text string) {
+	expect := func(want grade, text string) {
 		t.Helper()
-		if g, said := gradeStatus(s); g != want || !strings.Contains(said, text) {
-			t.Errorf("got %s: %s; want %s: %s", g, said, want, text)
+		if g, output := gradeStatus(s); g != want || !strings.Contains(output, text) {
+			t.Errorf("got %s: %s; want %s: %s", g, output, want, text)
 		}
 	}
 	down := func(name string) {
@@ -125,14 +125,14 @@ func TestOperationExcusesOnlyItsOwnVoter(t *testing.T) {
 		}
 	}
 	down("n3")
-	says(gradeOK, "")
+	expect(gradeOK, "")
 	down("n2")
-	says(gradeWarning, "n2")
+	expect(gradeWarning, "n2")
 	s.Cluster.FaultTolerance = 0
-	says(gradeCritical, "fault tolerance 0")
+	expect(gradeCritical, "fault tolerance 0")
 	down("n1")
 	s.Op = nil
-	says(gradeCritical, "fault tolerance 0")
+	expect(gradeCritical, "fault tolerance 0")
 }
 
 func TestStrandedMemberIsAWarningDuringItsOperation(t *testing.T) {
@@ -141,8 +141,8 @@ func TestStrandedMemberIsAWarningDuringItsOperation(t *testing.T) {
 		s := scene(t, "steady").status
 		s.Op = &control.Op{Kind: "cycle", HostName: s.Host.Name, Deadline: s.Time.Add(1)}
 		s.Reasons = []control.Reason{{Code: code, Text: "measured"}}
-		if g, said := gradeStatus(s); g != gradeWarning || !strings.Contains(said, code+": measured") {
-			t.Errorf("%s: %s: %s", code, g, said)
+		if g, output := gradeStatus(s); g != gradeWarning || !strings.Contains(output, code+": measured") {
+			t.Errorf("%s: %s: %s", code, g, output)
 		}
 	}
 }

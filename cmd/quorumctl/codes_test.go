@@ -42,7 +42,7 @@ func TestEveryCodeIsListedAndExplained(t *testing.T) {
 		want[string(p.Code)] = p.Meaning
 	}
 	if len(known) != len(want) || len(listed) != len(want) {
-		t.Errorf("%d codes are listed, %d of them once; there are %d", len(listed), len(known), len(want))
+		t.Errorf("%d codes are listed, %d of them distinct; want %d", len(listed), len(known), len(want))
 	}
 	for name, meaning := range want {
 		r := quorumctl(t, "SOCKET", "explain", name, "-o", "wide")
@@ -75,7 +75,7 @@ func TestSocketFromEnvironment(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	if out, err := asProgram(t, socketVariable+"="+socket, "status", "--socket", other); err == nil ||
 		!strings.Contains(out, other) {
-		t.Errorf("the flag does not come first: %v: %s", err, out)
+		t.Errorf("the flag does not take precedence: %v: %s", err, out)
 	}
 	if out, err := asProgram(t, socketVariable+"=", "status", "--help"); err != nil ||
 		!strings.Contains(out, socketVariable) {
@@ -83,7 +83,7 @@ func TestSocketFromEnvironment(t *testing.T) {
 	}
 }
 
-// TestConfigCheckReportsADisabledUnit uses a systemctl that knows one unit.
+// TestConfigCheckReportsADisabledUnit uses a fake systemctl.
 func TestConfigCheckReportsADisabledUnit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// confirmedCommands are commands that remove, reboot or roll.
+// confirmedCommands returns command lines that ask for confirmation.
 func confirmedCommands() []string {
 	return []string{
 		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",

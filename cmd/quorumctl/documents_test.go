@@ -37,10 +37,10 @@ var (
 
 func TestCommandsInDocumentsExist(t *testing.T) {
 	t.Parallel()
-	typedOnes, spokenOnes := 0, 0
+	typed, mentioned := 0, 0
 	for name, text := range allPages(t) {
 		for _, line := range docs.Typed(text) {
-			typedOnes++
+			typed++
 			if err := checkCommandLine(docs.Words(line), true); err != nil {
 				t.Errorf("%s: quorumctl %s: %v", name, line, err)
 			}
@@ -55,14 +55,14 @@ func TestCommandsInDocumentsExist(t *testing.T) {
 		prose := strings.ReplaceAll(docs.Prose(text), "\n", " ")
 		prose = variable.ReplaceAllString(prose, " $1**")
 		for _, span := range inlineCommand.FindAllStringSubmatch(prose, -1) {
-			spokenOnes++
+			mentioned++
 			if err := checkCommandLine(docs.Words(span[1]), false); err != nil {
 				t.Errorf("%s: quorumctl %s: %v", name, span[1], err)
 			}
 		}
 	}
-	if typedOnes < 60 || spokenOnes < 60 {
-		t.Errorf("only %d commands that are typed and %d that are spoken of were found", typedOnes, spokenOnes)
+	if typed < 60 || mentioned < 60 {
+		t.Errorf("found only %d commands in blocks and %d in running text", typed, mentioned)
 	}
 }
 
@@ -88,7 +88,7 @@ func checkCommandLine(words []string, whole bool) error {
 	case whole:
 		return errors.Join(cmd.ValidateArgs(args), cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 	case cmd.HasSubCommands() && len(args) > 0 && cmd.ValidateArgs(args) != nil:
-		return fmt.Errorf("%s knows no %s", cmd.CommandPath(), args[0])
+		return fmt.Errorf("%s has no subcommand %s", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func checkCommandName(word, next string) error {
 	}
 	args := []string{next}
 	if below, _, err := cmd.Find(args); err != nil || below == cmd && cmd.ValidateArgs(args) != nil {
-		return fmt.Errorf("%s knows no %s", cmd.CommandPath(), next)
+		return fmt.Errorf("%s has no subcommand %s", cmd.CommandPath(), next)
 	}
 	return nil
 }
@@ -119,12 +119,12 @@ func TestUnknownCommandsAreDetected(t *testing.T) {
 		"rollout begin", "member remove --reason x", "explain A B", "health mute --reason x",
 	} {
 		if checkCommandLine(docs.Words(line), true) == nil {
-			t.Errorf("quorumctl %s is taken for good", line)
+			t.Errorf("quorumctl %s is accepted", line)
 		}
 	}
 	for _, words := range [][2]string{{"statuss", ""}, {"member", "eject"}, {"rollout", "begin"}} {
 		if checkCommandName(words[0], words[1]) == nil {
-			t.Errorf("quorumctl %v is taken for good", words)
+			t.Errorf("quorumctl %v is accepted", words)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestCodesInDocumentsExist(t *testing.T) {
 		for _, m := range spelt.FindAllStringSubmatch(text, -1) {
 			n++
 			if word := m[1] + m[2] + m[3]; !slices.Contains(there, word) && !other.MatchString(word) {
-				t.Errorf("%s names %s, which is no code", name, word)
+				t.Errorf("%s: %s is not a code", name, word)
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func TestEveryFindingIsExplainedInFull(t *testing.T) {
 			" → " + p.State.String() + " " + string(p.Code) + ": ",
 		} {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s does not say %q:\n%s", p.Code, want, text)
+				t.Errorf("%s lacks %q:\n%s", p.Code, want, text)
 			}
 		}
 	}

@@ -157,7 +157,7 @@ func TestNextCommandsStartTheServiceThatReadsTheFile(t *testing.T) {
 	}
 }
 
-// TestInitWritesNothingForCertificatesOfAnotherHost configures an etcd user that does not exist on any test machine.
+// TestInitWritesNothingForCertificatesOfAnotherHost uses an etcd user that exists on no test machine.
 func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -203,9 +203,9 @@ func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	if _, err := os.Stat(file); err == nil || exit == nil || exit.ExitCode() != exitConfig ||
 		!strings.Contains(out, "is not good for 10.0.0.9, which etcd.clientURL names") ||
 		!strings.Contains(out, "is not good for 10.0.0.9, which etcd.peerURL names") {
-		t.Errorf("%v, and of the file %v: %s", exit, err, out)
+		t.Errorf("%v, the file: %v: %s", exit, err, out)
 	}
 	if out, err := initAt("10.0.0.2"); err != nil {
-		t.Errorf("at the address that they name: %v: %s", err, out)
+		t.Errorf("at the address in the certificates: %v: %s", err, out)
 	}
 }

@@ -21,7 +21,7 @@ func TestInstallPageShowsTheFileThatInitWrites(t *testing.T) {
 	_, after, found := strings.Cut(string(page), "```yaml\n")
 	shown, _, ended := strings.Cut(after, "```")
 	if command == nil || !found || !ended {
-		t.Fatal("install.md shows no quorumctl init, or not what it writes")
+		t.Fatal("install.md lacks quorumctl init or its output")
 	}
 	args := append(strings.Fields(string(command[1])), "--name", "n1", "--dry-run", "-o", "json")
 	r := quorumctl(t, "SOCKET", args...)
@@ -30,6 +30,6 @@ func TestInstallPageShowsTheFileThatInitWrites(t *testing.T) {
 		t.Fatalf("%v in %s%s", err, r.stdout, r.stderr)
 	}
 	if _, written, _ := strings.Cut(doc.Text, "\n"); written != shown {
-		t.Errorf("init writes\n%s\nand install.md shows\n%s", written, shown)
+		t.Errorf("init writes\n%s\ninstall.md shows\n%s", written, shown)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// TestEveryJQExpressionInTheDocumentsFindsAValue runs each on the documents of two clusters: of one that works, and of
-// one where a voter is down. A field that does not exist is null, and shows as no value.
+// TestEveryJQExpressionInTheDocumentsFindsAValue evaluates each on the documents of several clusters, because some
+// fields exist only in some states. A field that does not exist is null, which counts as no value.
 func TestEveryJQExpressionInTheDocumentsFindsAValue(t *testing.T) {
 	t.Parallel()
 	piped := regexp.MustCompile("`quorumctl ([^`|\\\\]+ -o json) \\\\?\\| jq (?:-[a-z] )?('[^`]+'|\\.\\S+)`")

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// maintenanceBackend is a backend whose host goes down and comes back step by step.
+// maintenanceBackend is a backend whose host goes down and comes back in several reads.
 func maintenanceBackend(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// removalBackend is a backend that removes a member step by step: each read returns the next of these reasons, the last
-// read the end.
+// removalBackend is a backend that removes a member: each read returns the next of these reasons, the last read the
+// end.
 func removalBackend(t *testing.T, code, text string, waits ...control.Reason) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

@@ -21,8 +21,8 @@ type pace struct {
 // paceAfter is how long a progress is observed before the first estimate.
 const paceAfter = 3 * time.Second
 
-// left returns the remaining time at the observed pace, or false while there is no estimate. said is the text without
-// its numbers.
+// left returns the remaining time at the observed pace, or false while there is no estimate. The text identifies the
+// progress, so it contains no numbers.
 func (p *pace) left(at time.Time, text string, counted *control.Progress) (time.Duration, bool) {
 	if counted == nil {
 		*p = pace{}

@@ -22,10 +22,10 @@ func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 	var p pace
 	entries, writes, none := "entries", "writes", control.Progress{}
 	for _, look := range []struct {
-		after int // seconds
-		said  string
-		how   control.Progress
-		want  string
+		after  int // seconds
+		output string
+		how    control.Progress
+		want   string
 	}{
 		{0, "behind", control.Progress{Now: 1100, Goal: 100, Unit: entries}, ""},
 		{1, "behind", control.Progress{Now: 1000, Goal: 100, Unit: entries}, ""}, // too soon
@@ -46,7 +46,7 @@ func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 		if *how == none {
 			how = nil
 		}
-		left, known := p.left(at.Add(time.Duration(look.after)*time.Second), look.said, how)
+		left, known := p.left(at.Add(time.Duration(look.after)*time.Second), look.output, how)
 		if known {
 			got = left.Round(time.Second).String()
 		}

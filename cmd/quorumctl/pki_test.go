@@ -55,12 +55,12 @@ func TestCommandsThatChangeTheCAsLockThem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
 	quorumctl(t, "SOCKET", "pki", "host", "n1", "127.0.0.1", "--dir", dir)
-	reader, err := os.Open(dir)
+	lock, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Close()
-	if err := unix.Flock(int(reader.Fd()), unix.LOCK_SH); err != nil {
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -78,7 +78,7 @@ func TestCommandsThatChangeTheCAsLockThem(t *testing.T) {
 		}
 	}
 	if r := quorumctl(t, "SOCKET", "pki", "rotate", "status", "--dir", dir); r.code != exitOK {
-		t.Errorf("one who reads is kept out by another: exit %d: %s", r.code, r.stderr)
+		t.Errorf("rotate status does not need the lock: exit %d: %s", r.code, r.stderr)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 		return quorumctl(t, "SOCKET", append([]string{
 			"pki", "install", filepath.Join(dir, file), "--dir",
 			filepath.Join(dir, "tls"), "--etcd-group", "root", "--quorumd-group", "root",
-		}, flags...)...) // any will do
+		}, flags...)...) // any existing group will do
 	}
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
 	quorumctl(t, "SOCKET", "pki", "host", "n1", "192.0.2.1", "--dir", dir)

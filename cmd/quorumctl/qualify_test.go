@@ -154,10 +154,10 @@ func TestInterruptedQualifyLeavesNoFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said bytes.Buffer
+			var output bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), self, "qualify", dir, "--duration", "1h")
 			cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1")
-			cmd.Stderr = &said
+			cmd.Stderr = &output
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -178,8 +178,8 @@ func TestInterruptedQualifyLeavesNoFiles(t *testing.T) {
 			} else if code := cmd.ProcessState.ExitCode(); code != exitUndecided {
 				t.Errorf("exit %d", code)
 			}
-			if said.String() != want {
-				t.Errorf("it said %q", &said)
+			if output.String() != want {
+				t.Errorf("stderr is %q", &output)
 			}
 			checkEmpty(t, dir)
 		})

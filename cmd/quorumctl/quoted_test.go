@@ -45,7 +45,7 @@ func TestCommandsInRemediesExist(t *testing.T) {
 		}
 	}
 	if seen < 20 {
-		t.Errorf("only %d commands were found: the expression is wrong", seen)
+		t.Errorf("found only %d commands: the expression is wrong", seen)
 	}
 }
 

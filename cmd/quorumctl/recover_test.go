@@ -51,7 +51,7 @@ func TestPlanNeedsTheClusterNameTyped(t *testing.T) {
 			t.Errorf("%q: exit %d, the plan: %v: %s", typed, code, err, seen)
 		}
 		if !strings.Contains(seen, "n1 is the survivor") {
-			t.Errorf("%q: what is to be confirmed is not shown: %s", typed, seen)
+			t.Errorf("%q: the plan is not shown before the question: %s", typed, seen)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestSecondPlanNeedsTheFirstGivenUpOrItsSurvivorKeptOff(t *testing.T) {
 	r := plan(out)
 	for _, want := range []string{"n1 received plan abcdefghijkl", "quorumctl recover give-up", "--kept-off n2"} {
 		if r.code != exitFault || !strings.Contains(r.stderr, want) {
-			t.Errorf("exit %d, and %q is not said: %s%s", r.code, want, r.stdout, r.stderr)
+			t.Errorf("exit %d, or %q is missing: %s%s", r.code, want, r.stdout, r.stderr)
 		}
 	}
 	r = plan(out, "--kept-off", "n2")
@@ -106,7 +106,7 @@ func TestExistingPlanIsNotOverwritten(t *testing.T) {
 		}
 	}
 	if kept, err := os.ReadFile(out); err != nil || string(kept) != "the first plan" {
-		t.Errorf("the file that was there holds %q, %v", kept, err)
+		t.Errorf("the existing file now contains %q, %v", kept, err)
 	}
 }
 
@@ -145,10 +145,10 @@ func TestFileHiddenFromQuorumdsServicesIsReportedWithItsDirectory(t *testing.T) 
 func TestReadPlanFromStdin(t *testing.T) {
 	t.Parallel()
 	if _, err := readPlan("-", strings.NewReader("no plan")); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what is given is read as %v", err)
+		t.Errorf("standard input: %v", err)
 	}
 	_, err := readPlan(filepath.Join(t.TempDir(), "-"), strings.NewReader("no plan"))
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file named so elsewhere: %v", err)
+		t.Errorf("a file named - in another directory: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// rolloutBackend lets successive reads return the started rollout in these states, with n1 done from the second read
-// on.
+// rolloutBackend is a backend whose successive reads return the started rollout in these states, with n1 done from the
+// second read on.
 func rolloutBackend(t *testing.T, text string, states ...string) *fakeBackend {
 	t.Helper()
 	d := scene(t, "rollout")
@@ -58,7 +58,7 @@ func TestRolloutStartWait(t *testing.T) {
 			got := string(transcript(t, socket, "rollout start restart --yes --reason 'a fix' --hosts n1,n2 "+c.args))
 			golden(t, "rollout-wait-"+name+".golden", []byte(got))
 			if failed := strings.Contains(got, "(exit "); failed != (c.code != exitOK) {
-				t.Errorf("exit %d was meant", c.code)
+				t.Errorf("want exit %d", c.code)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ type fakeBackend struct {
 	status control.Status
 	reads  int
 	onRead func(look int, s *control.Status) // called with the number of the read
-	fail   error                             // returned by everything except the status
+	fail   error                             // returned by all calls except Status
 	checks control.Checks
 	lines  []control.HistoryLine
 
@@ -64,7 +64,7 @@ type fakeBackend struct {
 	snapshotLooks int
 }
 
-// maintenanceStep is the maintenance as one read returns it. A moment without a state is the end.
+// maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
 type maintenanceStep struct{ state, code, text string }
 
 func (d *fakeBackend) Status() control.Status {
@@ -83,7 +83,7 @@ func (d *fakeBackend) Status() control.Status {
 	return s
 }
 
-// step advances the maintenance to its next moment; the last one stays.
+// step advances the maintenance to its next step; the last one stays.
 func (d *fakeBackend) step() {
 	d.status.Loop.Rounds += d.rounds
 	if len(d.course) == 0 || d.status.Maintenance == nil {
@@ -299,7 +299,7 @@ func (d *fakeBackend) SetRollout(_ context.Context, state, _ string) (control.Ro
 	return r, d.fail
 }
 
-// requests returns the requests that the maintainer received.
+// requests returns the requests that the backend has received.
 func (d *fakeBackend) requests() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

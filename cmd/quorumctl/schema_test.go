@@ -44,7 +44,8 @@ func TestSchemasMatchTheGoTypes(t *testing.T) {
 			broken = breakingChanges(read(t, was), made, d.name)
 		}
 		for _, what := range broken {
-			t.Errorf("%s: who reads it breaks, which only another apiVersion allows (delete %s then)", what, path)
+			t.Errorf("%s: this breaks programs that read it, so it needs another apiVersion (then delete %s)", what,
+				path)
 		}
 		if flag.Lookup("update").Value.String() == "true" && len(broken) == 0 {
 			if err := os.WriteFile(path, text, 0o644); err != nil {
@@ -60,7 +61,7 @@ func TestSchemasMatchTheGoTypes(t *testing.T) {
 	}
 	for _, path := range there {
 		if !files[path] {
-			t.Errorf("%s is that of no document", path)
+			t.Errorf("%s belongs to no document", path)
 		}
 	}
 }
@@ -197,7 +198,8 @@ func matchingSchemas(t *testing.T, args []string, stdout string) []string {
 		if len(fit) == known && !slices.ContainsFunc(withoutDocument(), func(c string) bool {
 			return commandOf(c) == path
 		}) {
-			t.Errorf("%q writes what is of none of its schemas: %s\n%s", args, strings.Join(why, "; "), stdout)
+			t.Errorf("%q writes a document that matches none of its schemas: %s\n%s", args,
+				strings.Join(why, "; "), stdout)
 		}
 	}
 	return fit
@@ -245,28 +247,28 @@ func closeFields(s *jsonschema.Schema) {
 
 func TestEveryCommandHasADocumentOrIsExempt(t *testing.T) {
 	t.Parallel()
-	said := map[string]bool{}
+	listed := map[string]bool{}
 	for _, d := range documents() {
 		for _, c := range d.commands {
-			said[commandOf(c)] = true
+			listed[commandOf(c)] = true
 		}
 	}
 	for _, c := range withoutDocument() {
-		said[commandOf(c)] = true
+		listed[commandOf(c)] = true
 	}
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "quorumctl ")
-		if !said[path] && !cmd.HasSubCommands() {
-			t.Errorf("quorumctl %s has no schema: name its document in documents, or it in withoutDocument", path)
+		if !listed[path] && !cmd.HasSubCommands() {
+			t.Errorf("quorumctl %s has no schema: add it to documents or to withoutDocument", path)
 		}
-		delete(said, path)
+		delete(listed, path)
 		for _, sub := range cmd.Commands() {
 			look(sub)
 		}
 	}
 	look((&app{}).rootCommand())
-	for path := range said {
+	for path := range listed {
 		t.Errorf("there is no quorumctl %s", path)
 	}
 }

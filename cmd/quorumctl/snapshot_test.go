@@ -66,16 +66,16 @@ func finishedJob() control.SnapshotJob {
 func TestSnapshotCommands(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	told := func(change func(*control.SnapshotJob), lines ...string) {
+	run := func(change func(*control.SnapshotJob), lines ...string) {
 		d := scene(t, "steady")
 		d.snapshot = finishedJob()
 		change(&d.snapshot)
 		socket, _ := serve(t, d)
 		out.Write(transcript(t, socket, lines...))
 	}
-	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[:1] }, "snapshot save", "snapshot verify",
+	run(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[:1] }, "snapshot save", "snapshot verify",
 		"snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
-	told(func(j *control.SnapshotJob) {
+	run(func(j *control.SnapshotJob) {
 		j.Orphans, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
 		proven := j.Started.Add(-6 * time.Hour)
 		j.Snapshots[1].RestoreTestedAt = &proven
@@ -84,11 +84,11 @@ func TestSnapshotCommands(t *testing.T) {
 		j.Snapshots = append(j.Snapshots, exchanged)
 	}, "snapshot list", "snapshot list -o wide", "snapshot list -o json",
 		"snapshot prune --dry-run", "snapshot prune --yes")
-	told(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot test-restore",
+	run(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot test-restore",
 		"snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
-	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[1:] }, "snapshot verify")
-	told(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune --yes")
-	told(func(j *control.SnapshotJob) {
+	run(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[1:] }, "snapshot verify")
+	run(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune --yes")
+	run(func(j *control.SnapshotJob) {
 		j.Snapshots, j.Error = nil, "cannot save a snapshot: no space left on device"
 	},
 		"snapshot save", "snapshot verify ../../etc/passwd", "snapshot verify a b")

@@ -51,7 +51,7 @@ func TestLinesAreShortAndHaveNoControlCharacters(t *testing.T) {
 					if i := strings.IndexFunc(line, func(c rune) bool {
 						return !unicode.IsPrint(c)
 					}); i >= 0 && form != "json" {
-						t.Errorf("%s %s -o %s: %q has something to obey at %d", name, command, form, line, i)
+						t.Errorf("%s %s -o %s: %q has a control character at %d", name, command, form, line, i)
 					}
 				}
 				for _, line := range strings.Split(r.stdout, "\n") {
@@ -90,7 +90,7 @@ func TestDocumentsMatchTheStatus(t *testing.T) {
 		a, errA := json.Marshal(fromJSON)
 		b, errB := json.Marshal(fromYAML)
 		if errA != nil || errB != nil || string(a) != string(b) {
-			t.Errorf("%s: the YAML says something else than the JSON\n%s\n%s", name, a, b)
+			t.Errorf("%s: YAML and JSON differ\n%s\n%s", name, a, b)
 		}
 	}
 }
@@ -131,10 +131,10 @@ func TestColoursOnlyOnRequest(t *testing.T) {
 		auto, never := quorumctl(t, socket, command), quorumctl(t, socket, command, "--color", "never")
 		always := quorumctl(t, socket, command, "--color", "always")
 		if auto != never || strings.Contains(auto.stdout, "\x1b") {
-			t.Errorf("%s: a pipe gets colors", command)
+			t.Errorf("%s: a pipe gets colours", command)
 		}
 		if !strings.Contains(always.stdout, "\x1b[") {
-			t.Errorf("%s: --color always writes no colors", command)
+			t.Errorf("%s: --color always writes no colours", command)
 		}
 		for i, line := range strings.Split(always.stdout, "\n") {
 			if got, want := withoutColours(line), strings.Split(never.stdout, "\n")[i]; got != want {
@@ -143,7 +143,7 @@ func TestColoursOnlyOnRequest(t *testing.T) {
 		}
 		if json := quorumctl(t, socket, command, "--color", "always", "-o", "json"); strings.Contains(json.stdout,
 			"\x1b") {
-			t.Errorf("%s: a document is painted", command)
+			t.Errorf("%s: a document has colours", command)
 		}
 	}
 	golden(t, "colours.golden", transcript(t, socket, "status --color always"))
@@ -232,6 +232,6 @@ func TestHealthShowsUnavailableChecks(t *testing.T) {
 	want := "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n" +
 		"not available: etcd-leaders, etcd-size, in etcd: etcd does not run here\n"
 	if !strings.Contains(out, want) {
-		t.Errorf("health says\n%s", out)
+		t.Errorf("got\n%s", out)
 	}
 }

@@ -129,7 +129,7 @@ func watchOutput(t *testing.T, of size, interval, name string, drew func(frames 
 	t.Setenv("TERM", "xterm")
 	master, terminal := openTerminal(t)
 	if !isTerminal(terminal) {
-		t.Fatal("a terminal is not seen as one")
+		t.Fatal("isTerminal returns false for a terminal")
 	}
 	of.set(t, terminal)
 	socket, _ := serve(t, scene(t, name))
@@ -205,17 +205,17 @@ func TestFramesFitTheTerminal(t *testing.T) {
 	t.Logf("at 50 by 9\n%s\nat 90 by 40\n%s", strings.Join(small, "\n"), strings.Join(large, "\n"))
 	if len(small) != 9 || !strings.HasSuffix(small[7], "more: enlarge the window") ||
 		small[8] != large[len(large)-1] {
-		t.Errorf("what does not fit is not said:\n%s", strings.Join(small, "\n"))
+		t.Errorf("the omitted lines are not counted:\n%s", strings.Join(small, "\n"))
 	}
 	if !strings.HasPrefix(seen, enterScreen) || !strings.HasPrefix(after, leaveScreen) ||
 		!strings.Contains(after, large[len(large)-1]) {
-		t.Errorf("the terminal is not given back with the last frame on it: %q", after)
+		t.Errorf("the terminal is not restored with the last frame on it: %q", after)
 	}
 }
 
 func TestDumbTerminalGetsPlainLines(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
-	for name, term := range map[string]string{"one that says so": "dumb", "one that says nothing": ""} {
+	for name, term := range map[string]string{"dumb": "dumb", "no TERM": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TERM", term)
 			master, terminal := openTerminal(t)

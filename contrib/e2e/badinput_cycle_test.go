@@ -48,10 +48,10 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	})
 
 	for what, c := range map[string]struct {
-		host *host
-		line string
-		code int
-		said []string
+		host   *host
+		line   string
+		code   int
+		output []string
 	}{
 		"no reason": {
 			n1, "maintenance on", exitUsage,
@@ -99,7 +99,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 	} {
 		got := me().ctl(c.host, strings.Fields(c.line)...)
-		got.check(t, what, c.code, c.said...)
+		got.check(t, what, c.code, c.output...)
 		if n := strings.Count(got.output, "quorumctl: "); n != 1 {
 			t.Errorf("%s: %d errors, not one: %s", what, n, got.output)
 		}

@@ -39,13 +39,13 @@ type commandResult struct {
 }
 
 // check checks the exit code, and that the output contains these texts, however its lines are wrapped.
-func (e commandResult) check(t *testing.T, what string, code int, said ...string) {
+func (e commandResult) check(t *testing.T, what string, code int, output ...string) {
 	t.Helper()
 	if e.code != code {
 		t.Errorf("%s: exit code %d, want %d: %s", what, e.code, code, e.output)
 	}
 	all := e.oneLine()
-	for _, text := range said {
+	for _, text := range output {
 		if !strings.Contains(all, text) {
 			t.Errorf("%s: the output lacks %q: %s", what, text, e.output)
 		}
@@ -88,13 +88,13 @@ func (p person) run(t *testing.T, program string, args ...string) commandResult 
 	command.ExtraFiles = []*os.File{file}
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, &said
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
 	err = command.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return commandResult{command.ProcessState.ExitCode(), said.String()}
+	return commandResult{command.ProcessState.ExitCode(), output.String()}
 }
 
 // runAgent runs a host's agent with a configuration with which it must exit.
@@ -175,13 +175,13 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 		"cluster.voters":   "4",                   // even
 	}
 	h.configure(mistakes)
-	var said []string
+	var output []string
 	for key, value := range mistakes {
-		said = append(said, fmt.Sprintf("%s:%d: %s: ", h.ConfigPath(), h.lineOf(key, value), key))
+		output = append(output, fmt.Sprintf("%s:%d: %s: ", h.ConfigPath(), h.lineOf(key, value), key))
 	}
-	me().runAgent(h).check(t, "five mistakes", exitConfig, said...)
+	me().runAgent(h).check(t, "five mistakes", exitConfig, output...)
 	me().runCtl(t, "config", "check", h.ConfigPath()).check(t, "five mistakes",
-		exitConfig, append(said, "5 mistakes")...)
+		exitConfig, append(output, "5 mistakes")...)
 	untouched("five mistakes")
 
 	h.Options.Set = good

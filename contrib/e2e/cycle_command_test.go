@@ -18,9 +18,9 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 	n1, dir := w.hosts[0], t.TempDir()
 	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
 	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
-	said := make(chan commandResult, 1)
+	output := make(chan commandResult, 1)
 	go func() {
-		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
+		output <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
 			"touch "+began+"; until test -e "+goes+"; do sleep 0.1; done; exit 3")
 	}()
 	w.eventually("the command runs", func() bool { return exists(began) })
@@ -36,7 +36,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	(<-said).check(t, "the command", 3, "CYCLED, the host is back",
+	(<-output).check(t, "the command", 3, "CYCLED, the host is back",
 		"cannot cycle: sh exited with status 3; this host is back")
 	if n1.etcdPID() == 0 {
 		t.Error("etcd was not started again")

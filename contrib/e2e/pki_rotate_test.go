@@ -261,10 +261,10 @@ func (r *rotation) checkEnded(settled int, both string, install func(host, bundl
 	if _, err := os.Lstat(both); !errors.Is(err, os.ErrNotExist) {
 		r.t.Errorf("%s is left: %v", both, err)
 	}
-	said := r.complaints()[settled:]
-	if len(said) != r.refused {
-		r.t.Errorf("%d connections were refused for a certificate, want %d:\n%s", len(said), r.refused,
-			strings.Join(said, ""))
+	output := r.complaints()[settled:]
+	if len(output) != r.refused {
+		r.t.Errorf("%d connections were refused for a certificate, want %d:\n%s", len(output), r.refused,
+			strings.Join(output, ""))
 	}
 	n1 := r.hosts[0]
 	bundle, err := r.open().Renew(n1.Options.Name, nil, time.Now().Add(2*time.Second))

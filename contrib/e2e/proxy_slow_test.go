@@ -47,7 +47,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	w.lead(n1)
 	w.eventually("n3 is healthy", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
 	w.eventually("n1 lists three voters", func() bool { return w.listsVoters(n1, 3) })
-	said := proxyProcess(t, n1.ConfigPath(), listen)
+	output := proxyProcess(t, n1.ConfigPath(), listen)
 
 	id, pid := memberID(t, address(n3.Options.ClientURL)), n3.etcdPID()
 	mine, others := w.connectTo(listen, id, 3)
@@ -62,7 +62,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	})
 	listed := time.Since(began)
 	w.eventually("the proxy reports it", func() bool {
-		return strings.Contains(said.String(), "n3 is not used: it is SLOW")
+		return strings.Contains(output.String(), "n3 is not used: it is SLOW")
 	})
 	for range 9 { // by the number of connections alone they would go there
 		if got := w.newProxyClient(listen); got.member == id {

@@ -41,13 +41,13 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 		}
 	}})
 	n1, n2 := w.hosts[0], w.hosts[1]
-	said := proxyProcess(t, n1.ConfigPath(), listen) // before any etcd or agent runs
+	output := proxyProcess(t, n1.ConfigPath(), listen) // before any etcd or agent runs
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.waitRolesAgree()
 	w.eventually("the proxy reports three voters", func() bool {
-		return strings.Contains(said.String(), "n3") && w.listsVoters(n1, 3)
+		return strings.Contains(output.String(), "n3") && w.listsVoters(n1, 3)
 	})
 
 	id := memberID(t, address(n2.Options.ClientURL))
@@ -124,13 +124,13 @@ func startProxy(t *testing.T, list proxy.List, endpoints []string) (address stri
 func proxyProcess(t *testing.T, config, address string) *processOutput {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "proxy", config)
-	said := &processOutput{}
-	command.Stderr, command.SysProcAttr = said, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	output := &processOutput{}
+	command.Stderr, command.SysProcAttr = output, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, command.Start())
 	t.Cleanup(func() {
 		must(t, command.Process.Signal(syscall.SIGTERM))
 		if err := command.Wait(); err != nil || t.Failed() {
-			t.Errorf("the proxy has ended with %v; its output:\n%s", err, said)
+			t.Errorf("the proxy has ended with %v; its output:\n%s", err, output)
 		}
 	})
 	testbed.Eventually(t, bound, "the proxy to answer", func() bool {
@@ -140,7 +140,7 @@ func proxyProcess(t *testing.T, config, address string) *processOutput {
 		}
 		return err == nil
 	})
-	return said
+	return output
 }
 
 // processOutput is the output of a process up to now.

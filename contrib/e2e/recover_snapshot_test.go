@@ -97,10 +97,10 @@ func (w *world) factsOf(hosts ...*host) []string {
 	var files []string
 	for _, h := range hosts {
 		h.facts() // wait until the host has its facts
-		said := me().ctl(h, "recover", "collect")
-		said.check(w.t, "recover collect", 0, `"host": "`+h.Options.Name+`"`)
+		output := me().ctl(h, "recover", "collect")
+		output.check(w.t, "recover collect", 0, `"host": "`+h.Options.Name+`"`)
 		file := filepath.Join(w.dir, h.Options.Name+".json")
-		must(w.t, os.WriteFile(file, []byte(said.output), 0o600))
+		must(w.t, os.WriteFile(file, []byte(output.output), 0o600))
 		files = append(files, file)
 	}
 	return files

@@ -315,9 +315,9 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	n1.facts() // wait until n1 has no quorum
 	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
-	said := me().ctl(n1, "recover", "collect")
-	said.check(t, "recover collect", 0, `"host": "n1"`)
-	if err := os.WriteFile(file, []byte(said.output), 0o600); err != nil {
+	output := me().ctl(n1, "recover", "collect")
+	output.check(t, "recover collect", 0, `"host": "n1"`)
+	if err := os.WriteFile(file, []byte(output.output), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	me().runCtl(t, "recover", "plan", file).check(t, "no host is named as gone", 70, "--gone n2,n3")

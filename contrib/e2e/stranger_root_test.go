@@ -132,9 +132,9 @@ func TestAStrangerMaySeeACommandButNotEndIt(t *testing.T) {
 	w := threeIdleVoters(t)
 	n1, dir := w.hosts[0], t.TempDir()
 	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
-	said := make(chan commandResult, 1)
+	output := make(chan commandResult, 1)
 	go func() {
-		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
+		output <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
 			"touch "+began+"; until test -e "+goes+"; do sleep 0.1; done")
 	}()
 	w.eventually("the command runs", func() bool { _, err := os.Stat(began); return err == nil })
@@ -144,5 +144,5 @@ func TestAStrangerMaySeeACommandButNotEndIt(t *testing.T) {
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	(<-said).check(t, "the command", 0, "CYCLED, the host is back")
+	(<-output).check(t, "the command", 0, "CYCLED, the host is back")
 }

@@ -141,21 +141,21 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 	for end := time.Now().Add(quiet); time.Now().Before(end); {
 		for _, h := range []*host{n1, n3} {
 			for _, command := range []string{"status", "explain"} {
-				said := me().ctl(h, command).output
+				output := me().ctl(h, command).output
 				for _, wrong := range []string{
 					"bootstrap", "rpc error", "desc =", "etcdserver:", "context deadline",
 					"is stuck",
 				} {
-					if strings.Contains(said, wrong) {
-						t.Fatalf("%s of %s prints %q: %s", command, h.Options.Name, wrong, said)
+					if strings.Contains(output, wrong) {
+						t.Fatalf("%s of %s prints %q: %s", command, h.Options.Name, wrong, output)
 					}
 				}
 			}
 		}
 	}
 	me().ctl(n1, "pause", "--reason", "x").check(t, "pause", exitUnavailable, "cannot pause: ")
-	if said := me().ctl(n1, "history").output; strings.Contains(said, "rpc error") ||
-		strings.Contains(said, "etcdserver") {
-		t.Errorf("history: %s", said)
+	if output := me().ctl(n1, "history").output; strings.Contains(output, "rpc error") ||
+		strings.Contains(output, "etcdserver") {
+		t.Errorf("history: %s", output)
 	}
 }

@@ -64,9 +64,9 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 // stats returns the number of calls that have reached the disk since the last rule was set.
 func stats(t *testing.T, m *testbed.Mount) string {
 	t.Helper()
-	said, err := m.Stats()
+	output, err := m.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(said)
+	return strings.TrimSpace(output)
 }

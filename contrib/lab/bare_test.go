@@ -122,12 +122,12 @@ func (f *bareFleet) bootstrapAsDocumented() {
 		for _, command := range commands[:4] {
 			command = strings.NewReplacer("--name n1", "--name "+h.Name, "n1.tar", bundle,
 				" --tls", more+" --tls").Replace(command)
-			said, err := h.Shell(f.t.Context(), "cd /root && "+command)
+			output, err := h.Shell(f.t.Context(), "cd /root && "+command)
 			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(command, "quorumctl init") {
-				f.t.Logf("%s# %s\n%s", h.Name, command, said)
+				f.t.Logf("%s# %s\n%s", h.Name, command, output)
 				if err := f.loosenLimits(h); err != nil {
 					return err
 				}

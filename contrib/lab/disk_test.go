@@ -44,13 +44,13 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 			s.Health.Findings[0].Code == "DISK_UNFIT"
 	})
 	t.Logf("quorumctl health on %s:\n%s", slow.Name, f.shell(slow, "quorumctl health || :"))
-	said := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
-	t.Logf("journalctl -x:\n%s", said)
+	output := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
+	t.Logf("journalctl -x:\n%s", output)
 	for _, text := range []string{
 		"Subject: DISK_UNFIT: The disk failed its qualifying run",
 		"What to do: use a disk that makes writes durable at this speed",
 	} {
-		if !strings.Contains(said, text) {
+		if !strings.Contains(output, text) {
 			t.Errorf("the journal lacks %q", text)
 		}
 	}

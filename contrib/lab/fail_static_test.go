@@ -110,18 +110,18 @@ func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 // waitForOutput waits until a command on the host prints one of these texts, whatever its exit code.
 func (f *fleet) waitForOutput(h *lab.Host, state, command string, texts []string) {
 	f.t.Helper()
-	var said string
+	var output string
 	defer func() {
 		if f.t.Failed() {
-			f.t.Logf("quorumd %s: %s says\n%s", state, command, said)
+			f.t.Logf("quorumd %s: %s says\n%s", state, command, output)
 		}
 	}()
 	f.eventually("quorumd "+state+": "+strings.Fields(command)[0]+" says "+strings.Join(texts, " or "), func() bool {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 		defer cancel()
-		said, _ = h.Shell(ctx, command+" 2>&1") // for a service that is down the command fails, as it should
+		output, _ = h.Shell(ctx, command+" 2>&1") // for a service that is down the command fails, as it should
 		for _, text := range texts {
-			if strings.Contains(said, text) {
+			if strings.Contains(output, text) {
 				return true
 			}
 		}

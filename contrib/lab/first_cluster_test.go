@@ -157,13 +157,13 @@ func (f *bareFleet) bootstrapAndCheck() {
 		t.Errorf("the members:\n%s", members)
 	}
 	plain := "etcdctl --command-timeout=3s --endpoints=http://10.77.0.1:2379 get a"
-	if said, err := f.Hosts[0].Shell(t.Context(), plain); err == nil {
-		t.Errorf("a client without TLS was accepted: %s", said)
+	if output, err := f.Hosts[0].Shell(t.Context(), plain); err == nil {
+		t.Errorf("a client without TLS was accepted: %s", output)
 	}
 	for _, h := range f.Hosts {
-		said := f.shell(h, "quorumctl config check")
-		if !strings.Contains(said, "OK") || strings.Contains(said, "warning") {
-			t.Errorf("%s: %s", h.Name, said)
+		output := f.shell(h, "quorumctl config check")
+		if !strings.Contains(output, "OK") || strings.Contains(output, "warning") {
+			t.Errorf("%s: %s", h.Name, output)
 		}
 	}
 }
@@ -183,8 +183,8 @@ func (f *bareFleet) cutAllPower() {
 	health := strings.Replace(documentedCommands(f.t, firstClusterPage, "n1#")[5], "member list",
 		"endpoint health --cluster 2>&1", 1)
 	f.within(f.limit(), "all are back with TLS", func() bool {
-		said, err := f.Hosts[0].Shell(f.t.Context(), f.login+health)
-		return err == nil && strings.Count(said, " is healthy") == 3
+		output, err := f.Hosts[0].Shell(f.t.Context(), f.login+health)
+		return err == nil && strings.Count(output, " is healthy") == 3
 	})
 }
 
@@ -195,9 +195,9 @@ func (f *bareFleet) checkAuthentication() {
 	read := strings.Replace(documentedCommands(f.t, firstClusterPage, "n1#")[5], "member list", "get a", 1)
 	f.shell(f.Hosts[0], f.login+read)
 	stranger := strings.NewReplacer("client.crt", "peer.crt", "client.key", "peer.key").Replace(read) + " 2>&1 || true"
-	if said := f.shell(f.Hosts[0], stranger); !strings.Contains(said, "permission denied") &&
-		!strings.Contains(said, "user name not found") {
-		f.t.Errorf("a client whose certificate names no user of etcd gets: %s", said)
+	if output := f.shell(f.Hosts[0], stranger); !strings.Contains(output, "permission denied") &&
+		!strings.Contains(output, "user name not found") {
+		f.t.Errorf("a client whose certificate names no user of etcd gets: %s", output)
 	}
 	leader := f.leader()
 	f.within(f.limit(), leader.Name+" has completed an operation", func() bool {

@@ -68,9 +68,9 @@ func runInParallel(cache string) int {
 	for range *parallelTests {
 		all.Go(func() {
 			for name := range queue {
-				said, err := runAlone(name, shared.Name())
+				output, err := runAlone(name, shared.Name())
 				mu.Lock()
-				_, _ = os.Stdout.Write(said)
+				_, _ = os.Stdout.Write(output)
 				if err != nil {
 					fmt.Printf("%s has not passed: %v\n", name, err)
 					failed = append(failed, name)
@@ -91,8 +91,8 @@ func retryFailed(failed []string, shared string) (code int) {
 		return min(len(failed), 1)
 	}
 	for _, name := range failed {
-		said, err := runAlone(name, shared)
-		_, _ = os.Stdout.Write(said)
+		output, err := runAlone(name, shared)
+		_, _ = os.Stdout.Write(output)
 		if err != nil {
 			fmt.Printf("%s has not passed by itself either: %v\n", name, err)
 			code = 1
@@ -140,12 +140,12 @@ func runAlone(name, shared string) ([]byte, error) {
 		"-test.timeout=" + flag.Lookup("test.timeout").Value.String(),
 	}
 	cmd := exec.Command("/proc/self/exe", args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Env = append(os.Environ(), standingVariable+"="+shared)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	err := cmd.Run()
-	text := said.Bytes()
+	text := output.Bytes()
 	if err == nil {
 		text = bytes.TrimSuffix(text, []byte("PASS\n")) // PASS is printed once, for all tests
 	}

@@ -31,7 +31,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	f.eventually("the hosts of both other voters call "+dead.Name+" dead", func() bool {
 		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(other, "VOTER_DEAD")
 	})
-	told := time.Now()
+	output := time.Now()
 	if op := f.op(); op != nil {
 		t.Fatalf("its grace is over already: %+v", op)
 	}
@@ -44,7 +44,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	f.eventually("they call "+other.Name+" dead now", func() bool {
 		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(dead, "VOTER_DEAD")
 	})
-	f.never(time.Until(told.Add(2*grace+replaceBound)), "a host acts", func() bool {
+	f.never(time.Until(output.Add(2*grace+replaceBound)), "a host acts", func() bool {
 		return f.op() != nil || !maps.Equal(tried, f.attemptedSteps(minority))
 	})
 	f.check(f.Heal(ctx))

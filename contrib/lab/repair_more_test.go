@@ -69,9 +69,9 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	together := f.Hosts[3:5]
 	f.check(f.cutPower(together))
 	began := time.Now()
-	told := map[string]string{}
+	output := map[string]string{}
 	f.within(2*(grace+bound), "five vote without the two of one rack", func() bool {
-		f.logReports(told, began)
+		f.logReports(output, began)
 		return f.has(5, 0) && !slices.ContainsFunc(f.members(), func(m *etcdserverpb.Member) bool {
 			return m.Name == together[0].Name || m.Name == together[1].Name
 		})
