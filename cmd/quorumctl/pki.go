@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// defaultPKI is the directory of the CAs on the operator's machine; hostTLS that of a host's own certificates.
+	// defaultPKI is the directory of the CAs on the operator's machine. hostTLS contains a host's own certificates.
 	defaultPKI = "./quorumd-pki"
 	hostTLS    = "/etc/quorumd/tls"
 )

@@ -28,7 +28,7 @@ type scraped struct {
 	took time.Duration
 }
 
-// scrape sends the request of Prometheus, but without compression, so that the size is that of the text.
+// scrape sends the request of Prometheus without compression, to measure the size of the text.
 func scrape(ctx context.Context, url string) (scraped, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeBound)
 	defer cancel()
@@ -50,7 +50,7 @@ func scrape(ctx context.Context, url string) (scraped, error) {
 	return scraped{text: text, took: time.Since(began)}, err
 }
 
-// scrapeHistogram reads one histogram; if lane is not empty, the one with that label "lane".
+// scrapeHistogram reads one histogram. If lane is not empty, it selects the histogram with that label.
 func scrapeHistogram(ctx context.Context, url, name, lane string) (histogram, error) {
 	got, err := scrape(ctx, url)
 	if err != nil {

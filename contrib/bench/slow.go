@@ -113,7 +113,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 			if i == 0 {
 				o.Disk = filepath.Join(disk.Dir, "disk")
 			}
-			// all other hosts share one disk, which other processes use as well
+			// all other hosts share one disk with other processes
 			o.Set["disk.fsyncClear"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
 			return nil
 		})

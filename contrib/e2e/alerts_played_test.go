@@ -280,7 +280,7 @@ func playLosses(t *testing.T) []*act {
 	t.Helper()
 	var disk *testbed.Mount
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
-		// Long enough that a slow etcd does not count as one that does not answer.
+		// Long enough that a slow etcd does not count as unreachable.
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}, each: func(i int, o *testbed.HostOptions) {

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// withCommands makes a world of three voters with a directory for commands. See edged for their hooks.
+// withCommands makes a world of three voters with a directory for commands. See withHooks for their hooks.
 func withCommands(t *testing.T, script func(h *host) string) *world {
 	t.Helper()
 	w := withHooks(t)

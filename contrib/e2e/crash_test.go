@@ -29,7 +29,7 @@ const (
 	both      victim = "the agent and etcd"
 	// all is everything on a host, killed at once as by a power loss: agent, child processes, and etcd if it runs.
 	all victim = "all"
-	// power is like all, but unsynced writes are lost as well.
+	// power is like all, and unsynced writes are lost, too.
 	power victim = "all, without what was not synced,"
 )
 

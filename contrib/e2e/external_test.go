@@ -51,7 +51,7 @@ func (k *kubelet) run(ctx context.Context) {
 		case runs && errors.Is(err, fs.ErrNotExist):
 			_ = k.etcd.Terminate() // the next round tries again
 		case !runs && err == nil:
-			_ = k.etcd.Restart(ctx) // likewise
+			_ = k.etcd.Restart(ctx) // the next round tries again
 		}
 		select {
 		case <-ctx.Done():

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// limits are those of n2's join.
+// limits are the time limits of n2's join.
 type limits struct {
 	stall time.Duration // without progress
 	whole time.Duration

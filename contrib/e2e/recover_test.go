@@ -355,7 +355,7 @@ func recoverySteps() []policy.StepKind {
 	}
 }
 
-// asideSteps are the steps of a host that continues with the survivor's data, in order.
+// asideSteps are the steps of a host that moves its data aside and joins the survivor, in order.
 func asideSteps() []policy.StepKind {
 	return []policy.StepKind{policy.StepStopForRecovery, policy.StepLayAside, policy.StepEndRecovery}
 }
@@ -426,7 +426,7 @@ func strikeSurvivor(t *testing.T, what victim) {
 	}
 }
 
-// strikeAside strikes one of the two remaining hosts of five: the one that continues with the data of the other.
+// strikeAside strikes one of the two remaining hosts of five: the host that joins the other, the survivor.
 func strikeAside(t *testing.T, what victim, side string) {
 	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
 	survivor, other := w.hosts[0], w.hosts[1]

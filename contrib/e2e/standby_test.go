@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestASpareReplacesAStandbyOnADeadMachine has clients that read and write meanwhile.
+// TestASpareReplacesAStandbyOnADeadMachine runs clients that read and write throughout.
 func TestASpareReplacesAStandbyOnADeadMachine(t *testing.T) {
 	t.Parallel()
 	w := standbyWorld(t)

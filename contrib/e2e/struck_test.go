@@ -69,12 +69,12 @@ func otherFaults(n3 otherFault) []otherFault {
 func (h *host) cutPowerOff() {
 	h.w.t.Helper()
 	h.kill()
-	h.killEtcdIfRunning() // it may not be running
+	h.killEtcdIfRunning()
 	h.off = true
 	h.setReachable(false)
 }
 
-// injectDuring resumes n4's stopped agent, injects the fault meanwhile, and ends the fault. No working host may be
+// injectDuring resumes n4's stopped agent during the fault, and then ends the fault. No working host may be
 // removed.
 func (f otherFault) injectDuring(w *world) {
 	w.t.Helper()
@@ -112,7 +112,7 @@ func (w *world) linearizable(registers *testbed.Registers) {
 // isFull reports whether three members vote and answer, with at most one standby and no operation in flight.
 func (w *world) isFull() bool { return w.votersServe(3) }
 
-// votersServe is like full, for the given number of voters.
+// votersServe is like isFull, for the given number of voters.
 func (w *world) votersServe(want int) bool {
 	voters := 0
 	for _, h := range w.hosts {

@@ -75,7 +75,7 @@ func repairDuringFaults(t *testing.T, by [][]string, fault string, called func(s
 					s.waitRolesAgree()
 					s.checkClients()
 					learners := 0
-					if s.isVoter(n3) { // n3 stays, and n4 is what it was
+					if s.isVoter(n3) { // n3 stays, and n4 keeps its role
 						learners = standbys
 					}
 					s.verify(3, learners)

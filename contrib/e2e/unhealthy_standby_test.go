@@ -18,7 +18,7 @@ import (
 // standbyGrace is how long a standby must have been unhealthy before it is removed.
 const standbyGrace = 30 * time.Second
 
-// TestASpareReplacesAStandbyWithAnUnhealthyDisk has clients that read and write meanwhile.
+// TestASpareReplacesAStandbyWithAnUnhealthyDisk runs clients that read and write throughout.
 func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 	t.Parallel()
 	for what, fault := range map[string]string{

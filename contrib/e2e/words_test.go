@@ -69,7 +69,7 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	}
 }
 
-// newVoters quickly makes a world of three voters.
+// newVoters makes a world of three voters with short waits.
 func newVoters(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {

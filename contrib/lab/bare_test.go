@@ -42,7 +42,7 @@ type bareFleet struct {
 	// named sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
 	certName func(h *lab.Host) error
 	login    string // comes before a command of etcdctl if its certificate names no etcd user
-	// shipped keeps quorumd's default waits. The speed of the disk is ignored nevertheless: all hosts share one disk.
+	// shipped keeps quorumd's default waits. The speed of the disk is still ignored, because all hosts share one disk.
 	shipped bool
 }
 
@@ -52,7 +52,7 @@ func newBareFleet(t *testing.T, hosts int) *bareFleet {
 	return newBareFleetOf(t, lab.Debian12, hosts)
 }
 
-// newBareFleetOf is like bare, with hosts of another release.
+// newBareFleetOf is like newBareFleet, with hosts of another release.
 func newBareFleetOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	t.Helper()
 	cache, err := cacheDir()

@@ -90,7 +90,7 @@ func formedFleet(t *testing.T) string {
 	return dir
 }
 
-// save ends a running fleet, and keeps its files for standingFleet.
+// save ends a running fleet, and keeps its files for formedFleetRunning.
 func (f *fleet) save(dir string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -119,7 +119,7 @@ func (f *fleet) installManaged(h *lab.Host) error {
 	return f.installManagedWith(h, func(lab.Settings) {})
 }
 
-// installManagedWith is like manage, with other settings.
+// installManagedWith is like installManaged, with other settings.
 func (f *fleet) installManagedWith(h *lab.Host, change func(lab.Settings)) error {
 	ctx := f.t.Context()
 	if err := h.Install(ctx, f.deb); err != nil {

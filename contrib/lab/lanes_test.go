@@ -27,7 +27,8 @@ import (
 // parallelTests is how many tests run in parallel, each in its own lab. They wait most of the time.
 var parallelTests = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 
-// standingVariable is the environment variable with the directory of the fleet that all tests share; see standingFleet.
+// standingVariable is the environment variable with the directory of the fleet that all tests share; see
+// formedFleetRunning.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
 // startOrder are the tests that start first: the one that leaves a fleet for the rest, then some that need no fleet,

@@ -145,10 +145,10 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 			f.t.Errorf("the journal of %s has %q with priority %q", h.Name, e.text, e.priority)
 		}
 		if screen := f.shell(h, "cat "+screenPath); !strings.Contains(screen, shutdownWarning) {
-			f.t.Errorf("who was logged in on %s saw\n%s", h.Name, screen)
+			f.t.Errorf("the user logged in on %s saw\n%s", h.Name, screen)
 		}
 	}
-	if len(turns) == 0 { // a spare may be back so soon that another host is allowed as well
+	if len(turns) == 0 { // more than one, if a spare is back so soon that another host may go down, too
 		f.t.Error("no host was allowed to reboot")
 	}
 	f.t.Logf("%v were allowed to reboot", turns)
