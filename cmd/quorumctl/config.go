@@ -46,10 +46,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Example: examples("quorumctl config check", "quorumctl config check --elsewhere n2.yaml"),
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file := defaultConfig
-			if len(args) > 0 {
-				file = args[0]
-			}
+			file := argument(args, defaultConfig)
 			c, err := config.Load(file)
 			doc := configCheck{File: file, Warnings: orEmpty(c.Warnings)}
 			if err == nil && !elsewhere {
@@ -249,10 +246,7 @@ func (a *app) configShowCommand() *cobra.Command {
 		Example: examples("quorumctl config show", "quorumctl config show | grep -A12 '^timing:'"),
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfig
-			if len(args) > 0 {
-				file = args[0]
-			}
+			file := argument(args, defaultConfig)
 			c, err := config.Load(file)
 			if err != nil {
 				return configFailure(file, "", err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
-	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 func (a *app) muteCommand() *cobra.Command {
@@ -26,10 +25,9 @@ func (a *app) muteCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if req.For <= 0 || req.For > control.MaxMute {
-				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
-					"cannot mute: --for %s is out of range (over 0, at most %s)", durationfmt.Typed(req.For),
-					durationfmt.Typed(control.MaxMute))
+			if err := checkAtMost("mute", "quorumctl health mute "+args[0]+" --reason '<why>' --for 4h", req.For,
+				control.MaxMute); err != nil {
+				return err
 			}
 			all, err := a.client().Checks(cmd.Context())
 			if err != nil {

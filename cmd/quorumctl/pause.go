@@ -25,10 +25,9 @@ func (a *app) pauseCommand() *cobra.Command {
 			"quorumctl pause --reason 'rack move' --for 2h"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if req.For <= 0 || req.For > control.MaxPause {
-				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of range (over 0, at most %s)", durationfmt.Typed(req.For),
-					durationfmt.Typed(control.MaxPause))
+			if err := checkAtMost("pause", "quorumctl pause --reason '<why>' --for 4h", req.For,
+				control.MaxPause); err != nil {
+				return err
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
 			return a.emitResult("pause", err, pause, func(p *page) {
@@ -42,6 +41,15 @@ func (a *app) pauseCommand() *cobra.Command {
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
 	return cmd
+}
+
+// checkAtMost returns an error for a value of --for that quorumd would refuse. command is an example for the hint.
+func checkAtMost(what, command string, d, limit time.Duration) error {
+	if d > 0 && d <= limit {
+		return nil
+	}
+	return usage(command, "cannot %s: --for %s is out of range (over 0, at most %s)", what, durationfmt.Typed(d),
+		durationfmt.Typed(limit))
 }
 
 // shortDuration formats a duration in hours, as --for accepts it.

@@ -40,10 +40,7 @@ func (a *app) qualifyCommand() *cobra.Command {
 			"quorumctl qualify --peer 10.0.0.2:2380 --peer 10.0.0.3:2380 --fio"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Dir = "/var/lib/etcd"
-			if len(args) > 0 {
-				o.Dir = args[0]
-			}
+			o.Dir = argument(args, "/var/lib/etcd")
 			o.NextToEtcd = cmd.Flags().Changed("writers")
 			return a.qualify(cmd.Context(), o)
 		},

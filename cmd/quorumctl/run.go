@@ -128,6 +128,14 @@ func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// argument returns the first argument, or a default.
+func argument(args []string, otherwise string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return otherwise
+}
+
 // examples formats command lines for the help of a command.
 func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  ") }
 

@@ -37,9 +37,7 @@ func (a *app) snapshotSaveCommand() *cobra.Command {
 			"from the healthiest follower; from the leader only if it is the only voter.",
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot save -o json"),
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: control.SnapshotSave}, writeSaved)
-		},
+		RunE:    a.snapshotRun(control.SnapshotSave, writeSaved),
 	}
 }
 
@@ -49,9 +47,7 @@ func (a *app) snapshotListCommand() *cobra.Command {
 		Short:   "List the snapshots in the store, newest first",
 		Example: examples("quorumctl snapshot list", "quorumctl snapshot list -o wide"),
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: control.SnapshotList}, writeSnapshots)
-		},
+		RunE:    a.snapshotRun(control.SnapshotList, writeSnapshots),
 	}
 }
 
@@ -64,13 +60,7 @@ func (a *app) snapshotVerifyCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot verify",
 			"quorumctl snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			req := control.SnapshotRequest{Do: control.SnapshotVerify}
-			if len(args) == 1 {
-				req.Name = args[0]
-			}
-			return a.snapshotJob(cmd.Context(), req, writeVerified)
-		},
+		RunE: a.snapshotRun(control.SnapshotVerify, writeVerified),
 	}
 }
 
@@ -85,13 +75,7 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot test-restore",
 			"quorumctl snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			req := control.SnapshotRequest{Do: control.SnapshotRestoreTest}
-			if len(args) == 1 {
-				req.Name = args[0]
-			}
-			return a.snapshotJob(cmd.Context(), req, writeTested)
-		},
+		RunE: a.snapshotRun(control.SnapshotRestoreTest, writeTested),
 	}
 }
 
@@ -148,6 +132,13 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 
 // snapshotPoll is the interval at which the state of a job is read.
 const snapshotPoll = 200 * time.Millisecond
+
+// snapshotRun returns the RunE of a command for one job. Its argument, if any, names the snapshot.
+func (a *app) snapshotRun(do string, text func(*page, control.SnapshotJob)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: do, Name: argument(args, "")}, text)
+	}
+}
 
 // snapshotJob runs a job and shows its result.
 func (a *app) snapshotJob(ctx context.Context, req control.SnapshotRequest,
