@@ -103,7 +103,7 @@ func attackHelper(t *testing.T, h *host) {
 		forged("n9=http://localhost:2380", "existing", ""):            "not what this host is",
 		forged(`n1=http://x:1\nLD_PRELOAD=/tmp/x.so`, "existing", ""): "is not a member",
 		forged(strings.Repeat("x", 33<<10), "existing", ""):           "more than",
-		`{"word":"hooks","agent":"quorumd","hooks":{"when":"command","id":"1","program":"..","work":"","reason":"","by":""}}`: "no name of a command",
+		`{"word":"hooks","agent":"quorumd","hooks":{"when":"command","id":"1","program":"..","work":"","reason":"","by":""}}`: "not a valid command name",
 		`{"word":"hooks","agent":"quorumd","hooks":{"when":"..","id":"1","work":"","reason":"","by":""}}`:                     "not a hook type",
 		`{"word":"hooks","agent":"..","hooks":{"when":"before","id":"1","work":"","reason":"","by":""}}`:                      "not a valid agent name",
 	} {

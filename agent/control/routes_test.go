@@ -267,16 +267,16 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		},
 		"a command of no name": {
 			"POST", "/v1/rollout", `{"work":"command","reason":"x"}`, 400, CodeBadRequest,
-			`"" is no name of a command`,
+			`"" is not a valid command name`,
 		},
 		"a command elsewhere": {
 			"POST", "/v1/rollout",
 			`{"work":"command","reason":"x","command":"../before.d/10-x"}`, 400, CodeBadRequest,
-			"is no name of a command",
+			"is not a valid command name",
 		},
 		"a command of the root": {
 			"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"/bin/sh"}`,
-			400, CodeBadRequest, "is no name of a command",
+			400, CodeBadRequest, "is not a valid command name",
 		},
 		"a command with a dot": {
 			"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"a.sh"}`, 400,
@@ -284,11 +284,11 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		},
 		"a command as a flag": {
 			"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"-rf"}`, 400,
-			CodeBadRequest, "is no name of a command",
+			CodeBadRequest, "is not a valid command name",
 		},
 		"a command for terminals": {
 			"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"\u001b[2J"}`, 400,
-			CodeBadRequest, "is no name of a command",
+			CodeBadRequest, "is not a valid command name",
 		},
 		"a command without end": {
 			"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"` + long + `"}`,

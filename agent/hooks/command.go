@@ -32,8 +32,8 @@ var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // or a digit, and is at most 64 long.
 func CheckName(name string) error {
 	if !programName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
-			"first", plain(name))
+		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
+			"digit first", plain(name))
 	}
 	return nil
 }

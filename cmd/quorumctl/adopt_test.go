@@ -18,33 +18,33 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// adopted is a host with a running etcd with TLS, and a systemctl that knows it.
-type adopted struct {
+// runningEtcd is a host with a running etcd that uses TLS, and a fake systemctl that reports it.
+type runningEtcd struct {
 	dir, tls, data, address string
 	binary                  string
 	member                  *testbed.Member
 }
 
-// adopts starts that etcd: half of its settings are flags, half are variables, as in a unit's environment file. The
-// n-th host has an address of its own, because all etcds use the same ports.
-func adopts(t *testing.T, n int) *adopted {
+// startRunningEtcd starts etcd: half of its settings are flags, half are variables, as in a unit's environment
+// file. The n-th host has an address of its own, because all etcds use the same ports.
+func startRunningEtcd(t *testing.T, n int) *runningEtcd {
 	t.Helper()
 	dir, pid := t.TempDir(), os.Getpid()
-	h := &adopted{
+	h := &runningEtcd{
 		dir: dir, tls: filepath.Join(dir, "tls"), data: filepath.Join(dir, "data"),
 		address: fmt.Sprintf("127.%d.%d.%d", 64+n, pid>>8&255, pid&255),
 		binary:  testbed.Etcd(t, testbed.Small),
 	}
 	authority := filepath.Join(dir, "pki")
-	ok(t, pki.Create(authority, time.Now()))
+	must(t, pki.Create(authority, time.Now()))
 	a, err := pki.Open(authority, time.Now())
-	ok(t, err)
+	must(t, err)
 	bundle, err := a.Host("n1", []string{h.address}, time.Now())
-	ok(t, err)
+	must(t, err)
 	_, err = pki.Install(bundle, pki.Place{Dir: h.tls, Etcd: -1, Quorumd: -1}, time.Now())
-	ok(t, err)
+	must(t, err)
 	unit := filepath.Join(dir, "unit")
-	ok(t, os.WriteFile(unit, fmt.Appendf(nil, "#!/bin/sh\nexec env ETCD_PEER_CERT_FILE=%[1]s/peer.crt "+
+	must(t, os.WriteFile(unit, fmt.Appendf(nil, "#!/bin/sh\nexec env ETCD_PEER_CERT_FILE=%[1]s/peer.crt "+
 		"ETCD_PEER_KEY_FILE=%[1]s/peer.key ETCD_PEER_TRUSTED_CA_FILE=%[1]s/peer-ca.crt "+
 		"ETCD_PEER_CLIENT_CERT_AUTH=true "+
 		"%[2]s \"$@\"\n", h.tls, h.binary), 0o755))
@@ -55,47 +55,47 @@ func adopts(t *testing.T, n int) *adopted {
 			"--trusted-ca-file=" + h.tls + "/ca.crt",
 		},
 	})
-	ok(t, err)
+	must(t, err)
 	h.member.StopAfter(t)
-	h.serves(t, h.client())
-	ok(t, os.WriteFile(filepath.Join(dir, "systemctl"), fmt.Appendf(nil, "#!/bin/sh\n"+
+	h.version(t, h.client())
+	must(t, os.WriteFile(filepath.Join(dir, "systemctl"), fmt.Appendf(nil, "#!/bin/sh\n"+
 		"case $1 in is-enabled) echo enabled; exit;; esac\n"+
 		"echo LoadState=loaded; echo UnitFileState=enabled; echo ActiveState=active; echo MainPID=%d\n"+
 		"echo 'ExecStart={ path=%s ; argv[]=%[2]s ; ignore_errors=no }'\n", h.member.PID(), h.binary), 0o755))
 	return h
 }
 
-func ok(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (h *adopted) url(port int) string { return fmt.Sprintf("https://%s:%d", h.address, port) }
+func (h *runningEtcd) url(port int) string { return fmt.Sprintf("https://%s:%d", h.address, port) }
 
 // client returns the TLS files of a client.
-func (h *adopted) client() testbed.CertFiles {
+func (h *runningEtcd) client() testbed.CertFiles {
 	return testbed.CertFiles{CA: h.tls + "/ca.crt", Cert: h.tls + "/client.crt", Key: h.tls + "/client.key"}
 }
 
-// serves reads the version of etcd with these TLS files, as a client.
-func (h *adopted) serves(t *testing.T, files testbed.CertFiles) (version string) {
+// version reads the version of etcd with these TLS files, as a client.
+func (h *runningEtcd) version(t *testing.T, files testbed.CertFiles) (version string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	h.member.Options.TLS = &files
-	ok(t, h.member.WaitReady(ctx))
+	must(t, h.member.WaitReady(ctx))
 	client, err := h.member.Client()
-	ok(t, err)
+	must(t, err)
 	defer client.Close()
 	s, err := client.Status(ctx, h.member.Options.ClientURL)
-	ok(t, err)
+	must(t, err)
 	return s.Version
 }
 
 // init runs quorumctl init on the host, for a cluster of three.
-func (h *adopted) init(t *testing.T, name string, more ...string) (string, error) {
+func (h *runningEtcd) init(t *testing.T, name string, more ...string) (string, error) {
 	t.Helper()
 	return asProgram(t, "PATH="+h.dir, append([]string{
 		"init", "-o", "wide", "--mode", "manage", "--name", name, "--id", name,
@@ -103,9 +103,9 @@ func (h *adopted) init(t *testing.T, name string, more ...string) (string, error
 	}, more...)...)
 }
 
-func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
+func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 	t.Parallel()
-	h := adopts(t, 1)
+	h := startRunningEtcd(t, 1)
 	file := filepath.Join(h.dir, "quorumd.yaml")
 	out, err := h.init(t, "n1", "--file", file, "--tls", h.tls, "--data-dir", h.data)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 	want := []string{
 		"found here:",
 		"address   " + h.address,
-		"etcd      " + h.binary + ", version " + h.serves(t, h.client()),
+		"etcd      " + h.binary + ", version " + h.version(t, h.client()),
 		"unit      etcd.service, enabled",
 		"runs with --advertise-client-urls=" + h.url(2379),
 		"runs with --cert-file=" + h.tls + "/server.crt",
@@ -137,11 +137,11 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		"→ systemctl enable --now quorumd", // no bootstrap, because the cluster exists
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("it says\n%s\nand not\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 
 	c, err := config.Load(file)
-	ok(t, err)
+	must(t, err)
 	if c.Etcd.TLS == nil || c.Cluster.TLS == nil {
 		t.Fatal("the configuration has no TLS")
 	}
@@ -150,11 +150,11 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		CA: in("ca.crt"), Cert: in("server.crt"), Key: in("server.key"),
 		PeerCA: in("peer-ca.crt"), PeerCert: in("peer.crt"), PeerKey: in("peer.key"),
 	}); *c.Etcd.TLS != want {
-		t.Errorf("etcd.tls is %+v, and not %+v", *c.Etcd.TLS, want)
+		t.Errorf("etcd.tls is %+v, want %+v", *c.Etcd.TLS, want)
 	}
 	if want := []string{h.url(2379), "https://10.0.0.3:2379", "https://10.0.0.4:2379"}; !slices.Equal(
 		c.Cluster.Endpoints, want) {
-		t.Errorf("cluster.endpoints are %q, and not %q", c.Cluster.Endpoints, want)
+		t.Errorf("cluster.endpoints are %q, want %q", c.Cluster.Endpoints, want)
 	}
 	for what, is := range map[string][2]string{
 		"host.name":            {c.Host.Name, "n1"},
@@ -166,12 +166,12 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 		"etcd.listenClientURL": {c.Etcd.ListenClientURL, h.url(2379)},
 	} {
 		if is[0] != is[1] {
-			t.Errorf("%s is %s, and not %s", what, is[0], is[1])
+			t.Errorf("%s is %s, want %s", what, is[0], is[1])
 		}
 	}
 	h.member.Options.ClientURL = c.Etcd.ClientURL // quorumd uses the URL of the written configuration
-	h.serves(t, testbed.CertFiles(*c.Cluster.TLS))
-	// The other hosts have addresses of their own, and this one a loopback address: nothing else is wrong.
+	h.version(t, testbed.CertFiles(*c.Cluster.TLS))
+	// The only mistakes are the loopback addresses of this host, which the other hosts cannot reach.
 	if out, err := asProgram(t, "PATH="+h.dir, "config", "check", file); err == nil ||
 		!strings.Contains(out, ": 2 mistakes\n") || strings.Count(out, "no other host can reach 127.") != 2 {
 		t.Errorf("config check: %v: %s", err, out)
@@ -181,7 +181,7 @@ func TestInitAdoptsTheURLsAndCertificatesOfARealEtcdThatRuns(t *testing.T) {
 // TestInitReportsHowARunningEtcdDiffers passes answers that differ from the settings of a running etcd.
 func TestInitReportsHowARunningEtcdDiffers(t *testing.T) {
 	t.Parallel()
-	h := adopts(t, 2)
+	h := startRunningEtcd(t, 2)
 	other := t.TempDir()
 	differs := func(flag, value, key, wanted string) string {
 		return "the etcd that runs here has --" + flag + "=" + value + ", and " + key + " is " + wanted
@@ -215,7 +215,7 @@ func TestInitReportsHowARunningEtcdDiffers(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s %q: it says\n%s\nand not\n%s", c.name, c.args, strings.Join(got, "\n"),
+			t.Errorf("%s %q: got\n%s\nwant\n%s", c.name, c.args, strings.Join(got, "\n"),
 				strings.Join(c.want, "\n"))
 		}
 	}

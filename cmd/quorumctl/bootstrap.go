@@ -32,10 +32,7 @@ func (a *app) bootstrapCommand() *cobra.Command {
 				return a.previewBootstrap(cmd.Context(), s)
 			}
 			done, err := a.client().Bootstrap(cmd.Context(), s.Cluster.Name)
-			if err != nil {
-				return cannot("bootstrap", err)
-			}
-			return a.emit(done, func(p *page) {
+			return a.emitResult("bootstrap", err, done, func(p *page) {
 				p.line("accepted: %s starts cluster %s, requested by %s", s.Host.Name, s.Cluster.Name, done.By)
 				p.line("→ quorumctl wait --for voter --timeout 2m")
 			})
@@ -45,12 +42,12 @@ func (a *app) bootstrapCommand() *cobra.Command {
 	return cmd
 }
 
-// previewBootstrap shows what would happen, or why quorumd would refuse.
+// previewBootstrap shows what bootstrap would do, or why quorumd would refuse it.
 func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 	if s.Cluster.ID != "" {
 		return &failure{
 			code: exitFault, hint: "quorumctl status",
-			message: fmt.Sprintf("cannot bootstrap: this host already knows cluster %s, with ID %s",
+			message: fmt.Sprintf("cannot bootstrap: the cluster %s already exists, with ID %s",
 				s.Cluster.Name, s.Cluster.ID),
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestChangesSayWhatWasDoneAndWhatToTypeNext(t *testing.T) {
+func TestChangesPrintResultAndNextCommand(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "paused"))
+	socket, _ := serve(t, scene(t, "paused"))
 	got := transcript(t, socket,
 		"bootstrap --yes", "bootstrap --yes -o json",
 		"pause --reason 'swap disk' --for 90m", "pause --reason lunch -o yaml",
@@ -25,9 +25,9 @@ func TestChangesSayWhatWasDoneAndWhatToTypeNext(t *testing.T) {
 	golden(t, "changes.golden", bytes.ReplaceAll(got, []byte(done.By), []byte("root"))) // the user who runs the test
 }
 
-func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
+func TestMistakesAreRefusedWithRemedy(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	golden(t, "mistakes.golden", transcript(t, socket,
 		"stauts", "operation relaese", "frobnicate", "status now", "status --wach", "status -o xml",
 		"status --color pink",
@@ -60,7 +60,7 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 		"wait --for godot", "wait --timeout 0s", "config check a b"))
 }
 
-func TestTheBackendsRefusalHasTheRightExitCode(t *testing.T) {
+func TestExitCodesOfBackendErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  control.Error
@@ -80,12 +80,12 @@ func TestTheBackendsRefusalHasTheRightExitCode(t *testing.T) {
 	} {
 		d := scene(t, "steady")
 		d.fail = &c.err
-		socket, _ := serving(t, d)
+		socket, _ := serve(t, d)
 		for _, line := range []string{
 			"bootstrap --yes", "pause --reason x", "resume", "operation release --force --reason x",
 			"history",
 		} {
-			r := quorumctl(t, socket, spoken(line)...)
+			r := quorumctl(t, socket, splitLine(line)...)
 			if r.code != c.code || r.stdout != "" {
 				t.Errorf("%s, %s: exit %d, want %d; %s%s", c.err.Code, line, r.code, c.code, r.stdout, r.stderr)
 			}
@@ -93,7 +93,7 @@ func TestTheBackendsRefusalHasTheRightExitCode(t *testing.T) {
 	}
 	d := scene(t, "steady")
 	d.fail = &control.Error{Status: 409, Code: "X", Message: "the moon is full", Hint: "wait a week"}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "resume")
 	if r.stderr != "quorumctl: cannot resume: the moon is full\n→ wait a week\n" {
 		t.Errorf("got %s", r.stderr)
@@ -113,7 +113,7 @@ func TestExitCodesOfTheSocket(t *testing.T) {
 	}
 }
 
-func TestADaemonThatIsNotThereIsSaidSoByEveryCommand(t *testing.T) {
+func TestCommandsReportUnreachableDaemon(t *testing.T) {
 	t.Parallel()
 	socket := t.TempDir() + "/s"
 	for _, line := range []string{"status", "history", "pause --reason x", "status --watch"} {
@@ -121,7 +121,7 @@ func TestADaemonThatIsNotThereIsSaidSoByEveryCommand(t *testing.T) {
 			t.Parallel()
 			want := "quorumctl: cannot reach quorumd at " + socket +
 				": connect: no such file or directory\n→ is it running? systemctl status quorumd\n"
-			if r := quorumctl(t, socket, spoken(line)...); r.code != exitUnavailable || r.stderr != want ||
+			if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUnavailable || r.stderr != want ||
 				r.stdout != "" {
 				t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 			}
@@ -129,13 +129,13 @@ func TestADaemonThatIsNotThereIsSaidSoByEveryCommand(t *testing.T) {
 	}
 }
 
-func TestAClosedSocketIsAMatterOfPermission(t *testing.T) {
+func TestInaccessibleSocketIsAPermissionError(t *testing.T) {
 	t.Parallel()
-	err := cannot("read the status", &control.Error{
+	f := cannot("read the status", &control.Error{
 		Code:    control.CodeNotPermitted,
 		Message: "cannot reach quorumd at /s: permission denied",
 	})
-	if f, ok := err.(*failure); !ok || f.code != exitPermission {
-		t.Errorf("got %#v", err)
+	if f.code != exitPermission {
+		t.Errorf("got %#v", f)
 	}
 }

@@ -30,11 +30,11 @@ const (
 func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[g] }
 
 func (a *app) checkCommand() *cobra.Command {
-	// A monitoring system reads one line and knows only these four exit codes.
+	// A monitoring system reads one line and accepts only these four exit codes, so wrong arguments are UNKNOWN, too.
 	result := func(g grade, text string) error {
 		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, display.Clean(text))
 		if g != gradeOK {
-			return &failure{code: int(g)} // the line says why
+			return &failure{code: int(g)} // the line contains the cause
 		}
 		return nil
 	}
@@ -56,7 +56,7 @@ func (a *app) checkCommand() *cobra.Command {
 			if err != nil {
 				return result(gradeUnknown, err.Error())
 			}
-			g, text := graded(s)
+			g, text := gradeStatus(s)
 			return result(g, strings.ReplaceAll(text, "|", "/")+display.After(" | ", perfdata(s)))
 		},
 	}
@@ -66,12 +66,12 @@ func (a *app) checkCommand() *cobra.Command {
 	return command
 }
 
-// graded returns the state and its cause.
-func graded(s control.Status) (grade, string) {
+// gradeStatus returns the state and the text of the plugin's line.
+func gradeStatus(s control.Status) (grade, string) {
 	c, h := s.Cluster, s.Health
 	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
 	late := s.Op != nil && !s.Op.Deadline.IsZero() && s.Time.After(s.Op.Deadline)
-	planned := display.TakenDown(s.Op) && !late && len(unexplained(s)) == 0
+	planned := display.TakenDown(s.Op) && !late && len(unexpectedlyDown(s)) == 0
 	switch {
 	case hung:
 		return gradeUnknown, fmt.Sprintf("quorumd is stuck: no round for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
@@ -81,23 +81,23 @@ func graded(s control.Status) (grade, string) {
 	case !c.Reachable:
 		return gradeWarning, "no cluster yet" + display.After(": ", c.Error)
 	case c.FaultTolerance < 1 && c.Voters > 2 && !planned:
-		return gradeCritical, fmt.Sprintf("fault tolerance 0 with %d voters%s", c.Voters, first(s))
+		return gradeCritical, fmt.Sprintf("fault tolerance 0 with %d voters%s", c.Voters, firstReason(s))
 	case h.State == "FAILED" || h.State == "STALLED" || h.State == "SLOW":
 		return gradeWarning, fmt.Sprintf("health %s: %s", h.State, h.Text)
 	case late:
 		return gradeWarning, fmt.Sprintf("%s of %s is overdue", s.Op.Kind, s.Op.HostName)
 	case c.Voters < c.Target:
-		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, first(s))
+		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, firstReason(s))
 	}
-	if down := unexplained(s); len(down) > 0 {
-		return gradeWarning, "voters down: " + strings.Join(down, ", ") + first(s)
+	if down := unexpectedlyDown(s); len(down) > 0 {
+		return gradeWarning, "voters down: " + strings.Join(down, ", ") + firstReason(s)
 	}
 	for _, r := range s.Reasons {
 		if slices.Contains(stranded(), r.Code) {
 			return gradeWarning, r.Code + ": " + r.Text
 		}
 	}
-	if names := agentless(s, late); len(names) > 0 {
+	if names := withoutAgent(s, late); len(names) > 0 {
 		return gradeWarning, "no quorumd on members: " + strings.Join(names, ", ")
 	}
 	for _, r := range s.Reasons {
@@ -117,8 +117,8 @@ func graded(s control.Status) (grade, string) {
 		c.Voters, c.Target, c.FaultTolerance, display.After(", muted: ", strings.Join(known, ", ")))
 }
 
-// unexplained names the voters that are down, except the one that the current operation has taken down.
-func unexplained(s control.Status) (names []string) {
+// unexpectedlyDown names the voters that are down, except the one that the current operation has taken down.
+func unexpectedlyDown(s control.Status) (names []string) {
 	for _, m := range s.Cluster.Members {
 		taken := display.TakenDown(s.Op) && (m.ID == s.Op.MemberID || m.Name != "" && m.Name == s.Op.HostName)
 		if m.Role == control.RoleVoter && !m.Live && !taken {
@@ -129,23 +129,23 @@ func unexplained(s control.Status) (names []string) {
 	return names
 }
 
-// stranded lists the reasons of a member that will not come back by itself.
+// stranded returns the codes of a member that does not come back by itself.
 func stranded() []string {
 	return []string{
 		"MEMBER_LOST", "NOT_BACK", "DATA_UNUSABLE", "DATA_UNKNOWN", "HOOK_FAILED",
 	}
 }
 
-// agentless names the members without an agent, except the host of the current operation. Their disks are not measured,
-// and they take part in no operation.
-func agentless(s control.Status, late bool) (names []string) {
+// withoutAgent names the members without an agent, except the host of the current operation. Their disks are not
+// measured, and they take part in no operation.
+func withoutAgent(s control.Status, late bool) (names []string) {
 	if len(s.Hosts) == 0 {
 		return nil // not read yet
 	}
 	for _, m := range display.WithoutAgent(s) {
 		name := cmp.Or(m.Name, m.ID)
-		inTurn := s.Op != nil && !late && (m.ID == s.Op.MemberID || name == s.Op.HostName)
-		if !inTurn && name != s.Host.Name { // this agent answers
+		inOperation := s.Op != nil && !late && (m.ID == s.Op.MemberID || name == s.Op.HostName)
+		if !inOperation && name != s.Host.Name { // the agent of this host has just answered
 			names = append(names, name)
 		}
 	}
@@ -153,15 +153,15 @@ func agentless(s control.Status, late bool) (names []string) {
 	return names
 }
 
-// first returns the first reason, after a separator.
-func first(s control.Status) string {
+// firstReason returns the first reason after a separator, or "".
+func firstReason(s control.Status) string {
 	if len(s.Reasons) == 0 {
 		return ""
 	}
 	return "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
 }
 
-// perfdata formats figures by the guidelines for Nagios plugins: label=value[unit];warning;;minimum, without exponents.
+// perfdata formats the measurements as Nagios plugins do: label=value[unit];warning;;minimum, without exponents.
 func perfdata(s control.Status) string {
 	d := s.Health.Disk
 	var out []string

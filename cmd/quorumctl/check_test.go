@@ -15,13 +15,13 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestCheckReportsEverySceneToAMonitoringSystem(t *testing.T) {
+func TestCheckOutputOfEveryScene(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^QUORUMD (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+` +
 		`( \|( [a-z_0-9]+=-?[0-9.]+[sB]?(;[0-9.]*;;0)?)+)?\n$`)
 	var all bytes.Buffer
 	for _, name := range scenes() {
-		socket, _ := serving(t, scene(t, name))
+		socket, _ := serve(t, scene(t, name))
 		r := quorumctl(t, socket, "check")
 		if !form.MatchString(r.stdout) || r.stderr != "" || r.code > 3 {
 			t.Errorf("%s: %d %q %q", name, r.code, r.stdout, r.stderr)
@@ -31,7 +31,7 @@ func TestCheckReportsEverySceneToAMonitoringSystem(t *testing.T) {
 	golden(t, "check.golden", all.Bytes())
 }
 
-func TestAQuorumdThatDoesNotAnswerIsUnknown(t *testing.T) {
+func TestCheckIsUnknownWithoutQuorumd(t *testing.T) {
 	t.Parallel()
 	r := quorumctl(t, filepath.Join(t.TempDir(), "none"), "check")
 	if r.code != 3 || !strings.HasPrefix(r.stdout, "QUORUMD UNKNOWN - ") || r.stderr != "" {
@@ -39,7 +39,7 @@ func TestAQuorumdThatDoesNotAnswerIsUnknown(t *testing.T) {
 	}
 }
 
-func TestACheckThatIsAskedForWhatItDoesNotKnowIsUnknown(t *testing.T) {
+func TestCheckIsUnknownForBadArguments(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
 		"--warning": "unknown flag: --warning", "disk": `unknown command "disk"`,
@@ -52,23 +52,23 @@ func TestACheckThatIsAskedForWhatItDoesNotKnowIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAVoterThatIsDownForItsMaintenanceIsNoAlarmUntilItIsLate(t *testing.T) {
+func TestVoterDownForMaintenanceIsNotCriticalUntilOverdue(t *testing.T) {
 	t.Parallel()
 	s := scene(t, "voter-down").status
-	if g, text := graded(s); g != gradeCritical {
+	if g, text := gradeStatus(s); g != gradeCritical {
 		t.Errorf("a voter is down: %s: %s", g, text)
 	}
 	s.Op = &control.Op{Kind: "cycle", HostName: "n3", Deadline: s.Time.Add(1)}
-	if g, text := graded(s); g == gradeCritical {
+	if g, text := gradeStatus(s); g == gradeCritical {
 		t.Errorf("in its maintenance: %s: %s", g, text)
 	}
 	s.Op.Deadline = s.Time.Add(-1)
-	if g, text := graded(s); g != gradeCritical {
-		t.Errorf("it is late: %s: %s", g, text)
+	if g, text := gradeStatus(s); g != gradeCritical {
+		t.Errorf("overdue: %s: %s", g, text)
 	}
 }
 
-func TestMembersWithoutAnAgentAreAWarningThatNamesThem(t *testing.T) {
+func TestCheckWarnsOfMembersWithoutAgent(t *testing.T) {
 	t.Parallel()
 	s := scene(t, "steady").status
 	gone := func(names ...string) {
@@ -76,26 +76,26 @@ func TestMembersWithoutAnAgentAreAWarningThatNamesThem(t *testing.T) {
 			return slices.Contains(names, h.Name)
 		})
 	}
-	says := func(want grade, text string) {
+	expect := func(want grade, text string) {
 		t.Helper()
-		if g, said := graded(s); g != want || !strings.Contains(said, text) {
-			t.Errorf("got %s: %s; want %s: %s", g, said, want, text)
+		if g, output := gradeStatus(s); g != want || !strings.Contains(output, text) {
+			t.Errorf("got %s: %s; want %s: %s", g, output, want, text)
 		}
 	}
-	says(gradeOK, "")
+	expect(gradeOK, "")
 	gone("n2")
-	says(gradeWarning, "no quorumd on members: n2")
+	expect(gradeWarning, "no quorumd on members: n2")
 	s.Op = &control.Op{Kind: "cycle", HostName: "n2", Deadline: s.Time.Add(1)}
-	says(gradeOK, "")
+	expect(gradeOK, "")
 	gone("n3")
-	says(gradeWarning, "no quorumd on members: n3")
+	expect(gradeWarning, "no quorumd on members: n3")
 	s.Op = nil
-	says(gradeWarning, "no quorumd on members: n2, n3")
+	expect(gradeWarning, "no quorumd on members: n2, n3")
 	s.Hosts = nil // nothing has been read yet
-	says(gradeOK, "")
+	expect(gradeOK, "")
 }
 
-func TestFiguresForAMonitoringSystemHaveNoExponentsAndNoLimitThatIsNotKnown(t *testing.T) {
+func TestPerfdataHasNoExponentsAndNoUnknownLimit(t *testing.T) {
 	t.Parallel()
 	s := scene(t, "steady").status
 	s.Health.Disk.WAL.P99, s.Health.Disk.LimitSeconds, s.Health.Disk.FreeBytes = 0.00002, 0, 12e15
@@ -105,16 +105,16 @@ func TestFiguresForAMonitoringSystemHaveNoExponentsAndNoLimitThatIsNotKnown(t *t
 	}
 }
 
-func TestAnOperationExplainsTheOneVoterThatItHasTakenDownAndNothingElse(t *testing.T) {
+func TestOperationExcusesOnlyItsOwnVoter(t *testing.T) {
 	t.Parallel()
 	s := scene(t, "steady").status
 	s.Op = &control.Op{Kind: "cycle", HostName: "n3", Deadline: s.Time.Add(1)}
 	s.Cluster.Voters, s.Cluster.Target, s.Cluster.FaultTolerance = 5, 5, 1
 	s.Cluster.Members = slices.Clone(s.Cluster.Members)
-	says := func(want grade, text string) {
+	expect := func(want grade, text string) {
 		t.Helper()
-		if g, said := graded(s); g != want || !strings.Contains(said, text) {
-			t.Errorf("got %s: %s; want %s: %s", g, said, want, text)
+		if g, output := gradeStatus(s); g != want || !strings.Contains(output, text) {
+			t.Errorf("got %s: %s; want %s: %s", g, output, want, text)
 		}
 	}
 	down := func(name string) {
@@ -125,24 +125,24 @@ func TestAnOperationExplainsTheOneVoterThatItHasTakenDownAndNothingElse(t *testi
 		}
 	}
 	down("n3")
-	says(gradeOK, "")
+	expect(gradeOK, "")
 	down("n2")
-	says(gradeWarning, "n2")
+	expect(gradeWarning, "n2")
 	s.Cluster.FaultTolerance = 0
-	says(gradeCritical, "fault tolerance 0")
+	expect(gradeCritical, "fault tolerance 0")
 	down("n1")
 	s.Op = nil
-	says(gradeCritical, "fault tolerance 0")
+	expect(gradeCritical, "fault tolerance 0")
 }
 
-func TestAMemberThatDoesNotComeBackByItselfIsAWarningInItsTurn(t *testing.T) {
+func TestStrandedMemberIsAWarningDuringItsOperation(t *testing.T) {
 	t.Parallel()
 	for _, code := range stranded() {
 		s := scene(t, "steady").status
 		s.Op = &control.Op{Kind: "cycle", HostName: s.Host.Name, Deadline: s.Time.Add(1)}
 		s.Reasons = []control.Reason{{Code: code, Text: "measured"}}
-		if g, said := graded(s); g != gradeWarning || !strings.Contains(said, code+": measured") {
-			t.Errorf("%s: %s: %s", code, g, said)
+		if g, output := gradeStatus(s); g != gradeWarning || !strings.Contains(output, code+": measured") {
+			t.Errorf("%s: %s: %s", code, g, output)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
-// code is a code with its meaning and remedy.
+// code describes a code of a reason or a finding.
 type code struct {
 	Code    string `json:"code"`
 	Kind    string `json:"kind"`            // reason or problem (a finding)
@@ -78,7 +78,7 @@ func (a *app) codesCommand() *cobra.Command {
 	}
 }
 
-// codeOf finds a code by its name, in any case.
+// codeOf returns the code with that name, in upper or lower case.
 func codeOf(name string) (code, bool) {
 	list := codes()
 	i := slices.IndexFunc(list, func(c code) bool { return c.Code == strings.ToUpper(name) })
@@ -103,5 +103,5 @@ func writeCode(p *page, c code) {
 		p.line("    → none: it resolves by itself")
 		return
 	}
-	do(p, c.Remedy)
+	writeRemedy(p, c.Remedy)
 }

@@ -42,7 +42,7 @@ func TestEveryCodeIsListedAndExplained(t *testing.T) {
 		want[string(p.Code)] = p.Meaning
 	}
 	if len(known) != len(want) || len(listed) != len(want) {
-		t.Errorf("%d codes are listed, %d of them once; there are %d", len(listed), len(known), len(want))
+		t.Errorf("%d codes are listed, %d of them distinct; want %d", len(listed), len(known), len(want))
 	}
 	for name, meaning := range want {
 		r := quorumctl(t, "SOCKET", "explain", name, "-o", "wide")
@@ -65,9 +65,9 @@ func asProgram(t *testing.T, variable string, args ...string) (string, error) {
 	return string(out), err
 }
 
-func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
+func TestSocketFromEnvironment(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	if out, err := asProgram(t, socketVariable+"="+socket, "status"); err != nil ||
 		!strings.Contains(out, "3 of 3 voters up") {
 		t.Errorf("%v: %s", err, out)
@@ -75,7 +75,7 @@ func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	if out, err := asProgram(t, socketVariable+"="+socket, "status", "--socket", other); err == nil ||
 		!strings.Contains(out, other) {
-		t.Errorf("the flag does not come first: %v: %s", err, out)
+		t.Errorf("the flag does not take precedence: %v: %s", err, out)
 	}
 	if out, err := asProgram(t, socketVariable+"=", "status", "--help"); err != nil ||
 		!strings.Contains(out, socketVariable) {
@@ -83,7 +83,7 @@ func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestConfigCheckReportsADisabledUnit uses a systemctl that knows one unit.
+// TestConfigCheckReportsADisabledUnit uses a fake systemctl.
 func TestConfigCheckReportsADisabledUnit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func TestConfigCheckReportsADisabledUnit(t *testing.T) {
 	}
 }
 
-func TestTheVersionIsAFlagToo(t *testing.T) {
+func TestVersionFlag(t *testing.T) {
 	t.Parallel()
 	if r := quorumctl(t, "SOCKET", "--version"); r.code != exitOK ||
 		r.stdout != "quorumctl version "+ownVersion()+"\n" {
@@ -125,13 +125,13 @@ func TestTheVersionIsAFlagToo(t *testing.T) {
 	}
 }
 
-func TestDurationsOnTheCommandLineMayHaveDays(t *testing.T) {
+func TestDurationFlagsAcceptDays(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "1d12h",
-		"--no-wait"); r.code != exitOK || !strings.Contains(d.was(), "for 36h0m0s") {
-		t.Errorf("exit %d: %s%s; asked: %s", r.code, r.stdout, r.stderr, d.was())
+		"--no-wait"); r.code != exitOK || !strings.Contains(d.requests(), "for 36h0m0s") {
+		t.Errorf("exit %d: %s%s; asked: %s", r.code, r.stdout, r.stderr, d.requests())
 	}
 	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "8d"); r.code != exitUsage ||
 		!strings.Contains(r.stderr, "out of range") {

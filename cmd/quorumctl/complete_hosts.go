@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
-// hostNames returns the known hosts; none if quorumd does not answer within a second.
+// hostNames returns the names of all hosts, or none if quorumd does not answer within a second.
 func (a *app) hostNames(ctx context.Context) []string {
 	bounded, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -30,9 +30,9 @@ func (a *app) hostNames(ctx context.Context) []string {
 	return names
 }
 
-// completeHosts offers hosts that are not in the list yet.
-func (a *app) completeHosts(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return listed(a.hostNames(cmd.Context()), begun)
+// completeHosts offers hosts for a comma-separated list.
+func (a *app) completeHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return completeList(a.hostNames(cmd.Context()), toComplete)
 }
 
 // completeCodeOrHost offers hosts and codes.
@@ -43,46 +43,46 @@ func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([
 	return append(a.hostNames(cmd.Context()), codeNames()...), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeGone offers the members named in the facts on the line that have no facts of their own.
-func completeGone(_ *cobra.Command, files []string, begun string) ([]string, cobra.ShellCompDirective) {
-	facts := legible(files)
+// completeGone offers the members that the given fact files mention, except the hosts whose facts they contain.
+func completeGone(_ *cobra.Command, files []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	facts := readableFacts(files)
 	var gone []string
 	for _, f := range facts {
 		for _, m := range slices.Concat(f.Members, f.Log.Members) {
-			if m.Name != "" && !slices.Contains(gone, m.Name) && !slices.Contains(hostsOf(facts), m.Name) {
+			if m.Name != "" && !slices.Contains(gone, m.Name) && !slices.Contains(factHosts(facts), m.Name) {
 				gone = append(gone, m.Name)
 			}
 		}
 	}
-	return listed(gone, begun)
+	return completeList(gone, toComplete)
 }
 
-// completeSurvivor offers the hosts of the facts on the line.
+// completeSurvivor offers the hosts whose facts are given.
 func completeSurvivor(_ *cobra.Command, files []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return hostsOf(legible(files)), cobra.ShellCompDirectiveNoFileComp
+	return factHosts(readableFacts(files)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCertified offers the hosts with certificates in that directory, for the first argument.
+// completeCertified offers the hosts with certificates in a directory, as the first argument.
 func completeCertified(dir *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names, _ := pki.HostsIn(*dir) // without access there is nothing to offer
+		names, _ := pki.HostsIn(*dir) // none without access
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// completeWithout offers such hosts for a list.
-func completeWithout(dir *string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		names, _ := pki.HostsIn(*dir) // likewise
-		return listed(names, begun)
+// completeCertifiedList offers the hosts with certificates in a directory, for a comma-separated list.
+func completeCertifiedList(dir *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		names, _ := pki.HostsIn(*dir) // none without access
+		return completeList(names, toComplete)
 	}
 }
 
-// legible returns the facts in the files that can be read.
-func legible(files []string) []recovery.Facts {
+// readableFacts reads fact files, and skips those that it cannot read.
+func readableFacts(files []string) []recovery.Facts {
 	var all []recovery.Facts
 	for _, name := range files {
 		if f, err := readFacts(name); err == nil {
@@ -92,7 +92,7 @@ func legible(files []string) []recovery.Facts {
 	return all
 }
 
-func hostsOf(facts []recovery.Facts) []string {
+func factHosts(facts []recovery.Facts) []string {
 	var names []string
 	for _, f := range facts {
 		names = append(names, f.Host)
@@ -100,9 +100,9 @@ func hostsOf(facts []recovery.Facts) []string {
 	return names
 }
 
-// listed offers names for a comma-separated list: those that are not in it yet.
-func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
-	head := begun[:strings.LastIndex(begun, ",")+1]
+// completeList offers the names that a comma-separated list does not contain yet.
+func completeList(names []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	head := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	var offers []string
 	for _, name := range names {
 		if !strings.Contains(","+head, ","+name+",") {
@@ -112,8 +112,8 @@ func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completesBy registers a completion function for a flag.
-func completesBy(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
+// completeWith registers a completion function for a flag.
+func completeWith(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, offers); err != nil {
 		panic(err) // no such flag: a bug
 	}

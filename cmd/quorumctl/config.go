@@ -24,18 +24,12 @@ import (
 const defaultConfig = "/etc/quorumd/quorumd.yaml"
 
 func (a *app) configCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "config",
 		GroupID: groupService,
 		Short:   "Check or show the configuration",
 		Example: examples("quorumctl config check", "quorumctl config show", "quorumctl config default"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.configCheckCommand(), a.configShowCommand(), a.configDefaultCommand())
-	return cmd
+	}, a.configCheckCommand(), a.configShowCommand(), a.configDefaultCommand())
 }
 
 func (a *app) configCheckCommand() *cobra.Command {
@@ -52,21 +46,18 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Example: examples("quorumctl config check", "quorumctl config check --elsewhere n2.yaml"),
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file := defaultConfig
-			if len(args) > 0 {
-				file = args[0]
-			}
+			file := argument(args, defaultConfig)
 			c, err := config.Load(file)
 			doc := configCheck{File: file, Warnings: orEmpty(c.Warnings)}
 			if err == nil && !elsewhere {
-				err = doc.look(cmd.Context(), c, as)
+				err = doc.checkAccess(cmd.Context(), c, as)
 				err = withMissing(err, setup.Missing(cmd.Context(), file, c))
 			}
 			if err != nil {
-				return misconfigured(file, doc.As, err)
+				return configFailure(file, doc.As, err)
 			}
 			if !elsewhere {
-				also := warnings(notAtBoot(cmd.Context(), c), setup.NoRestoreTest(c))
+				also := nonEmpty(bootWarning(cmd.Context(), c), setup.NoRestoreTest(c))
 				doc.Warnings = slices.Concat(doc.Warnings, also)
 			}
 			return a.emit(doc, func(p *page) { writeConfigCheck(p, doc) })
@@ -78,12 +69,12 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// warnings returns the texts that are not empty.
-func warnings(texts ...string) []string {
+// nonEmpty removes empty texts.
+func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// withMissing adds what is missing on this host to the mistakes of a file. Other errors are returned unchanged.
+// withMissing appends missing to the mistakes in err. It returns any other error unchanged.
 func withMissing(err error, missing config.Errors) error {
 	problems, ok := errors.AsType[config.Errors](err)
 	if err != nil && !ok || len(missing) == 0 {
@@ -99,9 +90,9 @@ type configCheck struct {
 	Warnings []string `json:"warnings"`
 }
 
-// look checks the files that the configuration names: as the service user if root runs this and a service reads the
-// configuration, otherwise as the caller.
-func (v *configCheck) look(ctx context.Context, c config.Config, as string) error {
+// checkAccess checks the files that the configuration names: as the service user if root runs this and a service reads
+// the configuration, otherwise as the caller.
+func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.Me(), os.Geteuid() == 0
 	user := as
 	if user == "" {
@@ -114,7 +105,7 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 	var err error
 	switch {
 	case user == "" || user == me:
-		problems, err = asProblems(c.CheckFiles())
+		problems, err = configErrors(c.CheckFiles())
 	case root:
 		v.As = user
 		problems, err = fileaccess.Look(ctx, v.File, user)
@@ -124,24 +115,24 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 			hint: "run it as root",
 		}
 	default:
-		problems, err = asProblems(c.CheckFiles())
+		problems, err = configErrors(c.CheckFiles())
 		v.Warnings = append(v.Warnings, "checked as "+me+", but the service runs as "+user+
 			": run this as root to check what that user can read")
 	}
 	if errors.Is(err, fileaccess.ErrNoUser) && as == "" {
 		v.As = me
 		v.Warnings = append(v.Warnings, "there is no user "+user+" for the service: checked as "+me)
-		problems, err = asProblems(c.CheckFiles())
+		problems, err = configErrors(c.CheckFiles())
 	}
 	if err != nil {
 		return err
 	}
-	ofEtcd, err := v.lookAsEtcd(ctx, c)
+	etcdProblems, err := v.checkEtcdAccess(ctx, c)
 	if err != nil {
 		return err
 	}
-	problems = append(problems, ofEtcd...)
-	problems = append(problems, v.lookAtListeners(ctx, c)...)
+	problems = append(problems, etcdProblems...)
+	problems = append(problems, v.checkListeners(ctx, c)...)
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, fileaccess.Hidden(c)...)
 	}
@@ -151,9 +142,9 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 	return nil
 }
 
-// lookAsEtcd checks the files of etcd.tls as the user of etcd's unit if root runs this, otherwise as the caller. With
-// runner: process they are checked with the other files.
-func (v *configCheck) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
+// checkEtcdAccess checks the files of etcd.tls as the user of etcd's unit if root runs this, otherwise as the caller.
+// With runner: process they are checked with the other files.
+func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
 	}
@@ -163,26 +154,27 @@ func (v *configCheck) lookAsEtcd(ctx context.Context, c config.Config) (config.E
 		if !mayRead(c.Etcd.TLS) {
 			return nil, nil
 		}
-		return asProblems(c.CheckEtcdFiles())
+		return configErrors(c.CheckEtcdFiles())
 	}
 	problems, err := fileaccess.LookEtcd(ctx, c, user)
 	if errors.Is(err, fileaccess.ErrNoUser) {
 		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
-		return asProblems(c.CheckEtcdFiles())
+		return configErrors(c.CheckEtcdFiles())
 	}
 	return problems, err
 }
 
-// mayRead reports whether the caller can read all the files.
+// mayRead reports whether permissions let the caller read all files. A missing file counts as readable: the check of
+// the files reports it.
 func mayRead(t *config.EtcdTLS) bool {
 	return !slices.ContainsFunc([]string{t.CA, t.Cert, t.Key, t.PeerCA, t.PeerCert, t.PeerKey}, func(path string) bool {
 		return errors.Is(unix.Access(path, unix.R_OK), fs.ErrPermission)
 	})
 }
 
-// lookAtListeners checks whether the running etcd listens on the address of the proxy. An etcd set up by hand may
-// listen on the loopback, and then only the first of the two starts.
-func (v *configCheck) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
+// checkListeners checks that the running etcd does not listen on the address of the proxy. An etcd set up by hand may
+// listen on loopback, and then the second of the two cannot start.
+func (v *configCheck) checkListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
@@ -202,7 +194,7 @@ func (v *configCheck) lookAtListeners(ctx context.Context, c config.Config) conf
 	}}
 }
 
-func asProblems(err error) (config.Errors, error) {
+func configErrors(err error) (config.Errors, error) {
 	if problems, ok := errors.AsType[config.Errors](err); ok {
 		return problems, nil
 	}
@@ -210,7 +202,7 @@ func asProblems(err error) (config.Errors, error) {
 }
 
 func writeConfigCheck(p *page, v configCheck) {
-	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // one line, however long the path: scripts search for it
+	p.raw(display.Clean(v.File) + ": " + p.paint("OK", good)) // not wrapped: scripts search for this line
 	if v.As != "" {
 		p.line("  checked as %s", v.As)
 	}
@@ -219,9 +211,9 @@ func writeConfigCheck(p *page, v configCheck) {
 	}
 }
 
-// misconfigured is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
+// configFailure is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
 // access was checked, or empty.
-func misconfigured(file, as string, err error) error {
+func configFailure(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
@@ -254,13 +246,10 @@ func (a *app) configShowCommand() *cobra.Command {
 		Example: examples("quorumctl config show", "quorumctl config show | grep -A12 '^timing:'"),
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := defaultConfig
-			if len(args) > 0 {
-				file = args[0]
-			}
+			file := argument(args, defaultConfig)
 			c, err := config.Load(file)
 			if err != nil {
-				return misconfigured(file, "", err)
+				return configFailure(file, "", err)
 			}
 			text, err := c.YAML()
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/fileaccess"
 )
 
-func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
+func TestConfigCheckReportsKeyReadableByOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	key, file := filepath.Join(dir, "client.key"), filepath.Join(dir, "q.yaml")
@@ -39,7 +39,7 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 	}
 }
 
-func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
+func TestConfigCheckReportsWhoseAccessItChecked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "q.yaml")
 	text := "host: {id: n1}\ncluster: {name: prod, endpoints: [\"http://127.0.0.1:2379\"]}\netcd: {clientURL: " +

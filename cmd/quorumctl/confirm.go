@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// confirmation holds the flags of commands that remove, reboot or roll.
+// confirmation holds the flags of commands that ask for confirmation.
 type confirmation struct {
 	yes, dryRun bool
 }
@@ -23,12 +23,17 @@ func (c *confirmation) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("yes", "dry-run")
 }
 
-// confirm has an operator confirm a request. what names it, as in "remove n3". look has quorumd check the request
-// without accepting it, and returns the document and the text of what would happen. confirm reports whether the request
-// is to be sent: not with --dry-run, and not if the answer is no.
-func (a *app) confirm(cmd *cobra.Command, c confirmation, what string,
-	look func() (doc any, text func(*page), err error),
-) (bool, error) {
+// preview is what a request would do.
+type preview struct {
+	doc   any
+	text  func(*page)
+	empty bool // the request would change nothing
+}
+
+// confirm asks the operator to confirm a request, and reports whether to send it: not with --dry-run, and not if it
+// would change nothing. what names the request, as in "remove n3". look asks quorumd to check the request without
+// accepting it.
+func (a *app) confirm(cmd *cobra.Command, c confirmation, what string, look func() (preview, error)) (bool, error) {
 	in := cmd.InOrStdin()
 	asks := isTerminal(in) && isTerminal(a.err)
 	switch {
@@ -38,36 +43,38 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, what string,
 		return false, usage("add --yes; --dry-run shows what it would do",
 			"cannot %s: not confirmed, and there is no terminal to ask", what)
 	}
-	doc, text, err := look()
-	if err != nil {
+	would, err := look()
+	switch {
+	case err != nil:
 		return false, cannot(what, err)
-	}
-	if c.dryRun {
-		return false, a.emit(doc, func(p *page) {
-			text(p)
+	case c.dryRun:
+		return false, a.emit(would.doc, func(p *page) {
+			would.text(p)
 			p.line("nothing has changed")
 		})
+	case would.empty:
+		return false, a.emit(would.doc, would.text)
 	}
 	shown := &app{out: a.err, format: formatTable, colour: a.colour, columns: a.columns}
-	if err := shown.emit(doc, text); err != nil {
+	if err := shown.emit(would.doc, would.text); err != nil {
 		return false, err
 	}
-	if !answered(in, a.err) {
-		return false, &failure{code: exitFault, message: "cannot " + what + ": not confirmed; nothing has changed"}
+	switch strings.ToLower(ask(in, a.err, "continue? [y/N] ")) {
+	case "y", "yes":
+		return true, nil
 	}
-	return true, nil
+	return false, &failure{code: exitFault, message: "cannot " + what + ": not confirmed; nothing has changed"}
 }
 
-// maxAnswer is the longest line that is read as an answer, in bytes.
+// maxAnswer is the maximum length of an answer on a terminal, in bytes.
 const maxAnswer = 1024
 
-// answered asks, and reports whether the answer is yes.
-func answered(in io.Reader, out io.Writer) bool {
-	fmt.Fprint(out, "continue? [y/N] ")
+// ask asks a question on a terminal. It returns "" if there is no answer or the answer is too long.
+func ask(in io.Reader, out io.Writer, question string) string {
+	fmt.Fprint(out, question)
 	line, err := bufio.NewReader(io.LimitReader(in, maxAnswer)).ReadString('\n')
 	if err != nil {
-		return false
+		return ""
 	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+	return strings.TrimSpace(line)
 }

@@ -11,49 +11,49 @@ import (
 	"testing"
 )
 
-// confirmed are commands that remove, reboot or roll.
-func confirmed() []string {
+// confirmedCommands returns command lines that ask for confirmation.
+func confirmedCommands() []string {
 	return []string{
 		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",
 		"rollout start reboot --reason 'new kernel' --hosts n1,n3",
 	}
 }
 
-func TestWhatRemovesRebootsOrRollsShowsItselfWithDryRunAndChangesNothing(t *testing.T) {
+func TestDryRunShowsTheRequestAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	var lines []string
-	for _, line := range confirmed() {
+	for _, line := range confirmedCommands() {
 		lines = append(lines, line+" --dry-run")
 	}
 	lines = append(lines, "member remove n3 --reason x --live --dry-run -o yaml", "cycle --dry-run --reason x")
 	golden(t, "dry-run.golden", transcript(t, socket, lines...))
-	if asked := d.was(); asked != "" {
+	if asked := d.requests(); asked != "" {
 		t.Errorf("--dry-run asked for %q", asked)
 	}
 }
 
-func TestWhatRemovesRebootsOrRollsNeedsYesWithoutATerminal(t *testing.T) {
+func TestDestructiveCommandsNeedYesWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	socket, _ := serving(t, d)
-	for _, line := range append(confirmed(), "snapshot prune") {
-		r := quorumctl(t, socket, spoken(line)...)
+	socket, _ := serve(t, d)
+	for _, line := range append(confirmedCommands(), "snapshot prune") {
+		r := quorumctl(t, socket, splitLine(line)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr,
 			"not confirmed, and there is no terminal to ask\n→ add --yes") {
 			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
 		}
-		if r := quorumctl(t, socket, append(spoken(line), "--yes", "--dry-run")...); r.code != exitUsage {
+		if r := quorumctl(t, socket, append(splitLine(line), "--yes", "--dry-run")...); r.code != exitUsage {
 			t.Errorf("%s with both flags: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
 		}
 	}
-	if asked := d.was(); asked != "" {
+	if asked := d.requests(); asked != "" {
 		t.Errorf("without --yes, it asked for %q", asked)
 	}
 }
 
-func TestATerminalIsAskedAndOnlyYesContinues(t *testing.T) {
+func TestOnlyYesOnATerminalConfirms(t *testing.T) {
 	t.Parallel()
 	me, err := os.Executable()
 	if err != nil {
@@ -64,11 +64,11 @@ func TestATerminalIsAskedAndOnlyYesContinues(t *testing.T) {
 		"\x04":                           false,
 		strings.Repeat("y", 2*maxAnswer): false,
 	} {
-		for _, line := range confirmed() {
+		for _, line := range confirmedCommands() {
 			d := scene(t, "steady")
-			socket, _ := serving(t, d)
+			socket, _ := serve(t, d)
 			master, terminal := openTerminal(t)
-			args := append([]string{"--socket", socket}, spoken(line)...)
+			args := append([]string{"--socket", socket}, splitLine(line)...)
 			if !strings.HasPrefix(line, "rollout") {
 				args = append(args, "--no-wait")
 			}
@@ -79,16 +79,16 @@ func TestATerminalIsAskedAndOnlyYesContinues(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := cmd.Run()
-			if asked := d.was(); (err == nil) != yes || (asked != "") != yes {
+			if asked := d.requests(); (err == nil) != yes || (asked != "") != yes {
 				t.Errorf("%s, answered %.9q: %v; asked for %q", line, answer, err, asked)
 			}
 		}
 	}
 }
 
-func TestAPipeGetsEachRowOfATableOnOneLineAndNoCellCut(t *testing.T) {
+func TestPipedTablesAreNeitherWrappedNorCut(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "hostile"))
+	socket, _ := serve(t, scene(t, "hostile"))
 	var out, errOut bytes.Buffer
 	if code := run(t.Context(), []string{"--socket", socket, "status", "--no-headers"}, &out, &errOut); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errOut.String())
@@ -101,12 +101,12 @@ func TestAPipeGetsEachRowOfATableOnOneLineAndNoCellCut(t *testing.T) {
 
 func TestQuietWritesErrorsOnly(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	for line, code := range map[string]int{
 		"status -q": exitOK, "status --quiet --exit-code": exitOK, "member list -q": exitOK,
 		"rollout pause -q": exitFault,
 	} {
-		r := quorumctl(t, socket, spoken(line)...)
+		r := quorumctl(t, socket, splitLine(line)...)
 		if r.code != code || r.stdout != "" || (r.stderr != "") != (code != exitOK) {
 			t.Errorf("%s: exit %d: %q, %q", line, r.code, r.stdout, r.stderr)
 		}
@@ -116,7 +116,7 @@ func TestQuietWritesErrorsOnly(t *testing.T) {
 func TestStatusExitsWithTheStateOfCheckIfAsked(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int{"steady": 0, "slow": 1, "voter-down": 2, "etcd-down": 2} {
-		socket, _ := serving(t, scene(t, name))
+		socket, _ := serve(t, scene(t, name))
 		check := quorumctl(t, socket, "check").code
 		if r := quorumctl(t, socket, "status", "--exit-code"); r.code != code || r.code != check || r.stdout == "" {
 			t.Errorf("%s: exit %d, want %d as check: %d", name, r.code, code, check)

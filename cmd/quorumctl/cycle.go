@@ -19,19 +19,19 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// cycling holds the flags of cycle.
-type cycling struct {
+// cycleOptions holds the flags of cycle.
+type cycleOptions struct {
 	reason   string
-	meant    time.Duration // how long it may take
+	expected time.Duration // afterwards it is overdue
 	reboot   bool
-	command  string // the name of a program of commands.d
+	command  string // name of a program in commands.d
 	keepDown bool
-	waiting
+	waitFlags
 	confirmation
 }
 
 func (a *app) cycleCommand() *cobra.Command {
-	var c cycling
+	var c cycleOptions
 	cmd := &cobra.Command{
 		Use:     "cycle [flags] [-- COMMAND [ARG...]]",
 		GroupID: groupOperate,
@@ -62,26 +62,26 @@ func (a *app) cycleCommand() *cobra.Command {
 				return err
 			}
 			if len(args) > 0 {
-				return a.cycleAround(cmd, args, c)
+				return a.runInCycle(cmd, args, c)
 			}
 			return a.cycle(cmd, c)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: what is done)")
-	durationVar(flags, &c.meant, "for", control.DefaultMaintenance, "how long it may take, "+
+	durationVar(flags, &c.expected, "for", control.DefaultMaintenance, "how long it may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
 	flags.StringVar(&c.command, "command", "", "run this program of commands.d as root while etcd is stopped")
 	flags.BoolVar(&c.keepDown, "keep-down-on-failure", false, "leave the host in maintenance if the command fails")
-	c.waiting.flags(cmd)
+	c.waitFlags.flags(cmd)
 	c.confirmation.flags(cmd)
 	return cmd
 }
 
-// check refuses flags that exclude each other.
-func (c *cycling) check(command []string, form format) error {
-	if err := c.waiting.check("cycle"); err != nil {
+// check returns an error for flags that exclude each other.
+func (c *cycleOptions) check(command []string, form format) error {
+	if err := c.waitFlags.check("cycle"); err != nil {
 		return err
 	}
 	switch {
@@ -90,7 +90,7 @@ func (c *cycling) check(command []string, form format) error {
 	case c.command != "" && (c.reboot || len(command) > 0):
 		return usage("quorumctl cycle --help",
 			"cannot cycle: --command excludes --reboot and a command after --")
-	case len(command) > 0 && c.not:
+	case len(command) > 0 && c.noWait:
 		return usage("quorumctl cycle --help",
 			"cannot cycle: --no-wait excludes a command, which runs on this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
@@ -100,13 +100,13 @@ func (c *cycling) check(command []string, form format) error {
 	case len(command) == 0 && c.keepDown:
 		return usage("quorumctl cycle --help", "cannot cycle: --keep-down-on-failure needs a command")
 	}
-	return checkFor("cycle", "quorumctl cycle --for 1h", c.meant)
+	return checkFor("cycle", "quorumctl cycle --for 1h", c.expected)
 }
 
-// cycle restarts etcd, reboots the machine, or has quorumd run a command.
-func (a *app) cycle(cmd *cobra.Command, c cycling) error {
+// cycle asks quorumd to restart etcd, reboot the machine or run a command.
+func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	ctx := cmd.Context()
-	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.meant}
+	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.expected}
 	if c.reboot {
 		req.Work = control.WorkReboot
 	}
@@ -117,8 +117,8 @@ func (a *app) cycle(cmd *cobra.Command, c cycling) error {
 		req.Reason = "quorumctl cycle"
 	}
 	if c.reboot || c.dryRun {
-		send, err := a.confirm(cmd, c.confirmation, "cycle", func() (any, func(*page), error) {
-			return a.wouldCycle(ctx, req)
+		send, err := a.confirm(cmd, c.confirmation, "cycle", func() (preview, error) {
+			return a.previewCycle(ctx, req)
 		})
 		if err != nil || !send {
 			return err
@@ -128,57 +128,46 @@ func (a *app) cycle(cmd *cobra.Command, c cycling) error {
 	if err != nil {
 		return cannot("cycle", err)
 	}
-	if c.not {
-		return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
-			p.line("requested by %s: %s", m.By, m.Reason)
-			p.line("→ quorumctl maintenance status")
-		})
+	if c.noWait {
+		return a.emitRequested(m)
 	}
-	f := &follower{
-		app: a, progress: a.progressOn(a.out), most: c.most, goal: "until this host is back",
-		stands: "the " + m.Work + " continues, or begins when it is this host's turn",
+	return a.followEnd(ctx, m.Since, &follower{
+		app: a, progress: a.newProgress(a.out), timeout: c.timeout, goal: "until this host is back",
+		effect: "the " + m.Work + " continues, or begins when it is this host's turn",
 		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
-	}
-	s, err := f.until(ctx, m.Since, over)
-	if err != nil {
-		return err
-	}
-	if err := fault(s, m.Since); err != nil {
-		return err
-	}
-	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
+	})
 }
 
-// wouldCycle has quorumd check a cycle of this host, and returns what it would do.
-func (a *app) wouldCycle(ctx context.Context, req control.MaintenanceRequest) (any, func(*page), error) {
+// previewCycle asks quorumd to check a request without accepting it, and shows what the cycle would do.
+func (a *app) previewCycle(ctx context.Context, req control.MaintenanceRequest) (preview, error) {
 	req.DryRun = true
 	m, err := a.client().AskMaintenance(ctx, req)
 	if err != nil {
-		return nil, nil, err
+		return preview{}, err
 	}
 	s, err := a.client().Status(ctx)
-	return maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
+	return preview{doc: maintenance{APIVersion: control.APIVersion, Maintenance: &m}, text: func(p *page) {
 		p.line("would take down %s for a %s when no other host is down", word{s.Host.Name, bold},
 			display.Work(m.Work, m.Command))
 		p.line("    reason   %s", m.Reason)
-	}, err
+	}}, err
 }
 
-// cycleAround runs a command while etcd is down. quorumctl's own output goes to stderr: stdout is the command's.
-func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error {
-	if err := runnable(command[0]); err != nil {
+// runInCycle runs a command while etcd is down. quorumctl writes to stderr, because stdout belongs to the command.
+func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) error {
+	if err := checkExecutable(command[0]); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
 	a.out = a.err
-	signals := make(chan os.Signal, 8) // before the request, so that the command gets every signal
+	signals := make(chan os.Signal, 8) // caught before the request, so that the command gets every signal
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	m, err := a.askToRun(ctx, command, c)
+	m, err := a.requestMaintenance(ctx, command, c)
 	if err != nil {
 		return err
 	}
-	if err := a.readyToRun(ctx, m, command, c.most, signals); err != nil {
+	if err := a.waitUntilSafe(ctx, m, command, c.timeout, signals); err != nil {
 		return err
 	}
 	code, err := a.runCommand(command, cmd.InOrStdin(), cmd.OutOrStdout(), signals)
@@ -196,7 +185,7 @@ func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error
 			hint: "after fixing it: quorumctl maintenance off",
 		}
 	}
-	if err := a.bringBackAfter(ctx, m.Since, c.most); err != nil {
+	if err := a.bringBackAfter(ctx, m.Since, c.timeout); err != nil {
 		return err
 	}
 	if code != exitOK {
@@ -205,18 +194,18 @@ func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error
 	return nil
 }
 
-// readyToRun waits until the command may run. If the wait ends early, it cancels the request: no one would run the
-// command.
-func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []string, most time.Duration,
+// waitUntilSafe waits until the command may run. If the wait ends early, it cancels the request, which would otherwise
+// stop etcd for a command that never runs.
+func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command []string, timeout time.Duration,
 	signals <-chan os.Signal,
 ) error {
 	f := &follower{
-		app: a, progress: a.progressOn(a.err), most: most, goal: "until this host is safe to work on",
-		stands: "the command was not run, and the request is cancelled", hint: "quorumctl maintenance status",
+		app: a, progress: a.newProgress(a.err), timeout: timeout, goal: "until this host is safe to work on",
+		effect: "the command was not run, and the request is cancelled", hint: "quorumctl maintenance status",
 	}
-	s, err := f.until(ctx, m.Since, safe)
-	if err == nil && ended(s, m.Since) != nil {
-		end := ended(s, m.Since)
+	s, err := f.until(ctx, m.Since, isSafe)
+	if err == nil && maintenanceEnd(s, m.Since) != nil {
+		end := maintenanceEnd(s, m.Since)
 		return &failure{
 			code: exitFault, hint: "quorumctl maintenance status",
 			message: fmt.Sprintf("cannot cycle: the maintenance ended before the command was run: %s: %s", end.Code,
@@ -229,18 +218,18 @@ func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []s
 	if err == nil {
 		err = f.progress.end()
 	}
-	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // just now
-		err = f.early(true, "")
+	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // interrupted after the last check
+		err = f.endedEarly(true, "")
 	}
 	if err != nil {
-		return a.withdraw(ctx, err)
+		return a.cancelRequest(ctx, err)
 	}
 	return nil
 }
 
-// askToRun requests the maintenance in which the command runs. It refuses a maintenance of another operator: ending it
-// after the command would start etcd while they work.
-func (a *app) askToRun(ctx context.Context, command []string, c cycling) (control.Maintenance, error) {
+// requestMaintenance requests the maintenance in which the command runs. It refuses a maintenance of another operator:
+// ending it after the command would start etcd while they work.
+func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleOptions) (control.Maintenance, error) {
 	s, err := a.status(ctx, "cycle")
 	if err != nil {
 		return control.Maintenance{}, err
@@ -256,22 +245,22 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 	if s.Maintenance != nil {
 		return control.Maintenance{}, taken(*s.Maintenance)
 	}
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: c.meant}
+	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: c.expected}
 	if req.Reason == "" {
-		req.Reason = reasonOf(command)
+		req.Reason = defaultReason(command)
 	}
 	m, err := a.client().AskMaintenance(ctx, req)
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // another request came first
+	if m.Since.Before(s.Time) { // a request from between the status and ours
 		return m, taken(m)
 	}
 	return m, nil
 }
 
-// reasonOf returns the default reason for a command: one line, cut to size.
-func reasonOf(command []string) string {
+// defaultReason derives the reason from the command, as one line of at most control.MaxReason characters.
+func defaultReason(command []string) string {
 	text := []rune(display.Clean("to run " + strings.Join(command, " ")))
 	if len(text) > control.MaxReason {
 		text = append(text[:control.MaxReason-1], '…')
@@ -279,8 +268,8 @@ func reasonOf(command []string) string {
 	return strings.TrimFunc(string(text), unicode.IsSpace)
 }
 
-// withdraw cancels the request after its wait has ended early.
-func (a *app) withdraw(ctx context.Context, early error) error {
+// cancelRequest cancels the request and returns early, the error that ended the wait.
+func (a *app) cancelRequest(ctx context.Context, early error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if _, err := a.client().EndMaintenance(ctx); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// runnable returns an error for a command that cannot be run, before anything is requested.
-func runnable(command string) error {
+// checkExecutable returns an error if the command does not exist or is not executable.
+func checkExecutable(command string) error {
 	_, err := exec.LookPath(command)
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals 
 	if err := cmd.Start(); err != nil {
 		return exitFault, fmt.Errorf("cannot run %s: %w", command[0], err)
 	}
-	for range len(signals) { // from before the command was started
+	for range len(signals) { // those that arrived before the start
 		_ = cmd.Process.Signal(<-signals)
 	}
 	ended := make(chan error, 1)
@@ -50,12 +50,12 @@ func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals 
 				_ = cmd.Process.Signal(s) // fails only if it has just ended
 			}
 		case err := <-ended:
-			return exitCodeOf(command[0], err)
+			return commandExitCode(command[0], err)
 		}
 	}
 }
 
-func exitCodeOf(name string, err error) (int, error) {
+func commandExitCode(name string, err error) (int, error) {
 	if err == nil {
 		return exitOK, nil
 	}
@@ -71,16 +71,16 @@ func exitCodeOf(name string, err error) (int, error) {
 
 // bringBackAfter ends the maintenance after the command, even if the command was interrupted. From here on an interrupt
 // only ends the wait. The command may have restarted quorumd, so it retries until quorumd answers.
-func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Duration) error {
+func (a *app) bringBackAfter(ctx context.Context, since time.Time, timeout time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	progress := a.progressOn(a.err)
+	progress := a.newProgress(a.err)
 	for {
 		_, err := a.client().EndMaintenance(ctx)
 		if err == nil {
-			return a.bringBack(ctx, since, most, progress)
+			return a.bringBack(ctx, since, timeout, progress)
 		}
-		if passing(err) && ctx.Err() == nil {
+		if isTransient(err) && ctx.Err() == nil {
 			if err := progress.show(since, "safe", "quorumd does not answer", nil); err != nil {
 				return err
 			}

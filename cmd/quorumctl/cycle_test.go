@@ -19,18 +19,19 @@ import (
 
 func TestCycleReturnsWhenTheHostIsBack(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = append(d.down[:4:4], d.back...)
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	golden(t, "cycle.golden", transcript(t, socket, "cycle --reason 'a new flag'", "cycle --reboot --yes",
 		"cycle --command upgrade --reason 'a new etcd'"))
-	if got := d.was(); got != "restart for 4h0m0s, keep running false: a new flag; reboot for 4h0m0s, keep running "+
-		"false: quorumctl cycle; command upgrade for 4h0m0s, keep running false: a new etcd" {
+	if got := d.requests(); got != "restart for 4h0m0s, keep running false: a new flag; "+
+		"reboot for 4h0m0s, keep running false: quorumctl cycle; "+
+		"command upgrade for 4h0m0s, keep running false: a new etcd" {
 		t.Errorf("asked %q", got)
 	}
 }
 
-func TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode(t *testing.T) {
+func TestCycleRunsACommandAndReturnsItsExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, line string
@@ -45,11 +46,11 @@ func TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := worker(t)
+			d := maintenanceBackend(t)
 			d.down = d.down[3:]
-			socket, _ := serving(t, d)
+			socket, _ := serve(t, d)
 			golden(t, c.name+".golden", transcript(t, socket, c.line))
-			if r := d.was(); !strings.HasSuffix(r, c.asked) ||
+			if r := d.requests(); !strings.HasSuffix(r, c.asked) ||
 				strings.Count(r, "end") != strings.Count(c.asked, "end") {
 				t.Errorf("asked %q", r)
 			}
@@ -57,9 +58,9 @@ func TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode(t *testing.T) {
 	}
 }
 
-func TestWhatQuorumctlSaysIsKeptOutOfTheCommandsOutput(t *testing.T) {
+func TestCycleKeepsItsOutputOffTheCommandsStdout(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, worker(t))
+	socket, _ := serve(t, maintenanceBackend(t))
 	r := quorumctl(t, socket, "cycle", "--", "sh", "-c", "echo data; echo note >&2")
 	if r.code != exitOK || r.stdout != "data\n" || !strings.Contains(r.stderr, "note\n") ||
 		!strings.Contains(r.stderr, "CYCLED") {
@@ -70,54 +71,54 @@ func TestWhatQuorumctlSaysIsKeptOutOfTheCommandsOutput(t *testing.T) {
 func TestCycleDoesNotEndAnotherUsersMaintenance(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "overdue")
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
 	want := "quorumctl: cannot cycle: this host is already in maintenance, since 2026-11-20 05:30:58Z by uid 1000 " +
 		"(alice): swap the disk in slot 2\n"
-	if r.code != exitFault || !strings.HasPrefix(r.stderr, want) || r.stdout != "" || d.was() != "" {
-		t.Errorf("exit %d, asked %q: %s%s", r.code, d.was(), r.stdout, r.stderr)
+	if r.code != exitFault || !strings.HasPrefix(r.stderr, want) || r.stdout != "" || d.requests() != "" {
+		t.Errorf("exit %d, asked %q: %s%s", r.code, d.requests(), r.stdout, r.stderr)
 	}
 }
 
 func TestCycleDoesNotEndAMaintenanceRequestedInTheSameMoment(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.onAsk = func(s *control.Status) {
 		s.Maintenance = &control.Maintenance{
 			Work: control.WorkMaintenance, Reason: "other", By: "uid 7", Since: s.Time.Add(-time.Nanosecond),
 			State: control.MaintenanceSafe,
 		}
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
 	if r.code != exitFault || !strings.Contains(r.stderr, "already in maintenance") || r.stdout != "" ||
-		strings.Contains(d.was(), "end") {
-		t.Errorf("exit %d, asked %q: %s%s", r.code, d.was(), r.stdout, r.stderr)
+		strings.Contains(d.requests(), "end") {
+		t.Errorf("exit %d, asked %q: %s%s", r.code, d.requests(), r.stdout, r.stderr)
 	}
 }
 
 func TestInterruptBeforeTheCommandCancelsTheRequest(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	d.onLook = func(look int, _ *control.Status) {
+	d.onRead = func(look int, _ *control.Status) {
 		if look == 4 {
 			cancel()
 		}
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	var out, errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "cycle", "--", "echo", "hello"}, &out, &errOut)
 	if code != exitFault || out.Len() > 0 || !strings.Contains(errOut.String(),
 		"the command was not run, and the request is cancelled") {
 		t.Errorf("exit %d: %s%s", code, &out, &errOut)
 	}
-	if got := d.was(); !strings.HasSuffix(got, "; end") {
+	if got := d.requests(); !strings.HasSuffix(got, "; end") {
 		t.Errorf("asked %q", got)
 	}
 }
 
-// session runs quorumctl in a process of its own with a terminal of its own.
+// session runs quorumctl in a separate process with a separate terminal.
 func session(t *testing.T, socket string, args ...string) (cmd *exec.Cmd, master *os.File) {
 	t.Helper()
 	master, terminal := openTerminal(t)
@@ -157,53 +158,53 @@ func follow(master io.Reader, when string, act func()) string {
 
 func TestCtrlCGoesToTheCommandAndTheHostIsBroughtBack(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = d.down[3:]
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	cmd, master := session(t, socket, "cycle", "--", "sh", "-c",
 		`trap "echo caught; exit 7" INT; echo rea""dy; while :; do sleep 0.1; done`)
 	seen := follow(master, "ready", func() { _, _ = master.Write([]byte{3}) })
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 7 || !strings.Contains(seen, "caught") ||
-		!strings.Contains(seen, "CYCLED") || !strings.HasSuffix(d.was(), "; end") {
-		t.Errorf("exit %d, asked %q: %s", code, d.was(), seen)
+		!strings.Contains(seen, "CYCLED") || !strings.HasSuffix(d.requests(), "; end") {
+		t.Errorf("exit %d, asked %q: %s", code, d.requests(), seen)
 	}
 }
 
-func TestATerminationReachesTheCommandAndTheHostIsBroughtBack(t *testing.T) {
+func TestSIGTERMReachesTheCommandAndTheHostIsBroughtBack(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = d.down[3:]
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	cmd, master := session(t, socket, "cycle", "--", "sh", "-c", `echo rea""dy; exec sleep 60`)
 	seen := follow(master, "ready", func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 128+15 || !strings.Contains(seen, "CYCLED") ||
-		!strings.HasSuffix(d.was(), "; end") {
-		t.Errorf("exit %d, asked %q: %s", code, d.was(), seen)
+		!strings.HasSuffix(d.requests(), "; end") {
+		t.Errorf("exit %d, asked %q: %s", code, d.requests(), seen)
 	}
 }
 
 func TestClosedTerminalCancelsTheRequest(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = d.down[:1]
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	cmd, master := session(t, socket, "cycle", "--", "echo", "hello")
 	follow(master, "CYCLE_QUEUED", func() { master.Close() })
 	_ = cmd.Wait()
-	if got := d.was(); !strings.HasSuffix(got, "; end") {
+	if got := d.requests(); !strings.HasSuffix(got, "; end") {
 		t.Errorf("asked %q", got)
 	}
 }
 
-func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
+func TestHostIsBroughtBackAfterCommandRestartsQuorumd(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = d.down[4:]
-	socket, stop := serving(t, d)
+	socket, stop := serve(t, d)
 	d.mu.Lock()
-	d.onLook = func(look int, _ *control.Status) {
+	d.onRead = func(look int, _ *control.Status) {
 		if look == 3 { // the read that sees etcd stopped: the command runs next
 			go stop()
 		}
@@ -230,19 +231,19 @@ func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
 		"--socket", socket, "cycle", "--", "sh", "-c",
 		"while test -e " + socket + "; do sleep 0.1; done",
 	}, io.Discard, out)
-	if code != exitOK || !strings.Contains(out.text.String(), "CYCLED") || strings.Count(d.was(), "end") != 1 {
-		t.Errorf("exit %d, asked %q: %s", code, d.was(), out.text.String())
+	if code != exitOK || !strings.Contains(out.text.String(), "CYCLED") || strings.Count(d.requests(), "end") != 1 {
+		t.Errorf("exit %d, asked %q: %s", code, d.requests(), out.text.String())
 	}
 }
 
-func TestAHostThatCannotBeBroughtBackIsSaidSo(t *testing.T) {
+func TestFailureToBringHostBackIsReported(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = d.down[4:]
 	d.onEnd = func() error {
 		return &control.Error{Status: 500, Code: control.CodeInternal, Message: "cannot end: the disk is full"}
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "true")
 	want := "quorumctl: cannot bring this host back: cannot end: the disk is full\n" +
 		"→ this host stays in maintenance: quorumctl maintenance off\n"
@@ -251,12 +252,12 @@ func TestAHostThatCannotBeBroughtBackIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestAReasonOfACommandIsOneShortLine(t *testing.T) {
+func TestDefaultReasonIsOneShortLine(t *testing.T) {
 	t.Parallel()
-	if got := reasonOf([]string{"sh", "-c", "a\nb"}); got != "to run sh -c a b" {
+	if got := defaultReason([]string{"sh", "-c", "a\nb"}); got != "to run sh -c a b" {
 		t.Errorf("%q", got)
 	}
-	if got := []rune(reasonOf([]string{"sh", "-c", strings.Repeat("é ", 500)})); len(got) > control.MaxReason {
+	if got := []rune(defaultReason([]string{"sh", "-c", strings.Repeat("é ", 500)})); len(got) > control.MaxReason {
 		t.Errorf("%d characters", len(got))
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// durationFlag is a duration on the command line, which may have days, as in the configuration.
+// durationFlag is a duration flag that accepts days, as the configuration does.
 type durationFlag time.Duration
 
 // durationVar declares a flag for a duration.
@@ -28,7 +28,7 @@ func (d *durationFlag) Set(text string) error {
 	return err
 }
 
-// String returns "0" for none: the help does not show that as a default.
+// String returns "0" instead of "0s", so that the help shows no default.
 func (d *durationFlag) String() string {
 	if *d == 0 {
 		return "0"
@@ -38,7 +38,7 @@ func (d *durationFlag) String() string {
 
 func (*durationFlag) Type() string { return "duration" }
 
-// completeDurations offers units after the number of every duration flag.
+// completeDurations lets every duration flag of a command and its subcommands complete units after a number.
 func completeDurations(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, is := f.Value.(*durationFlag); !is {
@@ -53,12 +53,12 @@ func completeDurations(cmd *cobra.Command) {
 	}
 }
 
-func units(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if typed == "" || !strings.Contains("0123456789", typed[len(typed)-1:]) {
+func units(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if toComplete == "" || !strings.Contains("0123456789", toComplete[len(toComplete)-1:]) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return []string{
-		cobra.CompletionWithDesc(typed+"s", "seconds"), cobra.CompletionWithDesc(typed+"m", "minutes"),
-		cobra.CompletionWithDesc(typed+"h", "hours"), cobra.CompletionWithDesc(typed+"d", "days"),
+		cobra.CompletionWithDesc(toComplete+"s", "seconds"), cobra.CompletionWithDesc(toComplete+"m", "minutes"),
+		cobra.CompletionWithDesc(toComplete+"h", "hours"), cobra.CompletionWithDesc(toComplete+"d", "days"),
 	}, cobra.ShellCompDirectiveNoFileComp
 }

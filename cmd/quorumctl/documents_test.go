@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// pagesForPeople returns the text of every page, by its path.
-func pagesForPeople(t *testing.T) map[string]string {
+// allPages returns the text of every page, by its path.
+func allPages(t *testing.T) map[string]string {
 	t.Helper()
 	pages, err := docs.Pages("../..")
 	if err != nil {
@@ -30,45 +30,45 @@ func pagesForPeople(t *testing.T) map[string]string {
 
 // Pages contain commands in code blocks, and mention commands in text and in quoted output.
 var (
-	spokenSpan = regexp.MustCompile("(?:`|\\*\\*)(?:[A-Z_]+=\\S+ )?(?:\\S*/)?quorumctl ([a-z][^`*]*)(?:`|\\*\\*)")
-	variable   = regexp.MustCompile(`\*\* \*(\w+)\*`) // follows a command in a manual page, as in **explain** *CODE*
-	mention    = regexp.MustCompile(`\bquorumctl ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?`)
+	inlineCommand = regexp.MustCompile("(?:`|\\*\\*)(?:[A-Z_]+=\\S+ )?(?:\\S*/)?quorumctl ([a-z][^`*]*)(?:`|\\*\\*)")
+	variable      = regexp.MustCompile(`\*\* \*(\w+)\*`) // follows a command in a manual page, as in **explain** *CODE*
+	mention       = regexp.MustCompile(`\bquorumctl ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?`)
 )
 
-func TestEveryCommandInTheDocumentsIsOneThatQuorumctlKnows(t *testing.T) {
+func TestCommandsInDocumentsExist(t *testing.T) {
 	t.Parallel()
-	typedOnes, spokenOnes := 0, 0
-	for name, text := range pagesForPeople(t) {
+	typed, mentioned := 0, 0
+	for name, text := range allPages(t) {
 		for _, line := range docs.Typed(text) {
-			typedOnes++
-			if err := accepted(docs.Words(line), true); err != nil {
+			typed++
+			if err := checkCommandLine(docs.Words(line), true); err != nil {
 				t.Errorf("%s: quorumctl %s: %v", name, line, err)
 			}
 		}
 		for _, block := range docs.Blocks(text) {
 			for _, words := range mention.FindAllStringSubmatch(block, -1) { // in quoted output, often truncated
-				if err := known(words[1], words[2]); err != nil {
+				if err := checkCommandName(words[1], words[2]); err != nil {
 					t.Errorf("%s: %s: %v", name, words[0], err)
 				}
 			}
 		}
 		prose := strings.ReplaceAll(docs.Prose(text), "\n", " ")
 		prose = variable.ReplaceAllString(prose, " $1**")
-		for _, span := range spokenSpan.FindAllStringSubmatch(prose, -1) {
-			spokenOnes++
-			if err := accepted(docs.Words(span[1]), false); err != nil {
+		for _, span := range inlineCommand.FindAllStringSubmatch(prose, -1) {
+			mentioned++
+			if err := checkCommandLine(docs.Words(span[1]), false); err != nil {
 				t.Errorf("%s: quorumctl %s: %v", name, span[1], err)
 			}
 		}
 	}
-	if typedOnes < 60 || spokenOnes < 60 {
-		t.Errorf("only %d commands that are typed and %d that are spoken of were found", typedOnes, spokenOnes)
+	if typed < 60 || mentioned < 60 {
+		t.Errorf("found only %d commands in blocks and %d in running text", typed, mentioned)
 	}
 }
 
-// accepted returns an error unless quorumctl accepts these arguments. Commands mentioned in running text may lack
-// required arguments.
-func accepted(words []string, whole bool) error {
+// checkCommandLine returns an error unless quorumctl accepts these arguments. Commands mentioned in running text may
+// lack required arguments.
+func checkCommandLine(words []string, whole bool) error {
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -88,13 +88,13 @@ func accepted(words []string, whole bool) error {
 	case whole:
 		return errors.Join(cmd.ValidateArgs(args), cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 	case cmd.HasSubCommands() && len(args) > 0 && cmd.ValidateArgs(args) != nil:
-		return fmt.Errorf("%s knows no %s", cmd.CommandPath(), args[0])
+		return fmt.Errorf("%s has no subcommand %s", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
 
-// known returns an error unless the command exists and, if it has subcommands, the next word is one of them.
-func known(word, next string) error {
+// checkCommandName returns an error unless the command exists and, if it has subcommands, the next word is one of them.
+func checkCommandName(word, next string) error {
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -107,34 +107,34 @@ func known(word, next string) error {
 	}
 	args := []string{next}
 	if below, _, err := cmd.Find(args); err != nil || below == cmd && cmd.ValidateArgs(args) != nil {
-		return fmt.Errorf("%s knows no %s", cmd.CommandPath(), next)
+		return fmt.Errorf("%s has no subcommand %s", cmd.CommandPath(), next)
 	}
 	return nil
 }
 
-func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
+func TestUnknownCommandsAreDetected(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		"statuss", "maintenance onn --reason x", "maintenance on", "operation release --force", "status --wach",
 		"rollout begin", "member remove --reason x", "explain A B", "health mute --reason x",
 	} {
-		if accepted(docs.Words(line), true) == nil {
-			t.Errorf("quorumctl %s is taken for good", line)
+		if checkCommandLine(docs.Words(line), true) == nil {
+			t.Errorf("quorumctl %s is accepted", line)
 		}
 	}
 	for _, words := range [][2]string{{"statuss", ""}, {"member", "eject"}, {"rollout", "begin"}} {
-		if known(words[0], words[1]) == nil {
-			t.Errorf("quorumctl %v is taken for good", words)
+		if checkCommandName(words[0], words[1]) == nil {
+			t.Errorf("quorumctl %v is accepted", words)
 		}
 	}
 }
 
-// TestTheConfigurationsInTheDocumentsAreGood checks complete examples: their first line names the file.
-func TestTheConfigurationsInTheDocumentsAreGood(t *testing.T) {
+// TestConfigurationsInDocumentsAreValid checks complete examples: their first line names the file.
+func TestConfigurationsInDocumentsAreValid(t *testing.T) {
 	t.Parallel()
 	whole := regexp.MustCompile("(?ms)^```yaml\n# /etc/quorumd/\\S+\\.yaml\n(.*?)^```$")
 	n := 0
-	for name, text := range pagesForPeople(t) {
+	for name, text := range allPages(t) {
 		for _, block := range whole.FindAllStringSubmatch(text, -1) {
 			n++
 			// The path is longer than a line, so that its message stays on one line.
@@ -155,7 +155,7 @@ func TestTheConfigurationsInTheDocumentsAreGood(t *testing.T) {
 	}
 }
 
-func TestEveryCodeInTheDocumentsIsOneThatThereIs(t *testing.T) {
+func TestCodesInDocumentsExist(t *testing.T) {
 	t.Parallel()
 	there := codeNames()
 	spelt := regexp.MustCompile("(?:`|\\*)([A-Z]+(?:_[A-Z]+)+)(?:`|\\*)" +
@@ -163,11 +163,11 @@ func TestEveryCodeInTheDocumentsIsOneThatThereIs(t *testing.T) {
 	// Variables, and the findings of external checks.
 	other := regexp.MustCompile(`^(ETCD|QUORUMD|QUORUMCTL|PLUGIN|NO|MESSAGE)_`)
 	n := 0
-	for name, text := range pagesForPeople(t) {
+	for name, text := range allPages(t) {
 		for _, m := range spelt.FindAllStringSubmatch(text, -1) {
 			n++
 			if word := m[1] + m[2] + m[3]; !slices.Contains(there, word) && !other.MatchString(word) {
-				t.Errorf("%s names %s, which is no code", name, word)
+				t.Errorf("%s: %s is not a code", name, word)
 			}
 		}
 	}

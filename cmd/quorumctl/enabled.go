@@ -13,16 +13,16 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// notAtBoot returns a warning if the unit is not enabled: quorumd does not start etcd after a boot.
-func notAtBoot(ctx context.Context, c config.Config) string {
+// bootWarning returns a warning if etcd's unit is not enabled, or "". quorumd does not start etcd after a boot.
+func bootWarning(ctx context.Context, c config.Config) string {
 	if c.Etcd.Runner != config.RunnerSystemd {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	// the exit status is not 0 for a disabled unit
-	said, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output()
-	state := systemd.Status{UnitFileState: strings.TrimSpace(string(said))}
+	// the exit status is nonzero for a disabled unit
+	out, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output()
+	state := systemd.Status{UnitFileState: strings.TrimSpace(string(out))}
 	if !state.NotAtBoot() {
 		return ""
 	}

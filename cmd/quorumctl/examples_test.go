@@ -47,7 +47,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 				t.Errorf("%s: %q does not call quorumctl", cmd.CommandPath(), line)
 				continue
 			}
-			if err := accepted(words[1:], true); err != nil {
+			if err := checkCommandLine(words[1:], true); err != nil {
 				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
 			}
 			for _, word := range words { // codes have an underscore

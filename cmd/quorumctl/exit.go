@@ -28,13 +28,13 @@ const (
 	exitConfig      = 78 // EX_CONFIG: the configuration file is wrong
 )
 
-// failure is an error as it is shown.
+// failure is an error with its exit code and remedy.
 type failure struct {
 	code    int
-	message string // "cannot …: cause"; empty if stdout says it already
+	message string // "cannot …: cause"; empty if stdout shows the cause
 	hint    string // the remedy
 
-	details []string // lines between the two
+	details []string // lines between message and hint
 }
 
 func (f *failure) Error() string { return f.message }
@@ -46,8 +46,8 @@ func usage(hint, format string, args ...any) error {
 
 // cannot turns an error of the daemon or of the client into a failure, unless it is one already. what names the action,
 // as in "read the history".
-func cannot(what string, err error) error {
-	if f, done := errors.AsType[*failure](err); done {
+func cannot(what string, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	f := &failure{code: exitFault, message: err.Error()}
@@ -69,7 +69,7 @@ func exitCode(e *control.Error) int {
 	case control.CodeBadRequest, control.CodeTooLarge:
 		return exitUsage
 	}
-	switch e.Status { // a code of the backend
+	switch e.Status { // for a code of the backend
 	case 400:
 		return exitUsage
 	case 403:
@@ -87,7 +87,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	}
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
-		f = misread(cmd, err)
+		f = commandLineFailure(cmd, err)
 	}
 	if f.message == "" {
 		return f.code
@@ -96,21 +96,21 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if f.hint != "" {
 		lines = append(lines, "→ "+f.hint)
 	}
-	for _, line := range lines { // not wrapped: commands in it are copied
+	for _, line := range lines { // not wrapped, because operators copy commands from them
 		fmt.Fprintln(stderr, display.Clean(line))
 	}
 	return f.code
 }
 
-// misread rewords an error of cobra: a missing argument has the name that the help uses, and a bad value comes without
-// the text of the library that parsed it.
-func misread(cmd *cobra.Command, err error) *failure {
+// commandLineFailure rewords an error of cobra: a missing argument has the name that the help uses, and a bad value
+// comes without the text of the library that parsed it.
+func commandLineFailure(cmd *cobra.Command, err error) *failure {
 	text, hint := err.Error(), cmd.CommandPath()+" --help"
 	if flags, is := strings.CutPrefix(text, "required flag(s) "); is {
 		flag, _, _ := strings.Cut(flags, " ")
-		text, hint = "--"+strings.Trim(flag, `",`)+" is missing", typedAs(cmd)
+		text, hint = "--"+strings.Trim(flag, `",`)+" is missing", usageLine(cmd)
 	} else if strings.Contains(text, " arg(s), ") {
-		text, hint = argumentOf(cmd), typedAs(cmd)
+		text, hint = argumentProblem(cmd), usageLine(cmd)
 	} else if value, _, is := strings.Cut(text, ": strconv."); is {
 		text = value + ": not an integer"
 	} else if value, _, is := strings.Cut(text, ": time: "); is {
@@ -119,11 +119,11 @@ func misread(cmd *cobra.Command, err error) *failure {
 	return &failure{code: exitUsage, message: "cannot read the command line: " + text, hint: hint}
 }
 
-// typedAs returns the usage line of a command.
-func typedAs(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
+// usageLine returns the usage line of a command.
+func usageLine(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
 
-// argumentOf names the missing argument, or the first one too many.
-func argumentOf(cmd *cobra.Command) string {
+// argumentProblem names the missing argument or the first unexpected one.
+func argumentProblem(cmd *cobra.Command) string {
 	var names []string
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if strings.HasPrefix(word, "-") {
@@ -139,7 +139,7 @@ func argumentOf(cmd *cobra.Command) string {
 	return "an argument is missing"
 }
 
-// onlySubcommands checks the arguments of a command that only has subcommands.
+// onlySubcommands accepts no arguments, and suggests a subcommand for a misspelt one.
 func onlySubcommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

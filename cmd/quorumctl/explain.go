@@ -40,12 +40,9 @@ func (a *app) explainCommand() *cobra.Command {
 			if len(args) == 1 {
 				return a.explainNamed(cmd, args[0])
 			}
-			s, err := a.status(cmd.Context(), "explain")
-			if err != nil {
-				return err
-			}
-			doc := explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
-			return a.emit(doc, func(p *page) { writeExplanation(p, s) })
+			return showStatus(cmd.Context(), a, "explain", func(s control.Status) explanation {
+				return explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
+			}, writeExplanation)
 		},
 	}
 }
@@ -64,7 +61,7 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
 }
 
-// writeHost shows the host record as this host last read it.
+// writeHost shows the record of a host as this host last read it.
 func writeHost(p *page, s control.Status, h control.HostRecord) {
 	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, display.HealthState(h.Health))
 	if h.Former {
@@ -102,7 +99,7 @@ func writeExplanation(p *page, s control.Status) {
 		if !r.Since.IsZero() {
 			p.line("    since %s", display.Since(r.Since, s.Time))
 		}
-		do(p, r.Remedy)
+		writeRemedy(p, r.Remedy)
 	}
 	writeMeasured(p, s.Health)
 	writeLines(p, display.CurrentWork(s)...)
@@ -117,7 +114,7 @@ func writeExplanation(p *page, s control.Status) {
 	}
 }
 
-// writeSummary writes one line: whether the host acts, and what prevents it.
+// writeSummary shows on one line whether the host acts, and the reason if it does not.
 func writeSummary(p *page, s control.Status) {
 	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, display.LastRole(s), s.Host.Mode)
 	because := ""
@@ -129,7 +126,7 @@ func writeSummary(p *page, s control.Status) {
 	}
 	switch {
 	case s.Loop.AgeSeconds == nil:
-		p.line("%s %s", who, word{"does not know yet", warn})
+		p.line("%s %s", who, word{"has not decided yet", warn})
 	case s.Next.Step != "" && because != "":
 		p.line("%s %s%s", who, word{"waits to take the step " + s.Next.Step, warn}, because)
 	case s.Next.Step != "" && s.Host.Mode == "observe":
@@ -143,7 +140,7 @@ func writeSummary(p *page, s control.Status) {
 	}
 }
 
-// writeMeasured shows the measured value with its limit.
+// writeMeasured shows the health state with the fsync latency and its limit.
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
 	switch l := h.Disk.WAL; {
@@ -156,7 +153,7 @@ func writeMeasured(p *page, h control.Health) {
 	p.line("health: %s · %s", display.HealthState(h.State), text)
 }
 
-func sinceIf(t, now time.Time) string {
+func sinceText(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-func TestAHostIsExplainedFromAnyOther(t *testing.T) {
+func TestExplainAnotherHost(t *testing.T) {
 	t.Parallel()
 	d, age := scene(t, "joining"), 4.0
 	d.status.Hosts = []control.HostRecord{
@@ -18,7 +18,7 @@ func TestAHostIsExplainedFromAnyOther(t *testing.T) {
 		{ID: "id-5", Name: "n5", Role: control.RoleSpare, Health: "WARM", Rank: 2, AgeSeconds: &age},
 		{ID: "id-6", Name: "n6", Role: control.RoleSpare, Health: "SLOW", Waiting: "HEALTH_BAD", AgeSeconds: &age},
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	golden(t, "explain-host.golden", transcript(t, socket,
 		"explain n1", "explain n4", "explain id-5", "explain n6", "explain n7", "explain n5 -o json"))
 }

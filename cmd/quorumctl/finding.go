@@ -14,11 +14,11 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// finding is the document of one finding: its check, and the requested code.
+// finding is the document of a finding or a check.
 type finding struct {
 	APIVersion string        `json:"apiVersion"`
 	Time       time.Time     `json:"time"`
-	Code       *control.Code `json:"code,omitempty"` // none for a check without findings
+	Code       *control.Code `json:"code,omitempty"` // absent if requested by the name of a check that finds nothing
 	Holds      bool          `json:"holds"`
 	Check      control.Check `json:"check"`
 }
@@ -47,7 +47,8 @@ func (a *app) explainFinding(ctx context.Context, name string) error {
 	return a.emit(doc, func(p *page) { writeFinding(p, doc) })
 }
 
-// findingOf finds a code or check in any case: operators copy codes from logs that use lower case.
+// findingOf returns the finding with that code, in upper or lower case, or the check with that name. what names the
+// command for the error.
 func findingOf(all control.Checks, what, name string) (finding, error) {
 	doc := finding{APIVersion: all.APIVersion, Time: all.Time}
 	var names []string
@@ -72,7 +73,7 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 	if near := config.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {
-		hint = "it is a reason and no finding: quorumctl explain " + strings.ToUpper(name)
+		hint = "it is a reason, not a finding: quorumctl explain " + strings.ToUpper(name)
 	}
 	return finding{}, usage(hint, "cannot %s %q: no check reports that finding", what, name)
 }
@@ -83,7 +84,7 @@ func writeFinding(p *page, f finding) {
 		p.line("[%s] %s: %s", display.HealthState(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
 		p.line("    %s", f.Code.Meaning)
 	}
-	p.line("%s", now(f))
+	p.line("%s", currentState(f))
 	for _, v := range c.Figures {
 		p.line("    %s: %s", v.Label, strings.TrimSpace(display.ThreeDigits(v.Value)+" "+v.Unit))
 	}
@@ -99,45 +100,45 @@ func writeFinding(p *page, f finding) {
 	}
 	for _, r := range c.Rules {
 		if f.Code == nil || concerns(r, *f.Code) {
-			p.line("%s → %s: %s%s", strings.Join(r.From, ", "), goal(r), r.When, again(r))
+			p.line("%s → %s: %s%s", strings.Join(r.From, ", "), ruleTarget(r), r.When, backoffText(r))
 		}
 	}
 	if c.Runbook != "" {
 		p.line("runbook: %s in /usr/share/doc/quorumd/prometheus/runbooks.md", c.Runbook)
 	}
 	if f.Code != nil {
-		do(p, f.Code.Remedy)
+		writeRemedy(p, f.Code.Remedy)
 	}
 }
 
-// concerns reports whether a rule sets a code or ends its state.
+// concerns reports whether a rule sets the code or leads out of its state.
 func concerns(r control.Rule, k control.Code) bool {
 	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
 }
 
-// now describes the present state.
-func now(f finding) string {
+// currentState describes whether the check finds it now.
+func currentState(f finding) string {
 	c := f.Check
 	text := display.After(": ", c.Text)
 	switch {
 	case c.State == "":
-		return "now: nothing was looked at yet"
+		return "now: not checked yet"
 	case c.NotAvailable != "" && !f.Holds:
-		return "now: not available, and counts for nothing: " + c.NotAvailable
+		return "now: not available, so it has no effect: " + c.NotAvailable
 	case c.Behind != "":
-		return "now: found, and not listed, because " + c.Behind + " says it already" + text
+		return "now: found, but not listed, because " + c.Behind + " covers it" + text
 	case f.Holds || f.Code == nil && c.Code != "":
 		return "now: found, since " + display.Since(c.Since, f.Time) + text
 	case c.Code != "":
-		return "now: not this, but " + c.Code + ", since " + display.Since(c.Since, f.Time) + text
+		return "now: not found; the check reports " + c.Code + ", since " + display.Since(c.Since, f.Time) + text
 	}
 	return "now: not found" + text
 }
 
-func goal(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
+func ruleTarget(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
 
-// again describes how a recovery becomes harder.
-func again(r control.Rule) string {
+// backoffText describes the longer recovery after repeated findings.
+func backoffText(r control.Rule) string {
 	if r.Return {
 		return "; twice as long for each time in the last day"
 	}

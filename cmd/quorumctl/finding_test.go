@@ -17,8 +17,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// looked returns the checks of a machine with a slow disk and little memory, whose memory modules do not count errors.
-func looked(t *testing.T) control.Checks {
+// slowDiskChecks returns the checks of a machine with a slow disk and little memory, whose memory modules do not count
+// errors.
+func slowDiskChecks(t *testing.T) control.Checks {
 	t.Helper()
 	limits := health.DefaultThresholds()
 	judge, err := health.New(limits)
@@ -53,11 +54,11 @@ func looked(t *testing.T) control.Checks {
 	return p.Checks()
 }
 
-func TestOneFindingIsExplained(t *testing.T) {
+func TestHealthExplainsOneFinding(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "slow")
-	d.checks = looked(t)
-	socket, _ := serving(t, d)
+	d.checks = slowDiskChecks(t)
+	socket, _ := serve(t, d)
 	golden(t, "finding.golden", transcript(t, socket,
 		"health disk_fsync_slow", "health DISK_STALLED", "health MEMORY_LOW -o yaml", "health MEMORY_PRESSURE",
 		"health MEMORY_ERRORS_CORRECTED", "health fsync", "health clock", "health DISK_FSYNC_SLWO",
@@ -67,11 +68,11 @@ func TestOneFindingIsExplained(t *testing.T) {
 	}
 }
 
-func TestEveryFindingThereIsIsExplainedInFull(t *testing.T) {
+func TestEveryFindingIsExplainedInFull(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	d.checks = looked(t)
-	socket, _ := serving(t, d)
+	d.checks = slowDiskChecks(t)
+	socket, _ := serve(t, d)
 	for _, p := range health.Problems() {
 		var doc finding
 		r := quorumctl(t, socket, "health", string(p.Code), "-o", "json")
@@ -85,29 +86,29 @@ func TestEveryFindingThereIsIsExplainedInFull(t *testing.T) {
 			" → " + p.State.String() + " " + string(p.Code) + ": ",
 		} {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s does not say %q:\n%s", p.Code, want, text)
+				t.Errorf("%s lacks %q:\n%s", p.Code, want, text)
 			}
 		}
 	}
 }
 
-func TestAFindingIsMutedForAWhile(t *testing.T) {
+func TestMuteAndUnmute(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	d.checks = looked(t)
+	d.checks = slowDiskChecks(t)
 	for _, code := range []string{"MEMORY_LOW", "CLOCK_UNSYNCHRONISED"} {
 		d.status.Health.Findings = append(d.status.Health.Findings, control.Finding{
 			Code: code, Component: "machine", State: "WARM", Text: "this and that",
 		})
 	}
-	d.onLook = func(_ int, s *control.Status) { s.Health.Findings[0].Muted = len(s.Health.Mutes) > 0 }
-	socket, _ := serving(t, d)
+	d.onRead = func(_ int, s *control.Status) { s.Health.Findings[0].Muted = len(s.Health.Mutes) > 0 }
+	socket, _ := serve(t, d)
 	got := transcript(t, socket, "check", "health mute memory_low --for 1d --reason 'the backup runs'", "check",
 		"health", "status", "health mute MEMORY_LOW", "health mute MEMORY_LWO --reason x",
 		"health mute MEMORY_LOW --for 31d --reason x", "health unmute memory_low", "health unmute")
 	d.status.Health.Findings = d.status.Health.Findings[:1]
 	golden(t, "mute.golden", append(got, transcript(t, socket, "check")...))
-	if got := d.was(); got != "unmute MEMORY_LOW" {
+	if got := d.requests(); got != "unmute MEMORY_LOW" {
 		t.Errorf("asked: %s", got)
 	}
 }

@@ -29,11 +29,8 @@ func (a *app) healthCommand() *cobra.Command {
 			if len(args) == 1 {
 				return a.explainFinding(cmd.Context(), args[0])
 			}
-			s, err := a.status(cmd.Context(), "read the health")
-			if err != nil {
-				return err
-			}
-			return a.emit(s.Health, func(p *page) { writeHealth(p, s) })
+			return showStatus(cmd.Context(), a, "read the health",
+				func(s control.Status) control.Health { return s.Health }, writeHealth)
 		},
 	}
 	cmd.AddCommand(a.muteCommand(), a.unmuteCommand())
@@ -49,17 +46,17 @@ func writeHealth(p *page, s control.Status) {
 	if !h.Qualified {
 		p.line("    not qualified: it has not passed the run that a first join needs")
 	}
-	do(p, h.Remedy)
+	writeRemedy(p, h.Remedy)
 	for _, f := range h.Findings {
 		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)
-		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
+		p.line("    in %s%s%s", f.Component, sinceText(f.Since, s.Time), mutedText(f.Muted))
 		if f.Cause != "" {
 			p.line("    likely cause: %s: %s", f.Cause, f.Why)
 		}
-		do(p, f.Remedy)
+		writeRemedy(p, f.Remedy)
 	}
 	writeMutes(p, s, "")
-	for _, n := range together(h.NotAvailable) {
+	for _, n := range mergeAbsences(h.NotAvailable) {
 		p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
 	}
 	p.raw("")
@@ -72,14 +69,14 @@ func writeHealth(p *page, s control.Status) {
 	p.line("next: %s", display.Next(s))
 }
 
-func mutedIf(muted bool) string {
+func mutedText(muted bool) string {
 	if muted {
 		return ", muted"
 	}
 	return ""
 }
 
-// writeDisk shows the probe's latencies with their limit, none if the disk has failed since.
+// writeDisk shows the latencies of the probe with their limit, unless the disk has failed since.
 func writeDisk(p *page, h control.Health) {
 	d := h.Disk
 	if display.Stopped(h.State) {
@@ -110,7 +107,7 @@ func writeDisk(p *page, h control.Health) {
 	p.line("measured %s ago%s", display.Age(d.AgeSeconds), free)
 }
 
-// devices lists the devices below etcd's data, each after the devices that use it.
+// devices returns the table of the devices below etcd's data.
 func devices(all []control.Device) table {
 	t := table{head: []string{"DEVICE", "KIND", "ON", "NAME", "SERIAL", "MEDIUM", "CACHE", "FLUSH", "ERRORS"}}
 	for _, d := range all {
@@ -137,8 +134,8 @@ func limit(d control.Disk) string {
 	return display.Latency(d.LimitSeconds)
 }
 
-// do shows the remedy.
-func do(p *page, remedy string) {
+// writeRemedy shows a remedy, if there is one.
+func writeRemedy(p *page, remedy string) {
 	if remedy != "" {
 		p.line("    → %s", remedy)
 	}

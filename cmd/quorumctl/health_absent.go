@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// together merges unavailable checks with the same reason into one entry that names them all.
-func together(all []control.Absence) []control.Absence {
+// mergeAbsences merges unavailable checks with the same reason into one entry that names them all.
+func mergeAbsences(all []control.Absence) []control.Absence {
 	var out []control.Absence
 	for _, n := range all {
 		i := slices.IndexFunc(out, func(o control.Absence) bool { return o.Component == n.Component && o.Why == n.Why })

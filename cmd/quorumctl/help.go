@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// reflowHelp breaks the help of a command and of its subcommands into lines of at most columns. Indented lines are
-// lists and stay as they are.
+// reflowHelp wraps the help of a command and its subcommands at the maximum line width. It keeps indented lines, which
+// are lists.
 func reflowHelp(cmd *cobra.Command) {
 	var lines []string
 	var paragraph []string

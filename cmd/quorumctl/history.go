@@ -50,14 +50,14 @@ func (a *app) historyCommand() *cobra.Command {
 	return cmd
 }
 
-// historyQuery is the part of the history that is shown.
+// historyQuery holds the flags of history.
 type historyQuery struct {
 	lines  int
 	since  time.Duration // 0: no limit
 	follow bool
 }
 
-// history reads the newest lines. The bound of --since counts by the clock of this host.
+// history reads the newest lines. --since is measured with the clock of this host.
 func (a *app) history(ctx context.Context, q historyQuery) (control.History, error) {
 	got, err := a.client().History(ctx, q.lines)
 	old := errors.Is(err, control.ErrNotNewest)
@@ -71,11 +71,11 @@ func (a *app) history(ctx context.Context, q historyQuery) (control.History, err
 	return control.History{APIVersion: control.APIVersion, Lines: got, NotNewest: old}, nil
 }
 
-// historyPoll is the time between two reads of --follow.
+// historyPoll is the interval at which --follow reads the history.
 const historyPoll = 2 * time.Second
 
-// followHistory prints the history, then every new line until the context ends. A quorumd that does not answer may be
-// restarting, so only the first read may fail.
+// followHistory prints the history, then every new line until the context ends. It ignores failures after the first
+// read, because quorumd may be restarting.
 func (a *app) followHistory(ctx context.Context, q historyQuery) error {
 	doc, err := a.history(ctx, q)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) followHistory(ctx context.Context, q historyQuery) error {
 	if err := a.emit(doc, func(p *page) { writeHistory(p, doc) }); err != nil {
 		return err
 	}
-	// A line has no revision until etcd has it, so the revision does not identify it.
+	// The revision does not identify a line, because a line has none until it is written to etcd.
 	type key struct {
 		at         int64
 		host, code string
@@ -145,7 +145,6 @@ func writeHistory(p *page, h control.History) {
 	writeHistoryLines(p, lines)
 }
 
-// writeHistoryLines writes the lines as a table.
 func writeHistoryLines(p *page, lines []control.HistoryLine) {
 	t := table{head: []string{"TIME", "HOST", "KIND", "CODE", "TEXT"}}
 	if p.wide {

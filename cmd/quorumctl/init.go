@@ -23,8 +23,8 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
-// initial is what init is asked for.
-type initial struct {
+// initOptions holds the flags of init.
+type initOptions struct {
 	setup.Answers
 
 	file   string
@@ -32,7 +32,7 @@ type initial struct {
 }
 
 func (a *app) initCommand() *cobra.Command {
-	var o initial
+	var o initOptions
 	cmd := &cobra.Command{
 		Use:     "init --hosts NAME=ADDRESS,...",
 		GroupID: groupService,
@@ -66,8 +66,8 @@ func (a *app) initCommand() *cobra.Command {
 	return cmd
 }
 
-// beginning is the document of init.
-type beginning struct {
+// initResult is the document of init.
+type initResult struct {
 	File     string      `json:"file"`
 	Written  bool        `json:"written"`
 	Text     string      `json:"text"`
@@ -78,38 +78,38 @@ type beginning struct {
 	installed *pki.Installed
 }
 
-func (a *app) init(ctx context.Context, o initial) error {
+func (a *app) init(ctx context.Context, o initOptions) error {
 	const what = "write the configuration"
 	bundle, err := o.findTLS()
 	if err != nil {
 		return err
 	}
-	doc := beginning{File: o.file}
+	doc := initResult{File: o.file}
 	if doc.Found, err = setup.Find(ctx, o.Answers); err != nil {
-		return unset(what, err)
+		return setupFailure(what, err)
 	}
 	if found := doc.Found.Binary; found != "/usr/bin/etcd" {
 		o.Binary = found
 	}
 	text, err := o.Text()
 	if err != nil {
-		return unset(what, err)
+		return setupFailure(what, err)
 	}
 	c, err := config.Parse(o.file, text)
 	if problems, ok := errors.AsType[config.Errors](err); ok {
-		return misanswered(what, exitUsage, problems)
+		return mistakesFailure(what, exitUsage, problems)
 	}
 	if err != nil {
-		return unset(what, err)
+		return setupFailure(what, err)
 	}
 	doc.Text = string(text)
 	doc.Warnings = slices.Concat(doc.Found.Warnings, c.Warnings, doc.Found.Differs(c))
-	doc.Next = next(c, doc.Found, o.file)
+	doc.Next = nextCommands(c, doc.Found, o.file)
 	switch _, err := setup.CanWrite(o.file, text); {
 	case err != nil && o.dryRun:
 		doc.Warnings = append(doc.Warnings, err.Error())
-	case err != nil: // before a bundle is installed for nothing
-		return unset(what, err)
+	case err != nil: // checked before the bundle is installed
+		return setupFailure(what, err)
 	}
 	if !o.dryRun {
 		if bundle != "" {
@@ -118,15 +118,15 @@ func (a *app) init(ctx context.Context, o initial) error {
 			}
 		}
 		if err := doc.write(ctx, c, text); err != nil {
-			return unset(what, err)
+			return setupFailure(what, err)
 		}
 	}
 	doc.Warnings = orEmpty(doc.Warnings)
-	return a.emit(doc, func(p *page) { writeBeginning(p, doc, bundle) })
+	return a.emit(doc, func(p *page) { writeInit(p, doc, bundle) })
 }
 
-// findTLS returns the path of a bundle to install, or "" if --tls names a directory with the files of one.
-func (o *initial) findTLS() (bundle string, err error) {
+// findTLS returns the path of the bundle to install, or "" if --tls is missing or names a directory with its files.
+func (o *initOptions) findTLS() (bundle string, err error) {
 	const (
 		what   = "write the configuration"
 		remedy = "pass the bundle from quorumctl pki host, or a directory with its files"
@@ -139,7 +139,7 @@ func (o *initial) findTLS() (bundle string, err error) {
 	case errors.Is(err, os.ErrNotExist):
 		return "", usage(remedy, "cannot %s: cannot read %s: it does not exist", what, o.TLS)
 	case err != nil:
-		return "", unset(what, err)
+		return "", setupFailure(what, err)
 	case info.Mode().IsRegular():
 		bundle, o.TLS = o.TLS, hostTLS
 		return bundle, nil
@@ -158,7 +158,7 @@ func (o *initial) findTLS() (bundle string, err error) {
 func installBundle(file string) (*pki.Installed, error) {
 	place := pki.Place{Dir: hostTLS}
 	var err error
-	if place.Etcd, place.Quorumd, err = readers("etcd", "quorumd"); err != nil {
+	if place.Etcd, place.Quorumd, err = keyReaders("etcd", "quorumd"); err != nil {
 		return nil, err
 	}
 	if place.Addresses, err = ownAddresses(false); err != nil {
@@ -166,23 +166,23 @@ func installBundle(file string) (*pki.Installed, error) {
 	}
 	done, err := pki.Install(file, place, time.Now())
 	if err != nil {
-		return nil, uncertified("install "+file, err)
+		return nil, pkiFailure("install "+file, err)
 	}
 	return &done, nil
 }
 
-// write writes the file if the service users can use every file that it names.
-func (d *beginning) write(ctx context.Context, c config.Config, text []byte) error {
+// write writes the file, unless the configuration has mistakes or its service user cannot read a file that it names.
+func (d *initResult) write(ctx context.Context, c config.Config, text []byte) error {
 	as := fileaccess.ServiceUser(ctx, d.File)
 	if os.Geteuid() != 0 {
 		as = ""
 	}
 	err := setup.Write(d.File, text, func(path string) error {
 		v := configCheck{File: path}
-		err := v.look(ctx, c, as)
+		err := v.checkAccess(ctx, c, as)
 		if errors.Is(err, fileaccess.ErrNoUser) {
 			v.Warnings = append(v.Warnings, "there is no user "+as+" for quorumd: install its package")
-			err = v.look(ctx, c, "")
+			err = v.checkAccess(ctx, c, "")
 		}
 		d.Warnings = append(d.Warnings, v.Warnings...)
 		return err
@@ -191,14 +191,14 @@ func (d *beginning) write(ctx context.Context, c config.Config, text []byte) err
 	return err
 }
 
-// next returns the commands to run next.
-func next(c config.Config, f setup.Found, file string) []string {
+// nextCommands returns the commands to run next.
+func nextCommands(c config.Config, f setup.Found, file string) []string {
 	var commands []string
 	if f.UnitState != "enabled" && f.UnitState != "" {
 		commands = append(commands, "systemctl enable "+strings.TrimSuffix(f.Unit, ".service"))
 	}
 	service := serviceOf(file)
-	if service == "" { // no service reads it there
+	if service == "" { // no service reads that path
 		commands, service = append(commands, "mv -i "+file+" "+defaultConfig), "quorumd"
 	}
 	commands = append(commands, "systemctl enable --now "+service)
@@ -208,7 +208,7 @@ func next(c config.Config, f setup.Found, file string) []string {
 	return commands
 }
 
-// serviceOf names the service that reads this file, or "".
+// serviceOf returns the service that reads this file, or "".
 func serviceOf(file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != filepath.Dir(defaultConfig) {
@@ -224,7 +224,7 @@ func serviceOf(file string) string {
 	return ""
 }
 
-func writeBeginning(p *page, d beginning, bundle string) {
+func writeInit(p *page, d initResult, bundle string) {
 	f := d.Found
 	if d.installed != nil {
 		writeInstalled(p, *d.installed, bundle)
@@ -264,8 +264,8 @@ func writeBeginning(p *page, d beginning, bundle string) {
 
 func gib(bytes uint64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<30)) }
 
-// unset turns an error of package setup into a failure.
-func unset(what string, err error) error {
+// setupFailure turns an error of package setup into a failure.
+func setupFailure(what string, err error) error {
 	if r, ok := errors.AsType[*setup.Refusal](err); ok {
 		return &failure{code: exitUsage, message: "cannot " + what + ": " + r.Text, hint: r.Remedy}
 	}
@@ -282,13 +282,13 @@ func unset(what string, err error) error {
 		}
 	}
 	if problems, ok := errors.AsType[config.Errors](err); ok {
-		return misanswered(what, exitConfig, problems)
+		return mistakesFailure(what, exitConfig, problems)
 	}
 	return cannot(what, err)
 }
 
-// misanswered is the error for a configuration that would have mistakes.
-func misanswered(what string, code int, problems config.Errors) error {
+// mistakesFailure returns the error for a configuration that would have mistakes.
+func mistakesFailure(what string, code int, problems config.Errors) error {
 	return &failure{
 		code: code, message: "cannot " + what + ": it would have mistakes, so nothing was written",
 		details: strings.Split(problems.Error(), "\n"), hint: "quorumctl init --help",

@@ -26,7 +26,7 @@ func threeHosts(file string, more ...string) []string {
 	}, more...)
 }
 
-func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) {
+func TestInitWritesAValidConfigurationAndNeverOverwrites(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	r := quorumctl(t, "SOCKET", threeHosts(file, "--dry-run")...)
@@ -70,7 +70,7 @@ func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) 
 	}
 }
 
-func TestInitTakesTheFilesOfABundleAndWritesNothingWhenTheyDoNotFit(t *testing.T) {
+func TestInitChecksTheCertificatesBeforeWriting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tls, file := filepath.Join(dir, "tls"), filepath.Join(dir, "quorumd.yaml")
@@ -96,7 +96,7 @@ func TestInitTakesTheFilesOfABundleAndWritesNothingWhenTheyDoNotFit(t *testing.T
 	}
 }
 
-func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
+func TestInitRefusesImpossibleAnswers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	for hosts, says := range map[string]string{
@@ -131,7 +131,7 @@ func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestInitTakesADirectoryThatIsNamedFromHere(t *testing.T) {
+func TestInitAcceptsARelativeDirectory(t *testing.T) {
 	t.Parallel()
 	here, err := os.Getwd()
 	if err != nil {
@@ -144,20 +144,20 @@ func TestInitTakesADirectoryThatIsNamedFromHere(t *testing.T) {
 	}
 }
 
-func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
+func TestNextCommandsStartTheServiceThatReadsTheFile(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		"/etc/quorumd/quorumd.yaml": "systemctl enable --now quorumd",
 		"/etc/quorumd/blue.yaml":    "systemctl enable --now quorumd@blue",
 		"./q.yaml":                  "mv -i ./q.yaml /etc/quorumd/quorumd.yaml; systemctl enable --now quorumd",
 	} {
-		if got := strings.Join(next(config.Config{}, setup.Found{}, file), "; "); got != want {
+		if got := strings.Join(nextCommands(config.Config{}, setup.Found{}, file), "; "); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
 	}
 }
 
-// TestInitWritesNothingForCertificatesOfAnotherHost configures an etcd user that does not exist on any test machine.
+// TestInitWritesNothingForCertificatesOfAnotherHost uses an etcd user that exists on no test machine.
 func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -203,9 +203,9 @@ func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	if _, err := os.Stat(file); err == nil || exit == nil || exit.ExitCode() != exitConfig ||
 		!strings.Contains(out, "is not good for 10.0.0.9, which etcd.clientURL names") ||
 		!strings.Contains(out, "is not good for 10.0.0.9, which etcd.peerURL names") {
-		t.Errorf("%v, and of the file %v: %s", exit, err, out)
+		t.Errorf("%v, the file: %v: %s", exit, err, out)
 	}
 	if out, err := initAt("10.0.0.2"); err != nil {
-		t.Errorf("at the address that they name: %v: %s", err, out)
+		t.Errorf("at the address in the certificates: %v: %s", err, out)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
+func TestSnapshotWithACycleOfPagesIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: 4096, NoSync: true})
@@ -56,7 +56,7 @@ func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
 		return inspectFile(t.Context(), file)
 	}
 	if found, err := inspect(text); err != nil || found.Contents.Revision != 4999 || found.Contents.Keys != 1 {
-		t.Errorf("one that is whole: %+v, %v", found, err)
+		t.Errorf("an intact snapshot: %+v, %v", found, err)
 	}
 	const branch, child = 1, 16 + 8 // the flag of a branch page, and the offset of its first child
 	for at := 2 * 4096; at < len(text); at += 4096 {
@@ -65,6 +65,6 @@ func TestASnapshotWhosePagesGoInACircleIsRefusedByAChild(t *testing.T) {
 		}
 	}
 	if _, err := inspect(text); err == nil || !strings.Contains(err.Error(), "is reached twice") {
-		t.Errorf("one that goes in a circle: %v", err)
+		t.Errorf("a cycle of pages: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestThePageAboutInstallingShowsTheFileThatInitWrites(t *testing.T) {
+func TestInstallPageShowsTheFileThatInitWrites(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../contrib/docs/install.md")
 	if err != nil {
@@ -21,15 +21,15 @@ func TestThePageAboutInstallingShowsTheFileThatInitWrites(t *testing.T) {
 	_, after, found := strings.Cut(string(page), "```yaml\n")
 	shown, _, ended := strings.Cut(after, "```")
 	if command == nil || !found || !ended {
-		t.Fatal("install.md shows no quorumctl init, or not what it writes")
+		t.Fatal("install.md lacks quorumctl init or its output")
 	}
 	args := append(strings.Fields(string(command[1])), "--name", "n1", "--dry-run", "-o", "json")
 	r := quorumctl(t, "SOCKET", args...)
-	var doc beginning
+	var doc initResult
 	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
 		t.Fatalf("%v in %s%s", err, r.stdout, r.stderr)
 	}
 	if _, written, _ := strings.Cut(doc.Text, "\n"); written != shown {
-		t.Errorf("init writes\n%s\nand install.md shows\n%s", written, shown)
+		t.Errorf("init writes\n%s\ninstall.md shows\n%s", written, shown)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// TestEveryJQExpressionOfAPageFindsAValue runs each on the documents of two clusters: of one that works, and of one
-// where a voter is down. A field that does not exist is null, and shows as no value.
-func TestEveryJQExpressionOfAPageFindsAValue(t *testing.T) {
+// TestEveryJQExpressionInTheDocumentsFindsAValue evaluates each on the documents of several clusters, because some
+// fields exist only in some states. A field that does not exist is null, which counts as no value.
+func TestEveryJQExpressionInTheDocumentsFindsAValue(t *testing.T) {
 	t.Parallel()
 	piped := regexp.MustCompile("`quorumctl ([^`|\\\\]+ -o json) \\\\?\\| jq (?:-[a-z] )?('[^`]+'|\\.\\S+)`")
 	saved := time.Date(2026, 11, 20, 4, 0, 0, 5000, time.UTC)
@@ -25,15 +25,15 @@ func TestEveryJQExpressionOfAPageFindsAValue(t *testing.T) {
 	for _, name := range []string{"steady", "voter-down", "joining", "slow"} {
 		d := scene(t, name)
 		d.status.Backup = &control.Backup{Saved: &saved, Revision: 4711, Host: "n4"}
-		socket, _ := serving(t, d)
+		socket, _ := serve(t, d)
 		sockets = append(sockets, socket)
 	}
 	found := 0
-	for name, text := range pagesForPeople(t) {
+	for name, text := range allPages(t) {
 		for _, match := range piped.FindAllStringSubmatch(text, -1) {
 			found++
 			expression := strings.Trim(strings.ReplaceAll(match[2], `\|`, "|"), "'")
-			if !finds(t, sockets, spoken(match[1]), expression) {
+			if !hasValue(t, sockets, splitLine(match[1]), expression) {
 				t.Errorf("%s: quorumctl %s | jq '%s' finds no value", name, match[1], expression)
 			}
 		}
@@ -43,8 +43,8 @@ func TestEveryJQExpressionOfAPageFindsAValue(t *testing.T) {
 	}
 }
 
-// finds reports whether the expression has a value for the output of the command on one of the hosts.
-func finds(t *testing.T, sockets, command []string, expression string) bool {
+// hasValue reports whether the expression has a value for the output of the command on one of the hosts.
+func hasValue(t *testing.T, sockets, command []string, expression string) bool {
 	t.Helper()
 	query, err := gojq.Parse(expression)
 	if err != nil {

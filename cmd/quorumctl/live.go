@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// live shows one frame over the last one on a terminal, at its current size. It uses the alternate screen: at the end
-// the old content is back, with the last frame below it.
+// live draws frames in place on a terminal, at its current size. It uses the alternate screen: at the end the terminal
+// shows its old content again, followed by the last frame.
 type live struct {
 	app     *app
 	resized chan os.Signal // SIGWINCH
@@ -35,9 +35,9 @@ const (
 // narrowestScreen is the minimum width of a frame; on a narrower screen lines are cut.
 const narrowestScreen = 40
 
-// newLive returns nil if the output is not a terminal that can be drawn on.
+// newLive returns nil if the output is not a capable terminal, or is JSON or YAML.
 func (a *app) newLive() *live {
-	if !obeys(a.out) || a.format == formatJSON || a.format == formatYAML {
+	if !supportsANSI(a.out) || a.format == formatJSON || a.format == formatYAML {
 		return nil
 	}
 	l := &live{app: a, resized: make(chan os.Signal, 1)}
@@ -61,7 +61,7 @@ func (l *live) draw(frame func() ([]byte, error)) error {
 		l.drawn = true
 	}
 	b.WriteString(home)
-	for i, line := range fitted(strings.Split(strings.TrimRight(string(text), "\n"), "\n"), wide, high) {
+	for i, line := range fitLines(strings.Split(strings.TrimRight(string(text), "\n"), "\n"), wide, high) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -70,8 +70,8 @@ func (l *live) draw(frame func() ([]byte, error)) error {
 	return l.app.write([]byte(b.String() + clearBelow))
 }
 
-// fitted cuts the lines to the screen. If there are too many, the last but one counts the missing ones.
-func fitted(lines []string, wide, high int) []string {
+// fitLines cuts the lines to the size of the screen. If there are too many, the last but one counts the omitted ones.
+func fitLines(lines []string, wide, high int) []string {
 	if n := len(lines); n > high {
 		kept := max(high-2, 0)
 		last := lines[n-1]
@@ -85,7 +85,7 @@ func fitted(lines []string, wide, high int) []string {
 		if width(line) > wide {
 			shown[i] = cut(line, wide)
 			if strings.Contains(line, "\x1b") {
-				shown[i] += "\x1b[0m" // the end of the colour may be cut off
+				shown[i] += "\x1b[0m" // the reset may have been cut off
 			}
 		}
 	}
@@ -104,8 +104,8 @@ func (l *live) end() error {
 	return l.app.write(append([]byte(leaveScreen), l.last...))
 }
 
-// changes returns a channel of size changes; nil without a terminal.
-func (l *live) changes() <-chan os.Signal {
+// sizeChanges returns a channel that receives a signal if the size changes, or nil without a terminal.
+func (l *live) sizeChanges() <-chan os.Signal {
 	if l == nil {
 		return nil
 	}

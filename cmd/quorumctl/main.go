@@ -24,17 +24,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == fileaccess.Command { // a hidden command: the child that runs as another user
+	if len(os.Args) > 1 && os.Args[1] == fileaccess.Command { // hidden: the child that runs as another user
 		if err := fileaccess.ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(exitFault)
 		}
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == probeCommand { // likewise
+	if len(os.Args) > 1 && os.Args[1] == probeCommand { // hidden: the child that writes to the disk
 		os.Exit(disk.ChildMain(os.Args[2:], os.Stdin, os.Stderr))
 	}
-	if len(os.Args) > 1 && os.Args[1] == inspectCommand { // likewise
+	if len(os.Args) > 1 && os.Args[1] == inspectCommand { // hidden: the child that reads an unverified file
 		if err := inspectMain(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(exitFault)

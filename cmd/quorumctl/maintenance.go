@@ -16,51 +16,45 @@ import (
 )
 
 func (a *app) maintenanceCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "maintenance",
 		GroupID: groupOperate,
 		Short:   "Take this host down for work, and bring it back",
 		Example: examples("quorumctl maintenance on --reason 'new disk' --for 1h",
 			"quorumctl maintenance status", "quorumctl maintenance off"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.maintenanceOnCommand(), a.maintenanceOffCommand(), a.maintenanceStatusCommand())
-	return cmd
+	}, a.maintenanceOnCommand(), a.maintenanceOffCommand(), a.maintenanceStatusCommand())
 }
 
-// waiting holds the flags of a command that waits.
-type waiting struct {
-	most time.Duration
-	not  bool
-	set  func() bool // reports whether --wait was given
+// waitFlags holds the flags of commands that wait.
+type waitFlags struct {
+	timeout time.Duration
+	noWait  bool
+	isSet   func() bool // reports whether --wait was given
 }
 
-func (w *waiting) flags(cmd *cobra.Command) {
+func (w *waitFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.most, "wait", 0, "give up waiting after this time, as in --wait 10m (default: never)")
+	durationVar(flags, &w.timeout, "wait", 0, "give up waiting after this time, as in --wait 10m (default: never)")
 	flags.Lookup("wait").NoOptDefVal = "0s"
-	flags.BoolVar(&w.not, "no-wait", false, "return at once; follow with quorumctl maintenance status")
-	w.set = func() bool { return flags.Changed("wait") }
+	flags.BoolVar(&w.noWait, "no-wait", false, "return at once; follow with quorumctl maintenance status")
+	w.isSet = func() bool { return flags.Changed("wait") }
 }
 
-// onlyWait declares --wait for a command that does not wait by default.
-func (w *waiting) onlyWait(cmd *cobra.Command) {
+// onlyWait declares --wait alone, for a command that does not wait by default.
+func (w *waitFlags) onlyWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.most, "wait", 0, "wait until it has ended, as in --wait or --wait 1h")
+	durationVar(flags, &w.timeout, "wait", 0, "wait until it has ended, as in --wait or --wait 1h")
 	flags.Lookup("wait").NoOptDefVal = "0s"
-	w.set = func() bool { return flags.Changed("wait") }
+	w.isSet = func() bool { return flags.Changed("wait") }
 }
 
-func (w *waiting) check(what string) error {
-	if w.not && w.set() {
+func (w *waitFlags) check(what string) error {
+	if w.noWait && w.isSet() {
 		return usage("use one of them", "cannot %s: --wait and --no-wait exclude each other", what)
 	}
-	if w.most < 0 {
+	if w.timeout < 0 {
 		return usage("use a positive duration, as in --wait 10m", "cannot %s: --wait %s is negative", what,
-			durationfmt.Typed(w.most))
+			durationfmt.Typed(w.timeout))
 	}
 	return nil
 }
@@ -76,7 +70,7 @@ func checkFor(what, command string, d time.Duration) error {
 
 func (a *app) maintenanceOnCommand() *cobra.Command {
 	req := control.MaintenanceRequest{Work: control.WorkMaintenance}
-	var w waiting
+	var w waitFlags
 	cmd := &cobra.Command{
 		Use:   "on --reason TEXT",
 		Short: "Stop etcd on this host when it is safe, and keep it down",
@@ -101,39 +95,33 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long the work may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep other hosts from going down")
 	w.flags(cmd)
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
-func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest, w waiting) error {
+func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest, w waitFlags) error {
 	m, err := a.client().AskMaintenance(ctx, req)
 	if err != nil {
 		return cannot("begin the maintenance", err)
 	}
-	if w.not {
-		return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
-			p.line("requested by %s: %s", m.By, m.Reason)
-			p.line("→ quorumctl maintenance status")
-		})
+	if w.noWait {
+		return a.emitRequested(m)
 	}
 	f := &follower{
-		app: a, progress: a.progressOn(a.out), most: w.most, goal: "until this host is safe to work on",
-		stands: "the request stays queued, and etcd will be stopped when it is this host's turn",
+		app: a, progress: a.newProgress(a.out), timeout: w.timeout, goal: "until this host is safe to work on",
+		effect: "the request stays queued, and etcd will be stopped when it is this host's turn",
 		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
 	}
-	s, err := f.until(ctx, m.Since, safe)
+	s, err := f.until(ctx, m.Since, isSafe)
 	if err != nil {
 		return err
 	}
-	if end := ended(s, m.Since); end != nil {
+	if end := maintenanceEnd(s, m.Since); end != nil {
 		return &failure{
 			code: exitFault, hint: "quorumctl maintenance status",
 			message: fmt.Sprintf("cannot begin the maintenance: it ended: %s: %s", end.Code, end.Text),
@@ -142,14 +130,19 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 	return a.emit(maintenanceOf(s), func(p *page) { writeSafe(p, s) })
 }
 
-// safe reports whether work on the machine may begin.
-func safe(m control.Maintenance) bool { return m.State == control.MaintenanceSafe }
+// emitRequested shows a request that the command does not wait for.
+func (a *app) emitRequested(m control.Maintenance) error {
+	return a.emit(maintenance{APIVersion: control.APIVersion, Maintenance: &m}, func(p *page) {
+		p.line("requested by %s: %s", m.By, m.Reason)
+		p.line("→ quorumctl maintenance status")
+	})
+}
 
-// over waits for the end of the maintenance.
-func over(control.Maintenance) bool { return false }
+// isSafe reports whether work on the machine may begin.
+func isSafe(m control.Maintenance) bool { return m.State == control.MaintenanceSafe }
 
 func (a *app) maintenanceOffCommand() *cobra.Command {
-	var w waiting
+	var w waitFlags
 	cmd := &cobra.Command{
 		Use:   "off",
 		Short: "End the maintenance of this host, or cancel the request",
@@ -169,7 +162,7 @@ func (a *app) maintenanceOffCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) maintenanceOff(ctx context.Context, w waiting) error {
+func (a *app) maintenanceOff(ctx context.Context, w waitFlags) error {
 	s, err := a.status(ctx, "end the maintenance")
 	if err != nil {
 		return err
@@ -181,34 +174,38 @@ func (a *app) maintenanceOff(ctx context.Context, w waiting) error {
 	if s.Maintenance == nil {
 		return a.emit(maintenanceOf(s), func(p *page) { p.line("%s is not in maintenance", s.Host.Name) })
 	}
-	if w.not {
+	if w.noWait {
 		return a.emit(maintenanceOf(s), func(p *page) {
 			p.line("maintenance of %s ended by %s: quorumd brings it back", s.Host.Name, done.By)
 			p.line("→ quorumctl maintenance status")
 		})
 	}
-	return a.bringBack(ctx, s.Maintenance.Since, w.most, a.progressOn(a.out))
+	return a.bringBack(ctx, s.Maintenance.Since, w.timeout, a.newProgress(a.out))
 }
 
-// bringBack waits for the end of the maintenance that was requested at since, and shows how it ended.
-func (a *app) bringBack(ctx context.Context, since time.Time, most time.Duration, progress *progress) error {
-	f := &follower{
-		app: a, progress: progress, most: most, goal: "until this host is back",
-		stands: "quorumd continues to bring it back", hint: "quorumctl maintenance status",
-	}
-	s, err := f.until(ctx, since, over)
+// bringBack waits until a maintenance that was ended is over, and shows how it ended.
+func (a *app) bringBack(ctx context.Context, since time.Time, timeout time.Duration, progress *progress) error {
+	return a.followEnd(ctx, since, &follower{
+		app: a, progress: progress, timeout: timeout, goal: "until this host is back",
+		effect: "quorumd continues to bring it back", hint: "quorumctl maintenance status",
+	})
+}
+
+// followEnd waits until the maintenance requested at since has ended, and shows how it ended.
+func (a *app) followEnd(ctx context.Context, since time.Time, f *follower) error {
+	s, err := f.until(ctx, since, nil)
 	if err != nil {
 		return err
 	}
-	if err := fault(s, since); err != nil {
+	if err := maintenanceFailure(s, since); err != nil {
 		return err
 	}
 	return a.emit(maintenanceOf(s), func(p *page) { writeEnd(p, s) })
 }
 
-// fault returns an error unless the maintenance ended with the host back or the request cancelled.
-func fault(s control.Status, since time.Time) error {
-	end := ended(s, since)
+// maintenanceFailure returns an error unless the host is back or the request was cancelled.
+func maintenanceFailure(s control.Status, since time.Time) error {
+	end := maintenanceEnd(s, since)
 	if end.Code == control.CodeCycled || end.Code == control.CodeCancelled {
 		return nil
 	}
@@ -229,11 +226,7 @@ func (a *app) maintenanceStatusCommand() *cobra.Command {
 		Example: examples("quorumctl maintenance status", "quorumctl maintenance status -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "read the maintenance")
-			if err != nil {
-				return err
-			}
-			return a.emit(maintenanceOf(s), func(p *page) { writeMaintenance(p, s) })
+			return showStatus(cmd.Context(), a, "read the maintenance", maintenanceOf, writeMaintenance)
 		},
 	}
 }

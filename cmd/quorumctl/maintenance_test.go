@@ -15,19 +15,19 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// worker is a backend whose host goes down and comes back step by step.
-func worker(t *testing.T) *desk {
+// maintenanceBackend is a backend whose host goes down and comes back in several reads.
+func maintenanceBackend(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{{Code: "IDLE", Text: "this host is a voter; nothing to do"}}
-	d.down = []moment{
+	d.down = []maintenanceStep{
 		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
 		{control.MaintenanceWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
 		{control.MaintenanceWaiting, "SETTLING", "1.1s of the cooldown of 1m remain"},
 		{control.MaintenanceStopping, "STOPPING", "etcd is stopping"},
 		{control.MaintenanceSafe, "IN_MAINTENANCE", "by root: new fan"},
 	}
-	d.back = []moment{
+	d.back = []maintenanceStep{
 		{control.MaintenanceReturning, "RETURNING", "it does not serve yet"},
 		{control.MaintenanceReturning, "RETURNING", "it has served for 4s of 10s"},
 		{"", control.CodeCycled, "the host is back"},
@@ -35,67 +35,67 @@ func worker(t *testing.T) *desk {
 	return d
 }
 
-func TestMaintenanceReturnsWhenTheMachineIsSafeToTouchAndWhenItIsBack(t *testing.T) {
+func TestMaintenanceOnAndOffWait(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
-	socket, _ := serving(t, d)
+	d := maintenanceBackend(t)
+	socket, _ := serve(t, d)
 	golden(t, "maintenance.golden", transcript(t, socket,
 		"maintenance status", "maintenance on --reason 'new fan' --for 2h", "maintenance on --reason 'new fan'",
 		"maintenance status", "maintenance off", "maintenance status", "maintenance off"))
 	want := "maintenance for 2h0m0s, keep running false: new fan; maintenance for 4h0m0s, keep running false: new " +
 		"fan; end; end"
-	if got := d.was(); got != want {
+	if got := d.requests(); got != want {
 		t.Errorf("asked %q", got)
 	}
 }
 
-func TestMaintenanceThatIsNotWaitedFor(t *testing.T) {
+func TestMaintenanceNoWait(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, worker(t))
+	socket, _ := serve(t, maintenanceBackend(t))
 	golden(t, "maintenance-no-wait.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' --keep-running --no-wait", "maintenance status -o yaml", "cycle",
 		"maintenance off --no-wait"))
-	idle, _ := serving(t, worker(t))
+	idle, _ := serve(t, maintenanceBackend(t))
 	golden(t, "cycle-no-wait.golden", transcript(t, idle, "cycle --no-wait", "cycle --no-wait -o json"))
 }
 
-func TestProgramsGetTheMaintenanceAsOneDocument(t *testing.T) {
+func TestMaintenanceDocuments(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, worker(t))
+	socket, _ := serve(t, maintenanceBackend(t))
 	golden(t, "maintenance-documents.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' -o yaml", "maintenance off -o json"))
 }
 
-func TestMaintenanceThatTakesTooLongStands(t *testing.T) {
+func TestTimeoutKeepsTheMaintenanceRequest(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	d.down = d.down[:2]
-	d.back = []moment{{control.MaintenanceReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
-	socket, _ := serving(t, d)
+	d.back = []maintenanceStep{{control.MaintenanceReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
+	socket, _ := serve(t, d)
 	golden(t, "maintenance-late.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' --wait=3s", "maintenance off --wait=3s"))
-	if got := d.was(); strings.Count(got, "end") != 1 {
+	if got := d.requests(); strings.Count(got, "end") != 1 {
 		t.Errorf("asked %q", got)
 	}
-	d = worker(t)
+	d = maintenanceBackend(t)
 	d.down = d.down[:1]
-	socket, _ = serving(t, d)
+	socket, _ = serve(t, d)
 	golden(t, "cycle-late.golden", transcript(t, socket, "cycle --wait=2s"))
-	if got := d.was(); strings.Contains(got, "end") {
+	if got := d.requests(); strings.Contains(got, "end") {
 		t.Errorf("asked %q", got)
 	}
 }
 
-func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
+func TestInterruptKeepsTheMaintenanceRequest(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	d.onLook = func(look int, _ *control.Status) {
+	d.onRead = func(look int, _ *control.Status) {
 		if look == 3 {
 			cancel()
 		}
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, io.Discard, &errOut)
 	want := "quorumctl: interrupted while waiting until this host is safe to work on: the request stays queued, and " +
@@ -104,7 +104,7 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	if code != exitFault || errOut.String() != want {
 		t.Errorf("exit %d: %s", code, &errOut)
 	}
-	if got := d.was(); strings.Contains(got, "end") {
+	if got := d.requests(); strings.Contains(got, "end") {
 		t.Errorf("asked %q", got)
 	}
 }
@@ -113,36 +113,41 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, line string
-		end        moment
+		end        maintenanceStep
 		code       int
 		says       string
 	}{
 		{
-			"withdrawn", "maintenance on --reason x",
-			moment{"", control.CodeCancelled, "by uid 7"},
+			"cancelled", "maintenance on --reason x",
+			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
 			exitFault,
 			"it ended: CANCELLED: by uid 7",
 		},
 		{
 			"released", "cycle",
-			moment{"", "RELEASED", "the operation was released by root"},
+			maintenanceStep{"", "RELEASED", "the operation was released by root"},
 			exitFault,
 			"cannot bring n1 back: RELEASED: the operation",
 		},
-		{"withdrawn cycle", "cycle", moment{"", control.CodeCancelled, "by uid 7"}, exitOK, "CANCELLED, by uid 7"},
+		{
+			"cancelled cycle", "cycle",
+			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			exitOK,
+			"CANCELLED, by uid 7",
+		},
 		{
 			"before a command", "cycle -- echo hello",
-			moment{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
 			exitFault,
 			"ended before the command was run: CANCELLED",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := worker(t)
-			d.down = []moment{d.down[0], c.end}
-			socket, _ := serving(t, d)
-			r := quorumctl(t, socket, spoken(c.line)...)
+			d := maintenanceBackend(t)
+			d.down = []maintenanceStep{d.down[0], c.end}
+			socket, _ := serve(t, d)
+			r := quorumctl(t, socket, splitLine(c.line)...)
 			if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.says) || strings.Contains(r.stdout, "hello") {
 				t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 			}
@@ -150,14 +155,14 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 	}
 }
 
-func TestAMaintenanceThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
+func TestWaitEndsIfQuorumdLosesTheMaintenance(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
-	d.onLook = func(look int, s *control.Status) {
-		s.Time = s.Time.Add(patienceForLost / 2)
+	d := maintenanceBackend(t)
+	d.onRead = func(look int, s *control.Status) {
+		s.Time = s.Time.Add(lostAfter / 2)
 		s.Maintenance = nil
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "maintenance", "on", "--reason", "x")
 	if r.code != exitFault || !strings.Contains(r.stderr, "quorumd has lost the request") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
@@ -166,14 +171,14 @@ func TestAMaintenanceThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
 
 func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 	t.Parallel()
-	d := worker(t)
+	d := maintenanceBackend(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	ctx, stop := context.WithCancel(t.Context())
 	servers := make(chan error, 2)
 	serve := func(ctx context.Context) {
 		servers <- control.NewServer(control.Options{Socket: socket, Backend: d}).Serve(ctx)
 	}
-	d.onLook = func(look int, _ *control.Status) {
+	d.onRead = func(look int, _ *control.Status) {
 		if look == 3 {
 			stop()
 		}
@@ -201,10 +206,10 @@ func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 	}
 }
 
-func TestOnATerminalALineWhoseNumbersMoveIsWrittenOver(t *testing.T) {
+func TestProgressOverwritesALineIfOnlyNumbersChange(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
-	socket, _ := serving(t, worker(t))
+	socket, _ := serve(t, maintenanceBackend(t))
 	seen := make(chan string)
 	go func() {
 		b, _ := io.ReadAll(master) // it ends with an error when the terminal is closed
@@ -223,11 +228,11 @@ func TestOnATerminalALineWhoseNumbersMoveIsWrittenOver(t *testing.T) {
 	}
 }
 
-func TestANarrowTerminalIsNotWrittenBeyond(t *testing.T) {
+func TestProgressFitsANarrowTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := (&app{}).progressOn(&out)
-	p.terminal, p.most = true, 30
+	p := (&app{}).newProgress(&out)
+	p.terminal, p.maxWidth = true, 30
 	text := strings.Repeat("long ", 20) + "\x1b[2J"
 	if err := p.show(scene(t, "steady").status.Time, "waiting", text, nil); err != nil {
 		t.Fatal(err)
@@ -239,9 +244,10 @@ func TestANarrowTerminalIsNotWrittenBeyond(t *testing.T) {
 
 func TestProgressThatCannotBeWrittenIsAnError(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, worker(t))
+	socket, _ := serve(t, maintenanceBackend(t))
 	var errOut bytes.Buffer
-	code := run(t.Context(), []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, broken{}, &errOut)
+	code := run(t.Context(), []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, brokenWriter{},
+		&errOut)
 	if code != exitFault || !strings.Contains(errOut.String(), os.ErrClosed.Error()) {
 		t.Errorf("exit %d: %s", code, &errOut)
 	}

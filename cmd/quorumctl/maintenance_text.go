@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// maintenance is the document of the commands that take this host down.
+// maintenance is the document of the maintenance commands and of cycle.
 type maintenance struct {
 	APIVersion      string                  `json:"apiVersion"`
 	Maintenance     *control.Maintenance    `json:"maintenance"`
@@ -35,10 +35,10 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("    until    %s", display.Until(*m, s.Time))
 		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
-			do(p, s.Reasons[0].Remedy)
+			writeRemedy(p, s.Reasons[0].Remedy)
 		}
 	}
-	writeTurn(p, s)
+	writeCurrentOperation(p, s)
 	switch {
 	case m == nil || m.State == control.MaintenanceReturning:
 	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
@@ -48,8 +48,8 @@ func writeMaintenance(p *page, s control.Status) {
 	}
 }
 
-// writeTurn shows the cluster's current operation.
-func writeTurn(p *page, s control.Status) {
+// writeCurrentOperation shows the cluster's current operation.
+func writeCurrentOperation(p *page, s control.Status) {
 	if !s.Cluster.Reachable {
 		p.line("cluster: %s", word{"no quorum answers", bad})
 	}
@@ -76,7 +76,7 @@ func writeLast(p *page, s control.Status) {
 	}
 }
 
-// writeSafe shows that the machine may be worked on, and for how long.
+// writeSafe shows that the machine is safe to work on, and until when.
 func writeSafe(p *page, s control.Status) {
 	m := *s.Maintenance
 	p.line("%s: %s", word{s.Host.Name, bold}, display.MaintenanceState(m))
@@ -91,14 +91,14 @@ func writeEnd(p *page, s control.Status) {
 	if l.Code == control.CodeCycled {
 		code, text = word{l.Code, good}, "the host is back"
 	}
-	p.line("%s: %s, %s, %s after it was asked for", word{s.Host.Name, bold}, code, text,
+	p.line("%s: %s, %s, %s after the request", word{s.Host.Name, bold}, code, text,
 		display.Span(l.Ended.Sub(l.Since)))
 }
 
 func workOf(m control.Maintenance) string {
 	switch {
 	case m.KeepRunning:
-		return m.Work + ", etcd runs on"
+		return m.Work + ", etcd keeps running"
 	case m.External:
 		return m.Work + ", started outside quorumd"
 	}

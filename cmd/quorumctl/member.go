@@ -15,18 +15,12 @@ import (
 )
 
 func (a *app) memberCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "member",
 		GroupID: groupOperate,
 		Short:   "List etcd's members, or remove one for good",
 		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.memberListCommand(), a.memberRemoveCommand(), a.memberAddCommand(), a.memberPromoteCommand())
-	return cmd
+	}, a.memberListCommand(), a.memberRemoveCommand(), a.memberAddCommand(), a.memberPromoteCommand())
 }
 
 // members is the document of member list.
@@ -40,7 +34,7 @@ type members struct {
 // member is an etcd member with its host.
 type member struct {
 	control.Member
-	// the host whose agent reports this member as its own; empty if none does
+	// the host whose agent reports this member as its own; absent if no agent does
 	Host    string   `json:"host,omitempty"`
 	Quorumd string   `json:"quorumd,omitempty"` // the version of that agent
 	Seen    *float64 `json:"seenSeconds,omitempty"`
@@ -69,16 +63,12 @@ func (a *app) memberListCommand() *cobra.Command {
 		Example: examples("quorumctl member list", "quorumctl member list -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "list the members")
-			if err != nil {
-				return err
-			}
-			return a.emit(membersOf(s), func(p *page) { writeMembers(p, s) })
+			return showStatus(cmd.Context(), a, "list the members", membersOf, writeMembers)
 		},
 	}
 }
 
-// memberAddCommand explains why there is no such command: operators of etcd look for it.
+// memberAddCommand explains why quorumctl does not add members. Operators who know etcdctl look for the command.
 func (a *app) memberAddCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "add",
@@ -97,7 +87,7 @@ func (a *app) memberAddCommand() *cobra.Command {
 	}
 }
 
-// memberPromoteCommand explains why there is no such command.
+// memberPromoteCommand explains why quorumctl does not promote members.
 func (a *app) memberPromoteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "promote",
@@ -158,7 +148,7 @@ func memberRole(m control.Member) word {
 	return w
 }
 
-// answers returns whether a member answers this host, or how long it has been down.
+// answers describes whether a member answers, and how long it has been down.
 func answers(s control.Status, m control.Member) word {
 	switch {
 	case !s.Cluster.Reachable:

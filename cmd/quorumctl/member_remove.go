@@ -17,7 +17,7 @@ import (
 
 func (a *app) memberRemoveCommand() *cobra.Command {
 	var req control.RemovalRequest
-	var not bool
+	var noWait bool
 	var c confirmation
 	cmd := &cobra.Command{
 		Use:   "remove NAME --reason TEXT",
@@ -38,31 +38,28 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(req.For),
 					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
 			}
-			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (any, func(*page), error) {
-				return a.wouldRemove(cmd.Context(), req)
+			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (preview, error) {
+				return a.previewRemoval(cmd.Context(), req)
 			})
 			if err != nil || !send {
 				return err
 			}
-			return a.memberRemove(cmd.Context(), req, not)
+			return a.memberRemove(cmd.Context(), req, noWait)
 		},
-		ValidArgsFunction: a.memberNames,
+		ValidArgsFunction: a.completeMembers,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.BoolVar(&req.Live, "live", false, "remove even a voter that answers")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: do not require a recent snapshot")
 	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long the request may wait to begin, 1s to 1h")
-	flags.BoolVar(&not, "no-wait", false, "return at once; follow with quorumctl status")
+	flags.BoolVar(&noWait, "no-wait", false, "return at once; follow with quorumctl status")
 	c.flags(cmd)
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
-// memberNames completes the names of the members of other hosts.
-func (a *app) memberNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeMembers completes the names of the members of other hosts.
+func (a *app) completeMembers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	s, err := a.client().Status(cmd.Context())
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -76,11 +73,11 @@ func (a *app) memberNames(cmd *cobra.Command, args []string, _ string) ([]string
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// wouldRemove has quorumd check a removal, and returns what it would do.
-func (a *app) wouldRemove(ctx context.Context, req control.RemovalRequest) (any, func(*page), error) {
+// previewRemoval asks quorumd to check a removal without accepting it, and shows what it would do.
+func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (preview, error) {
 	req.DryRun = true
 	r, err := a.client().RemoveMember(ctx, req)
-	return r, func(p *page) {
+	return preview{doc: r, empty: r.State == control.RemovalDone, text: func(p *page) {
 		if r.State == control.RemovalDone {
 			p.line("%s (%s) is already removed", r.Name, r.MemberID)
 			return
@@ -92,17 +89,17 @@ func (a *app) wouldRemove(ctx context.Context, req control.RemovalRequest) (any,
 		}
 		p.line("    begins   when no operation is in progress and the others have quorum, by %s",
 			display.Timestamp(r.Until))
-	}, err
+	}}, err
 }
 
-func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not bool) error {
+func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWait bool) error {
 	r, err := a.client().RemoveMember(ctx, req)
 	switch {
 	case err != nil:
 		return cannot("remove "+req.Member, err)
 	case r.State == control.RemovalDone:
 		return a.emit(r, func(p *page) { p.line("%s (%s) is already removed", r.Name, r.MemberID) })
-	case not:
+	case noWait:
 		return a.emit(r, func(p *page) {
 			p.line("removal of %s (%s) requested by %s: %s", r.Name, r.MemberID, r.By, r.Reason)
 			p.line("→ quorumctl status")
@@ -125,20 +122,20 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 	return a.emit(end, func(p *page) { p.line("removed %s (%s)", end.Name, end.MemberID) })
 }
 
-// endsWithin is how long to wait after the timeout: a removal that has begun by then continues.
-const endsWithin = time.Minute
+// removalGrace is how long to wait after the timeout of a request, because a removal that has begun continues.
+const removalGrace = time.Minute
 
-// followRemoval shows the progress of a removal until it has ended. A quorumd that does not answer may be restarting.
-func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
+// followRemoval shows the progress of a removal until it ends.
+func (a *app) followRemoval(ctx context.Context, r control.Removal, timeout time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
-		app: a, progress: a.progressOn(a.out), most: most + endsWithin, goal: "until " + r.Name + " is removed",
-		stands: "it begins by " + display.Timestamp(r.Until) + " or is cancelled", hint: "quorumctl status",
-		lost: "quorumd has lost the request",
+		app: a, progress: a.newProgress(a.out), timeout: timeout + removalGrace, goal: "until " + r.Name + " is removed",
+		effect: "it begins by " + display.Timestamp(r.Until) + " or is cancelled", hint: "quorumctl status",
+		lostCause: "quorumd has lost the request",
 	}
-	s, err := f.follow(ctx, r.Since, func(s control.Status) sight {
-		state, text := removalStanding(s)
+	s, err := f.follow(ctx, r.Since, func(s control.Status) observation {
+		state, text := removalProgress(s)
 		ended := s.LastRemoval != nil && s.LastRemoval.Since.Equal(r.Since) && s.LastRemoval.MemberID == r.MemberID
-		return sight{state: state, text: text, says: text, missing: s.Removal == nil, over: ended}
+		return observation{state: state, text: text, summary: text, missing: s.Removal == nil, done: ended}
 	})
 	if err != nil {
 		return control.RemovalEnd{}, err
@@ -146,8 +143,8 @@ func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Du
 	return *s.LastRemoval, nil
 }
 
-// removalStanding returns the state of a removal and what it waits for.
-func removalStanding(s control.Status) (state, text string) {
+// removalProgress returns the state of a removal and what it waits for.
+func removalProgress(s control.Status) (state, text string) {
 	switch {
 	case s.Removal == nil:
 		return "unknown", "waiting for quorumd"

@@ -11,13 +11,13 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// undertaker is a backend that removes a member step by step: each read returns the next of these reasons, the last
-// read the end.
-func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk {
+// removalBackend is a backend that removes a member: each read returns the next of these reasons, the last read the
+// end.
+func removalBackend(t *testing.T, code, text string, waits ...control.Reason) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")
 	d.status.Reasons = nil
-	d.onLook = func(_ int, s *control.Status) {
+	d.onRead = func(_ int, s *control.Status) {
 		r := s.Removal
 		switch {
 		case r == nil:
@@ -34,30 +34,30 @@ func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk 
 	return d
 }
 
-func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
+func TestMemberRemoveShowsWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	waits := []control.Reason{
 		{Code: "MEMBER_LIVE", Text: "voter n3 has not answered for 21s; it counts as gone after 30s"},
 		{Code: "LOCK_HELD", Text: "held by n1"},
 	}
-	done, _ := serving(t, undertaker(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
+	done, _ := serve(t, removalBackend(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
 	golden(t, "member-remove.golden",
 		transcript(t, done, "member remove n3 --yes --reason 'in the bin'", "member list"))
-	late, _ := serving(t, undertaker(t, control.CodeCancelled,
+	late, _ := serve(t, removalBackend(t, control.CodeCancelled,
 		"it expired before it could begin; LOCK_HELD: held by n1", waits...))
 	golden(t, "member-remove-late.golden",
 		transcript(t, late, "member remove n3 --yes --reason 'in the bin' --timeout 3s"))
-	back, _ := serving(t, undertaker(t, "MEMBER_LIVE", "voter n3 answers"))
+	back, _ := serve(t, removalBackend(t, "MEMBER_LIVE", "voter n3 answers"))
 	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --yes --reason 'in the bin'"))
 }
 
-func TestARemovalThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
+func TestWaitEndsIfQuorumdLosesTheRemoval(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	d.onLook = func(_ int, s *control.Status) {
-		s.Time, s.Removal = s.Time.Add(patienceForLost/2), nil
+	d.onRead = func(_ int, s *control.Status) {
+		s.Time, s.Removal = s.Time.Add(lostAfter/2), nil
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "member", "remove", "n3", "--yes", "--reason", "x")
 	if r.code != exitFault || !strings.Contains(r.stderr,
 		"cannot wait until n3 is removed: quorumd has lost the request") {
@@ -65,15 +65,15 @@ func TestARemovalThatQuorumdForgetsIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
+func TestMemberRemoveNoWaitAndAlreadyRemoved(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	golden(t, "member-remove-no-wait.golden", transcript(t, socket,
 		"member remove n3 --yes --reason 'in the bin' --live --no-wait",
 		"member remove n3 --yes --reason 'in the bin' --no-wait -o yaml"))
-	if got := d.was(); got != "remove n3 within 5m0s, live true: in the bin; remove n3 within 5m0s, live false: in "+
-		"the bin" {
+	if got := d.requests(); got != "remove n3 within 5m0s, live true: in the bin; "+
+		"remove n3 within 5m0s, live false: in the bin" {
 		t.Errorf("asked %q", got)
 	}
 	d.removed = true
@@ -83,9 +83,9 @@ func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
 	}
 }
 
-func TestTheNamesOfOtherHostsMembersAreCompleted(t *testing.T) {
+func TestMemberRemoveCompletesMembersOfOtherHosts(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	r := quorumctl(t, socket, "__complete", "member", "remove", "")
 	if r.code != exitOK || strings.Contains(r.stdout, "n1\n") || !strings.Contains(r.stdout, "n3\n") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)

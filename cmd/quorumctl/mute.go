@@ -10,7 +10,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
-	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 func (a *app) muteCommand() *cobra.Command {
@@ -26,10 +25,9 @@ func (a *app) muteCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if req.For <= 0 || req.For > control.MaxMute {
-				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
-					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
-					durationfmt.Typed(control.MaxMute))
+			if err := checkAtMost("mute", "quorumctl health mute "+args[0]+" --reason '<why>' --for 4h", req.For,
+				control.MaxMute); err != nil {
+				return err
 			}
 			all, err := a.client().Checks(cmd.Context())
 			if err != nil {
@@ -43,20 +41,14 @@ func (a *app) muteCommand() *cobra.Command {
 				req.Code = of.Code.Code
 			}
 			m, err := a.client().Mute(cmd.Context(), req)
-			if err != nil {
-				return cannot("mute "+args[0], err)
-			}
-			return a.emit(m, func(p *page) {
+			return a.emitResult("mute "+args[0], err, m, func(p *page) {
 				p.line("%s", display.Mute(m, m.Since))
 				p.line("→ quorumctl health unmute %s ends it earlier", m.Code)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultMute, "how long, at most "+shortDuration(control.MaxMute))
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
@@ -71,10 +63,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			code := strings.ToUpper(args[0])
 			done, err := a.client().Unmute(cmd.Context(), code)
-			if err != nil {
-				return cannot("unmute "+code, err)
-			}
-			return a.emit(done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
+			return a.emitResult("unmute "+code, err, done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
 		},
 	}
 }

@@ -23,12 +23,8 @@ func (a *app) networkCommand() *cobra.Command {
 		Example: examples("quorumctl network", "quorumctl network -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "read the network")
-			if err != nil {
-				return err
-			}
-			doc := networkOf(s)
-			return a.emit(doc, func(p *page) { writeNetwork(p, doc) })
+			return showStatus(cmd.Context(), a, "read the network", networkOf,
+				func(p *page, s control.Status) { writeNetwork(p, networkOf(s)) })
 		},
 	}
 }
@@ -39,16 +35,16 @@ type networkDocument struct {
 	Members    []networkMember   `json:"members"`
 	Hosts      []networkHost     `json:"hosts"`
 	Omitted    *control.Omitted  `json:"omitted,omitempty"`
-	Findings   []control.Finding `json:"findings"` // on the network of the host that answers
+	Findings   []control.Finding `json:"findings"` // the network findings of this host
 }
 
-// networkMember is a member that the hosts check.
+// networkMember is a member to which the hosts connect.
 type networkMember struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// networkHost is a host that checks the members.
+// networkHost is a host that connects to the members.
 type networkHost struct {
 	Name       string          `json:"name"`
 	MemberID   string          `json:"memberID,omitempty"`
@@ -96,10 +92,10 @@ func writeNetwork(p *page, doc networkDocument) {
 		ids = append(ids, m.ID)
 		t.head = append(t.head, "TO "+m.Name)
 	}
-	well, asked := 0, 0
+	reaching, checks := 0, 0
 	for _, h := range doc.Hosts {
 		if h.MemberID == "" && !p.wide && display.ReachesAll(h.Sees, ids) {
-			well++
+			reaching++
 			continue
 		}
 		row := cells(h.Name)
@@ -109,19 +105,19 @@ func writeNetwork(p *page, doc networkDocument) {
 		t.add(row...)
 	}
 	for _, h := range doc.Hosts {
-		asked += len(h.Sees)
+		checks += len(h.Sees)
 	}
 	p.table(t)
 	writeOmitted(p, doc.Omitted)
-	if well > 0 {
+	if reaching > 0 {
 		p.line("%s every member: -o wide shows them",
-			display.Count(well, "host without a member reaches", "hosts without a member reach"))
+			display.Count(reaching, "host without a member reaches", "hosts without a member reach"))
 	}
-	if asked == 0 {
-		p.line("no host has looked often enough yet, or all are of a version that does not look")
+	if checks == 0 {
+		p.line("no host has published measurements yet")
 	}
 	for _, f := range doc.Findings {
 		p.line("[%s] %s: %s", display.HealthState(f.State), word{f.Code, bold}, f.Text)
-		do(p, f.Remedy)
+		writeRemedy(p, f.Remedy)
 	}
 }

@@ -49,9 +49,9 @@ func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 			Remedy: "look at the rules of the firewalls between them", Since: d.status.Time.Add(-time.Minute),
 		},
 	}
-	socket, _ := serving(t, d)
-	empty, _ := serving(t, scene(t, "starting"))
-	young, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, d)
+	empty, _ := serve(t, scene(t, "starting"))
+	young, _ := serve(t, scene(t, "steady"))
 	got := transcript(t, socket, "network", "network -o wide", "network -o json")
 	got = append(got, transcript(t, empty, "network")...)
 	golden(t, "network.golden", append(got, transcript(t, young, "network")...))

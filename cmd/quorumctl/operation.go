@@ -13,19 +13,13 @@ import (
 )
 
 func (a *app) operationCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "operation",
 		GroupID: groupOperate,
 		Short:   "Show or release the current operation",
 		Example: examples("quorumctl operation show",
 			"quorumctl operation release --force --reason 'n3 has been scrapped'"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.operationShowCommand(), a.operationReleaseCommand())
-	return cmd
+	}, a.operationShowCommand(), a.operationReleaseCommand())
 }
 
 // operation is the document of operation show.
@@ -42,12 +36,9 @@ func (a *app) operationShowCommand() *cobra.Command {
 		Example: examples("quorumctl operation show", "quorumctl operation show -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.status(cmd.Context(), "read the operation")
-			if err != nil {
-				return err
-			}
-			doc := operation{s.APIVersion, s.Op, s.Lock}
-			return a.emit(doc, func(p *page) { writeOperation(p, s) })
+			return showStatus(cmd.Context(), a, "read the operation", func(s control.Status) operation {
+				return operation{s.APIVersion, s.Op, s.Lock}
+			}, writeOperation)
 		},
 	}
 }
@@ -110,16 +101,10 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 					"cannot release the operation: --force is missing")
 			}
 			done, err := a.client().ReleaseOp(cmd.Context(), req)
-			if err != nil {
-				return cannot("release the operation", err)
-			}
-			return a.emit(done, func(p *page) { p.line("released by %s", done.By) })
+			return a.emitResult("release the operation", err, done, func(p *page) { p.line("released by %s", done.By) })
 		},
 	}
 	cmd.Flags().BoolVar(&req.Force, "force", false, "confirm that its host is powered off or repaired")
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (recorded in the history)")
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
+	reasonFlag(cmd, &req.Reason, "recorded in the history")
 	return cmd
 }

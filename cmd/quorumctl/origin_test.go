@@ -20,7 +20,7 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	sum := func(i int) string { return fmt.Sprintf("%064x", i) }
-	remembers := func(name string, i int) []recovery.Facts {
+	recordedBy := func(name string, i int) []recovery.Facts {
 		return []recovery.Facts{{Host: "n2"}, {Host: "n3", Manifests: []record.Manifest{
 			{Name: name, SHA256: sum(i), Saved: at, Host: "n1"},
 		}}}
@@ -34,11 +34,11 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 	}{
 		"recorded here":           {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
 		"exchanged, as seen here": {control.OriginExchanged, nil, true, "", "was replaced in the store"},
-		"remembered by another":   {control.OriginUnproven, remembers("one", 1), false, "as stored on n3", ""},
+		"remembered by another":   {control.OriginUnproven, recordedBy("one", 1), false, "as stored on n3", ""},
 		"exchanged, as another remembers": {
-			control.OriginRecorded, remembers("one", 2), true, "", "was replaced in the store",
+			control.OriginRecorded, recordedBy("one", 2), true, "", "was replaced in the store",
 		},
-		"remembered by no host": {control.OriginUnproven, remembers("two", 1), false, "", "--unproven-origin"},
+		"remembered by no host": {control.OriginUnproven, recordedBy("two", 1), false, "", "--unproven-origin"},
 		"accepted":              {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
@@ -56,10 +56,10 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 		}
 	}
 	s := control.Snapshot{Name: "one", TakenAt: at.Add(-time.Hour)}
-	if got := newerThan(s, []control.Snapshot{s}, remembers("two", 1)); !strings.Contains(got, "two, was saved") {
-		t.Errorf("of a newer one that is not in the store: %q", got)
+	if got := newerMissing(s, []control.Snapshot{s}, recordedBy("two", 1)); !strings.Contains(got, "two, was saved") {
+		t.Errorf("a newer snapshot is missing from the store: %q", got)
 	}
-	if got := newerThan(s, []control.Snapshot{s, {Name: "two"}}, remembers("two", 1)); got != "" {
-		t.Errorf("of one in the store: %q", got)
+	if got := newerMissing(s, []control.Snapshot{s, {Name: "two"}}, recordedBy("two", 1)); got != "" {
+		t.Errorf("the newer snapshot is in the store: %q", got)
 	}
 }

@@ -65,6 +65,15 @@ func (a *app) emit(doc any, text func(*page)) error {
 	return a.write(b)
 }
 
+// emitResult writes the document of a completed request, or returns the error of the request. what names the request in
+// the error.
+func (a *app) emitResult(what string, err error, doc any, text func(*page)) error {
+	if err != nil {
+		return cannot(what, err)
+	}
+	return a.emit(doc, text)
+}
+
 func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 	switch a.format {
 	case formatJSON:
@@ -73,7 +82,7 @@ func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 		b, err = asYAML(doc)
 	default:
 		p := &page{
-			coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out), most: a.columns,
+			coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out), maxWidth: a.columns,
 			piped: a.piped, noHeaders: a.noHeaders,
 		}
 		text(p)
@@ -106,7 +115,8 @@ func asJSON(doc any) ([]byte, error) {
 	}), err
 }
 
-// asYAML writes the same names in the same order as JSON: JSON is YAML, so only its style is changed.
+// asYAML returns a document as YAML, with the names and the order of its JSON. JSON is valid YAML, so only the style
+// changes.
 func asYAML(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	in := json.NewEncoder(&b)
@@ -129,7 +139,7 @@ func asYAML(doc any) ([]byte, error) {
 	return escape(out.Bytes(), inYAML), enc.Close()
 }
 
-// blockStyle removes JSON's braces, and quotes where no escapes are needed.
+// blockStyle removes JSON's braces, and its quotes except from strings that need escapes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, unprintable) {
@@ -140,7 +150,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// escape replaces unprintable characters by the escapes of the format. They occur only in quoted strings.
+// escape replaces unprintable characters with the escapes of the format. They occur only in quoted strings.
 func escape(b []byte, as func(rune) string) []byte {
 	var out bytes.Buffer
 	for _, r := range string(b) {
@@ -155,8 +165,9 @@ func escape(b []byte, as func(rune) string) []byte {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// obeys reports whether the output goes to a terminal with colours and cursor movement. NO_COLOR affects colours only.
-func obeys(w io.Writer) bool {
+// supportsANSI reports whether the output goes to a terminal with colours and cursor movement. NO_COLOR affects colours
+// only.
+func supportsANSI(w io.Writer) bool {
 	term := os.Getenv("TERM")
 	return isTerminal(w) && term != "" && term != "dumb"
 }

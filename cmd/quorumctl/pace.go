@@ -13,7 +13,7 @@ import (
 
 // pace estimates the remaining time from two states of a progress.
 type pace struct {
-	of    string // its text and unit; another progress has another pace
+	what  string // text and unit, which identify the progress
 	since time.Time
 	first float64
 }
@@ -21,20 +21,20 @@ type pace struct {
 // paceAfter is how long a progress is observed before the first estimate.
 const paceAfter = 3 * time.Second
 
-// left returns the remaining time at the observed pace, or false while there is no estimate. said is the text without
-// its numbers.
-func (p *pace) left(at time.Time, said string, how *control.Progress) (time.Duration, bool) {
-	if how == nil {
+// left returns the remaining time at the observed pace, or false while there is no estimate. The text identifies the
+// progress, so it contains no numbers.
+func (p *pace) left(at time.Time, text string, counted *control.Progress) (time.Duration, bool) {
+	if counted == nil {
 		*p = pace{}
 		return 0, false
 	}
-	said += " " + how.Unit
-	far := math.Abs(how.Goal - how.Now)
-	if p.of != said || far > math.Abs(how.Goal-p.first) {
-		*p = pace{said, at, how.Now} // another progress, or it has gone back
+	text += " " + counted.Unit
+	far := math.Abs(counted.Goal - counted.Now)
+	if p.what != text || far > math.Abs(counted.Goal-p.first) {
+		*p = pace{text, at, counted.Now} // another progress, or this one went backwards
 		return 0, false
 	}
-	done, took := math.Abs(how.Now-p.first), at.Sub(p.since)
+	done, took := math.Abs(counted.Now-p.first), at.Sub(p.since)
 	if done == 0 || took < paceAfter {
 		return 0, false
 	}
@@ -42,10 +42,10 @@ func (p *pace) left(at time.Time, said string, how *control.Progress) (time.Dura
 	return time.Duration(min(most, far/done*float64(took))), true
 }
 
-// amount returns the progress in bytes; for other units it is part of the text.
-func amount(how *control.Progress) string {
-	if how == nil || how.Unit != control.UnitBytes {
+// amount describes a progress in bytes. It returns "" for other units, which the text of the reason contains.
+func amount(counted *control.Progress) string {
+	if counted == nil || counted.Unit != control.UnitBytes {
 		return ""
 	}
-	return display.Size(how.Now) + " of " + display.Size(how.Goal)
+	return display.Size(counted.Now) + " of " + display.Size(counted.Goal)
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
+func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var p pace
 	entries, writes, none := "entries", "writes", control.Progress{}
 	for _, look := range []struct {
-		after int // seconds
-		said  string
-		how   control.Progress
-		want  string
+		after  int // seconds
+		output string
+		how    control.Progress
+		want   string
 	}{
 		{0, "behind", control.Progress{Now: 1100, Goal: 100, Unit: entries}, ""},
 		{1, "behind", control.Progress{Now: 1000, Goal: 100, Unit: entries}, ""}, // too soon
@@ -46,7 +46,7 @@ func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
 		if *how == none {
 			how = nil
 		}
-		left, known := p.left(at.Add(time.Duration(look.after)*time.Second), look.said, how)
+		left, known := p.left(at.Add(time.Duration(look.after)*time.Second), look.output, how)
 		if known {
 			got = left.Round(time.Second).String()
 		}
@@ -56,10 +56,10 @@ func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
 	}
 }
 
-// nextToTerminal runs a command with its output redirected from the terminal, and returns its exit code, its output,
+// runWithTerminal runs a command with its output redirected from the terminal, and returns its exit code, its output,
 // and what the terminal shows.
-func nextToTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string) (code int, out, seen string,
-) {
+func runWithTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string,
+) (code int, out, seen string) {
 	t.Helper()
 	ended := make(chan string, 1)
 	go func() {
@@ -76,7 +76,7 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
 	d := scene(t, "joining")
-	d.onLook = func(look int, s *control.Status) {
+	d.onRead = func(look int, s *control.Status) {
 		s.Time = s.Time.Add(2 * time.Second)
 		behind := 1300 - 200*look
 		s.Reasons = []control.Reason{{
@@ -87,8 +87,8 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 			s.Role = control.RoleVoter
 		}
 	}
-	socket, _ := serving(t, d)
-	code, out, seen := nextToTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	socket, _ := serve(t, d)
+	code, out, seen := runWithTerminal(t, master, terminal, socket, "wait", "--for", "voter")
 	if code != exitOK || !strings.HasPrefix(out, "voter: ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
@@ -110,7 +110,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 			master, terminal := openTerminal(t)
 			d := scene(t, "etcd-down")
 			plan := control.Recovery{Plan: "abcdefghijkl", Survivor: "n1", Alone: true, New: "c2", By: "root"}
-			d.onLook = func(look int, s *control.Status) {
+			d.onRead = func(look int, s *control.Status) {
 				s.Time = s.Time.Add(2 * time.Second)
 				s.Recovery = &plan
 				s.Reasons = []control.Reason{{
@@ -122,8 +122,8 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 					s.Recovery, s.LastRecovery = nil, &control.RecoveryEnd{Recovery: plan, Ended: s.Time, Code: code}
 				}
 			}
-			socket, _ := serving(t, d)
-			got, out, seen := nextToTerminal(t, master, terminal, socket, "recover", "status", "--watch")
+			socket, _ := serve(t, d)
+			got, out, seen := runWithTerminal(t, master, terminal, socket, "recover", "status", "--watch")
 			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root ended on this host at ") {
 				t.Errorf("exit %d: %s", got, out)
 			}
@@ -146,7 +146,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 			t.Parallel()
 			master, terminal := openTerminal(t)
 			d := scene(t, "steady")
-			d.snapshot = jobs()
+			d.snapshot = finishedJob()
 			d.snapshot.Snapshots = d.snapshot.Snapshots[:1]
 			d.onSnapshot = func(look int, j *control.SnapshotJob) {
 				switch {
@@ -157,8 +157,8 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 					j.Ended, j.Bytes, j.Serving = nil, 2<<30, do == "test-restore"
 				}
 			}
-			socket, _ := serving(t, d)
-			code, out, seen := nextToTerminal(t, master, terminal, socket, "snapshot", do)
+			socket, _ := serve(t, d)
+			code, out, seen := runWithTerminal(t, master, terminal, socket, "snapshot", do)
 			if code != exitOK || !strings.Contains(out, d.snapshot.Snapshots[0].Name) {
 				t.Errorf("exit %d: %s", code, out)
 			}
@@ -181,7 +181,8 @@ func TestTerminalShowsTimeLeftOfQualify(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
 	dir := tempdir.New(t) // a longer path is wrapped
-	code, out, seen := nextToTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s", "--writers", "2")
+	code, out, seen := runWithTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s",
+		"--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {
 		t.Errorf("exit %d: %s", code, out)
 	}

@@ -19,12 +19,11 @@ type page struct {
 	text     strings.Builder
 	coloured bool
 	wide     bool // do not wrap lines
-	most     int  // maximum width of a line; 0 for columns
+	maxWidth int  // maximum width of a line; 0 for columns
 
 	blocks bool // draw bars with block characters: the output is a terminal
 
-	// piped is whether a program may read the tables: each row is one line, and no cell is cut
-	piped     bool
+	piped     bool // programs may read the tables: each row is one line, and no cell is cut
 	noHeaders bool // omit the header of each table
 }
 
@@ -39,7 +38,7 @@ const (
 	bad   = display.Bad
 )
 
-// String returns what was written so far.
+// String returns the text written so far.
 func (p *page) String() string { return p.text.String() }
 
 // line writes a line, wrapped if it is too long, with a hanging indent of two. Arguments come from other hosts and from
@@ -73,9 +72,8 @@ func (p *page) line(format string, args ...any) {
 }
 
 // columns returns the maximum width of a line.
-func (p *page) columns() int { return cmp.Or(p.most, columns) }
+func (p *page) columns() int { return cmp.Or(p.maxWidth, columns) }
 
-// writeLines writes lines of words.
 func writeLines(p *page, lines ...display.Line) {
 	for _, line := range lines {
 		args := make([]any, len(line))
@@ -86,7 +84,7 @@ func writeLines(p *page, lines ...display.Line) {
 	}
 }
 
-// labelled writes a line of words after a label, and wraps it at the width of the label.
+// labelled writes a line after a label. Wrapped lines are indented by the width of the label.
 func (p *page) labelled(label string, line display.Line) {
 	var text strings.Builder
 	for _, w := range line {
@@ -98,7 +96,7 @@ func (p *page) labelled(label string, line display.Line) {
 	}
 }
 
-// raw writes a line as it is.
+// raw writes a line without wrapping it or removing control characters.
 func (p *page) raw(text string) {
 	p.text.WriteString(strings.TrimRight(text, " "))
 	p.text.WriteByte('\n')
@@ -141,7 +139,7 @@ func width(text string) int {
 	return n
 }
 
-// wrap breaks a text into lines of at most so many columns: at blanks, and within words longer than a line.
+// wrap breaks a text into lines of at most the given width, at blanks and within words longer than a line.
 func wrap(text string, most int) []string {
 	var lines []string
 	var line string
@@ -159,7 +157,7 @@ func wrap(text string, most int) []string {
 	return append(lines, line)
 }
 
-// fits returns how many bytes of a text fit into so many columns. It does not cut an escape sequence.
+// fits returns how many bytes of a text fit into the given width. It does not cut an escape sequence.
 func fits(text string, most int) int {
 	n, hidden := 0, false
 	for i, r := range text {

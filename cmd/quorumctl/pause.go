@@ -25,32 +25,34 @@ func (a *app) pauseCommand() *cobra.Command {
 			"quorumctl pause --reason 'rack move' --for 2h"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if req.For <= 0 || req.For > control.MaxPause {
-				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
-					durationfmt.Typed(control.MaxPause))
+			if err := checkAtMost("pause", "quorumctl pause --reason '<why>' --for 4h", req.For,
+				control.MaxPause); err != nil {
+				return err
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
-			if err != nil {
-				return cannot("pause", err)
-			}
-			return a.emit(pause, func(p *page) {
+			return a.emitResult("pause", err, pause, func(p *page) {
 				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, display.Timestamp(pause.Until),
 					display.Span(pause.Until.Sub(pause.Since)), pause.Reason)
 				p.line("→ quorumctl resume ends it earlier")
 			})
 		},
 	}
-	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
 	return cmd
 }
 
-// shortDuration shows hours as --for takes them.
+// checkAtMost returns an error for a value of --for that quorumd would refuse. command is an example for the hint.
+func checkAtMost(what, command string, d, limit time.Duration) error {
+	if d > 0 && d <= limit {
+		return nil
+	}
+	return usage(command, "cannot %s: --for %s is out of range (over 0, at most %s)", what, durationfmt.Typed(d),
+		durationfmt.Typed(limit))
+}
+
+// shortDuration formats a duration in hours, as --for accepts it.
 func shortDuration(d time.Duration) string {
 	return display.ThreeDigits(d.Hours()) + "h"
 }

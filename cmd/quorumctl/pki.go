@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// defaultPKI holds the CAs, on the operator's machine; hostTLS holds a host's own certificates.
+	// defaultPKI is the directory of the CAs on the operator's machine. hostTLS contains a host's own certificates.
 	defaultPKI = "./quorumd-pki"
 	hostTLS    = "/etc/quorumd/tls"
 )
 
 func (a *app) pkiCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "pki",
 		GroupID: groupService,
 		Short:   "Issue and renew the certificates of a cluster",
@@ -33,14 +33,8 @@ func (a *app) pkiCommand() *cobra.Command {
 			"network: it connects to etcd. Only \"install\" and \"trust\" overwrite files: \"install\" replaces an\n" +
 			"older bundle, \"trust\" replaces the CAs that a host trusts.",
 		Example: examples("quorumctl pki init", "quorumctl pki host n1 10.0.0.1", "quorumctl pki status"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.pkiInitCommand(), a.pkiHostCommand(), a.pkiRenewCommand(), a.pkiStatusCommand(),
+	}, a.pkiInitCommand(), a.pkiHostCommand(), a.pkiRenewCommand(), a.pkiStatusCommand(),
 		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
-	return cmd
 }
 
 // caDirFlag declares the directory of the CAs.
@@ -58,11 +52,11 @@ func (a *app) pkiInitCommand() *cobra.Command {
 	dir, permit := caDirFlag(cmd), permitFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := pki.Create(*dir, time.Now(), *permit...); err != nil {
-			return uncertified("create the CAs", err)
+			return pkiFailure("create the CAs", err)
 		}
 		made, err := pki.Open(*dir, time.Now())
 		if err != nil {
-			return uncertified("read the CAs", err)
+			return pkiFailure("read the CAs", err)
 		}
 		return a.emit(caDocument{*dir, made.CAs()}, func(p *page) {
 			p.line("%s: a CA for clients and one for peers, valid for %d years", *dir, pki.CAYears)
@@ -87,7 +81,7 @@ func writeCAs(p *page, cas []pki.CA) {
 	}
 }
 
-// permitFlag declares what new CAs may sign for.
+// permitFlag declares the names and addresses that new CAs may sign for.
 func permitFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringSlice("permit", nil,
 		"address `ranges` and domains that the CAs can sign for (default all)")
@@ -98,13 +92,13 @@ func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
 
-// given is the document of commands that create bundles.
-type given struct {
-	Bundles []bundleOf `json:"bundles"`
+// bundleList is the document of commands that create bundles.
+type bundleList struct {
+	Bundles []newBundle `json:"bundles"`
 }
 
-// bundleOf is a new bundle.
-type bundleOf struct {
+// newBundle is a new bundle.
+type newBundle struct {
 	Host string `json:"host"`
 	File string `json:"file"`
 	Days int    `json:"days"` // validity of its certificates
@@ -123,18 +117,14 @@ func (a *app) pkiHostCommand() *cobra.Command {
 	dir := caDirFlag(cmd)
 	days := daysFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return uncertified("create the certificates", err)
-		}
-		defer done()
-		cas.Days = *days
-		file, err := cas.Host(args[0], args[1:], now)
-		if err != nil {
-			return uncertified("create the certificates", err)
-		}
-		return a.emitBundles(given{[]bundleOf{{args[0], file, *days}}})
+		return changeCAs(*dir, "create the certificates", func(cas *pki.Directory, now time.Time) error {
+			cas.Days = *days
+			file, err := cas.Host(args[0], args[1:], now)
+			if err != nil {
+				return err
+			}
+			return a.emitBundles(bundleList{[]newBundle{{args[0], file, *days}}})
+		})
 	}
 	return cmd
 }
@@ -157,36 +147,32 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		if all == (len(args) > 0) {
 			return usage("quorumctl pki renew --help", "cannot renew certificates: want either a host name or --all")
 		}
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return uncertified("renew certificates", err)
-		}
-		defer done()
-		cas.Days = *days
-		var names, addresses []string
-		if all {
-			if names, err = cas.Hosts(); err != nil {
-				return uncertified("renew certificates", err)
+		return changeCAs(*dir, "renew certificates", func(cas *pki.Directory, now time.Time) (err error) {
+			cas.Days = *days
+			var names, addresses []string
+			if all {
+				if names, err = cas.Hosts(); err != nil {
+					return err
+				}
+			} else {
+				names, addresses = args[:1], args[1:]
 			}
-		} else {
-			names, addresses = args[:1], args[1:]
-		}
-		var made given
-		for _, name := range names {
-			file, err := cas.Renew(name, addresses, now)
-			if err != nil {
-				return errors.Join(a.emitBundles(made), uncertified("renew the certificates of "+name, err))
+			var made bundleList
+			for _, name := range names {
+				file, err := cas.Renew(name, addresses, now)
+				if err != nil {
+					return errors.Join(a.emitBundles(made), pkiFailure("renew the certificates of "+name, err))
+				}
+				made.Bundles = append(made.Bundles, newBundle{name, file, *days})
 			}
-			made.Bundles = append(made.Bundles, bundleOf{name, file, *days})
-		}
-		return a.emitBundles(made)
+			return a.emitBundles(made)
+		})
 	}
 	return cmd
 }
 
-func (a *app) emitBundles(made given) error {
-	made.Bundles = append([]bundleOf{}, made.Bundles...)
+func (a *app) emitBundles(made bundleList) error {
+	made.Bundles = append([]newBundle{}, made.Bundles...)
 	return a.emit(made, func(p *page) {
 		for _, b := range made.Bundles {
 			p.line("%s: certificates and keys of %s, valid for %d days", b.File, b.Host, b.Days)
@@ -212,7 +198,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
-			if o.Etcd, o.Quorumd, err = readers(etcd, quorumd); err != nil {
+			if o.Etcd, o.Quorumd, err = keyReaders(etcd, quorumd); err != nil {
 				return err
 			}
 			if o.Addresses, err = ownAddresses(anyAddress); err != nil {
@@ -220,7 +206,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 			}
 			done, err := pki.Install(args[0], o, time.Now())
 			if err != nil {
-				return uncertified("install "+args[0], err)
+				return pkiFailure("install "+args[0], err)
 			}
 			return a.emit(done, func(p *page) { writeInstalled(p, done, args[0]) })
 		},
@@ -234,8 +220,8 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	return cmd
 }
 
-// readers returns the IDs of the groups that read the keys, or -1 if the caller is not root.
-func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
+// keyReaders returns the IDs of the groups that may read the keys, or -1 if the caller is not root.
+func keyReaders(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
 	if os.Geteuid() != 0 {
 		return -1, -1, nil
 	}
@@ -287,8 +273,25 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 	p.line("→ remove the bundle, which holds the keys: rm %s", file)
 }
 
-// uncertified turns an error of package pki into a failure.
-func uncertified(what string, err error) *failure {
+// changeCAs opens the directory of the CAs exclusively, and calls change. what names the action in the error.
+func changeCAs(dir, what string, change func(cas *pki.Directory, now time.Time) error) error {
+	now := time.Now()
+	cas, done, err := pki.OpenToChange(dir, now)
+	if err != nil {
+		return pkiFailure(what, err)
+	}
+	defer done()
+	if err := change(cas, now); err != nil {
+		return pkiFailure(what, err)
+	}
+	return nil
+}
+
+// pkiFailure turns an error of package pki into a failure, unless it is one already.
+func pkiFailure(what string, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
 	f := &failure{code: exitFault, message: fmt.Sprintf("cannot %s: %v", what, err)}
 	if e, ok := errors.AsType[*pki.Error](err); ok {
 		f.code, f.hint = exitConfig, e.Remedy

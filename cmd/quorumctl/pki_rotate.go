@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) pkiRotateCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "rotate",
 		Short: "Move a running cluster to new CAs, in three steps",
 		Long: "Move a running cluster to new CAs. The hosts first trust both CAs, then get certificates from the\n" +
@@ -24,28 +24,22 @@ func (a *app) pkiRotateCommand() *cobra.Command {
 			"port of every member with a certificate from each CA, and refuses a step that would cut a host off.\n" +
 			"Run it on your machine. You can pause it at any point, and undo it until the last step has ended.",
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate status", "quorumctl pki rotate next"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateUndoCommand(),
+	}, a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateUndoCommand(),
 		a.pkiRotateStatusCommand())
-	return cmd
 }
 
-// rotating holds the flags of commands that connect to the members.
-type rotating struct {
+// rotateFlags holds the flags of commands that connect to the members.
+type rotateFlags struct {
 	dir            *string
 	peers, without []string
 }
 
-func rotatingFlags(cmd *cobra.Command) *rotating {
-	r := &rotating{dir: caDirFlag(cmd)}
+func addRotateFlags(cmd *cobra.Command) *rotateFlags {
+	r := &rotateFlags{dir: caDirFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
 		"`HOST:PORT` of peer ports to ask (default port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
-	completesBy(cmd, "without", completeWithout(r.dir))
+	completeWith(cmd, "without", completeCertifiedList(r.dir))
 	return r
 }
 
@@ -65,21 +59,17 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for " +
 		"(default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return uncertified("begin the rotation", err)
-		}
-		defer done()
-		if err := cas.Begin(peers, now, *permit...); err != nil {
-			return uncertified("begin the rotation", err)
-		}
-		s, err := cas.Status(nil, nil)
-		if err != nil {
-			return uncertified("read the CAs", err)
-		}
-		s.Missing = nil // not checked yet
-		return a.emit(s, func(p *page) { writeRotation(p, s) })
+		return changeCAs(*dir, "begin the rotation", func(cas *pki.Directory, now time.Time) error {
+			if err := cas.Begin(peers, now, *permit...); err != nil {
+				return err
+			}
+			s, err := cas.Status(nil, nil)
+			if err != nil {
+				return pkiFailure("read the CAs", err)
+			}
+			s.Missing = nil // no member was checked
+			return a.emit(s, func(p *page) { writeRotation(p, s) })
+		})
 	}
 	return cmd
 }
@@ -93,24 +83,20 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 		Example: examples("quorumctl pki rotate next", "quorumctl pki rotate next --without n4"),
 		Args:    cobra.NoArgs,
 	}
-	r := rotatingFlags(cmd)
+	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*r.dir, now)
-		if err != nil {
-			return uncertified("take the next step", err)
-		}
-		defer done()
-		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
-		if err != nil {
-			return uncertified("take the next step", err)
-		}
-		s, err := cas.Next(ports, r.without, now)
-		if err != nil {
-			return uncertified("take the next step", err)
-		}
-		s.Missing = nil // the new step is for that
-		return a.emit(s, func(p *page) { writeRotation(p, s) })
+		return changeCAs(*r.dir, "take the next step", func(cas *pki.Directory, now time.Time) error {
+			ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
+			if err != nil {
+				return err
+			}
+			s, err := cas.Next(ports, r.without, now)
+			if err != nil {
+				return err
+			}
+			s.Missing = nil // the step that just began provides it
+			return a.emit(s, func(p *page) { writeRotation(p, s) })
+		})
 	}
 	return cmd
 }
@@ -126,17 +112,13 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 	}
 	dir := caDirFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		now := time.Now()
-		cas, done, err := pki.OpenToChange(*dir, now)
-		if err != nil {
-			return uncertified("undo the rotation", err)
-		}
-		defer done()
-		s, err := cas.Undo(now)
-		if err != nil {
-			return uncertified("undo the rotation", err)
-		}
-		return a.emit(s, func(p *page) { writeRotation(p, s) })
+		return changeCAs(*dir, "undo the rotation", func(cas *pki.Directory, now time.Time) error {
+			s, err := cas.Undo(now)
+			if err != nil {
+				return err
+			}
+			return a.emit(s, func(p *page) { writeRotation(p, s) })
+		})
 	}
 	return cmd
 }
@@ -150,20 +132,20 @@ func (a *app) pkiRotateStatusCommand() *cobra.Command {
 		Example: examples("quorumctl pki rotate status", "quorumctl pki rotate status --peers 10.0.0.1:2380"),
 		Args:    cobra.NoArgs,
 	}
-	r := rotatingFlags(cmd)
+	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
 		cas, err := pki.Open(*r.dir, now)
 		if err != nil {
-			return uncertified("check the members", err)
+			return pkiFailure("check the members", err)
 		}
 		ports, err := cas.CheckTrust(cmd.Context(), r.peers, now)
 		if err != nil {
-			return uncertified("check the members", err)
+			return pkiFailure("check the members", err)
 		}
 		s, err := cas.Status(ports, r.without)
 		if err != nil {
-			return uncertified("check the members", err)
+			return pkiFailure("check the members", err)
 		}
 		return a.emit(s, func(p *page) {
 			writePorts(p, s.Ports)
@@ -247,10 +229,10 @@ func writeRetired(p *page, s pki.Rotation) {
 	}
 }
 
-// writeFingerprint shows the fingerprint of a CA: names may be equal.
+// writeFingerprint shows the fingerprint of a CA, because two CAs may have the same name.
 func writeFingerprint(p *page, ca, fingerprint string) {
 	p.line("  %s: SHA-256 fingerprint", ca)
-	p.raw("    " + fingerprint) // not wrapped, to be compared
+	p.raw("    " + fingerprint) // not wrapped, because operators compare it
 }
 
 func (a *app) pkiTrustCommand() *cobra.Command {
@@ -267,7 +249,7 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := pki.Trust(args[0], dir, time.Now())
 			if err != nil {
-				return uncertified("trust "+args[0], err)
+				return pkiFailure("trust "+args[0], err)
 			}
 			return a.emit(t, func(p *page) { writeTrusted(p, t) })
 		},

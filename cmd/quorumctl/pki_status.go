@@ -43,7 +43,7 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 			now := time.Now()
 			certs, err := pki.Inspect(dir, now)
 			if err != nil {
-				f := uncertified("read the certificates in "+dir, err)
+				f := pkiFailure("read the certificates in "+dir, err)
 				f.code = int(gradeUnknown)
 				return f
 			}
@@ -56,7 +56,7 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 				return err
 			}
 			if worst != gradeOK {
-				return &failure{code: int(worst)} // the table says why
+				return &failure{code: int(worst)} // the table shows the cause
 			}
 			return nil
 		},

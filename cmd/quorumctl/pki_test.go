@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 )
 
-func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
+func TestPKICreatesCertificatesAndShowsTheirExpiry(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	do := func(code int, says string, args ...string) string {
@@ -50,17 +50,17 @@ func TestAnOperatorMakesCertificatesAndSeesHowLongTheyAreGood(t *testing.T) {
 	}
 }
 
-func TestEveryCommandThatChangesAnAuthorityNeedsItAlone(t *testing.T) {
+func TestCommandsThatChangeTheCAsLockThem(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
 	quorumctl(t, "SOCKET", "pki", "host", "n1", "127.0.0.1", "--dir", dir)
-	reader, err := os.Open(dir)
+	lock, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Close()
-	if err := unix.Flock(int(reader.Fd()), unix.LOCK_SH); err != nil {
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -78,18 +78,18 @@ func TestEveryCommandThatChangesAnAuthorityNeedsItAlone(t *testing.T) {
 		}
 	}
 	if r := quorumctl(t, "SOCKET", "pki", "rotate", "status", "--dir", dir); r.code != exitOK {
-		t.Errorf("one who reads is kept out by another: exit %d: %s", r.code, r.stderr)
+		t.Errorf("rotate status does not need the lock: exit %d: %s", r.code, r.stderr)
 	}
 }
 
-func TestABundleForAnotherHostIsRefusedWithWhatToDo(t *testing.T) {
+func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	install := func(file string, flags ...string) result {
 		return quorumctl(t, "SOCKET", append([]string{
 			"pki", "install", filepath.Join(dir, file), "--dir",
 			filepath.Join(dir, "tls"), "--etcd-group", "root", "--quorumd-group", "root",
-		}, flags...)...) // any will do
+		}, flags...)...) // any existing group will do
 	}
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
 	quorumctl(t, "SOCKET", "pki", "host", "n1", "192.0.2.1", "--dir", dir)
@@ -138,7 +138,7 @@ func TestFinishedRotationNamesSkippedHosts(t *testing.T) {
 	}
 }
 
-func TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken(t *testing.T) {
+func TestFingerprintsAreShownInFull(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	host := filepath.Join(dir, "n1")

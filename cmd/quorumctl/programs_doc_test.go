@@ -9,29 +9,29 @@ import (
 	"testing"
 )
 
-// TestTheDocumentForProgramsShowsWhatIsWritten runs the commands on that page.
-func TestTheDocumentForProgramsShowsWhatIsWritten(t *testing.T) {
+// TestAPIPageShowsTheRealOutput runs the commands on the page.
+func TestAPIPageShowsTheRealOutput(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	blocks := strings.Split(string(text), "\n    $ quorumctl ")[1:]
 	if len(blocks) == 0 {
-		t.Fatal("it shows no command")
+		t.Fatal("api.md shows no command")
 	}
 	for _, block := range blocks {
 		line, rest, _ := strings.Cut(block, "\n")
 		var shown strings.Builder
-		for said := range strings.Lines(rest) {
-			if !strings.HasPrefix(said, "    ") {
+		for output := range strings.Lines(rest) {
+			if !strings.HasPrefix(output, "    ") {
 				break
 			}
-			shown.WriteString(said[4:])
+			shown.WriteString(output[4:])
 		}
-		if r := quorumctl(t, socket, spoken(line)...); r.stdout != shown.String() {
-			t.Errorf("%s writes\n%sand not\n%s", line, r.stdout, shown.String())
+		if r := quorumctl(t, socket, splitLine(line)...); r.stdout != shown.String() {
+			t.Errorf("%s writes\n%swant\n%s", line, r.stdout, shown.String())
 		}
 	}
 }

@@ -16,57 +16,57 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// progress shows a long wait: one line per change, with the time since the first. If only numbers change, the line is
-// overwritten on a terminal, and not repeated elsewhere.
+// progress shows a long wait: one line per change, with the time since the first line. If only numbers change, it
+// overwrites the line on a terminal, and writes nothing elsewhere.
 type progress struct {
 	out      io.Writer // nil to show nothing
-	most     int       // width of a line
+	maxWidth int       // width of a line
 	terminal bool
 	first    time.Time
 	last     string // the last line without its numbers
-	open     bool   // the last line is not finished
+	open     bool   // the last line has no newline yet
 	pace     pace
-	numbers  *regexp.Regexp // figures and durations, but not digits in names
+	numbers  *regexp.Regexp // numbers and durations, but not digits in names
 }
 
-func (a *app) progressOn(out io.Writer) *progress {
+func (a *app) newProgress(out io.Writer) *progress {
 	if a.format == formatJSON || a.format == formatYAML {
 		return &progress{}
 	}
 	p := &progress{
-		out: out, most: columns, terminal: obeys(out),
+		out: out, maxWidth: columns, terminal: supportsANSI(out),
 		numbers: regexp.MustCompile(`\b[0-9][0-9A-Za-zµ.%]*`),
 	}
 	if p.terminal {
-		p.most = min(columns, terminalColumns(out)-1) // the last column would begin a new line
+		p.maxWidth = min(columns, terminalColumns(out)-1) // a character in the last column may wrap the line
 	}
 	return p
 }
 
-// watchedOn returns progress that is shown on a terminal only: the output of the command is its result.
-func (a *app) watchedOn(out io.Writer) *progress {
+// terminalProgress returns progress that is shown on a terminal only.
+func (a *app) terminalProgress(out io.Writer) *progress {
 	if isTerminal(out) {
-		return a.progressOn(out)
+		return a.newProgress(out)
 	}
 	return &progress{}
 }
 
-// show shows a state at a time of the daemon's clock, with its progress if that is counted.
-func (p *progress) show(now time.Time, state, text string, how *control.Progress) error {
+// show shows a state at a time of the daemon's clock. counted is its progress in numbers, or nil.
+func (p *progress) show(now time.Time, state, text string, counted *control.Progress) error {
 	if p.out == nil {
 		return nil
 	}
 	if p.first.IsZero() {
 		p.first = now
 	}
-	said := state + " " + p.numbers.ReplaceAllLiteralString(text, "#")
-	changed := said != p.last
-	p.last = said
+	pattern := state + " " + p.numbers.ReplaceAllLiteralString(text, "#")
+	changed := pattern != p.last
+	p.last = pattern
 	if !changed && !p.terminal {
 		return nil
 	}
-	far := amount(how)
-	if left, known := p.pace.left(now, said, how); known {
+	far := amount(counted)
+	if left, known := p.pace.left(now, pattern, counted); known {
 		far = "about " + display.Span(left) + " left" + display.After(", ", far)
 	}
 	if far != "" {
@@ -83,7 +83,7 @@ func (p *progress) show(now time.Time, state, text string, how *control.Progress
 		lead = "\n"
 	}
 	p.open = true
-	return p.write(lead + cut(line, p.most) + "\x1b[K")
+	return p.write(lead + cut(line, p.maxWidth) + "\x1b[K")
 }
 
 // end finishes an overwritten line.

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// The exit codes of qualify, besides 0 and those of wrong flags.
+// Further exit codes of qualify.
 const (
 	exitUnfit     = 1 // the machine fails
 	exitUndecided = 2 // inconclusive, or not measured
@@ -24,7 +24,7 @@ const (
 // probeCommand is the hidden command of the child that writes to the disk.
 const probeCommand = "probe-disk"
 
-// childOfSelf starts this program as that child.
+// childOfSelf returns the command that starts this program as that child.
 func childOfSelf() []string { return []string{"/proc/self/exe", probeCommand} }
 
 func (a *app) qualifyCommand() *cobra.Command {
@@ -40,10 +40,7 @@ func (a *app) qualifyCommand() *cobra.Command {
 			"quorumctl qualify --peer 10.0.0.2:2380 --peer 10.0.0.3:2380 --fio"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Dir = "/var/lib/etcd"
-			if len(args) > 0 {
-				o.Dir = args[0]
-			}
+			o.Dir = argument(args, "/var/lib/etcd")
 			o.NextToEtcd = cmd.Flags().Changed("writers")
 			return a.qualify(cmd.Context(), o)
 		},
@@ -67,15 +64,15 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	if err := o.Check(); err != nil {
 		return usage("quorumctl qualify --help", "cannot benchmark the machine: %v", err)
 	}
-	p := a.watchedOn(a.err)
+	p := a.terminalProgress(a.err)
 	o.Said = func(s qualify.Stage) {
 		text := "about " + display.Span(s.Left) + " left: " + s.Text
-		_ = p.show(time.Now(), s.What, text, nil) // progress only
+		_ = p.show(time.Now(), s.What, text, nil) // a failure to show progress does not end the benchmark
 	}
 	r, err := qualify.Examine(ctx, o)
 	_ = p.end()
 	if err != nil {
-		return unexamined(err)
+		return qualifyFailure(err)
 	}
 	if err := a.emit(r, func(p *page) { writeReport(p, r) }); err != nil {
 		return err
@@ -84,14 +81,14 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	case qualify.Pass:
 		return nil
 	case qualify.Fail:
-		return &failure{code: exitUnfit} // the report says why
+		return &failure{code: exitUnfit} // the report shows the cause
 	default:
 		return &failure{code: exitUndecided}
 	}
 }
 
-// unexamined turns an error of package qualify into a failure.
-func unexamined(err error) error {
+// qualifyFailure turns an error of package qualify into a failure.
+func qualifyFailure(err error) error {
 	f := &failure{code: exitUndecided, message: err.Error()}
 	if e, ok := errors.AsType[*qualify.Error](err); ok {
 		f.hint = e.Remedy

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// examined is a report with every field.
-func examined(t *testing.T) qualify.Report {
+// fullReport is a report with every field.
+func fullReport(t *testing.T) qualify.Report {
 	t.Helper()
 	b, err := os.ReadFile("testdata/qualify.json")
 	if err != nil {
@@ -35,11 +35,11 @@ func examined(t *testing.T) qualify.Report {
 	return r
 }
 
-func TestAReportIsDrawn(t *testing.T) {
+func TestQualifyReport(t *testing.T) {
 	t.Parallel()
 	var all bytes.Buffer
 	for _, p := range []*page{{}, {blocks: true, coloured: true}} {
-		writeReport(p, examined(t))
+		writeReport(p, fullReport(t))
 		all.WriteString(p.String())
 		for line := range strings.Lines(p.String()) {
 			if width(strings.TrimSuffix(line, "\n")) > columns {
@@ -50,9 +50,9 @@ func TestAReportIsDrawn(t *testing.T) {
 	golden(t, "qualify.golden", all.Bytes())
 }
 
-func TestTheNamesInTheDocumentOfAReportStay(t *testing.T) {
+func TestQualifyDocumentIsStable(t *testing.T) {
 	t.Parallel()
-	b, err := asJSON(examined(t))
+	b, err := asJSON(fullReport(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestTheNamesInTheDocumentOfAReportStay(t *testing.T) {
 	}
 }
 
-func TestThisMachineIsExamined(t *testing.T) {
+func TestQualifyThisMachine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := quorumctl(t, "none", "qualify", dir, "--duration", "1s", "--writers", "2", "-o", "json")
@@ -78,10 +78,10 @@ func TestThisMachineIsExamined(t *testing.T) {
 	if !known || r.code != code || r.stderr != "" || doc.Dir != dir || len(doc.Runs) != 2 || doc.Runs[1].Writers != 2 {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	vacant(t, dir)
+	checkEmpty(t, dir)
 }
 
-func TestAMachineThatHasNoDirectoryForEtcdYetIsExaminedInTheOneAbove(t *testing.T) {
+func TestQualifyUsesTheParentOfAMissingDirectory(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()
 	dir := filepath.Join(above, "etcd", "default")
@@ -95,12 +95,12 @@ func TestAMachineThatHasNoDirectoryForEtcdYetIsExaminedInTheOneAbove(t *testing.
 		first.Text != dir+" does not exist; measured the disk of "+above+" instead" {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
-	vacant(t, above)
+	checkEmpty(t, above)
 }
 
-// TestThisMachineIsExaminedWithFio runs the command of the documentation for a shorter time. Without fio, it expects a
+// TestQualifyWithFio runs the command of the documentation for a shorter time. Without fio, it expects a
 // finding that does not change the result.
-func TestThisMachineIsExaminedWithFio(t *testing.T) {
+func TestQualifyWithFio(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	peer, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -125,17 +125,17 @@ func TestThisMachineIsExaminedWithFio(t *testing.T) {
 	if compared := doc.Fio != nil; compared != (err == nil) {
 		t.Errorf("compared with fio: %v, and looking for it: %v\n%s", compared, err, r.stdout)
 	}
-	vacant(t, dir)
+	checkEmpty(t, dir)
 }
 
-func vacant(t *testing.T, dir string) {
+func checkEmpty(t *testing.T, dir string) {
 	t.Helper()
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%v is left, %v", entries, err)
 	}
 }
 
-func TestAnExaminationThatCannotBeSaysWhatToDo(t *testing.T) {
+func TestQualifyMistakes(t *testing.T) {
 	t.Parallel()
 	got := transcript(t, "none", "qualify /dev/null/etcd", "qualify a b", "qualify --writers 0", "qualify --writers 65",
 		"qualify --writers one", "qualify --writers ''", "qualify --duration 1ms", "qualify --duration 2h",
@@ -143,8 +143,8 @@ func TestAnExaminationThatCannotBeSaysWhatToDo(t *testing.T) {
 	golden(t, "qualify-mistakes.golden", got)
 }
 
-// TestNothingStaysOnTheDisk stops a running benchmark in three ways.
-func TestNothingStaysOnTheDisk(t *testing.T) {
+// TestInterruptedQualifyLeavesNoFiles stops a running benchmark in three ways.
+func TestInterruptedQualifyLeavesNoFiles(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -154,10 +154,10 @@ func TestNothingStaysOnTheDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said bytes.Buffer
+			var output bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), self, "qualify", dir, "--duration", "1h")
 			cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1")
-			cmd.Stderr = &said
+			cmd.Stderr = &output
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -168,26 +168,26 @@ func TestNothingStaysOnTheDisk(t *testing.T) {
 				}
 				return len(list)
 			}
-			soon(t, "a file of its", func() bool { return entries() > 0 })
+			eventually(t, "a file of its", func() bool { return entries() > 0 })
 			_ = cmd.Process.Signal(signal)
 			_ = cmd.Wait()
 			want := "quorumctl: cannot finish the examination: it was interrupted\n"
 			if signal == syscall.SIGKILL { // the child removes the files
 				want = ""
-				soon(t, "an empty directory", func() bool { return entries() == 0 })
+				eventually(t, "an empty directory", func() bool { return entries() == 0 })
 			} else if code := cmd.ProcessState.ExitCode(); code != exitUndecided {
 				t.Errorf("exit %d", code)
 			}
-			if said.String() != want {
-				t.Errorf("it said %q", &said)
+			if output.String() != want {
+				t.Errorf("stderr is %q", &output)
 			}
-			vacant(t, dir)
+			checkEmpty(t, dir)
 		})
 	}
 }
 
-// soon waits until a condition holds.
-func soon(t *testing.T, what string, holds func() bool) {
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// writeReport writes the measurements, then the findings.
+// writeReport shows the measurements, then the findings.
 func writeReport(p *page, r qualify.Report) {
 	p.line("%s%s", word{r.Dir, bold}, display.After(" on ", r.Device))
 	p.raw("")
@@ -24,14 +24,14 @@ func writeReport(p *page, r qualify.Report) {
 	writePeers(p, r.Peers)
 	for _, f := range r.Findings {
 		p.line("[%s] %s: %s", outcome(f.Result), word{f.Name, bold}, f.Text)
-		do(p, f.Remedy)
+		writeRemedy(p, f.Remedy)
 	}
 	p.raw("")
-	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(names(r), ", ")))
+	p.line("%s%s", outcome(r.Result), display.After(": ", strings.Join(decisiveFindings(r), ", ")))
 }
 
-// names returns the findings that determine the result.
-func names(r qualify.Report) []string {
+// decisiveFindings returns the names of the findings that determine the result, or none for a pass.
+func decisiveFindings(r qualify.Report) []string {
 	var names []string
 	for _, f := range r.Findings {
 		if f.Result == r.Result && r.Result != qualify.Pass {
@@ -125,7 +125,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 	p.table(t)
 }
 
-// bar draws a number in proportion to the largest one. A number too small for a bar is a dot.
+// bar draws a count in proportion to the largest one. A count too small for a bar is a dot.
 func (p *page) bar(n, most int) string {
 	full, dot := "#", "."
 	if p.blocks {

@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 )
 
-// TestEveryCommandThatARemedyNamesExists reads the remedies of all reasons and findings. A flag, an argument or the
+// TestCommandsInRemediesExist reads the remedies of all reasons and findings. A flag, an argument or the
 // rest of a sentence may follow the command; if only subcommands can follow, the next word must be one.
-func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
+func TestCommandsInRemediesExist(t *testing.T) {
 	t.Parallel()
 	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
 	quoted := regexp.MustCompile(`'quorumctl ([^']*)'`)
@@ -45,11 +45,11 @@ func TestEveryCommandThatARemedyNamesExists(t *testing.T) {
 		}
 	}
 	if seen < 20 {
-		t.Errorf("only %d commands were found: the expression is wrong", seen)
+		t.Errorf("found only %d commands: the expression is wrong", seen)
 	}
 }
 
-func TestTheCodesThatMaintenanceDoesNotExplainExist(t *testing.T) {
+func TestStrandedCodesExist(t *testing.T) {
 	t.Parallel()
 	for _, name := range stranded() {
 		if !slices.Contains(codeNames(), name) {

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,7 +21,7 @@ import (
 )
 
 func (a *app) recoverCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "recover",
 		GroupID: groupOperate,
 		Short:   "Recover a cluster that has lost quorum for good",
@@ -33,14 +32,8 @@ func (a *app) recoverCommand() *cobra.Command {
 			"their data aside (nothing is deleted) and join it as new members.",
 		Example: examples("quorumctl recover collect > n1.json", "quorumctl recover plan --gone n3 n1.json n2.json",
 			"quorumctl recover apply plan.json"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.recoverCollectCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
+	}, a.recoverCollectCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
 		a.recoverGiveUpCommand())
-	return cmd
 }
 
 func (a *app) recoverCollectCommand() *cobra.Command {
@@ -53,7 +46,7 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var facts recovery.Facts
-			err := whileReading(cmd.Context(), func(ctx context.Context) (err error) {
+			err := retryWhileReading(cmd.Context(), func(ctx context.Context) (err error) {
 				facts, err = a.client().RecoveryFacts(ctx)
 				return err
 			})
@@ -69,12 +62,13 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 	}
 }
 
-// readsFor bounds the wait while quorumd reads the log.
-const readsFor = 15 * time.Minute
+// readTimeout is how long quorumctl waits while quorumd reads the log.
+const readTimeout = 15 * time.Minute
 
-// whileReading repeats a request while quorumd is still reading the log. quorumd delays each of these answers.
-func whileReading(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readsFor)
+// retryWhileReading repeats a request while quorumd is still reading the log. It does not pause between two requests,
+// because quorumd delays each of these answers.
+func retryWhileReading(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for {
 		err := ask(ctx)
@@ -127,8 +121,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags.BoolVar(&unproven, "unproven-origin", false,
 		"accept a snapshot without a recorded hash: it may be forged")
 	flags.StringVar(&out, "out", "plan.json", "file to write, must not exist")
-	completesBy(cmd, "gone", completeGone)
-	completesBy(cmd, "survivor", completeSurvivor)
+	completeWith(cmd, "gone", completeGone)
+	completeWith(cmd, "survivor", completeSurvivor)
 	return cmd
 }
 
@@ -146,7 +140,7 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 	return facts, nil
 }
 
-// planExists is the error for a plan file that exists: that plan may be applied already.
+// planExists returns the error for a plan file that exists. It is not overwritten, because a host may have applied it.
 func planExists(out string) error {
 	return usage("if no host has applied that plan, move it away; otherwise use --out FILE",
 		"cannot write the plan: %s exists", out)
@@ -155,7 +149,7 @@ func planExists(out string) error {
 func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out string, in io.Reader) error {
 	choice.At = time.Now()
 	typed := choice.Cluster
-	if typed == "" { // until it is typed, the plan is only shown
+	if typed == "" { // the plan is shown before the operator types the name
 		choice.Cluster = facts[0].Cluster
 	}
 	choice.ID = strings.ToLower(rand.Text()[:12])
@@ -168,7 +162,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 	case err != nil:
 		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
 	}
-	if _, err := os.Lstat(out); err == nil { // before asking for the name
+	if _, err := os.Lstat(out); err == nil { // checked before asking for the name
 		return planExists(out)
 	}
 	if typed == "" {
@@ -181,21 +175,12 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 	return a.writePlan(out, plan)
 }
 
-// maxTyped bounds what is read from a terminal, in bytes.
-const maxTyped = 1024
-
-// askName asks for the name of the cluster if the input is a terminal.
+// askName asks for the name of the cluster. It returns "" if the input is not a terminal.
 func (a *app) askName(in io.Reader) string {
-	terminal, is := in.(*os.File)
-	if !is || !isTerminal(terminal) {
+	if !isTerminal(in) {
 		return ""
 	}
-	fmt.Fprint(a.out, "\nTo write the plan, type the name of the cluster: ")
-	line, err := bufio.NewReader(io.LimitReader(terminal, maxTyped)).ReadString('\n')
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(line)
+	return ask(in, a.out, "\nTo write the plan, type the name of the cluster: ")
 }
 
 func readFacts(name string) (recovery.Facts, error) {
@@ -254,14 +239,11 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		return usage("quorumctl recover plan writes a plan", "cannot apply the plan: %v", err)
 	}
 	var r control.Recovery
-	err = whileReading(ctx, func(ctx context.Context) (err error) {
+	err = retryWhileReading(ctx, func(ctx context.Context) (err error) {
 		r, err = a.client().ApplyRecovery(ctx, plan)
 		return err
 	})
-	if err != nil {
-		return cannot("apply the plan", err)
-	}
-	return a.emit(r, func(p *page) {
+	return a.emitResult("apply the plan", err, r, func(p *page) {
 		switch {
 		case r.Done:
 			p.line("plan %s is already complete on this host", r.Plan)
@@ -298,10 +280,7 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.client().AbandonRecovery(cmd.Context())
-			if err != nil {
-				return cannot("give up the plan", err)
-			}
-			return a.emit(r, func(p *page) {
+			return a.emitResult("give up the plan", err, r, func(p *page) {
 				p.line("gave up plan %s on this host: etcd starts again on its old data", r.Plan)
 				if r.Alone {
 					p.line("the partial copy stays in quorumd-recover-%s in etcd's data directory",

@@ -9,17 +9,17 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// followRecovery shows the progress of the plan on this host until it has ended here.
+// followRecovery shows the progress of the plan until it has ended on this host.
 func (a *app) followRecovery(ctx context.Context, first control.Status) (control.Status, error) {
 	plan := first.Recovery.Plan
 	f := &follower{
-		app: a, progress: a.watchedOn(a.err), goal: "until the plan has ended on this host", stands: "it continues",
-		hint: "quorumctl recover status", lost: "quorumd has lost the plan",
+		app: a, progress: a.terminalProgress(a.err), goal: "until the plan has ended on this host",
+		effect: "it continues", hint: "quorumctl recover status", lostCause: "quorumd has lost the plan",
 	}
-	return f.follow(ctx, first.Time, func(s control.Status) sight {
-		now := sight{
-			state: "unknown", text: "quorumd has just started", how: awaited(s), says: "it continues",
-			over: s.LastRecovery != nil && s.LastRecovery.Plan == plan && s.Recovery == nil,
+	return f.follow(ctx, first.Time, func(s control.Status) observation {
+		now := observation{
+			state: "unknown", text: "quorumd has just started", progress: firstProgress(s), summary: "it continues",
+			done: s.LastRecovery != nil && s.LastRecovery.Plan == plan && s.Recovery == nil,
 		}
 		switch {
 		case s.Recovery == nil || s.Recovery.Plan != plan:
@@ -30,7 +30,7 @@ func (a *app) followRecovery(ctx context.Context, first control.Status) (control
 		case s.Next.Text != "":
 			now.text = s.Next.Text
 		}
-		now.state, now.says = "joining", now.text
+		now.state, now.summary = "joining", now.text
 		if s.Recovery.Alone {
 			now.state = "survivor"
 		}
@@ -38,13 +38,13 @@ func (a *app) followRecovery(ctx context.Context, first control.Status) (control
 	})
 }
 
-// givenUp is the code of a plan that an operator has given up.
-const givenUp = "RECOVERY_GIVEN_UP"
+// codeGivenUp is the code of a plan that an operator gave up.
+const codeGivenUp = "RECOVERY_GIVEN_UP"
 
-// recoveryFault returns an error if the plan was given up while it was watched.
-func recoveryFault(s control.Status, watched bool) error {
+// recoveryFailure returns an error if the plan was given up while it was watched.
+func recoveryFailure(s control.Status, watched bool) error {
 	end := s.LastRecovery
-	if !watched || s.Recovery != nil || end == nil || end.Code != givenUp {
+	if !watched || s.Recovery != nil || end == nil || end.Code != codeGivenUp {
 		return nil
 	}
 	return &failure{

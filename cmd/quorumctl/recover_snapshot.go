@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// newestSnapshot selects the newest snapshot in the store.
+// newestSnapshot is the name that selects the newest snapshot in the store.
 const newestSnapshot = "newest"
 
 // findSnapshot returns the snapshot to restore: one in the store of this host, or a file here. It refuses a replaced
@@ -34,7 +34,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 ) {
 	const what = "plan the recovery"
 	if strings.ContainsRune(name, filepath.Separator) {
-		if dir := hidden(name); dir != "" && sandboxed() {
+		if dir := hiddenDir(name); dir != "" && sandboxed() {
 			return nil, usage("move it to a directory that etcd's user may enter, such as /srv, and run: chown etcd: "+
 				"FILE",
 				"cannot %s: %s is in %s, which is hidden from quorumd's service", what, name, dir)
@@ -56,9 +56,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 	case err != nil:
 		return nil, err
 	case job.Error != "":
-		return nil, &failure{
-			code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd",
-		}
+		return nil, jobFailure(what, job.Error)
 	}
 	for _, s := range job.Snapshots {
 		if name == s.Name || name == newestSnapshot {
@@ -68,7 +66,7 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 			}
 			found, err := storedSnapshot(s)
 			if err == nil {
-				found.Origin = origin + newerThan(s, job.Snapshots, facts)
+				found.Origin = origin + newerMissing(s, job.Snapshots, facts)
 			}
 			return found, err
 		}
@@ -77,10 +75,10 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 		"cannot %s: there is no snapshot %q in the store", what, name)
 }
 
-// originOf compares a snapshot in the store with the hashes that this host and the others have recorded, and returns
-// the evidence that it is the one that was saved.
+// originOf compares a snapshot in the store with the hashes that this host and the others recorded when it was saved.
+// It returns the evidence that the snapshot was not replaced, or an error.
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
-	exchanged := func(by string, at time.Time) error {
+	replaced := func(by string, at time.Time) error {
 		return &failure{
 			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
 				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Timestamp(at)),
@@ -90,7 +88,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	origin := ""
 	switch s.Origin {
 	case control.OriginExchanged:
-		return "", exchanged(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
+		return "", replaced(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
 	case control.OriginRecorded:
 		origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s",
 			display.Timestamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
@@ -100,7 +98,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			switch {
 			case m.Name != s.Name:
 			case m.SHA256 != s.ManifestSHA256:
-				return "", exchanged(m.Host, m.Saved)
+				return "", replaced(m.Host, m.Saved)
 			case origin == "":
 				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, as stored on %s",
 					display.Timestamp(m.Saved), m.Host, f.Host)
@@ -118,8 +116,8 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			"does not prove it", s.Name)
 }
 
-// newerThan names the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
-func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
+// newerMissing describes the newest recorded snapshot that the store lacks, if it is newer than the chosen one.
+func newerMissing(s control.Snapshot, stored []control.Snapshot, facts []recovery.Facts) string {
 	newest := record.Manifest{Saved: s.TakenAt}
 	for _, f := range facts {
 		for _, m := range f.Manifests {
@@ -136,9 +134,9 @@ func newerThan(s control.Snapshot, stored []control.Snapshot, facts []recovery.F
 		display.Timestamp(newest.Saved))
 }
 
-// hidden returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=), or
-// "".
-func hidden(name string) string {
+// hiddenDir returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=),
+// or "".
+func hiddenDir(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return ""
@@ -172,7 +170,7 @@ func storedSnapshot(s control.Snapshot) (*recovery.Snapshot, error) {
 	}, nil
 }
 
-// fileSnapshot reads a file to its end. The survivor reads it again and compares.
+// fileSnapshot inspects a snapshot file. The survivor reads the file again and compares it with the result.
 func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -193,7 +191,7 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	}, err
 }
 
-// randomID returns the ID of a new member or cluster; it is not 0.
+// randomID returns an ID for a new member or cluster, never 0.
 func randomID() record.MemberID {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails

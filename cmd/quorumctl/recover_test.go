@@ -15,8 +15,9 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// oneLeft writes the facts of the only remaining host of three, with the plans that it received, and returns the file.
-func oneLeft(t *testing.T, received ...recovery.AppliedPlan) string {
+// writeSurvivorFacts writes the facts of the only remaining host of three, with the plans that it received, and returns
+// the file.
+func writeSurvivorFacts(t *testing.T, received ...recovery.AppliedPlan) string {
 	t.Helper()
 	f := recovery.Facts{
 		Version: recovery.Version, HostID: "host-n1", Host: "n1", Cluster: "prod", PeerURL: "http://n1",
@@ -37,11 +38,11 @@ func oneLeft(t *testing.T, received ...recovery.AppliedPlan) string {
 	return file
 }
 
-func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
+func TestPlanNeedsTheClusterNameTyped(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]int{"prod\n": 0, "prd\n": exitUsage, "\n": exitUsage, "\x04": exitUsage} {
 		out := filepath.Join(t.TempDir(), "plan.json")
-		cmd, master := session(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out", out)
+		cmd, master := session(t, "/nowhere", "recover", "plan", writeSurvivorFacts(t), "--gone", "n2,n3", "--out", out)
 		seen := follow(master, "To write the plan, type the name of the cluster: ",
 			func() { _, _ = master.WriteString(typed) })
 		_ = cmd.Wait()
@@ -50,14 +51,14 @@ func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
 			t.Errorf("%q: exit %d, the plan: %v: %s", typed, code, err, seen)
 		}
 		if !strings.Contains(seen, "n1 is the survivor") {
-			t.Errorf("%q: what is to be confirmed is not shown: %s", typed, seen)
+			t.Errorf("%q: the plan is not shown before the question: %s", typed, seen)
 		}
 	}
 }
 
 func TestPlanIsNotWrittenWithoutATerminal(t *testing.T) {
 	t.Parallel()
-	r := quorumctl(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out",
+	r := quorumctl(t, "/nowhere", "recover", "plan", writeSurvivorFacts(t), "--gone", "n2,n3", "--out",
 		filepath.Join(t.TempDir(), "p"))
 	if r.code != exitUsage || !strings.Contains(r.stderr, "no plan was written") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
@@ -66,7 +67,7 @@ func TestPlanIsNotWrittenWithoutATerminal(t *testing.T) {
 
 func TestSecondPlanNeedsTheFirstGivenUpOrItsSurvivorKeptOff(t *testing.T) {
 	t.Parallel()
-	facts := oneLeft(t, recovery.AppliedPlan{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
+	facts := writeSurvivorFacts(t, recovery.AppliedPlan{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
 	plan := func(out string, more ...string) result {
 		args := []string{"recover", "plan", facts, "--gone", "n2,n3", "--cluster", "prod", "--out", out}
 		return quorumctl(t, "/nowhere", append(args, more...)...)
@@ -75,7 +76,7 @@ func TestSecondPlanNeedsTheFirstGivenUpOrItsSurvivorKeptOff(t *testing.T) {
 	r := plan(out)
 	for _, want := range []string{"n1 received plan abcdefghijkl", "quorumctl recover give-up", "--kept-off n2"} {
 		if r.code != exitFault || !strings.Contains(r.stderr, want) {
-			t.Errorf("exit %d, and %q is not said: %s%s", r.code, want, r.stdout, r.stderr)
+			t.Errorf("exit %d, or %q is missing: %s%s", r.code, want, r.stdout, r.stderr)
 		}
 	}
 	r = plan(out, "--kept-off", "n2")
@@ -89,13 +90,14 @@ func TestSecondPlanNeedsTheFirstGivenUpOrItsSurvivorKeptOff(t *testing.T) {
 	}
 }
 
-func TestAPlanThatExistsIsKeptAndNamesWhatToDo(t *testing.T) {
+func TestExistingPlanIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "plan.json")
 	if err := os.WriteFile(out, []byte("the first plan"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := quorumctl(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--cluster", "prod", "--out", out)
+	r := quorumctl(t, "/nowhere", "recover", "plan", writeSurvivorFacts(t), "--gone", "n2,n3", "--cluster", "prod",
+		"--out", out)
 	for _, want := range []string{
 		"cannot write the plan: " + out + " exists", "if no host has applied that plan, move it away", "--out FILE",
 	} {
@@ -104,7 +106,7 @@ func TestAPlanThatExistsIsKeptAndNamesWhatToDo(t *testing.T) {
 		}
 	}
 	if kept, err := os.ReadFile(out); err != nil || string(kept) != "the first plan" {
-		t.Errorf("the file that was there holds %q, %v", kept, err)
+		t.Errorf("the existing file now contains %q, %v", kept, err)
 	}
 }
 
@@ -117,9 +119,9 @@ func TestMissingFactsFileIsReportedBeforeContactingQuorumd(t *testing.T) {
 	}
 }
 
-func TestGivingUpSaysWhatIsNotUndone(t *testing.T) {
+func TestGiveUpShowsWhatRemains(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, &desk{})
+	socket, _ := serve(t, &fakeBackend{})
 	r := quorumctl(t, socket, "recover", "give-up")
 	if r.code != 0 || !strings.Contains(r.stdout, "the plan still applies on other hosts") ||
 		!strings.Contains(r.stdout, "quorumd-recover-abcdefghijkl") {
@@ -134,19 +136,19 @@ func TestFileHiddenFromQuorumdsServicesIsReportedWithItsDirectory(t *testing.T) 
 		"/var/tmp/etcd.db": "/var/tmp",
 		"/srv/etcd.db":     "", "/rooted/etcd.db": "", "/srv/../tmp/etcd.db": "/tmp", "/srv/tmp/etcd.db": "",
 	} {
-		if got := hidden(path); got != want {
+		if got := hiddenDir(path); got != want {
 			t.Errorf("hidden(%s) = %q, want %q", path, got, want)
 		}
 	}
 }
 
-func TestAPlanIsReadFromTheStandardInput(t *testing.T) {
+func TestReadPlanFromStdin(t *testing.T) {
 	t.Parallel()
 	if _, err := readPlan("-", strings.NewReader("no plan")); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what is given is read as %v", err)
+		t.Errorf("standard input: %v", err)
 	}
 	_, err := readPlan(filepath.Join(t.TempDir(), "-"), strings.NewReader("no plan"))
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file named so elsewhere: %v", err)
+		t.Errorf("a file named - in another directory: %v", err)
 	}
 }

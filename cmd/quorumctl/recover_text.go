@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// showComparison shows the hosts next to each other, and what the plan would do if there is one.
+// showComparison shows a table of the hosts, and what the plan would do if there is one.
 func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	p := &page{coloured: a.coloured(), wide: a.format == formatWide}
 	t := table{head: []string{
@@ -25,7 +25,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}}
 	for _, l := range recovery.Compare(facts) {
 		f := l.Facts
-		row := cells(f.Host, "", "", "", "", f.Etcd, lostFor(f), "")
+		row := cells(f.Host, "", "", "", "", f.Etcd, noQuorumFor(f), "")
 		if !f.Log.Empty {
 			row[1].Text = fmt.Sprintf("%d, term %d", f.Log.Index, f.Log.Term)
 			row[2].Text = strconv.FormatUint(f.Log.Commit, 10)
@@ -35,16 +35,16 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 				row[3].Text = strconv.FormatInt(f.Log.Revision, 10)
 			}
 		}
-		row[7] = asSurvivor(l, plan)
+		row[7] = survivorCell(l, plan)
 		t.add(row...)
 	}
 	p.table(t)
 	for _, m := range recovery.Missing(facts) {
-		p.line("no facts of voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
+		p.line("no facts from voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
 	}
 	if plan.ID != "" {
 		p.line("")
-		goesOn(p, plan)
+		writeConsequences(p, plan)
 		if len(plan.Gone) > 0 {
 			p.line("%s", word{"Keep the voters named with --gone powered off: if several of them return and cannot " +
 				"reach this cluster, they form the old one again.", warn})
@@ -57,8 +57,8 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	return a.write([]byte(p.String()))
 }
 
-// goesOn shows what happens to the cluster.
-func goesOn(p *page, plan recovery.Plan) {
+// writeConsequences shows what the plan does to the cluster.
+func writeConsequences(p *page, plan recovery.Plan) {
 	host, s := plan.Of(plan.Survivor).Host, plan.Snapshot
 	if s == nil {
 		p.line("%s is the survivor: it continues alone with a new cluster ID instead of %s. Its revision is raised by "+
@@ -86,10 +86,10 @@ func withSnapshot(r control.Recovery) string {
 	return " with the snapshot " + r.Snapshot
 }
 
-func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
-	lacks := "loses nothing"
+func survivorCell(l recovery.Loss, plan recovery.Plan) word {
+	loss := "loses nothing"
 	if l.Behind > 0 {
-		lacks = fmt.Sprintf("loses %d entries or more", l.Behind)
+		loss = fmt.Sprintf("loses %d entries or more", l.Behind)
 	}
 	switch {
 	case plan.Snapshot != nil && plan.Survivor == l.Facts.HostID:
@@ -97,12 +97,12 @@ func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
 	case l.No != "":
 		return word{"no: " + l.No, plain}
 	case plan.Survivor == l.Facts.HostID || plan.ID == "" && l.Chosen:
-		return word{"proposed: " + lacks, good}
+		return word{"proposed: " + loss, good}
 	}
-	return word{lacks, plain}
+	return word{loss, plain}
 }
 
-func lostFor(f recovery.Facts) string {
+func noQuorumFor(f recovery.Facts) string {
 	switch {
 	case f.Quorum:
 		return "it has quorum"
@@ -144,7 +144,7 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 			if err := a.emit(doc, func(p *page) { writeRecovery(p, s) }); err != nil {
 				return err
 			}
-			return recoveryFault(s, watch)
+			return recoveryFailure(s, watch)
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "follow it until it has ended on this host")

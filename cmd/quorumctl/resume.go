@@ -23,10 +23,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			if e, is := errors.AsType[*control.Error](err); is && e.Code == control.CodeNotPaused {
 				return a.emit(control.Done{}, func(p *page) { p.line("nothing is paused") })
 			}
-			if err != nil {
-				return cannot("resume", err)
-			}
-			return a.emit(done, func(p *page) { p.line("resumed by %s", done.By) })
+			return a.emitResult("resume", err, done, func(p *page) { p.line("resumed by %s", done.By) })
 		},
 	}
 }

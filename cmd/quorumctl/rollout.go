@@ -15,19 +15,13 @@ import (
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "rollout",
 		GroupID: groupOperate,
 		Short:   "Restart, reboot or run a command on one host at a time",
 		Example: examples("quorumctl rollout start reboot --reason 'new kernel'", "quorumctl rollout status --watch",
 			"quorumctl rollout pause"),
-		Args: onlySubcommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(
-		a.rolloutStartCommand(), a.rolloutStatusCommand(),
+	}, a.rolloutStartCommand(), a.rolloutStatusCommand(),
 		a.rolloutSetCommand("pause", control.RolloutPaused, "Pause the rollout before the next host",
 			"Pause the rollout until quorumctl rollout resume. A host that is down still comes back."),
 		a.rolloutSetCommand("resume", control.RolloutRunning, "Resume a rollout that is paused or has stopped",
@@ -35,12 +29,11 @@ func (a *app) rolloutCommand() *cobra.Command {
 		a.rolloutSetCommand("abort", control.RolloutAborted, "Abort the rollout for good",
 			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
 	)
-	return cmd
 }
 
 func (a *app) rolloutStartCommand() *cobra.Command {
 	var req control.RolloutRequest
-	var w waiting
+	var w waitFlags
 	var c confirmation
 	cmd := &cobra.Command{
 		Use:   "start restart|reboot|command NAME --reason TEXT",
@@ -71,8 +64,8 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if req.Work == control.WorkCommand {
 				req.Command = args[1]
 			}
-			send, err := a.confirm(cmd, c, "start the rollout", func() (any, func(*page), error) {
-				return a.wouldRoll(cmd.Context(), req)
+			send, err := a.confirm(cmd, c, "start the rollout", func() (preview, error) {
+				return a.previewRollout(cmd.Context(), req)
 			})
 			if err != nil || !send {
 				return err
@@ -81,14 +74,14 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if err != nil {
 				return cannot("start the rollout", err)
 			}
-			if w.set() {
-				return a.followRollout(cmd.Context(), r, w.most)
+			if w.isSet() {
+				return a.followRollout(cmd.Context(), r, w.timeout)
 			}
 			return a.emitRollout(cmd.Context(), r)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
+	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
 	w.onlyWait(cmd)
 	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not "+
@@ -96,34 +89,31 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
 		"with --until-version: do not require a recent snapshot")
 	c.flags(cmd)
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
-	}
-	completesBy(cmd, "hosts", a.completeHosts)
+	completeWith(cmd, "hosts", a.completeHosts)
 	return cmd
 }
 
-// wouldRoll has quorumd check a rollout, and returns what it would do.
-func (a *app) wouldRoll(ctx context.Context, req control.RolloutRequest) (any, func(*page), error) {
+// previewRollout asks quorumd to check a rollout without starting it, and shows what it would do.
+func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (preview, error) {
 	req.DryRun = true
 	r, err := a.client().StartRollout(ctx, req)
-	return rollout{APIVersion: control.APIVersion, Rollout: &r}, func(p *page) {
-		var takes, skips []string
+	return preview{doc: rollout{APIVersion: control.APIVersion, Rollout: &r}, text: func(p *page) {
+		var included, skipped []string
 		for _, h := range r.Hosts {
 			if h.State == control.RolloutHostSkipped {
-				skips = append(skips, h.Name)
+				skipped = append(skipped, h.Name)
 			} else {
-				takes = append(takes, h.Name)
+				included = append(included, h.Name)
 			}
 		}
 		p.line("would take down %s for a %s, one at a time, the leader last",
-			display.Count(len(takes), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
+			display.Count(len(included), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
 		p.line("    reason   %s", r.Reason)
-		p.line("    hosts    %s", strings.Join(takes, ", "))
-		if len(skips) > 0 {
-			p.line("    skipped  %s: etcd is %s already", strings.Join(skips, ", "), r.Version)
+		p.line("    hosts    %s", strings.Join(included, ", "))
+		if len(skipped) > 0 {
+			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
-	}, err
+	}}, err
 }
 
 // rolloutWork checks the arguments of rollout start.
@@ -157,11 +147,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 			if watch {
 				return a.watchRollout(cmd.Context(), interval)
 			}
-			s, err := a.status(cmd.Context(), "read the rollout")
-			if err != nil {
-				return err
-			}
-			return a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) })
+			return showStatus(cmd.Context(), a, "read the rollout", rolloutOf, writeRollout)
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until the rollout has ended")
@@ -169,31 +155,31 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// watchRollout shows the rollout until it has ended.
+// watchRollout shows the rollout repeatedly until it has ended.
 func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	var first *control.Status
 	var seen *control.Rollout
-	went := false
+	started := false
 	err := a.watch(ctx, "quorumctl rollout status", interval, func(s control.Status) ([]byte, bool, error) {
 		b, err := a.render(rolloutOf(s), func(p *page) { writeRollout(p, s) })
 		if first == nil {
 			first = &s
 		}
 		seen = s.Rollout
-		goesOn := seen != nil && (seen.State == control.RolloutRunning || seen.State == control.RolloutPaused)
-		went = went || goesOn
-		return b, !goesOn && (went || fresh(s, *first)), err
+		active := seen != nil && (seen.State == control.RolloutRunning || seen.State == control.RolloutPaused)
+		started = started || active
+		return b, !active && (started || fresh(s, *first)), err
 	})
 	if err != nil || seen == nil {
 		return err
 	}
-	return rolloutFault(*seen)
+	return rolloutFailure(*seen)
 }
 
-// fresh reports whether quorumd has read the cluster again since the first status: an older one may lack a rollout that
+// fresh reports whether quorumd has read the cluster since the first status. An older status may lack a rollout that
 // another host has just started.
 func fresh(s, first control.Status) bool {
-	const rounds = 2 // the first one may have begun before
+	const rounds = 2 // the round that ends next may have begun before the first status
 	return s.Loop.Rounds >= first.Loop.Rounds+rounds || s.Loop.Rounds < first.Loop.Rounds
 }
 

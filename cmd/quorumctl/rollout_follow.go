@@ -11,39 +11,38 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// followRollout shows a rollout until it is over, then its outcome. A daemon that does not answer may be restarting as
-// part of the rollout.
-func (a *app) followRollout(ctx context.Context, started control.Rollout, most time.Duration) error {
+// followRollout shows the progress of a rollout until it has ended, then its outcome.
+func (a *app) followRollout(ctx context.Context, started control.Rollout, timeout time.Duration) error {
 	f := &follower{
-		app: a, progress: a.progressOn(a.out), most: most, goal: "until the rollout is over",
-		stands: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
-		lost: "another rollout has been started, or quorumd no longer knows of this one",
+		app: a, progress: a.newProgress(a.out), timeout: timeout, goal: "until the rollout is over",
+		effect: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
+		lostCause: "another rollout was started, or quorumd has lost this one",
 	}
 	last := display.Progress(started)
-	s, err := f.follow(ctx, started.Started, func(s control.Status) sight {
+	s, err := f.follow(ctx, started.Started, func(s control.Status) observation {
 		if s.Rollout == nil || s.Rollout.ID != started.ID {
-			return sight{state: "unknown", text: "quorumd has not looked at it yet", says: last, missing: true}
+			return observation{state: "unknown", text: "quorumd has not read it yet", summary: last, missing: true}
 		}
-		last = rolloutStanding(s)
+		last = rolloutProgress(s)
 		active := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
-		return sight{state: s.Rollout.State, text: last, says: last, over: !active}
+		return observation{state: s.Rollout.State, text: last, summary: last, done: !active}
 	})
 	if err != nil {
 		return err
 	}
-	return a.rolloutOver(s)
+	return a.showOutcome(s)
 }
 
-// rolloutOver shows a finished rollout. It returns an error unless the rollout succeeded.
-func (a *app) rolloutOver(s control.Status) error {
+// showOutcome shows a finished rollout. It returns an error unless the rollout succeeded.
+func (a *app) showOutcome(s control.Status) error {
 	if err := a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) }); err != nil {
 		return err
 	}
-	return rolloutFault(*s.Rollout)
+	return rolloutFailure(*s.Rollout)
 }
 
-// rolloutFault returns the error of a rollout that will not continue by itself.
-func rolloutFault(r control.Rollout) error {
+// rolloutFailure returns an error if the rollout has stopped or was aborted.
+func rolloutFailure(r control.Rollout) error {
 	switch r.State {
 	case control.RolloutStopped:
 		return &failure{
@@ -59,8 +58,8 @@ func rolloutFault(r control.Rollout) error {
 	return nil
 }
 
-// rolloutStanding describes the progress of a rollout and its current host.
-func rolloutStanding(s control.Status) string {
+// rolloutProgress describes the progress of a rollout and its current host.
+func rolloutProgress(s control.Status) string {
 	text := display.Progress(*s.Rollout)
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {

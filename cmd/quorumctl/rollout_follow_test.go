@@ -11,11 +11,12 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// course lets successive reads return the started rollout in these states, with n1 done from the second read on.
-func course(t *testing.T, text string, states ...string) *desk {
+// rolloutBackend is a backend whose successive reads return the started rollout in these states, with n1 done from the
+// second read on.
+func rolloutBackend(t *testing.T, text string, states ...string) *fakeBackend {
 	t.Helper()
 	d := scene(t, "rollout")
-	d.onLook = func(look int, s *control.Status) {
+	d.onRead = func(look int, s *control.Status) {
 		s.Time = s.Time.Add(2 * time.Second)
 		r := control.Rollout{
 			ID: "k3x7", Work: control.WorkRestart, Reason: "a fix", By: "root", Started: s.Time,
@@ -37,27 +38,27 @@ func course(t *testing.T, text string, states ...string) *desk {
 	return d
 }
 
-func TestWhoStartsARolloutMayWaitUntilItIsOver(t *testing.T) {
+func TestRolloutStartWait(t *testing.T) {
 	t.Parallel()
 	const running = control.RolloutRunning
 	for name, c := range map[string]struct {
-		d    *desk
+		d    *fakeBackend
 		args string
 		code int
 	}{
-		"done": {course(t, "", running, running, running, control.RolloutDone), "--wait", exitOK},
-		"stopped": {course(t, "n1 came back with etcd 3.6.12, not 3.6.16", running, control.RolloutPaused,
+		"done": {rolloutBackend(t, "", running, running, running, control.RolloutDone), "--wait", exitOK},
+		"stopped": {rolloutBackend(t, "n1 came back with etcd 3.6.12, not 3.6.16", running, control.RolloutPaused,
 			control.RolloutStopped), "--wait=1m", exitFault},
-		"aborted": {course(t, "by alice", running, running, control.RolloutAborted), "--wait=1m", exitFault},
-		"late":    {course(t, "", running, running), "--wait=2s", exitTimeout},
+		"aborted": {rolloutBackend(t, "by alice", running, running, control.RolloutAborted), "--wait=1m", exitFault},
+		"late":    {rolloutBackend(t, "", running, running), "--wait=2s", exitTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			socket, _ := serving(t, c.d)
+			socket, _ := serve(t, c.d)
 			got := string(transcript(t, socket, "rollout start restart --yes --reason 'a fix' --hosts n1,n2 "+c.args))
 			golden(t, "rollout-wait-"+name+".golden", []byte(got))
 			if failed := strings.Contains(got, "(exit "); failed != (c.code != exitOK) {
-				t.Errorf("exit %d was meant", c.code)
+				t.Errorf("want exit %d", c.code)
 			}
 		})
 	}

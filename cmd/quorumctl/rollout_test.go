@@ -11,16 +11,16 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-func TestARolloutIsStartedPausedResumedAndAborted(t *testing.T) {
+func TestRolloutCommands(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "rollout"))
+	socket, _ := serve(t, scene(t, "rollout"))
 	golden(t, "rollout-changes.golden", transcript(t, socket,
 		"rollout start reboot --yes --reason 'new kernel' --hosts n3,n1 --until-version v3.6.16",
 		"rollout start command upgrade --yes --reason 'a new etcd'", "rollout pause", "rollout resume", "rollout abort",
 		"rollout status -o yaml", "status"))
 }
 
-func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
+func TestRolloutStatusWatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		state, text string
@@ -33,7 +33,7 @@ func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
 		t.Run(c.state, func(t *testing.T) {
 			t.Parallel()
 			d := scene(t, "rollout")
-			d.onLook = func(look int, s *control.Status) {
+			d.onRead = func(look int, s *control.Status) {
 				s.Time = s.Time.Add(2 * time.Second)
 				if look == 2 {
 					r := *s.Rollout
@@ -45,7 +45,7 @@ func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
 				}
 			}
 			d.rounds = 1
-			socket, _ := serving(t, d)
+			socket, _ := serve(t, d)
 			got := transcript(t, socket, "rollout status --watch --interval 100ms")
 			golden(t, "rollout-"+c.state+".golden", got)
 			if r := quorumctl(t, socket, "rollout", "status", "--watch", "--interval", "100ms"); r.code != c.code {
@@ -55,7 +55,7 @@ func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
 	}
 }
 
-func TestTheEstimateIsTheMiddleOfWhatTheOthersTook(t *testing.T) {
+func TestRemainingTimeUsesTheMedian(t *testing.T) {
 	t.Parallel()
 	host := func(state string, seconds float64) control.RolloutHost {
 		return control.RolloutHost{State: state, Seconds: seconds}

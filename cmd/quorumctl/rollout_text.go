@@ -53,7 +53,7 @@ func writeRollout(p *page, s control.Status) {
 	if p.wide {
 		t.head = append(t.head, "ID")
 	}
-	for _, h := range ordered(r.Hosts) {
+	for _, h := range byState(r.Hosts) {
 		row := []word{{h.Name, bold}, hostState(h), {Text: tookOf(h)}}
 		if p.wide {
 			row = append(row, word{Text: h.ID})
@@ -69,18 +69,18 @@ func writeRollout(p *page, s control.Status) {
 	}
 }
 
-// writeCurrent shows the progress of the current host. If it does not come back, the rollout waits for it.
+// writeCurrent shows the phase of the current host.
 func writeCurrent(p *page, s control.Status) {
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
-			p.line("    now      %s, in phase %s, for %s; quorumctl explain says there what it waits for", h.Name,
-				s.Op.Phase, display.Span(s.Time.Sub(s.Op.Started)))
+			p.line("    now      %s, in phase %s, for %s; quorumctl explain on %s shows what it waits for", h.Name,
+				s.Op.Phase, display.Span(s.Time.Sub(s.Op.Started)), h.Name)
 		}
 	}
 }
 
-// ordered sorts the hosts: done, current, waiting.
-func ordered(hosts []control.RolloutHost) []control.RolloutHost {
+// byState returns the hosts in the order skipped, done, current, waiting.
+func byState(hosts []control.RolloutHost) []control.RolloutHost {
 	order := []string{
 		control.RolloutHostSkipped, control.RolloutHostDone, control.RolloutHostCurrent,
 		control.RolloutHostWaiting,

@@ -24,12 +24,11 @@ type app struct {
 	colour colour
 
 	columns   int  // width of a line of text; 0 for the default
-	piped     bool // tables are for programs: the output is no terminal
+	piped     bool // the output is not a terminal, so tables are for programs
 	noHeaders bool // tables have no header
 	quiet     bool // only errors are written
 }
 
-// newApp returns an app that writes to these outputs.
 func newApp(stdout, stderr io.Writer) *app {
 	return &app{
 		out: stdout, err: stderr, format: formatTable, colour: colourAuto, piped: !isTerminal(stdout),
@@ -47,7 +46,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetArgs(joinWait(args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	completesShellsOnly(root)
+	rejectUnknownShells(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(stderr, cmd, err)
 }
@@ -63,26 +62,22 @@ const (
 )
 
 func (a *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
+	root := parent(&cobra.Command{
 		Use:   "quorumctl",
 		Short: "Inspect and operate quorumd on this host",
 		Long: "quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses\n" +
 			"quorumd's control socket only, so it works while etcd is down.",
 		Example: examples("quorumctl status", "quorumctl explain",
 			"quorumctl maintenance on --reason 'new disk' --for 1h"),
-		Args:          onlySubcommands,
 		Version:       ownVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(*cobra.Command, []string) {
 			if a.quiet {
 				a.out, a.err = io.Discard, io.Discard
 			}
 		},
-
-		SuggestionsMinimumDistance: 2,
-	}
+	})
 	root.AddGroup(
 		&cobra.Group{ID: groupInspect, Title: "Inspect:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
@@ -114,22 +109,37 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// completesShellsOnly makes an unknown shell an error: cobra prints its help and exits 0. Call it after the output is
-// set.
-func completesShellsOnly(root *cobra.Command) {
+// rejectUnknownShells makes an unknown shell an error, for which cobra would print its help and exit 0. Call it after
+// the output is set.
+func rejectUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			parent(cmd)
 		}
 	}
+}
+
+// parent returns cmd with subcommands. Without one it prints its help, and it suggests one for a misspelt name.
+func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// argument returns the first argument, or a default.
+func argument(args []string, otherwise string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return otherwise
 }
 
 // examples formats command lines for the help of a command.
 func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  ") }
 
-// complete offers the values of a flag to the shell.
+// complete lets the shell complete the values of a flag.
 func complete(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
@@ -139,7 +149,7 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 
 func (a *app) client() *control.Client { return control.Dial(a.socket) }
 
-// status reads the status for a command; what names the action in the error.
+// status reads the status. what names the action in the error.
 func (a *app) status(ctx context.Context, what string) (control.Status, error) {
 	s, err := a.client().Status(ctx)
 	if err != nil {
@@ -147,6 +157,28 @@ func (a *app) status(ctx context.Context, what string) (control.Status, error) {
 	}
 	return s, nil
 }
+
+// showStatus reads the status and shows a part of it. what names the action in the error.
+func showStatus[D any](ctx context.Context, a *app, what string, document func(control.Status) D,
+	text func(*page, control.Status),
+) error {
+	s, err := a.status(ctx, what)
+	if err != nil {
+		return err
+	}
+	return a.emit(document(s), func(p *page) { text(p, s) })
+}
+
+// reasonFlag declares the required flag --reason. recorded describes where the reason appears.
+func reasonFlag(cmd *cobra.Command, to *string, recorded string) {
+	cmd.Flags().StringVar(to, "reason", "", "why, in one line ("+recorded+")")
+	if err := cmd.MarkFlagRequired("reason"); err != nil {
+		panic(err) // no such flag: a bug
+	}
+}
+
+// inHistory is where most reasons appear.
+const inHistory = "shown, and recorded in the history"
 
 // coloured reports whether the output has colours.
 func (a *app) coloured() bool {
@@ -156,5 +188,5 @@ func (a *app) coloured() bool {
 	case colourNever:
 		return false
 	}
-	return os.Getenv("NO_COLOR") == "" && obeys(a.out)
+	return os.Getenv("NO_COLOR") == "" && supportsANSI(a.out)
 }

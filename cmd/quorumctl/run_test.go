@@ -40,19 +40,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a backend whose status is a scene of testdata.
-type desk struct {
+// fakeBackend is a backend whose status is a scene of testdata.
+type fakeBackend struct {
 	mu     sync.Mutex
 	status control.Status
-	looks  int
-	onLook func(look int, s *control.Status) // called with the number of the read
-	fail   error                             // returned by everything except the status
+	reads  int
+	onRead func(look int, s *control.Status) // called with the number of the read
+	fail   error                             // returned by all calls except Status
 	checks control.Checks
 	lines  []control.HistoryLine
 
-	down, back []moment // what reads return after the host was asked to go down, and after it was asked to return
-	course     []moment // what the next reads return
-	asked      []string // requests, in order
+	down, back []maintenanceStep // returned by reads after the maintenance was requested, and after it was ended
+	course     []maintenanceStep // returned by the next reads
+	requested  []string          // requests, in order
 	stale      bool
 	removed    bool   // the member is gone already
 	rounds     uint64 // rounds of the loop between two reads
@@ -64,15 +64,15 @@ type desk struct {
 	snapshotLooks int
 }
 
-// moment is the maintenance as one read returns it. A moment without a state is the end.
-type moment struct{ state, code, text string }
+// maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
+type maintenanceStep struct{ state, code, text string }
 
-func (d *desk) Status() control.Status {
+func (d *fakeBackend) Status() control.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.looks++
-	if d.onLook != nil {
-		d.onLook(d.looks, &d.status)
+	d.reads++
+	if d.onRead != nil {
+		d.onRead(d.reads, &d.status)
 	}
 	d.step()
 	s := d.status
@@ -83,8 +83,8 @@ func (d *desk) Status() control.Status {
 	return s
 }
 
-// step advances the maintenance to its next moment; the last one stays.
-func (d *desk) step() {
+// step advances the maintenance to its next step; the last one stays.
+func (d *fakeBackend) step() {
 	d.status.Loop.Rounds += d.rounds
 	if len(d.course) == 0 || d.status.Maintenance == nil {
 		return
@@ -115,15 +115,15 @@ func (d *desk) step() {
 }
 
 // Revision changes after each read, so that every command sees the next status.
-func (d *desk) Revision() uint64 {
+func (d *fakeBackend) Revision() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return uint64(d.looks)
+	return uint64(d.reads)
 }
 
-func (d *desk) Checks() control.Checks { return d.checks }
+func (d *fakeBackend) Checks() control.Checks { return d.checks }
 
-func (d *desk) Mute(_ context.Context, req control.MuteRequest, _ string) (control.Mute, error) {
+func (d *fakeBackend) Mute(_ context.Context, req control.MuteRequest, _ string) (control.Mute, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := control.Mute{
@@ -136,24 +136,25 @@ func (d *desk) Mute(_ context.Context, req control.MuteRequest, _ string) (contr
 	return m, d.fail
 }
 
-func (d *desk) Unmute(_ context.Context, code, _ string) error {
+func (d *fakeBackend) Unmute(_ context.Context, code, _ string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, "unmute "+code)
+	d.requested = append(d.requested, "unmute "+code)
 	return d.fail
 }
 
-func (d *desk) StartSnapshot(_ context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob, error) {
+func (d *fakeBackend) StartSnapshot(_ context.Context, req control.SnapshotRequest, by string,
+) (control.SnapshotJob, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, strings.TrimSpace("snapshot "+req.Do+" "+req.Name))
+	d.requested = append(d.requested, strings.TrimSpace("snapshot "+req.Do+" "+req.Name))
 	d.snapshot.Do, d.snapshot.By, d.snapshot.Number = req.Do, by, 1
 	running := d.snapshot
 	running.Ended = nil
 	return running, d.fail
 }
 
-func (d *desk) SnapshotJob() control.SnapshotJob {
+func (d *fakeBackend) SnapshotJob() control.SnapshotJob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	j := d.snapshot
@@ -163,38 +164,38 @@ func (d *desk) SnapshotJob() control.SnapshotJob {
 	return j
 }
 
-func (d *desk) ProbeNow(context.Context) error { return nil }
+func (d *fakeBackend) ProbeNow(context.Context) error { return nil }
 
-func (d *desk) History(_ context.Context, limit int) ([]control.HistoryLine, error) {
+func (d *fakeBackend) History(_ context.Context, limit int) ([]control.HistoryLine, error) {
 	return d.lines[max(0, len(d.lines)-limit):], d.fail
 }
 
-func (d *desk) MayBootstrap(context.Context) error { return d.fail }
+func (d *fakeBackend) MayBootstrap(context.Context) error { return d.fail }
 
-func (d *desk) Bootstrap(context.Context, string) error { return d.fail }
+func (d *fakeBackend) Bootstrap(context.Context, string) error { return d.fail }
 
-func (d *desk) Pause(_ context.Context, req control.PauseRequest, _ string) (control.Pause, error) {
+func (d *fakeBackend) Pause(_ context.Context, req control.PauseRequest, _ string) (control.Pause, error) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return control.Pause{By: "root", Reason: req.Reason, Since: at, Until: at.Add(req.For)}, d.fail
 }
 
-func (d *desk) Resume(context.Context, string) error { return d.fail }
+func (d *fakeBackend) Resume(context.Context, string) error { return d.fail }
 
-func (d *desk) ReleaseOp(context.Context, control.ReleaseRequest, string) error { return d.fail }
+func (d *fakeBackend) ReleaseOp(context.Context, control.ReleaseRequest, string) error { return d.fail }
 
-func (d *desk) RecoveryFacts(context.Context) (recovery.Facts, error) {
+func (d *fakeBackend) RecoveryFacts(context.Context) (recovery.Facts, error) {
 	return recovery.Facts{}, nil
 }
 
-func (d *desk) ApplyRecovery(_ context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
+func (d *fakeBackend) ApplyRecovery(_ context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
 	return control.Recovery{Plan: plan.ID, By: by}, nil
 }
 
-func (d *desk) AbandonRecovery(context.Context, string) (control.Recovery, error) {
+func (d *fakeBackend) AbandonRecovery(context.Context, string) (control.Recovery, error) {
 	return control.Recovery{Plan: "abcdefghijkl", By: "root", GivenUp: "root", Alone: true}, d.fail
 }
 
-func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
+func (d *fakeBackend) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if req.DryRun {
@@ -203,7 +204,7 @@ func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ str
 			Since: d.status.Time, Until: d.status.Time.Add(req.For), State: control.RemovalWaiting, DryRun: true,
 		}, d.fail
 	}
-	d.asked = append(d.asked, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
+	d.requested = append(d.requested, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
 		req.Reason))
 	at := d.status.Time.Add(time.Millisecond)
 	r := control.Removal{
@@ -219,7 +220,7 @@ func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ str
 	return r, d.fail
 }
 
-func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (d *fakeBackend) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 	_ string,
 ) (control.Maintenance, error) {
 	d.mu.Lock()
@@ -230,7 +231,7 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 			State: control.MaintenanceWaiting, DryRun: true,
 		}, d.fail
 	}
-	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command),
+	d.requested = append(d.requested, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command),
 		req.For,
 		req.KeepRunning, req.Reason))
 	if d.onAsk != nil {
@@ -256,10 +257,10 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 	return *d.status.Maintenance, nil
 }
 
-func (d *desk) EndMaintenance(context.Context, string) error {
+func (d *fakeBackend) EndMaintenance(context.Context, string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, "end")
+	d.requested = append(d.requested, "end")
 	d.course, d.stale = d.back, true
 	if d.onEnd != nil {
 		return d.onEnd()
@@ -267,7 +268,7 @@ func (d *desk) EndMaintenance(context.Context, string) error {
 	return d.fail
 }
 
-func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ string) (control.Rollout, error) {
+func (d *fakeBackend) StartRollout(_ context.Context, req control.RolloutRequest, _ string) (control.Rollout, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := control.Rollout{
@@ -275,7 +276,7 @@ func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ str
 		By: "root", State: control.RolloutRunning, Started: d.status.Time, DryRun: req.DryRun,
 	}
 	if !req.DryRun {
-		d.asked = append(d.asked, req.Work+" rollout: "+req.Reason)
+		d.requested = append(d.requested, req.Work+" rollout: "+req.Reason)
 	}
 	for _, name := range req.Hosts {
 		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
@@ -283,7 +284,7 @@ func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ str
 	return r, d.fail
 }
 
-func (d *desk) SetRollout(_ context.Context, state, _ string) (control.Rollout, error) {
+func (d *fakeBackend) SetRollout(_ context.Context, state, _ string) (control.Rollout, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.status.Rollout == nil {
@@ -298,15 +299,15 @@ func (d *desk) SetRollout(_ context.Context, state, _ string) (control.Rollout, 
 	return r, d.fail
 }
 
-// was returns the requests that the maintainer received.
-func (d *desk) was() string {
+// requests returns the requests that the backend has received.
+func (d *fakeBackend) requests() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return strings.Join(d.asked, "; ")
+	return strings.Join(d.requested, "; ")
 }
 
 // scene loads a status from testdata.
-func scene(t *testing.T, name string) *desk {
+func scene(t *testing.T, name string) *fakeBackend {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 	if err != nil {
@@ -314,7 +315,7 @@ func scene(t *testing.T, name string) *desk {
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
-	d := &desk{}
+	d := &fakeBackend{}
 	if err := dec.Decode(&d.status); err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +330,8 @@ func scenes() []string {
 	}
 }
 
-// serving runs a real server for a backend until the test ends or stop is called.
-func serving(t *testing.T, d *desk) (socket string, stop func()) {
+// serve runs a real server for a backend until the test ends or stop is called.
+func serve(t *testing.T, d *fakeBackend) (socket string, stop func()) {
 	t.Helper()
 	socket = filepath.Join(tempdir.New(t), "s") // a longer path is wrapped
 	s := control.NewServer(control.Options{Socket: socket, Backend: d})
@@ -364,7 +365,7 @@ func quorumctl(t *testing.T, socket string, args ...string) result {
 	a := newApp(&out, &errOut)
 	a.piped = false
 	code := a.run(t.Context(), append([]string{"--socket", socket}, args...))
-	conforms(t, args, out.String())
+	matchingSchemas(t, args, out.String())
 	return result{code, out.String(), errOut.String()}
 }
 
@@ -373,8 +374,8 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	t.Helper()
 	var b strings.Builder
 	for _, line := range lines {
-		r := quorumctl(t, socket, spoken(line)...)
-		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, byRoot(t, r.stdout),
+		r := quorumctl(t, socket, splitLine(line)...)
+		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, replaceUser(t, r.stdout),
 			strings.ReplaceAll(r.stderr, socket, "SOCKET"))
 		if r.code != 0 {
 			fmt.Fprintf(&b, "(exit %d)\n", r.code)
@@ -384,8 +385,8 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	return []byte(b.String())
 }
 
-// byRoot replaces the name of the user who runs the tests with root.
-func byRoot(t *testing.T, text string) string {
+// replaceUser replaces the name of the user who runs the tests with root.
+func replaceUser(t *testing.T, text string) string {
 	t.Helper()
 	uid := os.Geteuid()
 	if uid == 0 {
@@ -401,8 +402,8 @@ func byRoot(t *testing.T, text string) string {
 	return text
 }
 
-// spoken splits a command line at blanks outside single quotes.
-func spoken(line string) []string {
+// splitLine splits a command line at blanks outside single quotes.
+func splitLine(line string) []string {
 	var list []string
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

@@ -23,14 +23,14 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
-// document is a JSON document that commands write with -o json.
+// document describes a JSON document that commands write with -o json.
 type document struct {
 	name     string   // of its schema
 	of       any      // a zero value of its Go type
 	commands []string // that write it; arguments are in capitals
 }
 
-// documents lists all of them. Commands without one are in withoutDocument.
+// documents returns all documents. withoutDocument returns the commands that write none.
 func documents() []document {
 	return []document{
 		{"status", control.Status{}, []string{"status", "wait", "bootstrap"}},
@@ -61,9 +61,9 @@ func documents() []document {
 		{"recovery", control.Recovery{}, []string{"recover apply", "recover give-up"}},
 		{"recovery-status", recoveryState{}, []string{"recover status"}},
 		{"config-check", configCheck{}, []string{"config check"}},
-		{"init", beginning{}, []string{"init"}},
+		{"init", initResult{}, []string{"init"}},
 		{"ca", caDocument{}, []string{"pki init"}},
-		{"bundles", given{}, []string{"pki host", "pki renew"}},
+		{"bundles", bundleList{}, []string{"pki host", "pki renew"}},
 		{"certificates", []pki.Certificate{}, []string{"pki status"}},
 		{"installed", pki.Installed{}, []string{"pki install"}},
 		{"trusted", pki.Trusted{}, []string{"pki trust"}},
@@ -75,7 +75,7 @@ func documents() []document {
 	}
 }
 
-// withoutDocument lists the commands that ignore -o json.
+// withoutDocument returns the commands that ignore -o json.
 func withoutDocument() []string {
 	return []string{
 		"check",                                            // the format of Nagios plugins

@@ -23,9 +23,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
-// TestTheSchemasAreThoseOfTheGoTypes compares the schema files with the Go types. -update rewrites them, unless that
+// TestSchemasMatchTheGoTypes compares the schema files with the Go types. -update rewrites them, unless that
 // would break programs that read the documents.
-func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
+func TestSchemasMatchTheGoTypes(t *testing.T) {
 	t.Parallel()
 	doc := schemadoc.NewReader("../..")
 	files := map[string]bool{}
@@ -41,10 +41,11 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 		was, err := os.ReadFile(path)
 		var broken []string
 		if err == nil {
-			broken = breaks(read(t, was), made, d.name)
+			broken = breakingChanges(read(t, was), made, d.name)
 		}
 		for _, what := range broken {
-			t.Errorf("%s: who reads it breaks, which only another apiVersion allows (delete %s then)", what, path)
+			t.Errorf("%s: this breaks programs that read it, so it needs another apiVersion (then delete %s)", what,
+				path)
 		}
 		if flag.Lookup("update").Value.String() == "true" && len(broken) == 0 {
 			if err := os.WriteFile(path, text, 0o644); err != nil {
@@ -60,7 +61,7 @@ func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
 	}
 	for _, path := range there {
 		if !files[path] {
-			t.Errorf("%s is that of no document", path)
+			t.Errorf("%s belongs to no document", path)
 		}
 	}
 }
@@ -87,8 +88,8 @@ func read(t *testing.T, text []byte) *jsonschema.Schema {
 	return s
 }
 
-// breaks lists the changes that could break a program written for the old schema.
-func breaks(was, is *jsonschema.Schema, at string) []string {
+// breakingChanges lists the changes that could break a program written for the old schema.
+func breakingChanges(was, is *jsonschema.Schema, at string) []string {
 	if is == nil {
 		return []string{at + " is gone"}
 	}
@@ -104,10 +105,10 @@ func breaks(was, is *jsonschema.Schema, at string) []string {
 		}
 	}
 	for name, property := range was.Properties {
-		all = append(all, breaks(property, is.Properties[name], at+"."+name)...)
+		all = append(all, breakingChanges(property, is.Properties[name], at+"."+name)...)
 	}
 	if was.Items != nil {
-		all = append(all, breaks(was.Items, is.Items, at+"[]")...)
+		all = append(all, breakingChanges(was.Items, is.Items, at+"[]")...)
 	}
 	slices.Sort(all)
 	return all
@@ -120,7 +121,7 @@ func kinds(s *jsonschema.Schema) []string {
 	return s.Types
 }
 
-func TestASchemaThatWouldBreakItsReadersIsNoticed(t *testing.T) {
+func TestBreakingSchemaChangesAreDetected(t *testing.T) {
 	t.Parallel()
 	type part struct {
 		Name string `json:"name"`
@@ -153,17 +154,17 @@ func TestASchemaThatWouldBreakItsReadersIsNoticed(t *testing.T) {
 	want := []string{
 		"x.a may be missing", "x.b is gone", "x.c.name may be integer", "x.e may be null", "x.e may be string",
 	}
-	if got := breaks(of(old{}), of(changed{}), "x"); !slices.Equal(got, want) {
+	if got := breakingChanges(of(old{}), of(changed{}), "x"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := breaks(of(old{}), of(old{}), "x"); len(got) > 0 {
+	if got := breakingChanges(of(old{}), of(old{}), "x"); len(got) > 0 {
 		t.Errorf("nothing has changed: %q", got)
 	}
 }
 
-// conforms checks the -o json output of a command against that command's schemas, with no unknown field allowed, and
-// returns the names of the schemas that match.
-func conforms(t *testing.T, args []string, stdout string) []string {
+// matchingSchemas checks the -o json output of a command against that command's schemas, with no unknown field allowed,
+// and returns the names of the schemas that match.
+func matchingSchemas(t *testing.T, args []string, stdout string) []string {
 	t.Helper()
 	i := slices.Index(args, "-o")
 	if i < 0 || i+1 >= len(args) || args[i+1] != "json" || stdout == "" {
@@ -188,7 +189,7 @@ func conforms(t *testing.T, args []string, stdout string) []string {
 			if !slices.ContainsFunc(d.commands, func(c string) bool { return commandOf(c) == path }) {
 				continue
 			}
-			if err := strictly(t, d.name).Validate(doc); err != nil {
+			if err := strictSchema(t, d.name).Validate(doc); err != nil {
 				why = append(why, d.name+": "+err.Error())
 			} else {
 				fit = append(fit, d.name)
@@ -197,7 +198,8 @@ func conforms(t *testing.T, args []string, stdout string) []string {
 		if len(fit) == known && !slices.ContainsFunc(withoutDocument(), func(c string) bool {
 			return commandOf(c) == path
 		}) {
-			t.Errorf("%q writes what is of none of its schemas: %s\n%s", args, strings.Join(why, "; "), stdout)
+			t.Errorf("%q writes a document that matches none of its schemas: %s\n%s", args,
+				strings.Join(why, "; "), stdout)
 		}
 	}
 	return fit
@@ -214,8 +216,8 @@ func commandOf(text string) string {
 	return strings.Join(words, " ")
 }
 
-// strictly parses a schema so that it allows only the fields it names.
-func strictly(t *testing.T, name string) *jsonschema.Resolved {
+// strictSchema parses a schema so that it allows only the fields it names.
+func strictSchema(t *testing.T, name string) *jsonschema.Resolved {
 	t.Helper()
 	text, err := schemas.ReadFile("schema/" + name + ".json")
 	if err != nil {
@@ -243,30 +245,30 @@ func closeFields(s *jsonschema.Schema) {
 	closeFields(s.Items)
 }
 
-func TestEveryCommandHasADocumentOrIsSaidToHaveNone(t *testing.T) {
+func TestEveryCommandHasADocumentOrIsExempt(t *testing.T) {
 	t.Parallel()
-	said := map[string]bool{}
+	listed := map[string]bool{}
 	for _, d := range documents() {
 		for _, c := range d.commands {
-			said[commandOf(c)] = true
+			listed[commandOf(c)] = true
 		}
 	}
 	for _, c := range withoutDocument() {
-		said[commandOf(c)] = true
+		listed[commandOf(c)] = true
 	}
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "quorumctl ")
-		if !said[path] && !cmd.HasSubCommands() {
-			t.Errorf("quorumctl %s has no schema: name its document in documents, or it in withoutDocument", path)
+		if !listed[path] && !cmd.HasSubCommands() {
+			t.Errorf("quorumctl %s has no schema: add it to documents or to withoutDocument", path)
 		}
-		delete(said, path)
+		delete(listed, path)
 		for _, sub := range cmd.Commands() {
 			look(sub)
 		}
 	}
 	look((&app{}).rootCommand())
-	for path := range said {
+	for path := range listed {
 		t.Errorf("there is no quorumctl %s", path)
 	}
 }
@@ -279,13 +281,13 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 		"recovery":      true, // needs a plan, which needs real facts
 		"installed":     true, // needs the service users, or an unprivileged user
 	}
-	write := func(d *desk, lines ...string) {
-		d.lines, d.snapshot, d.checks = story(), jobs(), looked(t)
-		socket, _ := serving(t, d)
+	write := func(d *fakeBackend, lines ...string) {
+		d.lines, d.snapshot, d.checks = sampleHistory(), finishedJob(), slowDiskChecks(t)
+		socket, _ := serve(t, d)
 		for _, line := range lines {
-			args := append(spoken(line), "-o", "json")
+			args := append(splitLine(line), "-o", "json")
 			r := quorumctl(t, socket, args...)
-			fit := conforms(t, args, r.stdout)
+			fit := matchingSchemas(t, args, r.stdout)
 			if len(fit) == 0 {
 				t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
 			}
@@ -301,15 +303,16 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 		"schema")
 	write(scene(t, "fresh"), "bootstrap", "bootstrap --yes")
 	write(scene(t, "rollout"), "rollout status", "rollout start restart --yes --reason x", "snapshot list")
-	write(worker(t), "maintenance on --reason x", "maintenance status", "maintenance off")
+	write(maintenanceBackend(t), "maintenance on --reason x", "maintenance status", "maintenance off")
 	write(scene(t, "steady"), "member remove n3 --yes --reason x --no-wait")
-	write(undertaker(t, control.CodeRemoved, "it is removed"), "member remove n3 --yes --reason x")
+	write(removalBackend(t, control.CodeRemoved, "it is removed"), "member remove n3 --yes --reason x")
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	if err := os.WriteFile(file, config.Default(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	authority := filepath.Join(t.TempDir(), "pki")
-	write(&desk{}, "config check --elsewhere "+file, "init --dry-run --name n1 --hosts n1=127.0.0.1 --file "+file,
+	write(&fakeBackend{}, "config check --elsewhere "+file,
+		"init --dry-run --name n1 --hosts n1=127.0.0.1 --file "+file,
 		"pki init --dir "+authority, "pki host n1 127.0.0.1 --dir "+authority, "pki status "+authority,
 		"pki rotate begin --dir "+authority, "pki install --any-address --etcd-group root --quorumd-group root --dir "+
 			authority+"/n1 "+authority+"/n1.tar", "pki trust "+authority+"/trust-both.tar --dir "+authority+"/n1")
@@ -320,7 +323,7 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 	}
 }
 
-func TestASchemaIsPrintedAsItIs(t *testing.T) {
+func TestSchemaPrintsTheFile(t *testing.T) {
 	t.Parallel()
 	for _, d := range documents() {
 		want, err := fs.ReadFile(schemas, "schema/"+d.name+".json")

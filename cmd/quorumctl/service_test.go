@@ -44,7 +44,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	}
 }
 
-func TestTheShellIsHelpedToComplete(t *testing.T) {
+func TestShellCompletion(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := quorumctl(t, "SOCKET", "completion", shell); r.code != exitOK ||
@@ -64,11 +64,11 @@ func TestTheShellIsHelpedToComplete(t *testing.T) {
 		"__complete explain ''": "\nNO_QUORUM\n", "__complete health ''": "\nDISK_FSYNC_SLOW\n",
 		"__complete health mute ''": "\nDISK_FSYNC_SLOW\n", "__complete schema ''": "\nhistory\n",
 	} {
-		if r := quorumctl(t, "SOCKET", spoken(line)...); !strings.Contains(r.stdout, want) {
+		if r := quorumctl(t, "SOCKET", splitLine(line)...); !strings.Contains(r.stdout, want) {
 			t.Errorf("%s offers\n%s", line, r.stdout)
 		}
 	}
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	golden(t, "complete-hosts.golden", transcript(t, socket,
 		"__complete rollout start restart --hosts ''", "__complete rollout start restart --hosts n1,n3,",
 		"__complete explain n1 ''"))
@@ -78,9 +78,9 @@ func TestTheShellIsHelpedToComplete(t *testing.T) {
 	}
 }
 
-func TestTheHostsOfFactsAndCertificatesAreCompletedWithoutQuorumd(t *testing.T) {
+func TestCompletionWithoutQuorumd(t *testing.T) {
 	t.Parallel()
-	facts, authority := oneLeft(t), filepath.Join(t.TempDir(), "pki")
+	facts, authority := writeSurvivorFacts(t), filepath.Join(t.TempDir(), "pki")
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", authority)
 	for _, name := range []string{"n2", "n1"} {
 		quorumctl(t, "SOCKET", "pki", "host", name, "127.0.0.1", "--dir", authority)
@@ -153,7 +153,7 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("a missing file: exit %d: %s", r.code, r.stderr)
 	}
 	var closed *failure // only for other users: root can read every file
-	if err := misconfigured(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err,
+	if err := configFailure(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err,
 		&closed) || closed.code != exitPermission {
 		t.Errorf("a closed file: %v", err)
 	}
@@ -176,16 +176,16 @@ func TestConfigCheckReadsCertificatesByDefault(t *testing.T) {
 	}
 }
 
-func TestTheDefaultConfigIsPrinted(t *testing.T) {
+func TestConfigDefault(t *testing.T) {
 	t.Parallel()
 	if r := quorumctl(t, "SOCKET", "config", "default"); r.code != exitOK || r.stdout != string(config.Default()) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 }
 
-func TestTheVersionsOfBothAreShown(t *testing.T) {
+func TestVersionShowsBoth(t *testing.T) {
 	t.Parallel()
-	socket, stop := serving(t, scene(t, "steady"))
+	socket, stop := serve(t, scene(t, "steady"))
 	if r := quorumctl(t, socket, "version"); r.code != exitOK || !strings.HasSuffix(r.stdout, "\nquorumd   0.1.0\n") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
@@ -196,17 +196,17 @@ func TestTheVersionsOfBothAreShown(t *testing.T) {
 	}
 }
 
-// broken is an output whose writes fail.
-type broken struct{}
+// brokenWriter is an output whose writes fail.
+type brokenWriter struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
+func (brokenWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
-func TestAnOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+func TestWriteFailureIsReported(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "steady"))
+	socket, _ := serve(t, scene(t, "steady"))
 	for _, line := range []string{"status", "status -o json", "config default", "status --watch"} {
 		var errOut bytes.Buffer
-		code := run(t.Context(), append([]string{"--socket", socket}, spoken(line)...), broken{}, &errOut)
+		code := run(t.Context(), append([]string{"--socket", socket}, splitLine(line)...), brokenWriter{}, &errOut)
 		if code != exitFault || !strings.HasPrefix(errOut.String(), "quorumctl: cannot write the output: ") {
 			t.Errorf("%s: exit %d: %s", line, code, &errOut)
 		}

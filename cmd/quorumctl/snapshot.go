@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) snapshotCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "snapshot",
 		GroupID: groupOperate,
 		Short:   "Save, list, verify, test and prune snapshots of etcd",
@@ -25,14 +25,8 @@ func (a *app) snapshotCommand() *cobra.Command {
 			"and remove old ones. quorumd on this host runs one of these jobs at a time; the job continues if this\n" +
 			"command is interrupted.",
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot list", "quorumctl snapshot test-restore"),
-		Args:    onlySubcommands,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
+	}, a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
 		a.snapshotPruneCommand(), a.snapshotTestRestoreCommand(), a.snapshotRestoreCommand())
-	return cmd
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {
@@ -43,9 +37,7 @@ func (a *app) snapshotSaveCommand() *cobra.Command {
 			"from the healthiest follower; from the leader only if it is the only voter.",
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot save -o json"),
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: control.SnapshotSave}, writeSaved)
-		},
+		RunE:    a.snapshotRun(control.SnapshotSave, writeSaved),
 	}
 }
 
@@ -55,9 +47,7 @@ func (a *app) snapshotListCommand() *cobra.Command {
 		Short:   "List the snapshots in the store, newest first",
 		Example: examples("quorumctl snapshot list", "quorumctl snapshot list -o wide"),
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: control.SnapshotList}, writeSnapshots)
-		},
+		RunE:    a.snapshotRun(control.SnapshotList, writeSnapshots),
 	}
 }
 
@@ -70,13 +60,7 @@ func (a *app) snapshotVerifyCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot verify",
 			"quorumctl snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			req := control.SnapshotRequest{Do: control.SnapshotVerify}
-			if len(args) == 1 {
-				req.Name = args[0]
-			}
-			return a.snapshotJob(cmd.Context(), req, writeVerified)
-		},
+		RunE: a.snapshotRun(control.SnapshotVerify, writeVerified),
 	}
 }
 
@@ -91,17 +75,11 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot test-restore",
 			"quorumctl snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			req := control.SnapshotRequest{Do: control.SnapshotRestoreTest}
-			if len(args) == 1 {
-				req.Name = args[0]
-			}
-			return a.snapshotJob(cmd.Context(), req, writeTested)
-		},
+		RunE: a.snapshotRun(control.SnapshotRestoreTest, writeTested),
 	}
 }
 
-// snapshotRestoreCommand points to recover plan: operators of etcd look for it.
+// snapshotRestoreCommand points to recover plan. Operators who know etcdctl look for the command.
 func (a *app) snapshotRestoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore [NAME]",
@@ -131,17 +109,20 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot prune --dry-run", "quorumctl snapshot prune"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			prune := control.SnapshotRequest{Do: control.SnapshotPrune}
-			send, err := a.confirm(cmd, c, jobName(prune.Do), func() (any, func(*page), error) {
-				look := prune
+			request := control.SnapshotRequest{Do: control.SnapshotPrune}
+			send, err := a.confirm(cmd, c, jobName(request.Do), func() (preview, error) {
+				look := request
 				look.DryRun = true
 				job, err := a.runSnapshotJob(cmd.Context(), look)
-				return job, func(p *page) { writePruned(p, job, true) }, err
+				return preview{
+					doc: job, text: func(p *page) { writePruned(p, job, true) },
+					empty: len(job.Snapshots)+len(job.Orphans) == 0,
+				}, err
 			})
 			if err != nil || !send {
 				return err
 			}
-			return a.snapshotJob(cmd.Context(), prune,
+			return a.snapshotJob(cmd.Context(), request,
 				func(p *page, j control.SnapshotJob) { writePruned(p, j, false) })
 		},
 	}
@@ -149,8 +130,15 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 	return cmd
 }
 
-// snapshotPoll is the time between two reads of a job.
+// snapshotPoll is the interval at which the state of a job is read.
 const snapshotPoll = 200 * time.Millisecond
+
+// snapshotRun returns the RunE of a command for one job. Its argument, if any, names the snapshot.
+func (a *app) snapshotRun(do string, text func(*page, control.SnapshotJob)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: do, Name: argument(args, "")}, text)
+	}
+}
 
 // snapshotJob runs a job and shows its result.
 func (a *app) snapshotJob(ctx context.Context, req control.SnapshotRequest,
@@ -172,19 +160,19 @@ func (a *app) runSnapshotJob(ctx context.Context, req control.SnapshotRequest) (
 	}
 	job, err := a.followSnapshot(ctx, started)
 	if err == nil && job.Error != "" {
-		err = &failure{code: exitFault, message: cannotSo(what, job.Error), hint: "journalctl -u quorumd"}
+		err = jobFailure(what, job.Error)
 	}
 	return job, err
 }
 
-func cannotSo(what, cause string) string {
-	if f, is := cannot(what, fmt.Errorf("%s", cause)).(*failure); is { //nolint:errorlint // it was just made
-		return f.message
-	}
-	return cause
+// jobFailure returns the error of a job that failed in quorumd.
+func jobFailure(what, cause string) error {
+	f := cannot(what, errors.New(cause))
+	f.hint = "journalctl -u quorumd"
+	return f
 }
 
-// jobName returns what a job does, for errors.
+// jobName names a job in errors, as in "save a snapshot".
 func jobName(do string) string {
 	switch do {
 	case control.SnapshotSave:
@@ -200,14 +188,14 @@ func jobName(do string) string {
 // followSnapshot waits for the end of a job without limit: quorumd ends a job that makes no progress. On a terminal it
 // shows the progress.
 func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (control.SnapshotJob, error) {
-	p := a.watchedOn(a.err)
+	p := a.terminalProgress(a.err)
 	job, err := a.pollSnapshot(ctx, started, func(j control.SnapshotJob) error {
 		return p.show(time.Now(), j.Do, jobText(j), j.Progress)
 	})
 	return job, errors.Join(err, p.end())
 }
 
-// jobText returns what a job is doing; its progress is shown separately.
+// jobText describes the activity of a job. A progress with a goal is shown separately.
 func jobText(j control.SnapshotJob) string {
 	if j.Progress != nil {
 		return "reading and writing"
@@ -218,7 +206,7 @@ func jobText(j control.SnapshotJob) string {
 	return display.Size(float64(j.Bytes)) + " read and written"
 }
 
-// pollSnapshot reads a job until it has ended, and shows each state before.
+// pollSnapshot reads the state of a job until it has ended, and passes each earlier state to show.
 func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, show func(control.SnapshotJob) error,
 ) (control.SnapshotJob, error) {
 	what := jobName(started.Do)
@@ -282,7 +270,7 @@ func writeTested(p *page, j control.SnapshotJob) {
 	}
 }
 
-// writeOrigin shows whether a snapshot is the one that was saved.
+// writeOrigin shows whether the recorded hash proves that a snapshot was not replaced.
 func writeOrigin(p *page, s control.Snapshot) {
 	switch s.Origin {
 	case control.OriginRecorded:
@@ -365,7 +353,7 @@ func writePruned(p *page, j control.SnapshotJob, dryRun bool) {
 		p.line("%s orphaned object %s", did, s)
 	}
 	if len(j.Snapshots)+len(j.Orphans) == 0 {
-		p.line("nothing to remove")
+		p.line("no snapshot to remove")
 	}
 	for _, u := range j.Unread {
 		p.line("%s %s", word{"unreadable, kept:", warn}, u)

@@ -5,14 +5,49 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// jobs returns a finished snapshot job.
-func jobs() control.SnapshotJob {
+func TestPruneDoesNotAskIfThereIsNothingToRemove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		snapshots int
+		stdout    string
+		code      int
+	}{
+		"nothing to remove": {0, "no snapshot to remove\n", exitOK},
+		"not confirmed":     {1, "", exitFault},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := scene(t, "steady")
+			d.snapshot = finishedJob()
+			d.snapshot.Snapshots = d.snapshot.Snapshots[:c.snapshots]
+			socket, _ := serve(t, d)
+			master, terminal := openTerminal(t)
+			if _, err := master.WriteString("\x04"); err != nil { // no answer
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), program(t), "--socket", socket, "snapshot", "prune")
+			cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1")
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &out, terminal
+			_ = cmd.Run() // the exit code reports failure
+			if code := cmd.ProcessState.ExitCode(); code != c.code || out.String() != c.stdout ||
+				d.requests() != "snapshot prune" {
+				t.Errorf("exit %d, requested %q: %s", code, d.requests(), &out)
+			}
+		})
+	}
+}
+
+// finishedJob returns a finished snapshot job.
+func finishedJob() control.SnapshotJob {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	ended, verified := began.Add(1500*time.Millisecond), began.Add(-26*time.Hour)
 	one := control.Snapshot{
@@ -28,19 +63,19 @@ func jobs() control.SnapshotJob {
 	return control.SnapshotJob{Started: began, Ended: &ended, Bytes: 1, Snapshots: []control.Snapshot{one, two}}
 }
 
-func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
+func TestSnapshotCommands(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	told := func(change func(*control.SnapshotJob), lines ...string) {
+	run := func(change func(*control.SnapshotJob), lines ...string) {
 		d := scene(t, "steady")
-		d.snapshot = jobs()
+		d.snapshot = finishedJob()
 		change(&d.snapshot)
-		socket, _ := serving(t, d)
+		socket, _ := serve(t, d)
 		out.Write(transcript(t, socket, lines...))
 	}
-	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[:1] }, "snapshot save", "snapshot verify",
+	run(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[:1] }, "snapshot save", "snapshot verify",
 		"snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
-	told(func(j *control.SnapshotJob) {
+	run(func(j *control.SnapshotJob) {
 		j.Orphans, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
 		proven := j.Started.Add(-6 * time.Hour)
 		j.Snapshots[1].RestoreTestedAt = &proven
@@ -49,11 +84,11 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 		j.Snapshots = append(j.Snapshots, exchanged)
 	}, "snapshot list", "snapshot list -o wide", "snapshot list -o json",
 		"snapshot prune --dry-run", "snapshot prune --yes")
-	told(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot test-restore",
+	run(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot test-restore",
 		"snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
-	told(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[1:] }, "snapshot verify")
-	told(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune --yes")
-	told(func(j *control.SnapshotJob) {
+	run(func(j *control.SnapshotJob) { j.Snapshots = j.Snapshots[1:] }, "snapshot verify")
+	run(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune --yes")
+	run(func(j *control.SnapshotJob) {
 		j.Snapshots, j.Error = nil, "cannot save a snapshot: no space left on device"
 	},
 		"snapshot save", "snapshot verify ../../etc/passwd", "snapshot verify a b")
@@ -67,7 +102,7 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
 		},
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	out.Write(transcript(t, socket, "status", "explain"))
 	golden(t, "snapshots.golden", out.Bytes())
 }

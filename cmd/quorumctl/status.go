@@ -32,7 +32,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if err := a.emit(s, func(p *page) { writeStatus(p, s) }); err != nil || !exitCode {
 				return err
 			}
-			if g, _ := graded(s); g != gradeOK {
+			if g, _ := gradeStatus(s); g != gradeOK {
 				return &failure{code: int(g)}
 			}
 			return nil

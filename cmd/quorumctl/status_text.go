@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// writeStatus writes what an operator wants to know first, first.
+// writeStatus shows the most important state first: the cluster, the loop, the summary, the hosts, then this host.
 func writeStatus(p *page, s control.Status) {
 	writeLines(p, display.Cluster(s.Cluster)...)
 	if p.wide && s.Cluster.ID != "" {
@@ -44,7 +44,7 @@ func writeOmitted(p *page, o *control.Omitted) {
 	}
 }
 
-// hostTable lists the hosts by name, and members that no host claims.
+// hostTable returns the hosts by name, followed by the members without an agent.
 func hostTable(p *page, s control.Status) table {
 	members := map[string]control.Member{}
 	for _, m := range s.Cluster.Members {
@@ -75,7 +75,7 @@ func hostTable(p *page, s control.Status) table {
 	return t
 }
 
-// memberRow is the row of a member from whose host nothing is heard.
+// memberRow returns the row of a member without an agent.
 func memberRow(p *page, m control.Member) []word {
 	row := []word{{Text: cmp.Or(m.Name, m.ID)}}
 	if p.wide {
@@ -86,7 +86,7 @@ func memberRow(p *page, m control.Member) []word {
 	return append(row, word{}, role, word{"no agent", warn}, word{}, word{Text: m.Version}, word{}, word{})
 }
 
-// writeThisHost writes what the host that answers does next, or why it does not.
+// writeThisHost shows the next step of this host, or why it does nothing.
 func writeThisHost(p *page, s control.Status) {
 	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, display.LastRole(s),
 		display.HealthState(s.Health.State), s.Host.Mode)

@@ -41,8 +41,8 @@ func (a *app) supportBundleCommand() *cobra.Command {
 	return cmd
 }
 
-// usual is the configuration that is assumed if the file cannot be read.
-const usual = `{cluster: {name: unknown, endpoints: ["http://127.0.0.1:2379"]}, ` +
+// fallbackConfig replaces a configuration that cannot be loaded.
+const fallbackConfig = `{cluster: {name: unknown, endpoints: ["http://127.0.0.1:2379"]}, ` +
 	`etcd: {clientURL: "http://127.0.0.1:2379", peerURL: "http://127.0.0.1:2380"}}`
 
 func (a *app) supportBundle(ctx context.Context, out, file string) error {
@@ -66,7 +66,7 @@ func (a *app) supportBundle(ctx context.Context, out, file string) error {
 	}
 	conf, confErr := config.Load(file)
 	if confErr != nil {
-		if conf, err = config.Parse("defaults", []byte(usual)); err != nil {
+		if conf, err = config.Parse("defaults", []byte(fallbackConfig)); err != nil {
 			return cannot("create the support bundle", err)
 		}
 	}
@@ -79,7 +79,7 @@ func (a *app) supportBundle(ctx context.Context, out, file string) error {
 	return a.showBundle(out, files, unread)
 }
 
-// showBundle shows what was written, and what is missing.
+// showBundle shows which parts are in the bundle and which are missing.
 func (a *app) showBundle(out string, files []supportbundle.File, unread []string) error {
 	p := &page{coloured: a.coloured()}
 	for _, f := range files {
@@ -126,11 +126,11 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 			paths = append(paths, value)
 		}
 	}
-	// A configuration with mistakes names secret files, too.
+	// This finds the secret files in a configuration with mistakes, which was not loaded.
 	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
-		said, _, _ := strings.Cut(line, "#")
-		for _, found := range namesSecret().FindAllStringSubmatch(said, -1) {
+		uncommented, _, _ := strings.Cut(line, "#")
+		for _, found := range secretPath().FindAllStringSubmatch(uncommented, -1) {
 			paths = append(paths, found[1])
 		}
 	}
@@ -155,14 +155,14 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 	return supportbundle.NewRedactor(secrets...), unread
 }
 
-// namesSecret matches the paths of secret files in a configuration, valid or not.
-func namesSecret() *regexp.Regexp {
+// secretPath returns an expression for the paths of secret files in a configuration, valid or not.
+func secretPath() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:passwordFile|identityFile|credentialsFile|webConfig|key|peerKey|` +
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
 }
 
-// shown returns a source with the output of another command.
-func shown(text func(*page)) func(context.Context) ([]byte, error) {
+// textSource returns a source with the text output of a command.
+func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		p := &page{}
 		text(p)
@@ -170,8 +170,8 @@ func shown(text func(*page)) func(context.Context) ([]byte, error) {
 	}
 }
 
-// written returns a source with a JSON document.
-func written(doc any, err error) func(context.Context) ([]byte, error) {
+// jsonSource returns a source with a JSON document, or with the error that prevents it.
+func jsonSource(doc any, err error) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
@@ -180,35 +180,35 @@ func written(doc any, err error) func(context.Context) ([]byte, error) {
 	}
 }
 
-// askFor bounds the request for the status; every source has a bound of its own.
-const askFor = 10 * time.Second
+// statusTimeout bounds the request for the status.
+const statusTimeout = 10 * time.Second
 
 // sources returns the parts of a bundle. If quorumd hangs, only its own parts are missing.
 func (a *app) sources(ctx context.Context, c config.Config, confErr error, file string) []supportbundle.Source {
-	status, err := a.statusWithin(ctx, askFor)
+	status, err := a.statusWithin(ctx, statusTimeout)
 	of := func(text func(*page)) func(context.Context) ([]byte, error) {
 		if err != nil {
-			return written(nil, err)
+			return jsonSource(nil, err)
 		}
-		return shown(text)
+		return textSource(text)
 	}
 	list := []supportbundle.Source{
-		{Name: "status.json", Get: written(status, err)},
+		{Name: "status.json", Get: jsonSource(status, err)},
 		{Name: "status.txt", Get: of(func(p *page) { writeStatus(p, status) })},
 		{Name: "explain.txt", Get: of(func(p *page) { writeExplanation(p, status) })},
 		{Name: "health.txt", Get: of(func(p *page) { writeHealth(p, status) })},
 		{Name: "network.txt", Get: of(func(p *page) { writeNetwork(p, networkOf(status)) })},
-		{Name: "network.json", Get: written(networkOf(status), err)},
+		{Name: "network.json", Get: jsonSource(networkOf(status), err)},
 		{Name: "checks.json", Get: func(ctx context.Context) ([]byte, error) {
 			checks, err := a.client().Checks(ctx)
-			return written(checks, err)(ctx)
+			return jsonSource(checks, err)(ctx)
 		}},
 		{Name: "history.json", Get: func(ctx context.Context) ([]byte, error) {
 			history, err := a.client().History(ctx, control.MaxHistory)
 			if errors.Is(err, control.ErrNotNewest) {
 				err = nil
 			}
-			return written(history, err)(ctx)
+			return jsonSource(history, err)(ctx)
 		}},
 	}
 	read := supportbundle.FromFile(file, false)
@@ -228,7 +228,7 @@ func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.St
 	return a.client().Status(ctx)
 }
 
-// hostOf returns what the configuration says about this host.
+// hostOf returns the description of this host that the configuration contains.
 func hostOf(c config.Config) supportbundle.Host {
 	h := supportbundle.Host{
 		Units: []string{"quorumd.service", c.Etcd.Unit}, Etcd: c.Etcd.Binary, EnvironmentFile: c.Etcd.EnvironmentFile,

@@ -26,7 +26,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// planted returns secrets that no bundle may contain.
+// The secrets that no bundle may contain.
 const (
 	plantedPassword = "correct-horse-battery"
 	plantedS3       = "wJalrXUtnFEMIK7MDENGbPxRfiCY"
@@ -44,9 +44,9 @@ func planted() []string {
 	}
 }
 
-// sick is a machine with secrets everywhere: in files, in etcd's arguments and variables, in the journal, and in
+// secretHost is a machine with secrets everywhere: in files, in etcd's arguments and variables, in the journal, and in
 // quorumd's documents.
-type sick struct {
+type secretHost struct {
 	t      *testing.T
 	dir    string
 	socket string
@@ -55,9 +55,9 @@ type sick struct {
 }
 
 // secrets lists everything that must not be in a bundle.
-func (s sick) secrets() []string { return append(planted(), s.keys...) }
+func (s secretHost) secrets() []string { return append(planted(), s.keys...) }
 
-func (s sick) file(name, text string, mode os.FileMode) string {
+func (s secretHost) file(name, text string, mode os.FileMode) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
 	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
@@ -66,9 +66,9 @@ func (s sick) file(name, text string, mode os.FileMode) string {
 	return path
 }
 
-func newSick(t *testing.T, socket string) sick {
+func newSecretHost(t *testing.T, socket string) secretHost {
 	t.Helper()
-	s := sick{t: t, dir: t.TempDir(), socket: socket}
+	s := secretHost{t: t, dir: t.TempDir(), socket: socket}
 	serve := func() string {
 		metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, "etcd_server_has_leader 1\nquorumd_up{url=\"http://root:%s@n1\"} 1\nother 1\n", plantedURL)
@@ -119,7 +119,7 @@ backup:
 }
 
 // certify creates the directory with etcd's certificates and keys, and returns it.
-func (s *sick) certify() string {
+func (s *secretHost) certify() string {
 	s.t.Helper()
 	authority, dir, now := filepath.Join(s.dir, "pki"), filepath.Join(s.dir, "tls"), time.Now()
 	err := pki.Create(authority, now)
@@ -148,18 +148,18 @@ func (s *sick) certify() string {
 }
 
 // bundle runs the command in a process of its own, and returns its exit code, its output and the files of its bundle.
-func (s sick) bundle(more ...string) (code int, said string, files map[string]string) {
+func (s secretHost) bundle(more ...string) (code int, output string, files map[string]string) {
 	s.t.Helper()
 	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
-	code, said = s.packs("", append([]string{"--config", s.config, "--out", out}, more...)...)
+	code, output = s.run("", append([]string{"--config", s.config, "--out", out}, more...)...)
 	if _, err := os.Stat(out); err != nil {
-		return code, said, nil
+		return code, output, nil
 	}
-	return code, said, s.unpack(out)
+	return code, output, s.unpack(out)
 }
 
-// packs runs the command in that directory, and returns its exit code and its output.
-func (s sick) packs(where string, flags ...string) (code int, said string) {
+// run runs the command in that directory, and returns its exit code and its output.
+func (s secretHost) run(where string, flags ...string) (code int, output string) {
 	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -169,19 +169,19 @@ func (s sick) packs(where string, flags ...string) (code int, said string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{"--socket", s.socket, "support-bundle"}, flags...)...)
 	cmd.Dir, cmd.Env = where, append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
-	told, _ := cmd.CombinedOutput() // the exit code reports failure
-	return cmd.ProcessState.ExitCode(), string(told)
+	text, _ := cmd.CombinedOutput() // the exit code reports failure
+	return cmd.ProcessState.ExitCode(), string(text)
 }
 
 // unpack returns the files of a bundle, by name.
-func (s sick) unpack(bundle string) map[string]string {
+func (s secretHost) unpack(bundle string) map[string]string {
 	s.t.Helper()
 	text, err := os.ReadFile(bundle)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	if info, err := os.Stat(bundle); err != nil || info.Mode().Perm() != 0o600 {
-		s.t.Errorf("others may read it: %v, %v", info.Mode(), err)
+		s.t.Errorf("other users can read it: %v, %v", info.Mode(), err)
 	}
 	packed, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
@@ -204,35 +204,35 @@ func (s sick) unpack(bundle string) map[string]string {
 	}
 }
 
-// TestABundleLiesWhereOneStands passes no flags, so that it reads this machine's configuration, if any.
-func TestABundleLiesWhereOneStands(t *testing.T) {
+// TestBundleIsWrittenToTheWorkingDirectory passes no flags, so that it reads this machine's configuration, if any.
+func TestBundleIsWrittenToTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, &desk{})
-	s, here := newSick(t, socket), t.TempDir()
-	code, said := s.packs(here)
+	socket, _ := serve(t, &fakeBackend{})
+	s, here := newSecretHost(t, socket), t.TempDir()
+	code, output := s.run(here)
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
 	bundles, err := filepath.Glob(filepath.Join(here, "quorumd-"+host+"-*.tar.gz"))
 	if err != nil || len(bundles) != 1 || code != 0 && code != exitUnavailable ||
-		!strings.Contains(said, "wrote "+filepath.Base(bundles[0])) {
-		t.Fatalf("exit %d, there are %v, %v: %s", code, bundles, err, said)
+		!strings.Contains(output, "wrote "+filepath.Base(bundles[0])) {
+		t.Fatalf("exit %d, there are %v, %v: %s", code, bundles, err, output)
 	}
 	if files := s.unpack(bundles[0]); files["status.json"] == "" || files["CONTENTS.txt"] == "" {
 		t.Errorf("%d files: %s", len(files), files["CONTENTS.txt"])
 	}
 }
 
-func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
+func TestBundleContainsNoSecret(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &fakeBackend{}
 	d.status.Reasons = []control.Reason{{Code: "STEP_FAILED", Text: "etcd refuses " + plantedPassword}}
-	socket, _ := serving(t, d)
-	s := newSick(t, socket)
-	code, said, files := s.bundle()
+	socket, _ := serve(t, d)
+	s := newSecretHost(t, socket)
+	code, output, files := s.bundle()
 	if code != 0 {
-		t.Errorf("exit %d: %s", code, said)
+		t.Errorf("exit %d: %s", code, output)
 	}
 	for _, secret := range s.secrets() {
 		for name, text := range files {
@@ -240,8 +240,8 @@ func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
 				t.Errorf("%s has %q", name, secret)
 			}
 		}
-		if strings.Contains(said, secret) {
-			t.Errorf("%q is shown: %s", secret, said)
+		if strings.Contains(output, secret) {
+			t.Errorf("%q is shown: %s", secret, output)
 		}
 	}
 	for name, want := range map[string]string{
@@ -258,9 +258,9 @@ func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
 	}
 }
 
-func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
+func TestBundleListsMissingParts(t *testing.T) {
 	t.Parallel()
-	s := newSick(t, "/nowhere")
+	s := newSecretHost(t, "/nowhere")
 	text, err := os.ReadFile(s.config)
 	if err != nil {
 		t.Fatal(err)
@@ -269,13 +269,13 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.file("systemctl", "#!/bin/sh\necho 'no bus is there' >&2\nexit 1\n", 0o755)
-	code, said, files := s.bundle()
+	code, output, files := s.bundle()
 	for _, want := range []string{
 		"missing: status.json", "missing: network.txt", "are missing",
 		"missing: etcd-process.txt: cannot tell which process etcd.service is: systemctl: no bus is there",
 	} {
-		if code != exitUnavailable || !strings.Contains(said, want) {
-			t.Errorf("exit %d, no %q: %s", code, want, said)
+		if code != exitUnavailable || !strings.Contains(output, want) {
+			t.Errorf("exit %d, no %q: %s", code, want, output)
 		}
 	}
 	if list := files["CONTENTS.txt"]; !strings.Contains(list, "status.json") || !strings.Contains(list, "missing: ") {
@@ -286,15 +286,15 @@ func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
 	}
 	for _, secret := range s.secrets() {
 		for name, text := range files {
-			if strings.Contains(text, secret) || strings.Contains(said, secret) {
-				t.Errorf("%s has %q, as the configuration is wrong: %s", name, secret, said)
+			if strings.Contains(text, secret) || strings.Contains(output, secret) {
+				t.Errorf("%s has %q, as the configuration is wrong: %s", name, secret, output)
 			}
 		}
 	}
 }
 
-// TestAQuorumdThatHangsCostsNothingElse takes as long as the timeout for quorumd.
-func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
+// TestBundleWithHungQuorumd takes as long as the timeout for quorumd.
+func TestBundleWithHungQuorumd(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
@@ -310,23 +310,23 @@ func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
 	server.Listener = l
 	server.Start()
 	t.Cleanup(func() { close(over); server.Close() })
-	code, said, files := newSick(t, socket).bundle()
+	code, output, files := newSecretHost(t, socket).bundle()
 	if code != exitUnavailable || !strings.Contains(files["etcd-process.txt"], "--experimental-auth-token") {
-		t.Errorf("exit %d, etcd's process: %q\n%s", code, files["etcd-process.txt"], said)
+		t.Errorf("exit %d, etcd's process: %q\n%s", code, files["etcd-process.txt"], output)
 	}
 	for _, name := range []string{
 		"status.json", "status.txt", "explain.txt", "health.txt", "network.txt", "network.json", "checks.json",
 		"history.json",
 	} {
-		if !strings.Contains(said, "missing: "+name) || !strings.Contains(files["CONTENTS.txt"], name) {
-			t.Errorf("%s is not said to be missing: %s", name, said)
+		if !strings.Contains(output, "missing: "+name) || !strings.Contains(files["CONTENTS.txt"], name) {
+			t.Errorf("%s is not reported as missing: %s", name, output)
 		}
 	}
 }
 
 func TestABundleOverwritesNothing(t *testing.T) {
 	t.Parallel()
-	s := newSick(t, "/nowhere")
+	s := newSecretHost(t, "/nowhere")
 	there := s.file("there", "precious", 0o600)
 	r := quorumctl(t, "/nowhere", "support-bundle", "--config", s.config, "--out", there)
 	text, err := os.ReadFile(there)

@@ -26,8 +26,8 @@ func cells(texts ...string) []word {
 	return row
 }
 
-// table writes a table. For people, the widest columns are cut until a row fits into a line, and the last column is
-// wrapped.
+// table writes a table. Unless a program may read it, the widest columns are cut until a row fits into a line, and the
+// last column is wrapped.
 func (p *page) table(t table) {
 	t = t.withoutEmpty()
 	if len(t.rows) == 0 || len(t.head) == 0 {
@@ -41,14 +41,14 @@ func (p *page) table(t table) {
 	widths := p.widths(rows, last)
 	used := 0
 	for _, w := range widths {
-		used += w + len(gap)
+		used += w + len(columnGap)
 	}
 	for _, row := range rows {
 		var b strings.Builder
 		for i, w := range widths {
 			text := cut(display.Clean(row[i].Text), w)
 			b.WriteString(p.paint(text, row[i].Tone))
-			b.WriteString(strings.Repeat(" ", w-width(text)) + gap)
+			b.WriteString(strings.Repeat(" ", w-width(text)) + columnGap)
 		}
 		for i, part := range p.lastCell(display.Clean(row[last].Text), p.columns()-used) {
 			if i > 0 {
@@ -61,7 +61,7 @@ func (p *page) table(t table) {
 }
 
 const (
-	gap        = "  "
+	columnGap  = "  "
 	lastColumn = 24 // width reserved for the last column
 	narrowest  = 4  // minimum width of a column
 )
@@ -78,7 +78,7 @@ func (p *page) widths(rows [][]word, n int) []int {
 		for _, row := range rows {
 			widths[i] = max(widths[i], width(display.Clean(row[i].Text)))
 		}
-		room -= widths[i] + len(gap)
+		room -= widths[i] + len(columnGap)
 	}
 	for ; room < 0 && p.bounded(); room++ {
 		widest := 0

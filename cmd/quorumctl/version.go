@@ -16,7 +16,7 @@ import (
 // versions is the document of version.
 type versions struct {
 	Quorumctl string `json:"quorumctl"`
-	Quorumd   string `json:"quorumd,omitempty"` // absent when it does not answer
+	Quorumd   string `json:"quorumd,omitempty"` // absent if quorumd does not answer
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -27,7 +27,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: examples("quorumctl version", "quorumctl version -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second) // do not delay the own version
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second) // quorumctl's version does not need quorumd
 			defer cancel()
 			doc := versions{Quorumctl: ownVersion()}
 			s, err := a.client().Status(ctx)

@@ -23,7 +23,7 @@ func TestEveryViewOfEveryScene(t *testing.T) {
 	for _, name := range scenes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			socket, _ := serving(t, scene(t, name))
+			socket, _ := serve(t, scene(t, name))
 			golden(t, name+".golden", transcript(t, socket,
 				"status", "status -o wide", "explain", "health", "operation show", "maintenance status",
 				"rollout status",
@@ -32,7 +32,7 @@ func TestEveryViewOfEveryScene(t *testing.T) {
 	}
 }
 
-func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
+func TestLinesAreShortAndHaveNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenes() {
 		d := scene(t, name)
@@ -40,18 +40,18 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 			HostName: d.status.Cluster.Name, Kind: d.status.Cluster.Name,
 			Code: d.status.Cluster.Name, Text: d.status.Cluster.Name + strings.Repeat("x", 300),
 		}}
-		socket, _ := serving(t, d)
+		socket, _ := serve(t, d)
 		for _, command := range []string{
 			"status", "explain", "health", "network", "operation show", "maintenance status",
 			"rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms",
 		} {
 			for _, form := range []string{"table", "wide", "yaml", "json"} {
-				r := quorumctl(t, socket, append(spoken(command), "-o", form)...)
+				r := quorumctl(t, socket, append(splitLine(command), "-o", form)...)
 				for _, line := range strings.Split(r.stdout+r.stderr, "\n") {
 					if i := strings.IndexFunc(line, func(c rune) bool {
 						return !unicode.IsPrint(c)
 					}); i >= 0 && form != "json" {
-						t.Errorf("%s %s -o %s: %q has something to obey at %d", name, command, form, line, i)
+						t.Errorf("%s %s -o %s: %q has a control character at %d", name, command, form, line, i)
 					}
 				}
 				for _, line := range strings.Split(r.stdout, "\n") {
@@ -64,17 +64,17 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 	}
 }
 
-func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
+func TestDocumentsMatchTheStatus(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "joining")
-	d.lines = story()
-	socket, _ := serving(t, d)
+	d.lines = sampleHistory()
+	socket, _ := serve(t, d)
 	golden(t, "documents.golden", transcript(t, socket,
 		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "operation show -o yaml",
 		"member list -o yaml", "history -n 1 -o yaml"))
 	for _, name := range scenes() {
 		d := scene(t, name)
-		socket, _ := serving(t, d)
+		socket, _ := serve(t, d)
 		asJSON, asYAML := quorumctl(t, socket, "status", "-o", "json"), quorumctl(t, socket, "status", "-o", "yaml")
 		var s control.Status
 		if err := json.Unmarshal([]byte(asJSON.stdout), &s); err != nil || !reflect.DeepEqual(s, d.status) {
@@ -90,13 +90,13 @@ func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
 		a, errA := json.Marshal(fromJSON)
 		b, errB := json.Marshal(fromYAML)
 		if errA != nil || errB != nil || string(a) != string(b) {
-			t.Errorf("%s: the YAML says something else than the JSON\n%s\n%s", name, a, b)
+			t.Errorf("%s: YAML and JSON differ\n%s\n%s", name, a, b)
 		}
 	}
 }
 
-// story is a sample history.
-func story() []control.HistoryLine {
+// sampleHistory is a sample history.
+func sampleHistory() []control.HistoryLine {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	line := func(second int, host, kind, code, text string) control.HistoryLine {
 		return control.HistoryLine{
@@ -117,39 +117,39 @@ func story() []control.HistoryLine {
 func TestTheHistoryIsShownOldestFirst(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	empty, _ := serving(t, scene(t, "steady"))
-	d.lines = story()
-	socket, _ := serving(t, d)
+	empty, _ := serve(t, scene(t, "steady"))
+	d.lines = sampleHistory()
+	socket, _ := serve(t, d)
 	got := transcript(t, socket, "history", "history -n 2 -o wide")
 	golden(t, "history.golden", append(got, transcript(t, empty, "history")...))
 }
 
-func TestColoursAreOnlyAddedWhereTheyAreWanted(t *testing.T) {
+func TestColoursOnlyOnRequest(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "slow"))
+	socket, _ := serve(t, scene(t, "slow"))
 	for _, command := range []string{"status", "explain", "health"} {
 		auto, never := quorumctl(t, socket, command), quorumctl(t, socket, command, "--color", "never")
 		always := quorumctl(t, socket, command, "--color", "always")
 		if auto != never || strings.Contains(auto.stdout, "\x1b") {
-			t.Errorf("%s: a pipe gets colors", command)
+			t.Errorf("%s: a pipe gets colours", command)
 		}
 		if !strings.Contains(always.stdout, "\x1b[") {
-			t.Errorf("%s: --color always writes no colors", command)
+			t.Errorf("%s: --color always writes no colours", command)
 		}
 		for i, line := range strings.Split(always.stdout, "\n") {
-			if got, want := unpainted(line), strings.Split(never.stdout, "\n")[i]; got != want {
+			if got, want := withoutColours(line), strings.Split(never.stdout, "\n")[i]; got != want {
 				t.Errorf("%s: colours move the text\n%q\n%q", command, got, want)
 			}
 		}
 		if json := quorumctl(t, socket, command, "--color", "always", "-o", "json"); strings.Contains(json.stdout,
 			"\x1b") {
-			t.Errorf("%s: a document is painted", command)
+			t.Errorf("%s: a document has colours", command)
 		}
 	}
 	golden(t, "colours.golden", transcript(t, socket, "status --color always"))
 }
 
-func unpainted(line string) string {
+func withoutColours(line string) string {
 	for {
 		head, tail, ok := strings.Cut(line, "\x1b[")
 		if !ok {
@@ -160,7 +160,7 @@ func unpainted(line string) string {
 	}
 }
 
-func TestUnitsReadAsPeopleSayThem(t *testing.T) {
+func TestUnits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want string }{
 		{display.Latency(0.000125), "0.125 ms"},
@@ -207,7 +207,7 @@ func FuzzPage(f *testing.F) {
 			rows: [][]word{cells(a, b, a+b), {{a, bad}, {b, good}, {a, warn}}},
 		})
 		for _, line := range strings.Split(p.String(), "\n") {
-			line = unpainted(line)
+			line = withoutColours(line)
 			if utf8.RuneCountInString(line) > columns || strings.ContainsFunc(line, func(r rune) bool {
 				return !unicode.IsPrint(r)
 			}) {
@@ -217,7 +217,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-func TestHealthSaysWhichCheckIsNotAvailableAndWhy(t *testing.T) {
+func TestHealthShowsUnavailableChecks(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	d.status.Health.NotAvailable = []control.Absence{{
@@ -227,11 +227,11 @@ func TestHealthSaysWhichCheckIsNotAvailableAndWhy(t *testing.T) {
 	}, {
 		Check: "etcd-size", Component: "etcd", Why: "etcd does not run here",
 	}}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	out := quorumctl(t, socket, "health").stdout
 	want := "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n" +
 		"not available: etcd-leaders, etcd-size, in etcd: etcd does not run here\n"
 	if !strings.Contains(out, want) {
-		t.Errorf("health says\n%s", out)
+		t.Errorf("got\n%s", out)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// condition is a state that wait waits for.
+// condition is a state of this host that quorumctl wait waits for.
 type condition struct {
 	name  string
 	holds func(control.Status) bool
@@ -81,24 +81,25 @@ func (a *app) waitCommand() *cobra.Command {
 	return cmd
 }
 
-// wait waits until the condition holds, and shows the progress on a terminal. A quorumd that does not answer may be
-// starting.
+// wait waits until the condition holds, and shows the progress on a terminal.
 func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) error {
 	f := &follower{
-		app: a, progress: a.watchedOn(a.err), most: timeout, goal: "for " + c.name, hint: "quorumctl explain",
+		app: a, progress: a.terminalProgress(a.err), timeout: timeout, goal: "for " + c.name, hint: "quorumctl explain",
 	}
-	s, err := f.follow(ctx, time.Now(), func(s control.Status) sight {
-		state, text := underway(s)
-		return sight{state: state, text: text, how: awaited(s), says: condensed(s), over: c.holds(s)}
+	s, err := f.follow(ctx, time.Now(), func(s control.Status) observation {
+		state, text := hostProgress(s)
+		return observation{
+			state: state, text: text, progress: firstProgress(s), summary: hostSummary(s), done: c.holds(s),
+		}
 	})
 	if err != nil {
 		return err
 	}
-	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
+	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, hostSummary(s)) })
 }
 
-// underway returns how far this host is on its way to become a member, or what blocks it.
-func underway(s control.Status) (state, text string) {
+// hostProgress returns the role of this host, and what blocks it or what it does.
+func hostProgress(s control.Status) (state, text string) {
 	switch {
 	case len(s.Reasons) > 0:
 		return string(s.Role), s.Reasons[0].Code + ": " + s.Reasons[0].Text
@@ -108,13 +109,14 @@ func underway(s control.Status) (state, text string) {
 	return string(s.Role), cmp.Or(s.Next.Text, "health "+s.Health.State)
 }
 
-func passing(err error) bool {
+// isTransient reports whether quorumd or etcd was unavailable, so that another attempt may succeed.
+func isTransient(err error) bool {
 	e, ok := errors.AsType[*control.Error](err)
 	return ok && exitCode(e) == exitUnavailable
 }
 
-// condensed returns the state of this host in one clause.
-func condensed(s control.Status) string {
+// hostSummary describes the state of this host on one line.
+func hostSummary(s control.Status) string {
 	text := fmt.Sprintf("%s is %s, health %s", s.Host.Name, s.Role, s.Health.State)
 	if !s.Cluster.Reachable {
 		text += ", no quorum"

@@ -28,25 +28,25 @@ func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
 		t.Run(c.condition, func(t *testing.T) {
 			t.Parallel()
 			d := scene(t, "fresh")
-			d.onLook = func(look int, s *control.Status) {
+			d.onRead = func(look int, s *control.Status) {
 				if look == 3 {
 					c.set(s)
 				}
 			}
-			socket, _ := serving(t, d)
+			socket, _ := serve(t, d)
 			r := quorumctl(t, socket, "wait", "--for", c.condition, "--timeout", "30s")
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if r.code != exitOK || !strings.HasPrefix(r.stdout, c.condition+": n1 is ") || d.looks != 3 {
-				t.Errorf("exit %d after %d looks: %s%s", r.code, d.looks, r.stdout, r.stderr)
+			if r.code != exitOK || !strings.HasPrefix(r.stdout, c.condition+": n1 is ") || d.reads != 3 {
+				t.Errorf("exit %d after %d looks: %s%s", r.code, d.reads, r.stdout, r.stderr)
 			}
 		})
 	}
 }
 
-func TestWaitInVainSaysWhatItLastSaw(t *testing.T) {
+func TestWaitTimeoutReportsTheLastState(t *testing.T) {
 	t.Parallel()
-	socket, _ := serving(t, scene(t, "slow"))
+	socket, _ := serve(t, scene(t, "slow"))
 	golden(t, "wait.golden", transcript(t, socket,
 		"wait", "wait --for voter --timeout 1500ms", "wait --for health=QUALIFYING"))
 }
@@ -60,16 +60,16 @@ func TestWaitOutlastsADaemonThatStartsLate(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedWaitIsNoSuccess(t *testing.T) {
+func TestInterruptedWaitFails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := scene(t, "slow")
-	d.onLook = func(look int, _ *control.Status) {
+	d.onRead = func(look int, _ *control.Status) {
 		if look == 2 {
 			cancel()
 		}
 	}
-	socket, _ := serving(t, d)
+	socket, _ := serve(t, d)
 	var out, errOut bytes.Buffer
 	if code := run(ctx, []string{"--socket", socket, "wait", "--for", "voter"}, &out, &errOut); code != exitFault {
 		t.Errorf("exit %d: %s", code, &errOut)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// watchStatus shows the status until the context ends.
+// watchStatus shows the status repeatedly until the context ends.
 func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 	return a.watch(ctx, "quorumctl status", interval, func(s control.Status) ([]byte, bool, error) {
 		b, err := a.render(s, func(p *page) {
@@ -25,8 +25,8 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 	})
 }
 
-// watch shows one frame after another until the context ends or show returns the last one. It continues if the daemon
-// stops answering, which may be a restart.
+// watch shows frames until the context ends or show returns the last one. It continues if quorumd stops answering,
+// which may be a restart.
 func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	show func(control.Status) (frame []byte, last bool, err error),
 ) (err error) {
@@ -43,7 +43,7 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 		if ctx.Err() != nil {
 			return nil
 		}
-		gone, isControl := errors.AsType[*control.Error](err)
+		unreachable, isControl := errors.AsType[*control.Error](err)
 		last := false
 		frame := func() (text []byte, err error) {
 			text, last, err = show(s)
@@ -51,12 +51,12 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 		}
 		switch {
 		case err == nil:
-		case !first && isControl && exitCode(gone) == exitUnavailable:
-			frame = func() ([]byte, error) { return a.gap(gone), nil }
+		case !first && isControl && exitCode(unreachable) == exitUnavailable:
+			frame = func() ([]byte, error) { return a.noStatusFrame(unreachable), nil }
 		default:
 			return cannot("watch the status", err)
 		}
-		if err := a.place(screen, frame, first); err != nil || last {
+		if err := a.showFrame(screen, frame, first); err != nil || last {
 			return err
 		}
 		for waits := true; waits; {
@@ -65,7 +65,7 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 				return nil
 			case <-tick.C:
 				waits = false
-			case <-screen.changes():
+			case <-screen.sizeChanges():
 				if err := screen.draw(frame); err != nil {
 					return err
 				}
@@ -74,8 +74,8 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	}
 }
 
-// place shows a frame over the last one on a terminal, otherwise after it.
-func (a *app) place(screen *live, frame func() ([]byte, error), first bool) error {
+// showFrame draws a frame in place on a terminal, and appends it elsewhere.
+func (a *app) showFrame(screen *live, frame func() ([]byte, error), first bool) error {
 	if screen != nil {
 		return screen.draw(frame)
 	}
@@ -94,13 +94,13 @@ func (a *app) place(screen *live, frame func() ([]byte, error), first bool) erro
 	return a.write(append([]byte(between), text...))
 }
 
-// gap shows that there is no status. In JSON and YAML the document is missing.
-func (a *app) gap(gone *control.Error) []byte {
+// noStatusFrame returns a frame with the error, or an empty one for JSON and YAML.
+func (a *app) noStatusFrame(unreachable *control.Error) []byte {
 	if a.format == formatJSON || a.format == formatYAML {
 		return nil
 	}
-	p := &page{coloured: a.coloured(), most: a.columns}
-	p.line("%s", word{gone.Message, bad})
-	p.line("→ %s", gone.Hint)
+	p := &page{coloured: a.coloured(), maxWidth: a.columns}
+	p.line("%s", word{unreachable.Message, bad})
+	p.line("→ %s", unreachable.Hint)
 	return []byte(p.String())
 }

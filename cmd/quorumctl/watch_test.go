@@ -44,8 +44,8 @@ func TestWatchShowsOneStatusAfterAnother(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
 			d := scene(t, "joining")
-			d.onLook = func(look int, s *control.Status) { s.Time = s.Time.Add(2 * time.Second) }
-			socket, _ := serving(t, d)
+			d.onRead = func(look int, s *control.Status) { s.Time = s.Time.Add(2 * time.Second) }
+			socket, _ := serve(t, d)
 			ctx, cancel := context.WithCancel(t.Context())
 			out := &screen{wrote: func(n int) {
 				if n == 3 {
@@ -72,7 +72,7 @@ func TestWatchShowsOneStatusAfterAnother(t *testing.T) {
 
 func TestWatchShowsADaemonThatGoesAwayAndEndsWhenInterrupted(t *testing.T) {
 	t.Parallel()
-	socket, stop := serving(t, scene(t, "steady"))
+	socket, stop := serve(t, scene(t, "steady"))
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &screen{wrote: func(n int) {
 		switch n {
@@ -88,9 +88,9 @@ func TestWatchShowsADaemonThatGoesAwayAndEndsWhenInterrupted(t *testing.T) {
 	}
 }
 
-func TestATerminalIsPaintedInPlace(t *testing.T) {
+func TestWatchRedrawsATerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
-	seen := watchedOnATerminal(t)
+	seen := watchTwoFrames(t)
 	for _, want := range []string{"\x1b[H\x1b[1mprod\x1b[0m", "\x1b[K\r\n", "\x1b[32mOK\x1b[0m"} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("%q is missing in %q", want, seen)
@@ -98,17 +98,17 @@ func TestATerminalIsPaintedInPlace(t *testing.T) {
 	}
 }
 
-func TestNoColourIsAddedWhereTheEnvironmentForbidsIt(t *testing.T) {
+func TestNoColorVariableDisablesColours(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
-	if seen := watchedOnATerminal(t); strings.Contains(seen, "\x1b[32m") || !strings.Contains(seen, "\x1b[Hprod") {
+	if seen := watchTwoFrames(t); strings.Contains(seen, "\x1b[32m") || !strings.Contains(seen, "\x1b[Hprod") {
 		t.Errorf("got %q", seen)
 	}
 }
 
-// watchedOnATerminal returns the terminal output of two frames of status --watch.
-func watchedOnATerminal(t *testing.T) string {
+// watchTwoFrames returns the terminal output of two frames of status --watch.
+func watchTwoFrames(t *testing.T) string {
 	t.Helper()
-	return watched(t, size{100, 50}, "100ms", "steady", func(int, *os.File) {})
+	return watchOutput(t, size{100, 50}, "100ms", "steady", func(int, *os.File) {})
 }
 
 // size is the size of a terminal.
@@ -122,17 +122,17 @@ func (s size) set(t *testing.T, terminal *os.File) {
 	}
 }
 
-// watched returns the output of status --watch on a terminal of this size, until two frames are drawn. It calls drew
-// after each frame.
-func watched(t *testing.T, of size, interval, name string, drew func(frames int, terminal *os.File)) string {
+// watchOutput returns the output of status --watch on a terminal of this size, until two frames are drawn. It calls
+// drew after each frame.
+func watchOutput(t *testing.T, of size, interval, name string, drew func(frames int, terminal *os.File)) string {
 	t.Helper()
 	t.Setenv("TERM", "xterm")
 	master, terminal := openTerminal(t)
 	if !isTerminal(terminal) {
-		t.Fatal("a terminal is not seen as one")
+		t.Fatal("isTerminal returns false for a terminal")
 	}
 	of.set(t, terminal)
-	socket, _ := serving(t, scene(t, name))
+	socket, _ := serve(t, scene(t, name))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen strings.Builder
@@ -169,17 +169,17 @@ func frames(seen string) (drawn [][]string, after string) {
 		text, rest, _ := strings.Cut(part, clearBelow)
 		var lines []string
 		for _, line := range strings.Split(text, "\r\n") {
-			lines = append(lines, unpainted(strings.TrimSuffix(line, clearLine)))
+			lines = append(lines, withoutColours(strings.TrimSuffix(line, clearLine)))
 		}
 		drawn, after = append(drawn, lines), rest
 	}
 	return drawn, after
 }
 
-func TestAFrameFitsTheTerminalAndFollowsItsSize(t *testing.T) {
+func TestFramesFitTheTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	// Only the new size triggers the second frame.
-	seen := watched(t, size{50, 9}, "1h", "hostile", func(frames int, terminal *os.File) {
+	seen := watchOutput(t, size{50, 9}, "1h", "hostile", func(frames int, terminal *os.File) {
 		if frames == 1 {
 			size{90, 40}.set(t, terminal)
 			if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil { // as the kernel does on a resize
@@ -205,30 +205,30 @@ func TestAFrameFitsTheTerminalAndFollowsItsSize(t *testing.T) {
 	t.Logf("at 50 by 9\n%s\nat 90 by 40\n%s", strings.Join(small, "\n"), strings.Join(large, "\n"))
 	if len(small) != 9 || !strings.HasSuffix(small[7], "more: enlarge the window") ||
 		small[8] != large[len(large)-1] {
-		t.Errorf("what does not fit is not said:\n%s", strings.Join(small, "\n"))
+		t.Errorf("the omitted lines are not counted:\n%s", strings.Join(small, "\n"))
 	}
 	if !strings.HasPrefix(seen, enterScreen) || !strings.HasPrefix(after, leaveScreen) ||
 		!strings.Contains(after, large[len(large)-1]) {
-		t.Errorf("the terminal is not given back with the last frame on it: %q", after)
+		t.Errorf("the terminal is not restored with the last frame on it: %q", after)
 	}
 }
 
-func TestATerminalThatCannotBeDrawnOnGetsPlainLines(t *testing.T) {
+func TestDumbTerminalGetsPlainLines(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
-	for name, term := range map[string]string{"one that says so": "dumb", "one that says nothing": ""} {
+	for name, term := range map[string]string{"dumb": "dumb", "no TERM": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TERM", term)
 			master, terminal := openTerminal(t)
 			size{100, 50}.set(t, terminal)
 			ctx, cancel := context.WithCancel(t.Context())
 			d := scene(t, "joining")
-			d.onLook = func(look int, s *control.Status) {
+			d.onRead = func(look int, s *control.Status) {
 				s.Time = s.Time.Add(time.Duration(look) * time.Second)
 				if look == 3 {
 					cancel()
 				}
 			}
-			socket, _ := serving(t, d)
+			socket, _ := serve(t, d)
 			ended := make(chan string, 1)
 			go func() {
 				text, _ := io.ReadAll(master) // ends with an error when the terminal is closed
@@ -246,19 +246,19 @@ func TestATerminalThatCannotBeDrawnOnGetsPlainLines(t *testing.T) {
 	}
 }
 
-func TestAWaitOnATerminalThatCannotBeDrawnOnShowsALineForEachChange(t *testing.T) {
+func TestWaitOnADumbTerminalPrintsEachChange(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	master, terminal := openTerminal(t)
 	d := scene(t, "joining")
-	d.onLook = func(look int, s *control.Status) {
+	d.onRead = func(look int, s *control.Status) {
 		s.Time = s.Time.Add(2 * time.Second)
 		s.Reasons = []control.Reason{{Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind", 900/look)}}
 		if look == 3 {
 			s.Role = control.RoleVoter
 		}
 	}
-	socket, _ := serving(t, d)
-	code, out, seen := nextToTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	socket, _ := serve(t, d)
+	code, out, seen := runWithTerminal(t, master, terminal, socket, "wait", "--for", "voter")
 	if code != exitOK || !strings.HasPrefix(out, "voter: ") ||
 		seen != "    0s  joining    LEARNER_BEHIND: 900 entries behind\r\n" {
 		t.Errorf("exit %d: %s%q", code, out, seen)
@@ -278,7 +278,7 @@ func TestLinesThatDoNotFitAreCut(t *testing.T) {
 		{80, 2, "… 3 lines more: enlarge the window|now"},
 		{80, 1, "now"},
 	} {
-		if got := strings.Join(fitted(lines, c.wide, c.high), "|"); got != c.want {
+		if got := strings.Join(fitLines(lines, c.wide, c.high), "|"); got != c.want {
 			t.Errorf("%d by %d: %q, not %q", c.wide, c.high, got, c.want)
 		}
 	}

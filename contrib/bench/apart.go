@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// elsewhere prepares another disk for the files of a host that does not exist yet: in memory, if there is room.
-func (s *site) elsewhere(name string) error {
+// prepareOtherDisk prepares another disk for the files of a host that does not exist yet: in memory, if there is room.
+func (s *site) prepareOtherDisk(name string) error {
 	dir, err := s.otherDisk(name)
 	if err != nil {
 		return err
@@ -26,8 +26,8 @@ func (s *site) elsewhere(name string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
 }
 
-// ownProcessor dedicates the last CPU to a host, and all others to the bench and the processes that it has started.
-func (s *site) ownProcessor(h *testbed.Host) error {
+// dedicateCPU dedicates the last CPU to a host, and all others to the bench and the processes that it has started.
+func (s *site) dedicateCPU(h *testbed.Host) error {
 	last := runtime.NumCPU() - 1
 	if last < 1 {
 		s.progress("%s: this machine has one CPU, which all processes share", s.row)
@@ -50,7 +50,7 @@ func (s *site) ownProcessor(h *testbed.Host) error {
 
 // pin binds a process, its descendants and their future children to these CPUs.
 func pin(pid int, to *unix.CPUSet) error {
-	family, err := family(pid, 0)
+	family, err := processTree(pid, 0)
 	if err != nil {
 		return err
 	}

@@ -102,11 +102,11 @@ func TestABenchWithTooLittleSpaceIsRefusedWithFreeAndNeededSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.room([]row{{need: 1}, {need: 1 << 62}}); err == nil ||
+	if _, err := b.checkSpace([]row{{need: 1}, {need: 1 << 62}}); err == nil ||
 		!strings.Contains(err.Error(), "and 4294967296.0 GiB are needed") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.room([]row{{need: 1}}); err != nil {
+	if _, err := b.checkSpace([]row{{need: 1}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,7 +122,8 @@ func TestTheTimeLimitIsTheSumOfTheRowsUnlessOneIsSet(t *testing.T) {
 		0: 150 * time.Minute, time.Hour: time.Hour, 10 * time.Hour: 150 * time.Minute,
 	} {
 		b.limit = limit
-		if got, err := b.room([]row{{bound: 10 * time.Minute}, {bound: 20 * time.Minute}}); err != nil || got != want {
+		got, err := b.checkSpace([]row{{bound: 10 * time.Minute}, {bound: 20 * time.Minute}})
+		if err != nil || got != want {
 			t.Errorf("with a limit of %v: %v, %v; want %v", limit, got, err, want)
 		}
 	}
@@ -153,7 +154,7 @@ func TestAFailedRowKeepsItsLogsAndTheNextIsRun(t *testing.T) {
 	ended := false
 	whole := row{
 		name: "whole", bound: time.Minute, figures: []figure{{name: taken}},
-		plain: func(*site) (values, error) { return nil, &notThere{"it is not installed"} },
+		plain: func(*site) (values, error) { return nil, &unavailable{"it is not installed"} },
 		quorumd: func(s *site) (values, error) {
 			s.atEnd(func(context.Context) error { ended = true; return nil })
 			return values{taken: 7}, nil
@@ -195,7 +196,7 @@ func TestASideWithoutAFigureIsAFailure(t *testing.T) {
 		{all, part, "", false},
 		{part, all, "", false},
 	} {
-		if err := r.whole(c.plain, c.quorumd, c.note); (err == nil) != c.fits {
+		if err := r.checkComplete(c.plain, c.quorumd, c.note); (err == nil) != c.fits {
 			t.Errorf("%v and %v: %v", c.plain, c.quorumd, err)
 		}
 	}
@@ -223,11 +224,11 @@ fsync_count{lane="wal"} 201
 	if h.count() != 101 {
 		t.Errorf("%v values were counted, want 101", h.count())
 	}
-	if h.mean() != 0.5/101 || h.holding(0.5) != 4 || h.holding(0.25) != 2 || !math.IsInf(h.holding(1), 1) {
-		t.Errorf("the mean is %v, and quantiles lie in buckets up to %v", h.mean(), h.holding(0.5))
+	if h.mean() != 0.5/101 || h.bucketOf(0.5) != 4 || h.bucketOf(0.25) != 2 || !math.IsInf(h.bucketOf(1), 1) {
+		t.Errorf("the mean is %v, and quantiles lie in buckets up to %v", h.mean(), h.bucketOf(0.5))
 	}
 	coarse := h.withBounds(histogram{buckets: []bucket{{4, 0}, {8, 0}, {math.Inf(1), 0}}})
-	if coarse.holding(0.25) != 4 || coarse.count() != 101 {
+	if coarse.bucketOf(0.25) != 4 || coarse.count() != 101 {
 		t.Errorf("in coarser buckets it is %+v", coarse)
 	}
 	for q, want := range map[float64]float64{0.25: 1.505, 50.0 / 101: 2, 75.0 / 101: 3, 1: 4} {

@@ -18,8 +18,9 @@ const (
 	// both sides to the same noise of the machine, and each holds enough writes (some thousand) for a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
-	// thawed is the start of each running phase, which is not counted: the agent catches up there on what it missed.
-	thawed = 2 * time.Second
+	// settleTime is the start of each running phase, which is not counted: the agent catches up there on what it
+	// missed.
+	settleTime = 2 * time.Second
 	// busyRate is the number of writes per second to etcd.
 	busyRate = 300
 )
@@ -68,8 +69,8 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 			if err := do(); err != nil {
 				return nil, nil, err
 			}
-			from := time.Now().Add(thawed)
-			if err := s.pass(busyFor); err != nil {
+			from := time.Now().Add(settleTime)
+			if err := s.sleep(busyFor); err != nil {
 				return nil, nil, err
 			}
 			spans[side] = append(spans[side], span{from, time.Now()})
@@ -82,12 +83,12 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// sideBySide returns the write latencies of each side, and by how much those of the second side are longer.
+// sideBySide returns the write latencies of each side, and the ratio of its p99 to that of the first side.
 func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	var tails [2]float64
 	var sides [2]values
 	for side := range spans {
-		took, failed := answered(writes, spans[side])
+		took, failed := latencies(writes, spans[side])
 		if failed > 0 || len(took) == 0 {
 			return sides, errors.New("writes have failed: the machine is too busy for this row")
 		}
@@ -103,8 +104,8 @@ func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 // span is a period of time.
 type span struct{ from, to time.Time }
 
-// answered returns the sorted latencies of the writes that were sent within the spans, and how many writes failed.
-func answered(writes []testbed.Write, spans []span) (took []time.Duration, failed int) {
+// latencies returns the sorted latencies of the writes that were sent within the spans, and how many writes failed.
+func latencies(writes []testbed.Write, spans []span) (took []time.Duration, failed int) {
 	for _, w := range writes {
 		if !slices.ContainsFunc(spans, func(s span) bool { return w.Sent.After(s.from) && w.Sent.Before(s.to) }) {
 			continue
@@ -121,7 +122,7 @@ func answered(writes []testbed.Write, spans []span) (took []time.Duration, faile
 
 // signalAll sends a signal to a process and its descendants, but not to an excluded process and its descendants.
 func signalAll(pid, except int, sig syscall.Signal) error {
-	all, err := family(pid, except)
+	all, err := processTree(pid, except)
 	if err != nil {
 		return err
 	}

@@ -59,12 +59,12 @@ func compare(out io.Writer, older, newer Report) {
 		}
 	}
 	_ = table.Flush() // to a terminal, or to a pipe whose reader may be gone
-	alone(out, "only before", older, newer)
-	alone(out, "only now", newer, older)
+	printUnmatched(out, "only before", older, newer)
+	printUnmatched(out, "only now", newer, older)
 }
 
-// alone prints the rows that only one of the reports contains.
-func alone(out io.Writer, what string, has, lacks Report) {
+// printUnmatched prints the rows that only one of the reports contains.
+func printUnmatched(out io.Writer, what string, has, lacks Report) {
 	for _, r := range has.Rows {
 		if !slices.ContainsFunc(lacks.Rows, func(o Result) bool { return o.Row == r.Row }) {
 			fmt.Fprintf(out, "%s: %s\n", what, r.Row)

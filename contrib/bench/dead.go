@@ -34,9 +34,9 @@ const (
 	plainDeadFor = 30 * time.Second
 )
 
-// deads are rows for a standby and a spare that replace a dead voter, with a small database and with one of 1 GB. The
-// spare has to copy the database first; the standby already has it.
-func deads() []row {
+// deadRows are rows for a standby and a spare that replace a dead voter, with a small database and with one of 1 GB.
+// The spare has to copy the database first; the standby already has it.
+func deadRows() []row {
 	var all []row
 	for _, size := range []struct {
 		name, about string
@@ -98,7 +98,7 @@ func plainDeath(s *site, valueSize int) (values, error) {
 	if err := members[leads].Kill9(); err != nil {
 		return nil, err
 	}
-	if err := s.pass(plainDeadFor); err != nil {
+	if err := s.sleep(plainDeadFor); err != nil {
 		return nil, err
 	}
 	v, err := w.end(s)
@@ -134,7 +134,7 @@ func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 		return nil, err
 	}
 	defer client.Close()
-	if err := errors.Join(s.fill(client, valueSize), f.rest(roles, restBound)); err != nil {
+	if err := errors.Join(s.fill(client, valueSize), f.waitIdle(roles, restBound)); err != nil {
 		return nil, err
 	}
 	leads, err := s.leader(f.hosts[0].Options.Endpoints)
@@ -153,7 +153,7 @@ func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 	if _, err := dead.KillEtcd(s.ctx); err != nil {
 		return nil, err
 	}
-	if err := f.replaces(dead, grace+replacedBound); err != nil {
+	if err := f.waitReplaced(dead, grace+replacedBound); err != nil {
 		return nil, err
 	}
 	v, err := w.end(s)
@@ -181,8 +181,8 @@ func allowed(t config.Timing, ready control.Role) time.Duration {
 	return reportedDead + t.Settle + etcdPublishes + t.Interval + max(t.PromoteStable, t.SteadyLag) + t.Interval
 }
 
-// replaces waits until three members vote and answer, none of them on the dead host.
-func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
+// waitReplaced waits until three members vote and answer, none of them on the dead host.
+func (f *fleet) waitReplaced(dead *testbed.Host, limit time.Duration) error {
 	return f.explain(f.s.until("another host to replace "+dead.Options.Name, limit,
 		func(ctx context.Context) bool {
 			voters := 0

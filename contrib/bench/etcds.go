@@ -147,7 +147,7 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { w.idle.Stop(); return nil })
-	return w, s.pass(time.Second) // let the connections open
+	return w, s.sleep(time.Second) // let the connections open
 }
 
 // begin starts the measurement.
@@ -156,7 +156,7 @@ func (w *watched) begin() { w.from = time.Now() }
 // end ends the measurement. It returns the results of the writes from begin until a while after this call.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
-	if err := s.pass(afterwards); err != nil {
+	if err := s.sleep(afterwards); err != nil {
 		return nil, err
 	}
 	to := time.Now()

@@ -150,14 +150,14 @@ func (s *site) formWith(
 			return nil, err
 		}
 	}
-	if err := f.rest(roles, formBound); err != nil || !shipped {
+	if err := f.waitIdle(roles, formBound); err != nil || !shipped {
 		return f, err
 	}
-	return f, f.shipped(roles)
+	return f, f.restartWithDefaults(roles)
 }
 
-// shipped restarts all hosts with quorumd's default times.
-func (f *fleet) shipped(roles map[control.Role]int) error {
+// restartWithDefaults restarts all hosts with quorumd's default times.
+func (f *fleet) restartWithDefaults(roles map[control.Role]int) error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, endBound)
 	defer cancel()
 	for i, h := range f.hosts {
@@ -166,11 +166,11 @@ func (f *fleet) shipped(roles map[control.Role]int) error {
 			return err
 		}
 	}
-	return f.rest(roles, restBound)
+	return f.waitIdle(roles, restBound)
 }
 
-// rest waits until the given numbers of hosts have their roles and all hosts are idle.
-func (f *fleet) rest(roles map[control.Role]int, bound time.Duration) error {
+// waitIdle waits until the given numbers of hosts have their roles and all hosts are idle.
+func (f *fleet) waitIdle(roles map[control.Role]int, bound time.Duration) error {
 	return f.explain(f.s.until("every host to be idle", bound, func(ctx context.Context) bool {
 		have := map[control.Role]int{}
 		for _, h := range f.hosts {

@@ -93,7 +93,8 @@ func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Memb
 	}
 }
 
-// agentJoin leaves the join to quorumd. A third host is ready as well, because quorumd does not let two voters remain.
+// agentJoin leaves the join to quorumd. A third host is ready, too, because quorumd does not leave a cluster with two
+// voters.
 func agentJoin(s *site, valueSize int) (values, error) {
 	f, err := s.fleet(3, func(i int, o *testbed.HostOptions) (err error) {
 		o.Shipped = !s.quick

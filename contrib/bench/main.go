@@ -94,7 +94,7 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 		return err
 	}
 	defer func() { _ = b.lock.Close() }() // it is only held
-	limit, err := b.room(chosen)
+	limit, err := b.checkSpace(chosen)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 			}
 			plain, quorumd, note, err := b.row(ctx, r)
 			if err == nil {
-				err = r.whole(plain, quorumd, note)
+				err = r.checkComplete(plain, quorumd, note)
 			}
 			if err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", r.name, err))
@@ -171,7 +171,7 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 
 // missing returns what this machine lacks for a side. That is not a failure.
 func (b *bench) missing(r row, failed error) (note string, err error) {
-	var missing *notThere
+	var missing *unavailable
 	if !errors.As(failed, &missing) {
 		return "", failed
 	}
@@ -179,8 +179,8 @@ func (b *bench) missing(r row, failed error) (note string, err error) {
 	return missing.Error(), nil
 }
 
-// whole returns an error unless each side that ran has measured every figure.
-func (r row) whole(plain, quorumd values, note string) error {
+// checkComplete returns an error unless each side that ran has measured every figure.
+func (r row) checkComplete(plain, quorumd values, note string) error {
 	if plain == nil && quorumd == nil && note != "" {
 		return nil // neither could be run
 	}
@@ -194,10 +194,10 @@ func (r row) whole(plain, quorumd values, note string) error {
 	return nil
 }
 
-// notThere is the reason why a side cannot run on this machine. That is not a failure.
-type notThere struct{ why string }
+// unavailable is the reason why a side cannot run on this machine. That is not a failure.
+type unavailable struct{ why string }
 
-func (n *notThere) Error() string { return n.why }
+func (n *unavailable) Error() string { return n.why }
 
 // choose returns the named rows, in the order of their declaration. A name is the full name of a row, or the part
 // before the slash. Sizes select rows within the groups that have rows of such a size.

@@ -82,7 +82,7 @@ func (l probeLoad) disk() string {
 
 // probeWithEtcd runs etcd and the probe on the same disk in the same minute, and measures both.
 func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
-	f, err := s.probed(l)
+	f, err := s.startProbed(l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,7 +111,7 @@ func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.pass(probeFor); err != nil {
+	if err := s.sleep(probeFor); err != nil {
 		return nil, nil, err
 	}
 	after, err := look()
@@ -126,15 +126,15 @@ func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 			return nil, nil, fmt.Errorf("%s has counted nothing in %v", sources[i].name, probeFor)
 		}
 		sides[i] = values{
-			fsyncMean: 1000 * h.mean(), fsyncTail: 1000 * h.quantile(0.99), fsyncBucket: 1000 * shared.holding(0.99),
+			fsyncMean: 1000 * h.mean(), fsyncTail: 1000 * h.quantile(0.99), fsyncBucket: 1000 * shared.bucketOf(0.99),
 			fsyncs: h.count(),
 		}
 	}
 	return sides[0], sides[1], nil
 }
 
-// probed returns a cluster of one host, on a disk with the load's delay.
-func (s *site) probed(l probeLoad) (*fleet, error) {
+// startProbed returns a cluster of one host, on a disk with the load's delay.
+func (s *site) startProbed(l probeLoad) (*fleet, error) {
 	var slow *testbed.Mount
 	if l.longer > 0 {
 		var err error

@@ -66,7 +66,7 @@ func proxies() row {
 func compareProxies(s *site) (plain, quorumd values, err error) {
 	var servers []string
 	for range proxyVoters {
-		address, err := s.mirror()
+		address, err := s.echoServer()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -76,13 +76,13 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ours, err := s.own(servers)
+	ours, err := s.quorumdProxy(servers)
 	if err != nil {
 		return nil, nil, err
 	}
 	turns := [2]map[string][]float64{{}, {}}
 	for range proxyTurns {
-		for i, p := range []*forwarding{haproxy, ours} {
+		for i, p := range []*runningProxy{haproxy, ours} {
 			v, err := s.measureProxy(p)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", p.name, err)
@@ -99,16 +99,16 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 	return plain, quorumd, nil
 }
 
-// forwarding is a running proxy.
-type forwarding struct {
+// runningProxy is a running proxy.
+type runningProxy struct {
 	name, address string
 	pid           int
 	first         float64 // memory per idle connection in the first round, before which the proxy had no connections
 }
 
-// mirror starts a server. The first letter of a connection selects what it does: echo everything, or discard everything
-// and then send a byte.
-func (s *site) mirror() (address string, err error) {
+// echoServer starts a server. The first letter of a connection selects what it does: echo everything, or discard
+// everything and then send a byte.
+func (s *site) echoServer() (address string, err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(s.ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,7 +162,7 @@ func answer(conn net.Conn) {
 }
 
 // program starts a proxy, and returns when it accepts connections.
-func (s *site) program(name, address string, command *exec.Cmd) (*forwarding, error) {
+func (s *site) program(name, address string, command *exec.Cmd) (*runningProxy, error) {
 	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (s *site) program(name, address string, command *exec.Cmd) (*forwarding, er
 		_ = command.Wait() // it was killed
 		return err
 	})
-	p := &forwarding{name: name, address: address, pid: command.Process.Pid}
+	p := &runningProxy{name: name, address: address, pid: command.Process.Pid}
 	return p, s.until(name+" to answer", readyBound, func(ctx context.Context) bool {
 		conn, err := p.dial(ctx, 'e')
 		if err == nil {
@@ -188,11 +188,11 @@ func (s *site) program(name, address string, command *exec.Cmd) (*forwarding, er
 }
 
 // haproxy starts haproxy with a minimal configuration.
-func (s *site) haproxy(servers []string) (*forwarding, error) {
+func (s *site) haproxy(servers []string) (*runningProxy, error) {
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/haproxy"); err != nil {
-			return nil, &notThere{"haproxy not found: install Debian's package"}
+			return nil, &unavailable{"haproxy not found: install Debian's package"}
 		}
 	}
 	ports, err := s.ports(1)
@@ -212,8 +212,8 @@ func (s *site) haproxy(servers []string) (*forwarding, error) {
 	return s.program("haproxy", address, exec.Command(path, "-db", "-f", file))
 }
 
-// own starts quorumd's proxy.
-func (s *site) own(servers []string) (*forwarding, error) {
+// quorumdProxy starts quorumd's proxy.
+func (s *site) quorumdProxy(servers []string) (*runningProxy, error) {
 	ports, err := s.ports(1)
 	if err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (s *site) own(servers []string) (*forwarding, error) {
 }
 
 // dial connects through a proxy, and sends the byte that selects what the server does.
-func (p *forwarding) dial(ctx context.Context, kind byte) (*net.TCPConn, error) {
+func (p *runningProxy) dial(ctx context.Context, kind byte) (*net.TCPConn, error) {
 	dialer := net.Dialer{Timeout: linkBound}
 	conn, err := dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
@@ -256,7 +256,7 @@ func exchange(c net.Conn, message []byte) error {
 }
 
 // measureProxy measures a proxy with bulk traffic, then with small exchanges, then with idle connections.
-func (s *site) measureProxy(p *forwarding) (values, error) {
+func (s *site) measureProxy(p *runningProxy) (values, error) {
 	v := values{}
 	if p.first == 0 {
 		memory, err := s.idleMemory(p)
@@ -293,7 +293,7 @@ func (s *site) measureProxy(p *forwarding) (values, error) {
 }
 
 // through calls do on many connections concurrently, and returns the total time from when all were open.
-func (s *site) through(p *forwarding, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
+func (s *site) through(p *runningProxy, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
 	var all []*net.TCPConn
 	defer func() {
 		for _, c := range all {
@@ -345,7 +345,7 @@ func talk(c *net.TCPConn) error {
 
 // idleMemory returns the additional memory per idle connection of a process, in KiB. It does not count kernel memory,
 // which is the same for all proxies.
-func (s *site) idleMemory(p *forwarding) (float64, error) {
+func (s *site) idleMemory(p *runningProxy) (float64, error) {
 	before, err := costOf(p.pid, 0)
 	if err != nil {
 		return 0, err

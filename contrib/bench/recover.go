@@ -55,7 +55,7 @@ func recoveries() []row {
 			},
 			need: size.need, bound: 25 * time.Minute,
 			both: func(s *site) (plain, quorumd values, err error) {
-				quorumd, err = recovered(s, size.valueSize)
+				quorumd, err = loseAndRecover(s, size.valueSize)
 				return nil, quorumd, err
 			},
 		})
@@ -63,8 +63,8 @@ func recoveries() []row {
 	return all
 }
 
-// recovered loses two of three hosts and recovers the cluster.
-func recovered(s *site, valueSize int) (values, error) {
+// loseAndRecover loses two of three hosts and recovers the cluster.
+func loseAndRecover(s *site, valueSize int) (values, error) {
 	three := map[control.Role]int{control.RoleVoter: 3}
 	f, err := s.formWith(3, three, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
 		if i > 0 {
@@ -113,14 +113,14 @@ func recovered(s *site, valueSize int) (values, error) {
 	}
 	lap(planMade)
 	v[planMade] *= 1000
-	if err := s.carryOut(f, left, plan); err != nil {
+	if err := s.applyPlan(f, left, plan); err != nil {
 		return nil, err
 	}
 	lap(servesAlone)
 	if err := f.start(1, 2); err != nil {
 		return nil, err
 	}
-	err = f.rest(three, recoverBound)
+	err = f.waitIdle(three, recoverBound)
 	lap(wholeAgain)
 	return v, err
 }
@@ -159,8 +159,8 @@ func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	return facts, errors.Join(waitErr, err)
 }
 
-// carryOut applies a plan on a host and waits until the plan has ended.
-func (s *site) carryOut(f *fleet, h *testbed.Host, plan recovery.Plan) error {
+// applyPlan applies a plan on a host and waits until the plan has ended.
+func (s *site) applyPlan(f *fleet, h *testbed.Host, plan recovery.Plan) error {
 	ctx, cancel := context.WithTimeout(s.ctx, factsBound)
 	defer cancel()
 	if _, err := h.Client.ApplyRecovery(ctx, plan); err != nil {

@@ -22,8 +22,8 @@ const (
 	beforeRest = 15 * time.Second
 )
 
-// agentAtRest watches the agent of one voter.
-func agentAtRest(s *site) (values, error) {
+// agentIdle watches the agent of one voter.
+func agentIdle(s *site) (values, error) {
 	f, err := s.form(3, true, nil)
 	if err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func agentAtRest(s *site) (values, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.atRest(h.AgentPID(), etcd, "http://"+h.Options.Metrics+"/metrics")
+	return s.measureIdle(h.AgentPID(), etcd, "http://"+h.Options.Metrics+"/metrics")
 }
 
-// exporterAtRest watches node_exporter.
-func exporterAtRest(s *site) (values, error) {
+// exporterIdle watches node_exporter.
+func exporterIdle(s *site) (values, error) {
 	if _, err := os.Stat(s.exporter); s.exporter == "" || err != nil {
-		return nil, &notThere{"there is no node_exporter: make bench builds it, when the Go module proxy answers"}
+		return nil, &unavailable{"there is no node_exporter: make bench builds it, when the Go module proxy answers"}
 	}
 	ports, err := s.ports(1)
 	if err != nil {
@@ -62,12 +62,12 @@ func exporterAtRest(s *site) (values, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return s.atRest(command.Process.Pid, 0, url)
+	return s.measureIdle(command.Process.Pid, 0, url)
 }
 
-// atRest watches a process and its descendants, except an excluded one.
-func (s *site) atRest(pid, except int, url string) (values, error) {
-	if err := s.pass(beforeRest); err != nil {
+// measureIdle watches a process and its descendants, except an excluded one.
+func (s *site) measureIdle(pid, except int, url string) (values, error) {
+	if err := s.sleep(beforeRest); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -77,7 +77,7 @@ func (s *site) atRest(pid, except int, url string) (values, error) {
 	}
 	var sizes, times []float64
 	for range int(restFor / scrapeEvery) {
-		if err := s.pass(scrapeEvery); err != nil {
+		if err := s.sleep(scrapeEvery); err != nil {
 			return nil, err
 		}
 		got, err := scrape(s.ctx, url)
@@ -105,7 +105,7 @@ type cost struct {
 
 // costOf adds up a process and its descendants, without an excluded process and its descendants.
 func costOf(pid, except int) (cost, error) {
-	all, err := family(pid, except)
+	all, err := processTree(pid, except)
 	if err != nil {
 		return cost{}, err
 	}
@@ -129,8 +129,8 @@ func costOf(pid, except int) (cost, error) {
 // ticksPerSecond is the unit of CPU times in /proc. It is the same on every Linux on which Go runs.
 const ticksPerSecond = 100
 
-// family returns a process and its descendants, without an excluded process and its descendants.
-func family(pid, except int) ([]procfs.Proc, error) {
+// processTree returns a process and its descendants, without an excluded process and its descendants.
+func processTree(pid, except int) ([]procfs.Proc, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err

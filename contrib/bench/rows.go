@@ -71,7 +71,7 @@ const (
 
 // rows returns everything that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
+	return slices.Concat(joins(), restarts(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
 		busy(), proxies(),
 		{
 			name: "rest", about: "cost of an idle agent, on one of three voters, scraped every 15 s",
@@ -84,7 +84,7 @@ func rows() []row {
 				{name: scrapeTime, unit: "ms", digits: 1},
 			},
 			need: gibibyte, bound: 8 * time.Minute,
-			plain: exporterAtRest, quorumd: agentAtRest,
+			plain: exporterIdle, quorumd: agentIdle,
 		},
 	})
 }

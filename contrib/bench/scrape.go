@@ -28,7 +28,7 @@ type scraped struct {
 	took time.Duration
 }
 
-// scrape sends the request of Prometheus, but without compression, so that the size is that of the text.
+// scrape sends the request of Prometheus without compression, to measure the size of the text.
 func scrape(ctx context.Context, url string) (scraped, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeBound)
 	defer cancel()
@@ -50,7 +50,7 @@ func scrape(ctx context.Context, url string) (scraped, error) {
 	return scraped{text: text, took: time.Since(began)}, err
 }
 
-// scrapeHistogram reads one histogram; if lane is not empty, the one with that label "lane".
+// scrapeHistogram reads one histogram. If lane is not empty, it selects the histogram with that label.
 func scrapeHistogram(ctx context.Context, url, name, lane string) (histogram, error) {
 	got, err := scrape(ctx, url)
 	if err != nil {
@@ -118,8 +118,8 @@ func (h histogram) count() float64 {
 // mean returns NaN if nothing was counted.
 func (h histogram) mean() float64 { return h.sum / h.count() }
 
-// holding returns the upper bound of the bucket that contains a quantile.
-func (h histogram) holding(q float64) float64 {
+// bucketOf returns the upper bound of the bucket that contains a quantile.
+func (h histogram) bucketOf(q float64) float64 {
 	for _, b := range h.buckets {
 		if b.count > 0 && b.count >= q*h.count() {
 			return b.upTo

@@ -85,8 +85,8 @@ func (b *bench) sweep() error {
 	return os.RemoveAll(b.sides())
 }
 
-// room returns how long all rows may take. It fails if there is less free space than they need.
-func (b *bench) room(chosen []row) (limit time.Duration, err error) {
+// checkSpace returns how long all rows may take. It fails if there is less free space than they need.
+func (b *bench) checkSpace(chosen []row) (limit time.Duration, err error) {
 	var need uint64
 	for _, r := range chosen {
 		need, limit = max(need, r.need), limit+r.bound*time.Duration(b.rounds)
@@ -161,7 +161,7 @@ func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) e
 	}
 	failed := err
 	err = errors.Join(err, s.end())
-	var missing *notThere
+	var missing *unavailable
 	if failed != nil && !errors.As(failed, &missing) {
 		return fmt.Errorf("%w\nThe logs stay until the next run: %s", err, dir)
 	}
@@ -226,8 +226,8 @@ func (s *site) until(what string, limit time.Duration, cond func(ctx context.Con
 	return nil
 }
 
-// pass waits.
-func (s *site) pass(d time.Duration) error {
+// sleep waits.
+func (s *site) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -24,8 +24,8 @@ const (
 	// transfer, and the row waits slowLeads instead.
 	slowSettled = 15 * time.Second
 	slowLeads   = 30 * time.Second
-	// givesWayBound is how long a slow leader may keep leadership before the row fails.
-	givesWayBound = 3 * time.Minute
+	// transferBound is how long a slow leader may keep leadership before the row fails.
+	transferBound = 3 * time.Minute
 	// stepDownRest is how long quorumd transfers no leadership after its start: timing.transferInterval.
 	stepDownRest = 70 * time.Second
 )
@@ -61,7 +61,7 @@ func slowLeaders() []row {
 // slowDisk returns a directory on a disk that can be made slow.
 func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 	if err := testbed.FaultfsUsable(); err != nil {
-		return nil, &notThere{err.Error()}
+		return nil, &unavailable{err.Error()}
 	}
 	back := dir + "-back"
 	if err := errors.Join(os.MkdirAll(back, 0o755), os.MkdirAll(dir, 0o755)); err != nil {
@@ -90,8 +90,8 @@ func plainSlow(s *site, delay time.Duration) (values, error) {
 	if err := s.lead(urls(members)); err != nil {
 		return nil, err
 	}
-	return s.slowed(disk, delay, urls(members), func() error {
-		if err := s.pass(slowLeads); err != nil {
+	return s.measureSlow(disk, delay, urls(members), func() error {
+		if err := s.sleep(slowLeads); err != nil {
 			return err
 		}
 		leads, err := s.leader(urls(members))
@@ -113,7 +113,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 			if i == 0 {
 				o.Disk = filepath.Join(disk.Dir, "disk")
 			}
-			// all other hosts share one disk, which other processes use as well
+			// all other hosts share one disk with other processes
 			o.Set["disk.fsyncClear"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
 			return nil
 		})
@@ -122,19 +122,19 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	}
 	s.atEnd(func(context.Context) error { return disk.Clear() })
 	endpoints := f.hosts[0].Options.Endpoints
-	if err := s.pass(stepDownRest); err != nil {
+	if err := s.sleep(stepDownRest); err != nil {
 		return nil, err
 	}
 	if err := s.lead(endpoints); err != nil {
 		return nil, err
 	}
-	if err := f.rest(map[control.Role]int{control.RoleVoter: 3}, restBound); err != nil {
+	if err := f.waitIdle(map[control.Role]int{control.RoleVoter: 3}, restBound); err != nil {
 		return nil, err
 	}
 	var led time.Duration
-	v, err := s.slowed(disk, delay, endpoints, func() error {
+	v, err := s.measureSlow(disk, delay, endpoints, func() error {
 		began := time.Now()
-		err := s.until("another voter to lead", givesWayBound, func(ctx context.Context) bool {
+		err := s.until("another voter to lead", transferBound, func(ctx context.Context) bool {
 			led = time.Since(began)
 			return leaderOf(ctx, endpoints[1:]) >= 0
 		})
@@ -147,32 +147,34 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	return v, nil
 }
 
-// slowed measures writes through all members but the first, before its disk becomes slow and after led has returned.
-func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error) (values, error) {
+// measureSlow measures writes through all members but the first, before its disk becomes slow and after led
+// has returned.
+func (s *site) measureSlow(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error,
+) (values, error) {
 	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: endpoints[1:], Rate: 50})
 	if err != nil {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
-	if err := s.pass(time.Second); err != nil { // let the connections open
+	if err := s.sleep(time.Second); err != nil { // let the connections open
 		return nil, err
 	}
 	before := span{from: time.Now()}
-	if err := s.pass(slowBefore); err != nil {
+	if err := s.sleep(slowBefore); err != nil {
 		return nil, err
 	}
 	before.to = time.Now()
-	if err := errors.Join(disk.Rule("fsync * delay="+delay.String()), led(), s.pass(slowSettled)); err != nil {
+	if err := errors.Join(disk.Rule("fsync * delay="+delay.String()), led(), s.sleep(slowSettled)); err != nil {
 		return nil, err
 	}
 	later := span{from: time.Now()}
-	if err := s.pass(slowBefore); err != nil {
+	if err := s.sleep(slowBefore); err != nil {
 		return nil, err
 	}
 	later.to = time.Now()
 	report := load.Stop()
-	took, _ := answered(report.Writes, []span{before})
-	now, _ := answered(report.Writes, []span{later})
+	took, _ := latencies(report.Writes, []span{before})
+	now, _ := latencies(report.Writes, []span{later})
 	if len(took) == 0 || len(now) == 0 {
 		return nil, errors.New("no write was acknowledged: nothing was measured")
 	}

@@ -97,7 +97,7 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 	var took []float64
 	for range snapshotTurns {
 		for side, do := range []func() error{
-			func() error { return s.pass(aloneFor) }, func() error { return s.save(standby) },
+			func() error { return s.sleep(aloneFor) }, func() error { return s.save(standby) },
 		} {
 			from := time.Now()
 			m, err := s.mostMemory(standby, do)
@@ -126,7 +126,7 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 // snapshots.
 func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err error) {
 	if apart {
-		if err := s.elsewhere("n4"); err != nil {
+		if err := s.prepareOtherDisk("n4"); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -161,11 +161,11 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 	if err := f.start(3); err != nil {
 		return nil, nil, err
 	}
-	if err := f.rest(roles, formBound); err != nil {
+	if err := f.waitIdle(roles, formBound); err != nil {
 		return nil, nil, err
 	}
 	if !s.quick {
-		if err := f.shipped(roles); err != nil {
+		if err := f.restartWithDefaults(roles); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 		if standby != f.hosts[3] {
 			return nil, nil, errors.New("n4 is not the standby, and no other host is apart")
 		}
-		err = s.ownProcessor(standby)
+		err = s.dedicateCPU(standby)
 	}
 	return f, standby, err
 }

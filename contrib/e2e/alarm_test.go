@@ -29,8 +29,9 @@ func alarms() map[pb.AlarmType]policy.ReasonCode {
 	}
 }
 
-// raise activates an alarm on n1's member, as etcd itself would. The returned function disarms it as an operator does.
-func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
+// raiseAlarm activates an alarm on n1's member, as etcd itself would. The returned function disarms it as an operator
+// does.
+func (w *world) raiseAlarm(alarm pb.AlarmType) (disarm func()) {
 	w.t.Helper()
 	n1 := w.hosts[0]
 	ctx := w.t.Context()
@@ -64,12 +65,12 @@ func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 // alarm is active, so the member list alone would not show what the agents attempted.
 func (w *world) expectNoAttempt(span time.Duration, hosts ...*host) {
 	w.t.Helper()
-	before := w.tried(hosts)
-	w.never(span, "an agent attempts a step", func() bool { return w.tried(hosts) != before })
+	before := w.attemptedSteps(hosts)
+	w.never(span, "an agent attempts a step", func() bool { return w.attemptedSteps(hosts) != before })
 }
 
-// tried counts the steps that these agents have taken or attempted.
-func (w *world) tried(hosts []*host) (n float64) {
+// attemptedSteps counts the steps that these agents have taken or attempted.
+func (w *world) attemptedSteps(hosts []*host) (n float64) {
 	w.t.Helper()
 	for _, h := range hosts {
 		var text string
@@ -88,8 +89,8 @@ func (w *world) tried(hosts []*host) (n float64) {
 	return n
 }
 
-// qualified reports whether the host has passed its qualification.
-func (h *host) qualified() bool {
+// isQualified reports whether the host has passed its qualification.
+func (h *host) isQualified() bool {
 	s, ok := h.status()
 	return ok && s.Health.Qualified
 }
@@ -103,11 +104,11 @@ func TestNoHostJoinsWhileAnAlarmIsActive(t *testing.T) {
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 			w.start(n1)
 			w.bootstrap()
-			w.rolesAgree()
-			disarm := w.raise(alarm)
+			w.waitRolesAgree()
+			disarm := w.raiseAlarm(alarm)
 			w.start(n2, n3)
 			w.eventually("the others are qualified, and all report the alarm", func() bool {
-				return n2.qualified() && n3.qualified() && reports(code, alarm, n1, n2, n3)
+				return n2.isQualified() && n3.isQualified() && reports(code, alarm, n1, n2, n3)
 			})
 			w.expectNoAttempt(quiet, n1, n2, n3)
 			if !w.has(1, 0) {
@@ -115,7 +116,7 @@ func TestNoHostJoinsWhileAnAlarmIsActive(t *testing.T) {
 			}
 			disarm()
 			w.eventually("the others join", func() bool { return w.has(3, 0) })
-			w.rolesAgree()
+			w.waitRolesAgree()
 		})
 	}
 }
@@ -137,7 +138,7 @@ func TestNoLearnerIsPromotedWhileAnAlarmIsActive(t *testing.T) {
 					return h.waitsFor(policy.LearnerNotSteady)
 				})
 			})
-			disarm := w.raise(alarm)
+			disarm := w.raiseAlarm(alarm)
 			w.eventually("all report it", func() bool { return reports(code, alarm, n1, others[0], others[1]) })
 			w.expectNoAttempt(2*quiet, w.hosts...)
 			if !w.has(1, 1) {
@@ -145,13 +146,13 @@ func TestNoLearnerIsPromotedWhileAnAlarmIsActive(t *testing.T) {
 			}
 			disarm()
 			w.eventually("all vote", func() bool { return w.has(3, 0) })
-			w.rolesAgree()
+			w.waitRolesAgree()
 		})
 	}
 }
 
-// answered reports whether a host has published its answer to the operation in flight.
-func (w *world) answered(h *host) bool {
+// hasAnswered reports whether a host has published its answer to the operation in flight.
+func (w *world) hasAnswered(h *host) bool {
 	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
 	defer cancel()
 	op, err := h.etcd.Get(ctx, w.keys().Op())
@@ -173,12 +174,12 @@ func TestNoDeadVoterIsRemovedWhileAnAlarmIsActive(t *testing.T) {
 			w := repairWorld(t, 1)
 			n1, n2, n3, n4 := w.hosts[0], w.hosts[1], w.hosts[2], w.hosts[3]
 			n4.stopAt("after set-phase/removing")
-			n3.die()
+			n3.powerOff()
 			w.within(grace+bound, "n4 is about to have n3 removed", n4.stopped)
 			w.eventually("the others have published their view of it again", func() bool {
-				return w.answered(n1) && w.answered(n2)
+				return w.hasAnswered(n1) && w.hasAnswered(n2)
 			})
-			disarm := w.raise(alarm)
+			disarm := w.raiseAlarm(alarm)
 			n4.resume()
 			w.eventually("all report it", func() bool { return reports(code, alarm, n1, n2, n4) })
 			w.expectNoAttempt(2*quiet, n1, n2, n4)

@@ -74,9 +74,9 @@ func (o *observed) names(alerts []map[string]string) []string {
 	return slices.Compact(list)
 }
 
-// starved reports whether an alert may come from CPU starvation of etcd. The machine runs two clusters and everything
-// that scrapes them, so these findings are true but not caused by the fault under test.
-func starved(name string) bool {
+// isStarvation reports whether an alert may come from CPU starvation of etcd. The machine runs two clusters and
+// everything that scrapes them, so these findings are true but not caused by the fault under test.
+func isStarvation(name string) bool {
 	return slices.Contains([]string{
 		"QuorumdFinding ETCD_HEARTBEATS_LATE", "QuorumdFinding ETCD_APPLIES_SLOW",
 		"QuorumdFinding ETCD_PROPOSALS_FAIL", "QuorumdFinding ETCD_LEADER_CHANGES",
@@ -104,9 +104,9 @@ func (o *observed) play(f fault) *act {
 	o.within(bound, what, func() bool {
 		notified, inhibited := o.names(o.pager.notified()), o.names(o.pager.inhibited())
 		notified = slices.DeleteFunc(notified, func(name string) bool {
-			return slices.Contains(f.may, name) || starved(name)
+			return slices.Contains(f.may, name) || isStarvation(name)
 		})
-		inhibited = slices.DeleteFunc(inhibited, starved)
+		inhibited = slices.DeleteFunc(inhibited, isStarvation)
 		if now := fmt.Sprintf("notified %q, inhibited %q", notified, inhibited); now != last {
 			o.t.Logf("%s: %5.1f s: %s", f.name, time.Since(began).Seconds(), now)
 			last = now
@@ -135,22 +135,22 @@ func (o *observed) play(f fault) *act {
 	return a
 }
 
-// repaired repairs the fault and waits until all alerts are resolved.
-func (a *act) repaired(does func()) {
+// repair repairs the fault and waits until all alerts are resolved.
+func (a *act) repair(does func()) {
 	a.o.t.Helper()
 	began := time.Now()
 	does()
-	a.o.calm()
+	a.o.waitQuiet()
 	a.over = time.Since(began)
 }
 
-// calm waits until no alert fires, notifies or is inhibited.
-func (o *observed) calm() {
+// waitQuiet waits until no alert fires, notifies or is inhibited.
+func (o *observed) waitQuiet() {
 	o.t.Helper()
 	var last []string
 	o.within(bound, "no alert is active", func() bool {
-		all := o.names(slices.Concat(o.ask(`ALERTS{alertstate="firing"}`), o.pager.notified(), o.pager.inhibited()))
-		all = slices.DeleteFunc(all, starved)
+		all := o.names(slices.Concat(o.query(`ALERTS{alertstate="firing"}`), o.pager.notified(), o.pager.inhibited()))
+		all = slices.DeleteFunc(all, isStarvation)
 		if !slices.Equal(all, last) {
 			o.t.Logf("stand: %q", all)
 			last = all
@@ -203,7 +203,7 @@ func TestARealPrometheusAndAlertmanagerMatchTheAlertTable(t *testing.T) {
 		})
 	})
 	if !t.Failed() {
-		holdTable(t, acts)
+		checkTable(t, acts)
 	}
 }
 
@@ -221,31 +221,31 @@ func playMaintenance(t *testing.T) []*act {
 	w.within(formation, "there are 3 voters", func() bool { return w.has(3, 0) && !w.busy() })
 	spare := w.hosts[3]
 	w.start(spare)
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.eventually("an external check of the operator's warns", func() bool {
 		s, ok := spare.status()
 		return ok && slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
 			return f.Code == "CHECK_SMOKE"
 		})
 	})
-	me().ctl(spare, "health", "mute", "CHECK_SMOKE", "--reason", "known").is(t, "health mute", 0)
+	me().ctl(spare, "health", "mute", "CHECK_SMOKE", "--reason", "known").check(t, "health mute", 0)
 	o := newObserved(t, w)
-	o.calm() // a muted finding does not notify
+	o.waitQuiet() // a muted finding does not notify
 
 	stopped := o.play(fault{
 		row: 1, name: "an agent is stopped", does: spare.stop,
 		notified: []string{"QuorumdAgentAbsent " + spare.Options.Name},
 	})
-	stopped.repaired(func() { w.start(spare) })
+	stopped.repair(func() { w.start(spare) })
 
 	voter := w.hosts[1]
 	turn := o.play(fault{
 		row: 2, name: "a voter is down for its maintenance", does: func() {
-			me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1m").is(t, "maintenance on", 0)
+			me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1m").check(t, "maintenance on", 0)
 		},
 		inhibited: []string{"QuorumdOperationInFlight", "etcdMembersDown"},
 	})
-	o.shows()
+	o.checkDashboard()
 	s, _ := voter.status()
 	if s.Maintenance == nil {
 		t.Fatal("the maintenance ends early")
@@ -254,7 +254,7 @@ func playMaintenance(t *testing.T) []*act {
 		row: 3, name: "that maintenance is overdue", from: s.Maintenance.Until,
 		notified: []string{"QuorumdOperationOverdue", "etcdMembersDown"},
 	})
-	overdue.repaired(func() { me().ctl(voter, "maintenance", "off").is(t, "maintenance off", 0) })
+	overdue.repair(func() { me().ctl(voter, "maintenance", "off").check(t, "maintenance off", 0) })
 	return []*act{stopped, turn, overdue}
 }
 
@@ -280,7 +280,7 @@ func playLosses(t *testing.T) []*act {
 	t.Helper()
 	var disk *testbed.Mount
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
-		// Long enough that a slow etcd does not count as one that does not answer.
+		// Long enough that a slow etcd does not count as unreachable.
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}, each: func(i int, o *testbed.HostOptions) {
@@ -294,17 +294,17 @@ func playLosses(t *testing.T) []*act {
 	w.start()
 	w.bootstrap()
 	w.within(formation, "there are 3 voters", func() bool { return w.has(3, 0) && !w.busy() })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.lead(w.hosts[0])
 	o := newObserved(t, w)
-	o.calm()
+	o.waitQuiet()
 
 	n2 := w.hosts[1]
 	dead := o.play(fault{
-		row: 4, name: "a voter's machine is dead", does: n2.die,
+		row: 4, name: "a voter's machine is dead", does: n2.powerOff,
 		notified: []string{"QuorumdVoterDead n2", "QuorumdNoneToSpare", "QuorumdAgentAbsent n2", "etcdMembersDown"},
 	})
-	dead.repaired(func() { w.start(n2) })
+	dead.repair(func() { w.start(n2) })
 
 	slow := o.play(fault{
 		row: 5, name: "a voter's disk is slow", does: func() {
@@ -317,7 +317,7 @@ func playLosses(t *testing.T) []*act {
 		},
 		may: []string{"etcdGRPCRequestsSlow", "etcdHighNumberOfFailedGRPCRequests"},
 	})
-	slow.repaired(func() { clearRules(t, disk) })
+	slow.repair(func() { clearRules(t, disk) })
 	return []*act{dead, slow}
 }
 
@@ -355,7 +355,7 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 	}
 	rules := map[string]waitingRule{}
 	read(string(text), func(alert, severity, wait string) { rules[alert] = waitingRule{severity, wait, ""} })
-	read(hurry(string(text)), func(alert, _, wait string) {
+	read(shortenWaits(string(text)), func(alert, _, wait string) {
 		r := rules[alert]
 		r.hurried = wait
 		rules[alert] = r
@@ -370,7 +370,7 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 			rules[alert] = waitingRule{severity, wait, ""}
 		}
 	})
-	read(hurryEtcd(t, string(mixin)), func(alert, _, wait string) {
+	read(shortenEtcdWaits(t, string(mixin)), func(alert, _, wait string) {
 		if r := rules[alert]; r.hurried == "" {
 			r.hurried = wait
 			rules[alert] = r
@@ -397,9 +397,9 @@ slow or failed client calls, depending on which members the clients ask.
 |---|---|---|---|---|---|---|
 `
 
-// holdTable compares the alerts of all faults with the operators' page, except for the seconds. With -update it writes
+// checkTable compares the alerts of all faults with the operators' page, except for the seconds. With -update it writes
 // the page.
-func holdTable(t *testing.T, acts []*act) {
+func checkTable(t *testing.T, acts []*act) {
 	t.Helper()
 	rules := waitingRules(t)
 	slices.SortFunc(acts, func(a, b *act) int { return cmp.Compare(a.row, b.row) })

@@ -96,5 +96,5 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 		return true
 	})
 	n2.requestWork(control.WorkRestart)
-	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n2's operation has ended", func() bool { return n2.endedWith(policy.Cycled) })
 }

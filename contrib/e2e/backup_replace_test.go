@@ -32,9 +32,9 @@ func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(n4)
 	w.within(2*formation, "n4 is ready", func() bool { return w.has(3, 1) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	rule(t, store, "fsync * hang")
-	n3.die()
+	n3.powerOff()
 	began := time.Now()
 	saves := func() bool { // an aborted snapshot starts again
 		job, err := n4.Client.SnapshotJob(t.Context())

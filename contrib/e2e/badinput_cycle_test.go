@@ -36,20 +36,22 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start()
 	w.eventually("the agents answer", func() bool {
-		return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable)
+		return n1.hasReason(policy.ClusterUnreachable) && n2.hasReason(policy.ClusterUnreachable)
 	})
-	me().ctl(n1, "rollout", "start", "restart", "--yes", "--reason", "x").is(t, "no quorum", exitUnavailable,
+	me().ctl(n1, "rollout", "start", "restart", "--yes", "--reason", "x").check(t, "no quorum", exitUnavailable,
 		"cannot start the rollout", "→ try again when the cluster has a quorum")
-	me().ctl(n1, "rollout", "abort").is(t, "no quorum", exitUnavailable, "cannot change the rollout",
+	me().ctl(n1, "rollout", "abort").check(t, "no quorum", exitUnavailable, "cannot change the rollout",
 		"→ try again when the cluster has a quorum")
 	w.bootstrap()
-	w.eventually("n2 is known", func() bool { return w.held(w.keys().Host("host-n2")) && n1.waitsFor(policy.Idle) })
+	w.eventually("n2 is known", func() bool {
+		return w.hasRecord(w.keys().Host("host-n2")) && n1.waitsFor(policy.Idle)
+	})
 
 	for what, c := range map[string]struct {
-		host *host
-		line string
-		code int
-		said []string
+		host   *host
+		line   string
+		code   int
+		output []string
 	}{
 		"no reason": {
 			n1, "maintenance on", exitUsage,
@@ -97,20 +99,20 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 	} {
 		got := me().ctl(c.host, strings.Fields(c.line)...)
-		got.is(t, what, c.code, c.said...)
-		if n := strings.Count(got.said, "quorumctl: "); n != 1 {
-			t.Errorf("%s: %d errors, not one: %s", what, n, got.said)
+		got.check(t, what, c.code, c.output...)
+		if n := strings.Count(got.output, "quorumctl: "); n != 1 {
+			t.Errorf("%s: %d errors, not one: %s", what, n, got.output)
 		}
 	}
-	n1.garbage(t)
+	n1.sendInvalidRebootRequests(t)
 	w.eventually("nothing is requested, and nothing was done", func() bool {
 		return n1.waitsFor(policy.Idle) && n1.maintenance() == "" && n2.maintenance() == "" &&
 			w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
 	})
 }
 
-// garbage sends the requests of a reboot agent that does not follow the protocol.
-func (h *host) garbage(t *testing.T) {
+// sendInvalidRebootRequests sends the requests of a reboot agent that does not follow the protocol.
+func (h *host) sendInvalidRebootRequests(t *testing.T) {
 	t.Helper()
 	const good = `{"client_params":{"id":"n1","group":"default"}}`
 	for what, c := range map[string]struct {
@@ -159,8 +161,8 @@ func (h *host) garbage(t *testing.T) {
 	}
 }
 
-// unrunnable replaces the host's hook with a file that cannot be executed.
-func (h *host) unrunnable(when string) {
+// breakHook replaces the host's hook with a file that cannot be executed.
+func (h *host) breakHook(when string) {
 	h.w.t.Helper()
 	h.hook(when, "true")
 	if err := os.Chmod(filepath.Join(h.Options.Dir, "hooks", when+".d", "10-test"), 0o644); err != nil {
@@ -170,10 +172,11 @@ func (h *host) unrunnable(when string) {
 
 func TestAHookThatCannotRunKeepsTheHostUpAndReportsTheFix(t *testing.T) {
 	t.Parallel()
-	w := edged(t)
+	w := withHooks(t)
 	n1 := w.hosts[0]
-	n1.unrunnable("before")
-	me().ctl(n1, "cycle", "--reason", "a test").is(t, "a hook that cannot run", exitConflict, "HOOK_FAILED", "10-test",
+	n1.breakHook("before")
+	me().ctl(n1, "cycle", "--reason", "a test").check(t, "a hook that cannot run", exitConflict,
+		"HOOK_FAILED", "10-test",
 		"chmod +x")
 	if !n1.etcdRuns() {
 		t.Error("etcd was stopped anyway")
@@ -182,10 +185,10 @@ func TestAHookThatCannotRunKeepsTheHostUpAndReportsTheFix(t *testing.T) {
 	if err := os.Chmod(filepath.Join(n1.Options.Dir, "hooks", "before.d", "10-test"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	n1.unrunnable("after")
+	n1.breakHook("after")
 	n1.requestWork(control.WorkRestart)
 	w.eventually("the operation is kept, its reason reported", func() bool { return n1.waitsFor(policy.HookFailed) })
-	me().ctl(n1, "maintenance", "status").is(t, "a hook that cannot run afterwards", 0, "chmod +x")
-	me().ctl(n1, "maintenance", "off").is(t, "the operator ends it", 0, "CYCLED")
+	me().ctl(n1, "maintenance", "status").check(t, "a hook that cannot run afterwards", 0, "chmod +x")
+	me().ctl(n1, "maintenance", "off").check(t, "the operator ends it", 0, "CYCLED")
 	w.verify(3, 0)
 }

@@ -32,22 +32,22 @@ const (
 	exitConfig      = 78
 )
 
-// ended is a program's exit code with its output.
-type ended struct {
-	code int
-	said string // stdout and stderr
+// commandResult is a program's exit code with its output.
+type commandResult struct {
+	code   int
+	output string // stdout and stderr
 }
 
-// is checks the exit code, and that the output contains these texts, however its lines are wrapped.
-func (e ended) is(t *testing.T, what string, code int, said ...string) {
+// check checks the exit code, and that the output contains these texts, however its lines are wrapped.
+func (e commandResult) check(t *testing.T, what string, code int, output ...string) {
 	t.Helper()
 	if e.code != code {
-		t.Errorf("%s: exit code %d, want %d: %s", what, e.code, code, e.said)
+		t.Errorf("%s: exit code %d, want %d: %s", what, e.code, code, e.output)
 	}
-	all := e.words()
-	for _, text := range said {
+	all := e.oneLine()
+	for _, text := range output {
 		if !strings.Contains(all, text) {
-			t.Errorf("%s: the output lacks %q: %s", what, text, e.said)
+			t.Errorf("%s: the output lacks %q: %s", what, text, e.output)
 		}
 	}
 }
@@ -55,8 +55,8 @@ func (e ended) is(t *testing.T, what string, code int, said ...string) {
 // person is the user that runs the programs: the user who runs the tests or, if that is root, an unprivileged user.
 type person struct{ credential *syscall.Credential }
 
-// words returns the output as one line.
-func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ") }
+// oneLine returns the output as one line.
+func (e commandResult) oneLine() string { return strings.Join(strings.Fields(e.output), " ") }
 
 func me() person { return person{} }
 
@@ -74,8 +74,8 @@ func myName(t *testing.T) string {
 	return name
 }
 
-// runs runs a program until it exits. The program may be in a directory that the user cannot read.
-func (p person) runs(t *testing.T, program string, args ...string) ended {
+// run runs a program until it exits. The program may be in a directory that the user cannot read.
+func (p person) run(t *testing.T, program string, args ...string) commandResult {
 	t.Helper()
 	file, err := os.Open(program)
 	if err != nil {
@@ -88,23 +88,23 @@ func (p person) runs(t *testing.T, program string, args ...string) ended {
 	command.ExtraFiles = []*os.File{file}
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, &said
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
 	err = command.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return ended{command.ProcessState.ExitCode(), said.String()}
+	return commandResult{command.ProcessState.ExitCode(), output.String()}
 }
 
-// runsAgent runs a host's agent with a configuration with which it must exit.
-func (p person) runsAgent(h *host) ended {
+// runAgent runs a host's agent with a configuration with which it must exit.
+func (p person) runAgent(h *host) commandResult {
 	h.w.t.Helper()
-	return p.runs(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
+	return p.run(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
 }
 
-// runsCtl runs quorumctl as built by make.
-func (p person) runsCtl(t *testing.T, args ...string) ended {
+// runCtl runs quorumctl as built by make.
+func (p person) runCtl(t *testing.T, args ...string) commandResult {
 	t.Helper()
 	root, err := testbed.Root()
 	if err != nil {
@@ -114,13 +114,13 @@ func (p person) runsCtl(t *testing.T, args ...string) ended {
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("cannot find quorumctl: %v; run `make build`", err)
 	}
-	return p.runs(t, path, args...)
+	return p.run(t, path, args...)
 }
 
 // ctl runs quorumctl against the agent of a host.
-func (p person) ctl(h *host, args ...string) ended {
+func (p person) ctl(h *host, args ...string) commandResult {
 	h.w.t.Helper()
-	return p.runsCtl(h.w.t, append([]string{"--socket", h.Options.Socket()}, args...)...)
+	return p.runCtl(h.w.t, append([]string{"--socket", h.Options.Socket()}, args...)...)
 }
 
 // configure writes the configuration with the given keys changed.
@@ -142,8 +142,9 @@ func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *wo
 	return w
 }
 
-// untouched records the host's etcd process. The returned function checks that the same process still runs and serves.
-func (h *host) untouched() func(after string) {
+// expectSameProcess records the host's etcd process. The returned function checks that the same process still runs and
+// serves.
+func (h *host) expectSameProcess() func(after string) {
 	h.w.t.Helper()
 	before := h.etcdPID()
 	if before == 0 {
@@ -162,7 +163,7 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
-	untouched := h.untouched()
+	untouched := h.expectSameProcess()
 	h.stop()
 	good := h.Options.Set
 
@@ -174,12 +175,13 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 		"cluster.voters":   "4",                   // even
 	}
 	h.configure(mistakes)
-	var said []string
+	var output []string
 	for key, value := range mistakes {
-		said = append(said, fmt.Sprintf("%s:%d: %s: ", h.ConfigPath(), h.lineOf(key, value), key))
+		output = append(output, fmt.Sprintf("%s:%d: %s: ", h.ConfigPath(), h.lineOf(key, value), key))
 	}
-	me().runsAgent(h).is(t, "five mistakes", exitConfig, said...)
-	me().runsCtl(t, "config", "check", h.ConfigPath()).is(t, "five mistakes", exitConfig, append(said, "5 mistakes")...)
+	me().runAgent(h).check(t, "five mistakes", exitConfig, output...)
+	me().runCtl(t, "config", "check", h.ConfigPath()).check(t, "five mistakes",
+		exitConfig, append(output, "5 mistakes")...)
 	untouched("five mistakes")
 
 	h.Options.Set = good
@@ -202,8 +204,8 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 		if _, tls := c.set["cluster.tls"]; tls {
 			h.configure(h.httpsSet())
 		}
-		me().runsAgent(h).is(t, name, exitConfig, c.says)
-		me().runsCtl(t, "config", "check", h.ConfigPath()).is(t, name, exitConfig, c.says)
+		me().runAgent(h).check(t, name, exitConfig, c.says)
+		me().runCtl(t, "config", "check", h.ConfigPath()).check(t, name, exitConfig, c.says)
 		untouched(name)
 		h.Options.Set = good
 	}
@@ -211,7 +213,7 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 	if err := os.Remove(h.ConfigPath()); err != nil {
 		t.Fatal(err)
 	}
-	me().runsAgent(h).is(t, "no file", exitConfig, "cannot read the configuration", h.ConfigPath())
+	me().runAgent(h).check(t, "no file", exitConfig, "cannot read the configuration", h.ConfigPath())
 	untouched("no file")
 
 	h.configure(nil)
@@ -259,8 +261,8 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
 	w.eventually("the first rests", func() bool { return h.waitsFor(policy.Idle) && h.healthy() })
-	untouched := h.untouched()
-	me().runsAgent(h).is(t, "the socket is served", exitUnavailable,
+	untouched := h.expectSameProcess()
+	me().runAgent(h).check(t, "the socket is served", exitUnavailable,
 		fmt.Sprintf("already served by pid %d", h.AgentPID()))
 
 	second := *h.Host
@@ -268,8 +270,8 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	if _, err := testbed.NewHost(second.Options); err != nil { // it shares only the metrics port with the first
 		t.Fatal(err)
 	}
-	me().runs(t, os.Args[0], "run", "--config", second.ConfigPath()).
-		is(t, "the port is in use", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
+	me().run(t, os.Args[0], "run", "--config", second.ConfigPath()).
+		check(t, "the port is in use", exitUnavailable, "cannot listen for HTTP", "change metrics.listen")
 
 	before, _ := h.status()
 	w.eventually("the first continues", func() bool {
@@ -287,7 +289,7 @@ func TestAClusterWithAnotherIDIsLeftAlone(t *testing.T) {
 		}
 	})
 	n1, n2 := w.hosts[0], w.hosts[1]
-	untouched := n1.untouched()
+	untouched := n1.expectSameProcess()
 	w.start(n2)
 	w.eventually("the new host is refused", func() bool { return n2.waitsFor(policy.ClusterIDMismatch) })
 
@@ -300,7 +302,7 @@ func TestAClusterWithAnotherIDIsLeftAlone(t *testing.T) {
 		s1, _ := n1.status()
 		s2, _ := n2.status()
 		return s1.Loop.Steps+s2.Loop.Steps > 0 || n2.etcdPID() != 0 ||
-			w.held(w.keys().Host("host-n1")) || w.held(w.keys().Host("host-n2"))
+			w.hasRecord(w.keys().Host("host-n1")) || w.hasRecord(w.keys().Host("host-n2"))
 	})
 	untouched("wrong cluster IDs")
 }
@@ -350,7 +352,7 @@ func TestHostsWithTheSameNameDoNotJoinUntilOneIsRenamed(t *testing.T) {
 		return n2.healthy() && n3.healthy() && n2.waitsFor(policy.HostConflict) && n3.waitsFor(policy.HostConflict)
 	})
 	w.never(2*time.Second, "one of them joins", func() bool {
-		return !w.has(1, 0) || w.held(w.keys().Lock()) || n2.etcdPID()+n3.etcdPID() != 0
+		return !w.has(1, 0) || w.hasRecord(w.keys().Lock()) || n2.etcdPID()+n3.etcdPID() != 0
 	})
 	n3.stop()
 	n3.configure(map[string]string{"host.name": "n3"})
@@ -396,8 +398,8 @@ func TestOnlyOneOfTwoAgentsWithTheSameHostIDJoins(t *testing.T) {
 	w.verify(1, 1)
 }
 
-// held reports whether etcd contains a record.
-func (w *world) held(key string) bool {
+// hasRecord reports whether etcd contains a record.
+func (w *world) hasRecord(key string) bool {
 	value, ok := w.get(key)
 	return ok && value != ""
 }
@@ -408,18 +410,18 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
 	w.eventually("both have observed the cluster", func() bool {
-		return n1.names(policy.ClusterUnreachable) && n2.healthy()
+		return n1.hasReason(policy.ClusterUnreachable) && n2.healthy()
 	})
-	me().ctl(n1, "bootstrap").is(t, "without --yes", 0, "nothing has changed")
+	me().ctl(n1, "bootstrap").check(t, "without --yes", 0, "nothing has changed")
 	for range 2 {
-		me().ctl(n1, "bootstrap", "--yes").is(t, "asked twice", 0)
+		me().ctl(n1, "bootstrap", "--yes").check(t, "asked twice", 0)
 	}
 	w.verify(1, 1)
 	id := n1.clusterID()
 	refusals := func(what, because string, h *host) {
 		t.Helper()
 		before := n1.clusterID()
-		me().ctl(h, "bootstrap", "--yes").is(t, what, 70, because)
+		me().ctl(h, "bootstrap", "--yes").check(t, what, 70, because)
 		_, err := h.Client.Bootstrap(t.Context(), clusterName)
 		if refusal := (*control.Error)(nil); !errors.As(err, &refusal) || refusal.Code != string(policy.ClusterExists) {
 			t.Errorf("%s: %v", what, err)
@@ -431,7 +433,7 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	refusals("on a voter", "a cluster answers already", n1)
 	refusals("on a standby", "a cluster answers already", n2)
 	w.start(n3)
-	w.eventually("a spare has observed the cluster", func() bool { return n3.names(policy.TargetMet) })
+	w.eventually("a spare has observed the cluster", func() bool { return n3.hasReason(policy.TargetMet) })
 	refusals("on a spare", "a cluster answers already", n3)
 
 	n3.stop()
@@ -448,7 +450,7 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	}
 	w.start()
 	w.eventually("all have observed the cluster", func() bool {
-		return n1.names(policy.NoQuorum) && n2.names(policy.NoQuorum) && n3.names(policy.NoQuorum)
+		return n1.hasReason(policy.NoQuorum) && n2.hasReason(policy.NoQuorum) && n3.hasReason(policy.NoQuorum)
 	})
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n1)
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n2)
@@ -481,7 +483,7 @@ func TestNoClusterIsBootstrappedOverExistingData(t *testing.T) {
 			if refused.code == exitUnavailable { // not observed yet
 				return false
 			}
-			refused.is(t, h.Options.Name, 70, "there is data in "+h.DataDir())
+			refused.check(t, h.Options.Name, 70, "there is data in "+h.DataDir())
 			return true
 		})
 	}
@@ -494,15 +496,17 @@ func TestQuorumctlExitCodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes()})
 	h := w.hosts[0]
-	me().ctl(h, "status").is(t, "no agent listens", exitUnavailable, "cannot reach quorumd", "systemctl status quorumd")
+	me().ctl(h, "status").check(t, "no agent listens",
+		exitUnavailable, "cannot reach quorumd", "systemctl status quorumd")
 	w.start(h)
 	w.eventually("the agent answers", func() bool { _, ok := h.status(); return ok })
-	me().ctl(h, "status").is(t, "no etcd", 0)
-	me().ctl(h, "pause", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot pause")
-	me().ctl(h, "operation", "release", "--force", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot release")
-	me().ctl(h, "stauts").is(t, "no such command", exitUsage, "unknown command", "status")
-	me().ctl(h, "pause").is(t, "no reason", exitUsage, "reason")
-	me().ctl(h, "status", "-o", "xml").is(t, "no such format", exitUsage, "xml")
-	me().runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a good file", 0, "OK")
-	me().runsCtl(t, "config", "check", filepath.Join(w.dir, "none")).is(t, "no file", exitConfig, "none")
+	me().ctl(h, "status").check(t, "no etcd", 0)
+	me().ctl(h, "pause", "--reason", "x").check(t, "no etcd", exitUnavailable, "cannot pause")
+	me().ctl(h, "operation", "release", "--force", "--reason", "x").check(t, "no etcd",
+		exitUnavailable, "cannot release")
+	me().ctl(h, "stauts").check(t, "no such command", exitUsage, "unknown command", "status")
+	me().ctl(h, "pause").check(t, "no reason", exitUsage, "reason")
+	me().ctl(h, "status", "-o", "xml").check(t, "no such format", exitUsage, "xml")
+	me().runCtl(t, "config", "check", h.ConfigPath()).check(t, "a good file", 0, "OK")
+	me().runCtl(t, "config", "check", filepath.Join(w.dir, "none")).check(t, "no file", exitConfig, "none")
 }

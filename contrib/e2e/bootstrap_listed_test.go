@@ -18,12 +18,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// expect configures all hosts to bootstrap automatically.
-func (w *world) expect() {
+// listAllHosts configures all hosts to bootstrap automatically.
+func (w *world) listAllHosts() {
 	w.t.Helper()
 	var list []string
 	for _, h := range w.hosts {
-		list = append(list, h.Options.Name+"=http://127.0.0.1:"+spare(w.t))
+		list = append(list, h.Options.Name+"=http://127.0.0.1:"+freePort(w.t))
 	}
 	for _, h := range w.hosts {
 		h.set("bootstrap.expect", fmt.Sprint(len(list)))
@@ -34,12 +34,12 @@ func (w *world) expect() {
 func TestListedHostsBootstrapOnceTheLastOfThemAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
-	w.expect()
+	w.listAllHosts()
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
-	w.eventually("n1 waits for n3", func() bool { return n1.says(policy.BootstrapWaiting, "n3 does not answer") })
+	w.eventually("n1 waits for n3", func() bool { return n1.reasonIs(policy.BootstrapWaiting, "n3 does not answer") })
 	w.eventually("n2 is committed to n1's attempt", func() bool {
-		return n2.says(policy.BootstrapWaiting, "this host is committed to it")
+		return n2.reasonIs(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -57,18 +57,18 @@ func TestListedHostsBootstrapOnceTheLastOfThemAnswers(t *testing.T) {
 func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 1})
-	w.expect()
+	w.listAllHosts()
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.start(n1, n2)
 	w.eventually("n2 is committed to n1's attempt", func() bool {
-		return n2.says(policy.BootstrapWaiting, "this host is committed to it")
+		return n2.reasonIs(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	must(t, n1.end())
 	n1.running = false
 	must(t, os.RemoveAll(filepath.Join(n1.Options.Dir, "state")))
 	w.start(n1, n3)
 	w.eventually("n1 waits for an operator", func() bool {
-		return n1.says(policy.BootstrapWaiting, "n2 is committed to an earlier attempt")
+		return n1.reasonIs(policy.BootstrapWaiting, "n2 is committed to an earlier attempt")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
@@ -80,7 +80,7 @@ func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
-	w.expect()
+	w.listAllHosts()
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	ports := testbed.FreePorts(t, 2)
 	before, err := testbed.StartMember(t.Context(), testbed.MemberOptions{
@@ -97,10 +97,10 @@ func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 
 	w.start()
 	w.eventually("n1 reports which host has data", func() bool {
-		return n1.says(policy.BootstrapWaiting, "n3 is not new: there is data in its data directory")
+		return n1.reasonIs(policy.BootstrapWaiting, "n3 is not new: there is data in its data directory")
 	})
 	w.eventually("n2 is committed to n1's attempt", func() bool {
-		return n2.says(policy.BootstrapWaiting, "this host is committed to it")
+		return n2.reasonIs(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.etcdPID() != 0

@@ -25,20 +25,20 @@ func TestListedHostsBootstrapOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *
 		for _, n := range []int{3, 5} {
 			t.Run(fmt.Sprintf("seed %d, %d hosts", seed, n), func(t *testing.T) {
 				t.Parallel()
-				foundInOrder(t, uint64(seed), n)
+				bootstrapInOrder(t, uint64(seed), n)
 			})
 		}
 	}
 }
 
-// foundInOrder makes listed hosts boot, lose power and be cut off from each other, in an order derived from the seed.
-// It checks that they form one cluster once all faults are over.
-func foundInOrder(t *testing.T, seed uint64, hosts int) {
+// bootstrapInOrder makes listed hosts boot, lose power and be cut off from each other, in an order derived from the
+// seed. It checks that they form one cluster once all faults are over.
+func bootstrapInOrder(t *testing.T, seed uint64, hosts int) {
 	w := newWorld(t, worldOptions{hosts: hosts, voters: hosts})
 	var list []string
 	var asked []*testbed.Proxy // the proxies through which other hosts query each host
 	for _, h := range w.hosts {
-		listen := "127.0.0.1:" + spare(t)
+		listen := "127.0.0.1:" + freePort(t)
 		h.set("bootstrap.listen", listen)
 		p := testbed.NewProxy(t, listen)
 		asked, list = append(asked, p), append(list, h.Options.Name+"=http://"+p.Addr())
@@ -58,7 +58,7 @@ func foundInOrder(t *testing.T, seed uint64, hosts int) {
 		case what == 1 && h.running:
 			h.kill()
 			if random.IntN(2) == 0 {
-				h.etcdDies()
+				h.killEtcdIfRunning()
 			}
 		case !h.running:
 			w.start(h)

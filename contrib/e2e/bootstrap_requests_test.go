@@ -52,7 +52,7 @@ func (w *world) requestOn(hosts ...*host) (accepted int) {
 func listedWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
-	w.expect()
+	w.listAllHosts()
 	for _, h := range w.hosts {
 		h.set("bootstrap.expect", "0")
 	}
@@ -67,9 +67,9 @@ func TestTwoSimultaneousRequestsBootstrapOneCluster(t *testing.T) {
 	if accepted := w.requestOn(n2, n1); accepted == 0 {
 		t.Fatal("no request was accepted")
 	}
-	w.eventually("n1 waits for n3", func() bool { return n1.says(policy.BootstrapWaiting, "n3 does not answer") })
+	w.eventually("n1 waits for n3", func() bool { return n1.reasonIs(policy.BootstrapWaiting, "n3 does not answer") })
 	w.eventually("n2 ends its request", func() bool {
-		return n2.says(policy.BootstrapWaiting, "bootstrap was requested on n1")
+		return n2.reasonIs(policy.BootstrapWaiting, "bootstrap was requested on n1")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
 		return n1.etcdPID() != 0 || n2.etcdPID() != 0

@@ -18,10 +18,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// commanded makes a world of three voters with a directory for commands. See edged for their hooks.
-func commanded(t *testing.T, script func(h *host) string) *world {
+// withCommands makes a world of three voters with a directory for commands. See withHooks for their hooks.
+func withCommands(t *testing.T, script func(h *host) string) *world {
 	t.Helper()
-	w := edged(t)
+	w := withHooks(t)
 	for _, h := range w.hosts {
 		h.command("upgrade", script(h))
 	}
@@ -76,7 +76,7 @@ func (w *world) rollout(state string) control.Rollout {
 
 func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 	t.Parallel()
-	w := commanded(t, (*host).witness)
+	w := withCommands(t, (*host).witness)
 	before := w.etcdPIDs()
 	load := w.load()
 	if err := w.rollOut("upgrade"); err != nil {
@@ -97,7 +97,7 @@ func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 		by := myName(t)
 		want := "before command of " + name + " by " + by + "\nupgrade with etcd down, for a test\nafter command of " +
 			name + " by " + by + "\n"
-		if got := h.hooked(); got != want {
+		if got := h.hookOutput(); got != want {
 			t.Errorf("on %s was run:\n%s\nwant:\n%s", name, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 
 func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 	t.Parallel()
-	w := commanded(t, func(*host) string {
+	w := withCommands(t, func(*host) string {
 		return `[ -e ../../first ] && { echo 'no space left' >&2; exit 7; }; : >../../first; echo ran >>../log`
 	})
 	if err := w.rollOut("upgrade"); err != nil {
@@ -118,7 +118,7 @@ func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 	}
 	ran, done := 0, 0
 	for i, h := range w.hosts {
-		ran += strings.Count(h.hooked(), "ran\n")
+		ran += strings.Count(h.hookOutput(), "ran\n")
 		if got.Hosts[i].State == control.RolloutHostDone {
 			done++
 		}
@@ -136,7 +136,7 @@ func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 
 func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 	t.Parallel()
-	w := commanded(t, func(*host) string { return "echo ran >>../log" })
+	w := withCommands(t, func(*host) string { return "echo ran >>../log" })
 	if err := w.rollOut("upgrad"); err == nil || !strings.Contains(err.Error(), "there is no") {
 		t.Errorf("a command that is not here: %v", err)
 	}
@@ -159,7 +159,7 @@ func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 	if now := n3.etcdPID(); now != before {
 		t.Errorf("etcd of n3 had PID %d, and has %d", before, now)
 	}
-	if ran := n3.hooked(); ran != "" {
+	if ran := n3.hookOutput(); ran != "" {
 		t.Errorf("on n3 was run: %s", ran)
 	}
 	w.verify(3, 0)
@@ -167,7 +167,7 @@ func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 
 func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	t.Parallel()
-	w := commanded(t, func(*host) string {
+	w := withCommands(t, func(*host) string {
 		return `echo began >>../log; while [ ! -e ../go ]; do sleep 0.1; done; echo ended >>../log`
 	})
 	n1 := w.hosts[0]
@@ -179,7 +179,7 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("it runs", func() bool { return strings.Contains(n1.hooked(), "began") })
+	w.eventually("it runs", func() bool { return strings.Contains(n1.hookOutput(), "began") })
 	n1.kill()
 	w.start(n1)
 	w.eventually("the agent reports that it runs", func() bool {
@@ -194,9 +194,9 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(n1.Options.Dir, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
+	w.eventually("n1 is back", func() bool { return n1.endedWith(policy.Cycled) })
 	by := myName(t)
-	if got, want := n1.hooked(), "before command of n1 by "+by+"\nbegan\nended\nafter command of n1 by "+by+
+	if got, want := n1.hookOutput(), "before command of n1 by "+by+"\nbegan\nended\nafter command of n1 by "+by+
 		"\n"; got != want {
 		t.Errorf("was run:\n%s", got)
 	}

@@ -29,7 +29,7 @@ const (
 	both      victim = "the agent and etcd"
 	// all is everything on a host, killed at once as by a power loss: agent, child processes, and etcd if it runs.
 	all victim = "all"
-	// power is like all, but unsynced writes are lost as well.
+	// power is like all, and unsynced writes are lost, too.
 	power victim = "all, without what was not synced,"
 )
 
@@ -135,7 +135,7 @@ func (h *host) strike(at string, what victim) {
 	if what == all || what == power {
 		must(h.w.t, syscall.Kill(-h.AgentPID(), syscall.SIGKILL)) // its child processes are in its process group
 		h.kill()
-		h.etcdDies()
+		h.killEtcdIfRunning()
 		h.cutPower()
 		return
 	}
@@ -156,7 +156,7 @@ func strikeAll(t *testing.T, what victim, moments []string) {
 		w.start(n2) // the join moves data aside only on a former member
 		w.verify(2, 0)
 		n2.stop()
-		w.expel(n2)
+		w.removeMemberOf(n2)
 	}
 	n2.set("timing.promoteStable", watchedFor)
 	n2.stopNext(moments[0])
@@ -177,8 +177,8 @@ func strikeAll(t *testing.T, what victim, moments []string) {
 	w.eventually("n2 reports that it has joined", func() bool { return n2.waitsFor(policy.Idle) })
 }
 
-// expel removes a host's member, as an operator might, so that the host has to join again.
-func (w *world) expel(h *host) {
+// removeMemberOf removes a host's member, as an operator might, so that the host has to join again.
+func (w *world) removeMemberOf(h *host) {
 	w.t.Helper()
 	for _, m := range w.members() {
 		if m.PeerURLs[0] != h.Options.PeerURL {
@@ -242,7 +242,7 @@ func TestAVoterRollsBackAJoinWhoseAgentStaysDead(t *testing.T) {
 
 func TestCrashTestsCoverEveryJoinStep(t *testing.T) {
 	t.Parallel()
-	notOfAJoin := append(ofARecovery(),
+	notOfAJoin := append(recoveryOnlySteps(),
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner,
 		policy.StepFinishBootstrap,
 		policy.StepBeginCycle, policy.StepRunHooks, policy.StepTransferLeadership, policy.StepRestartUnit,

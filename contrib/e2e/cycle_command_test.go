@@ -14,34 +14,34 @@ import (
 
 func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, dir := w.hosts[0], t.TempDir()
 	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
 	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
-	said := make(chan ended, 1)
+	output := make(chan commandResult, 1)
 	go func() {
-		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
+		output <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
 			"touch "+began+"; until test -e "+goes+"; do sleep 0.1; done; exit 3")
 	}()
 	w.eventually("the command runs", func() bool { return exists(began) })
 	if pid := n1.etcdPID(); pid != 0 {
 		t.Errorf("the command runs while etcd runs as process %d", pid)
 	}
-	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is already in maintenance",
+	me().ctl(n1, "cycle", "--", "true").check(t, "another command", exitConflict, "this host is already in maintenance",
 		"a test")
-	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance was already requested")
+	me().ctl(n1, "cycle").check(t, "other work", exitConflict, "another maintenance was already requested")
 	n1.stop() // as an upgrade of quorumd does
 	w.start(n1)
 	w.never(2*time.Second, "etcd was started under the command", func() bool { return n1.etcdPID() != 0 })
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	(<-said).is(t, "the command", 3, "CYCLED, the host is back",
+	(<-output).check(t, "the command", 3, "CYCLED, the host is back",
 		"cannot cycle: sh exited with status 3; this host is back")
 	if n1.etcdPID() == 0 {
 		t.Error("etcd was not started again")
 	}
-	me().ctl(n1, "maintenance", "off").is(t, "nothing to end", 0, "n1 is not in maintenance")
-	w.rolesAgree()
+	me().ctl(n1, "maintenance", "off").check(t, "nothing to end", 0, "n1 is not in maintenance")
+	w.waitRolesAgree()
 	w.verify(3, 0)
 }

@@ -74,7 +74,7 @@ func cycleWorld(t *testing.T, set map[string]string) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("there are 3 voters", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.lead(w.hosts[0])
 	return w
 }
@@ -147,13 +147,13 @@ type cycleState struct {
 
 func (h *host) cycleState() cycleState {
 	h.w.t.Helper()
-	s := cycleState{hooked: h.hooked(), etcd: h.etcdPID(), leads: h.w.leader(h.w.hosts[2])}
+	s := cycleState{hooked: h.hookOutput(), etcd: h.etcdPID(), leads: h.w.leader(h.w.hosts[2])}
 	h.w.eventually("etcd returns the operation", func() (ok bool) { s.op, ok = h.w.get(h.w.keys().Op()); return ok })
 	return s
 }
 
-// sleep suspends the agent until its lock has expired.
-func (h *host) sleep() {
+// suspendUntilLockExpires suspends the agent until its lock has expired.
+func (h *host) suspendUntilLockExpires() {
 	h.w.t.Helper()
 	before, _ := h.w.get(h.w.keys().Lock())
 	if err := h.Signal(syscall.SIGSTOP); err != nil {
@@ -165,35 +165,35 @@ func (h *host) sleep() {
 	})
 }
 
-func (h *host) awake() {
+func (h *host) resumeAgent() {
 	h.w.t.Helper()
 	if err := h.Signal(syscall.SIGCONT); err != nil {
 		h.w.t.Fatal(err)
 	}
 }
 
-// killedAt kills the agent at a moment and starts it again; next is the moment of the next strike.
-func (h *host) killedAt(at, next string) {
+// killAt kills the agent at a moment and starts it again; next is the moment of the next strike.
+func (h *host) killAt(at, next string) {
 	h.w.t.Helper()
 	h.strike(at, agentOnly)
 	h.stopNext(next)
 	h.w.start(h)
 }
 
-// asleepAt suspends the agent until its lock has expired, and resumes it in the middle of the step that it was about to
-// take. It must not complete that step, but must acquire the lock again first.
-func (h *host) asleepAt(at, next string) {
+// suspendAt suspends the agent until its lock has expired, and resumes it in the middle of the step that it was about
+// to take. It must not complete that step, but must acquire the lock again first.
+func (h *host) suspendAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent is suspended %s", at)
-	h.sleep()
+	h.suspendUntilLockExpires()
 	if unlocked(at) {
 		h.stopNext(next)
-		h.awake()
+		h.resumeAgent()
 		return
 	}
 	before := h.cycleState()
 	h.stopAt("before take-lock")
-	h.awake()
+	h.resumeAgent()
 	h.waitStopped()
 	after := h.cycleState()
 	if !strings.HasSuffix(at, " transfer-leadership") {
@@ -222,7 +222,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 			over = true
 		}
 		n1.arrive(at)
-		if !asked && w.held(w.keys().Op()) {
+		if !asked && w.hasRecord(w.keys().Op()) {
 			n2.requestWork(control.WorkRestart)
 			asked = true
 		}
@@ -234,7 +234,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 			w.lead(n1) // there may have been an election on a busy machine
 		}
 		blow(n1, at, next)
-		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.held(w.keys().Op()) &&
+		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.hasRecord(w.keys().Op()) &&
 			len(w.cycled()) == 0 {
 			t.Errorf("%s: n2 is %s during n1's operation", at, state)
 		}
@@ -242,8 +242,8 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 	if !over {
 		t.Fatal("the maintenance has not been ended")
 	}
-	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
-	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n1 is back", func() bool { return n1.endedWith(policy.Cycled) })
+	w.eventually("n2's operation has ended", func() bool { return n2.endedWith(policy.Cycled) })
 	unwatch()
 	w.checkWrites(load.Stop())
 	if order := w.cycled(); !slices.Equal(order, []string{"n1", "n2"}) {
@@ -253,10 +253,10 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 		func() bool {
 			return w.hasStep(n2, policy.StepRestartUnit)
 		})
-	if ran := n1.hooked(); ran != "before\nafter\n" {
+	if ran := n1.hookOutput(); ran != "before\nafter\n" {
 		t.Errorf("the hooks wrote %q", ran)
 	}
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 0)
 }
 
@@ -287,11 +287,11 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 		before, after := cycleMoments(work)
 		t.Run(work+", killed before each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).killedAt, before)
+			strikeCycle(t, work, (*host).killAt, before)
 		})
 		t.Run(work+", killed after each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).killedAt, after)
+			strikeCycle(t, work, (*host).killAt, after)
 		})
 		asleep := before
 		if work == control.WorkMaintenance { // up to here it is the same as a restart
@@ -299,7 +299,7 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 		}
 		t.Run(work+", asleep before each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).asleepAt, asleep)
+			strikeCycle(t, work, (*host).suspendAt, asleep)
 		})
 	}
 }
@@ -321,7 +321,7 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		n1.requestWork(c.work)
 		n1.waitStopped()
 		t.Logf("the agent is suspended %s, of a %s", c.at, c.work)
-		n1.sleep()
+		n1.suspendUntilLockExpires()
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
 		_, err := n2.Client.ReleaseOp(ctx, control.ReleaseRequest{Force: true, Reason: "a test"})
 		cancel()
@@ -332,15 +332,17 @@ func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
 		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 		before := n1.cycleState()
 		n1.resume()
-		n1.awake()
-		w.eventually("n1 reports that its operation was released", func() bool { return n1.ended(policy.Cancelled) })
+		n1.resumeAgent()
+		w.eventually("n1 reports that its operation was released", func() bool {
+			return n1.endedWith(policy.Cancelled)
+		})
 		if after := n1.cycleState(); after != before {
 			t.Errorf("a late step took effect, %s: before %+v, after %+v", c.at, before, after)
 		}
 		n2.endMaintenance()
-		w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
+		w.eventually("n2 is back", func() bool { return n2.endedWith(policy.Cycled) })
 	}
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 0)
 }
 
@@ -366,7 +368,7 @@ func TestARolloutContinuesAlthoughEveryAgentIsKilledDuringItsOperation(t *testin
 	for range w.hosts {
 		w.eventually("an agent has stopped", func() bool { return slices.ContainsFunc(w.hosts, (*host).stopped) })
 		h := w.hosts[slices.IndexFunc(w.hosts, (*host).stopped)]
-		h.killedAt(moments[h], "")
+		h.killAt(moments[h], "")
 		if err := h.leash.remove(stoppedFile); err != nil {
 			t.Fatal(err)
 		}
@@ -385,13 +387,13 @@ func TestARolloutContinuesAlthoughEveryAgentIsKilledDuringItsOperation(t *testin
 	if order := w.cycled(); len(order) != 3 || order[2] != "n1" {
 		t.Errorf("the hosts were restarted in the order %v, the leader n1 is to be the last", order)
 	}
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 0)
 }
 
 func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 	t.Parallel()
-	notOfACycle := append(ofARecovery(),
+	notOfACycle := append(recoveryOnlySteps(),
 		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner,
 		policy.StepWriteEnv, policy.StepStopUnit,
 		policy.StepPromote, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,

@@ -20,23 +20,23 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
-	w.rolesAgree() // the last join has ended: for a long time only its own agent may end it
+	w.waitRolesAgree() // the last join has ended: for a long time only its own agent may end it
 	return w
 }
 
-// die kills everything on a host, as a power loss does. The host stays down until it is started again.
-func (h *host) die() {
+// powerOff kills everything on a host, as a power loss does. The host stays down until it is started again.
+func (h *host) powerOff() {
 	h.w.t.Helper()
 	h.kill()
-	if !h.etcdDies() {
+	if !h.killEtcdIfRunning() {
 		h.w.t.Fatalf("no etcd ran on %s", h.Options.Name)
 	}
 	h.off = true
-	h.answers(false)
+	h.setReachable(false)
 }
 
-// etcdDies kills etcd on a host whose agent was killed, and reports whether etcd was running.
-func (h *host) etcdDies() bool {
+// killEtcdIfRunning kills etcd on a host whose agent was killed, and reports whether etcd was running.
+func (h *host) killEtcdIfRunning() bool {
 	h.w.t.Helper()
 	was, err := h.KillEtcd(h.w.t.Context())
 	must(h.w.t, err)
@@ -52,14 +52,14 @@ func TestAVoterOnADeadMachineIsReportedDeadUntilItsAgentIsBack(t *testing.T) {
 	w := threeVoters(t, false)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	died := time.Now()
-	n3.die()
+	n3.powerOff()
 	for _, h := range []*host{n1, n2} {
 		name := h.Options.Name
 		w.eventually(name+" calls n3 dead", func() bool {
-			return h.says(policy.VoterDead, ", reported by n1, n2; no host replaces it, because repair.dead is off")
+			return h.reasonIs(policy.VoterDead, ", reported by n1, n2; no host replaces it, because repair.dead is off")
 		})
 		t.Logf("%s reports it after %s", name, time.Since(died).Round(100*time.Millisecond))
-		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
+		me().ctl(h, "explain").check(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
 	}
 	w.start(n3)
 	w.eventually("n3 is no longer dead: quorumd has started its etcd", func() bool {
@@ -71,7 +71,7 @@ func TestACutOffVoterThatServesIsNeverCalledDead(t *testing.T) {
 	t.Parallel()
 	w := threeVoters(t, true)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	dead := func() bool { return n1.names(policy.VoterDead) || n2.names(policy.VoterDead) }
+	dead := func() bool { return n1.hasReason(policy.VoterDead) || n2.hasReason(policy.VoterDead) }
 	refuse := func(peer, client bool) {
 		n3.peerProxy.Set(testbed.Faults{Refuse: peer})
 		n3.clientProxy.Set(testbed.Faults{Refuse: client})

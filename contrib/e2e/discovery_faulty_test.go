@@ -80,7 +80,7 @@ func TestAFaultyDiscoveryProgramIsAFindingAndTheStandbyStays(t *testing.T) {
 	if !w.has(1, 1) {
 		t.Error("n2 is no longer a standby")
 	}
-	me().ctl(n2, "health").is(t, "health", 0, string(health.DiscoveryFaulty), "cluster.discovery")
+	me().ctl(n2, "health").check(t, "health", 0, string(health.DiscoveryFaulty), "cluster.discovery")
 	say(both)
 	w.within(3*time.Minute, "the finding is gone", func() bool { return finding() == "" })
 	w.verify(1, 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// takesDiskOut moves a member's data away, as if the disk had been removed, and returns where the data is now.
-func (h *host) takesDiskOut() (away string) {
+// removeDisk moves a member's data away, as if the disk had been removed, and returns where the data is now.
+func (h *host) removeDisk() (away string) {
 	h.w.t.Helper()
 	member := filepath.Join(h.DataDir(), "member")
 	away = filepath.Join(h.DataDir(), "member.quorumd-old-disk")
@@ -24,12 +24,12 @@ func (h *host) takesDiskOut() (away string) {
 	return away
 }
 
-// swapsDisk empties a host's disk during its maintenance, like an operator who replaces the disk.
-func (w *world) swapsDisk(h *host) (away string) {
+// swapDisk empties a host's disk during its maintenance, like an operator who replaces the disk.
+func (w *world) swapDisk(h *host) (away string) {
 	w.t.Helper()
 	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
 	w.eventually(h.Options.Name+" may be touched", func() bool { return h.maintenance() == control.MaintenanceSafe })
-	return h.takesDiskOut()
+	return h.removeDisk()
 }
 
 // memberOf returns the member ID of a host in etcd's list; 0 if it has none.
@@ -42,8 +42,8 @@ func (w *world) memberOf(h *host) uint64 {
 	return 0
 }
 
-// rejoins waits until a host votes again with a new member ID and no operation is in flight.
-func (w *world) rejoins(h *host, before uint64) {
+// waitRejoined waits until a host votes again with a new member ID and no operation is in flight.
+func (w *world) waitRejoined(h *host, before uint64) {
 	w.t.Helper()
 	began := time.Now()
 	w.within(3*bound, h.Options.Name+" is a voter again", func() bool {
@@ -57,27 +57,27 @@ func (w *world) rejoins(h *host, before uint64) {
 // is ready, and voters are not replaced automatically.
 func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n3 := w.hosts[2]
 	before := w.memberOf(n3)
 	load := w.load()
-	away := w.swapsDisk(n3)
+	away := w.swapDisk(n3)
 	w.never(3*time.Second, "n3's member is given up during its maintenance", func() bool {
 		return n3.maintenance() != control.MaintenanceSafe || w.memberOf(n3) != before
 	})
 	n3.endMaintenance()
-	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.ended(policy.MemberLost) })
-	w.rejoins(n3, before)
+	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.endedWith(policy.MemberLost) })
+	w.waitRejoined(n3, before)
 	if report := load.Stop(); report.Failed > 0 {
 		t.Errorf("%d of %d writes failed", report.Failed, report.Acked+report.Failed)
 	}
 	if _, err := os.Stat(away); err != nil {
 		t.Errorf("the old data has moved: %v", err)
 	}
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 0)
 	n3.requestWork(control.WorkRestart)
-	w.eventually("n3 is taken down and is back", func() bool { return n3.ended(policy.Cycled) })
+	w.eventually("n3 is taken down and is back", func() bool { return n3.endedWith(policy.Cycled) })
 }
 
 // TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby also kills n3's agent when its operation has
@@ -90,10 +90,10 @@ func TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby(t *test
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(w.hosts[3])
 	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	n3, n4 := w.hosts[2], w.hosts[3]
 	before := w.memberOf(n3)
-	away := w.swapsDisk(n3)
+	away := w.swapDisk(n3)
 	n3.stopAt("after end-operation")
 	n3.endMaintenance()
 	n3.waitStopped()
@@ -112,6 +112,6 @@ func TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby(t *test
 		return w.isVoter(n4) && listed && learner && w.has(3, 1) && !w.busy()
 	})
 	t.Logf("full strength %s later", time.Since(began).Round(100*time.Millisecond))
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 1)
 }

@@ -31,14 +31,14 @@ func TestDocumentedCommandsWork(t *testing.T) {
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) && w.absent(w.keys().Op()) })
-	for _, c := range asTyped() {
+	for _, c := range documentedLines() {
 		h := w.hosts[c.host]
 		args := docs.Words(c.line)
 		if args[0] == "rollout" && args[1] == "start" && !slices.Contains(args, "--dry-run") {
 			args = append(args, "--yes") // there is no terminal
 		}
 		if done := me().ctl(h, args...); done.code != c.exit {
-			t.Fatalf("%s# quorumctl %s: exit %d, want %d:\n%s", h.Options.Name, c.line, done.code, c.exit, done.said)
+			t.Fatalf("%s# quorumctl %s: exit %d, want %d:\n%s", h.Options.Name, c.line, done.code, c.exit, done.output)
 		}
 	}
 	w.verify(3, 0)

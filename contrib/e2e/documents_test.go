@@ -22,9 +22,9 @@ type typedCommand struct {
 	exit int
 }
 
-// asTyped are the commands of the pages, in an order in which each makes sense on three healthy hosts.
+// documentedLines are the commands of the pages, in an order in which each makes sense on three healthy hosts.
 // TestDocumentedCommandsWork runs them.
-func asTyped() []typedCommand {
+func documentedLines() []typedCommand {
 	return []typedCommand{
 		{line: `wait --for ready`},
 		{line: `wait --for voter --timeout 10m`},
@@ -72,20 +72,20 @@ func asTyped() []typedCommand {
 	}
 }
 
-// elsewhere names the test that runs a command which needs another world.
-type elsewhere struct {
+// otherTest names the test that runs a command which needs another world.
+type otherTest struct {
 	test string
 	runs string // the text in that test's file that runs the command
 }
 
 // ranElsewhere names a test for each command that needs another world. Names, addresses, reasons and paths may differ
 // there; the command and its flags are the same as on the page.
-func ranElsewhere() map[string]elsewhere {
-	newcomer := elsewhere{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
-	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
+func ranElsewhere() map[string]otherTest {
+	newcomer := otherTest{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
+	check := otherTest{"TestConfigCheck", `"config", "check", odd`}
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
-	removed := "TestAMemberIsRemovedAndWhatItWaitsForIsShown"
-	return map[string]elsewhere{
+	removed := "TestMemberRemoveShowsWhatItWaitsFor"
+	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
 		`pki init`:             newcomer,
 		`pki host n1 10.0.0.1`: newcomer,
@@ -94,29 +94,29 @@ func ranElsewhere() map[string]elsewhere {
 		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: newcomer,
 
 		`init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3`: {
-			"TestThePageAboutInstallingShowsTheFileThatInitWrites", "# quorumctl (init --hosts .*)",
+			"TestInstallPageShowsTheFileThatInitWrites", "# quorumctl (init --hosts .*)",
 		},
 
 		`config check`:                          {newcomer.test, `"quorumctl config check"`},
 		`config check /etc/quorumd/events.yaml`: check,
 		`support-bundle --out n1.tar.gz`: {
-			"TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing", `[]string{"--config", s.config, "--out", out}`,
+			"TestBundleListsMissingParts", `[]string{"--config", s.config, "--out", out}`,
 		},
-		`support-bundle`: {"TestABundleLiesWhereOneStands", `"support-bundle"}, flags...)`},
+		`support-bundle`: {"TestBundleIsWrittenToTheWorkingDirectory", `"support-bundle"}, flags...)`},
 		`--socket /run/quorumd/events/control.sock status`: {
 			"TestWatchShowsOneStatusAfterAnother", `"--socket", socket, "status"`,
 		},
 		`status --watch`:        {"TestWatchShowsOneStatusAfterAnother", `"status", "--watch"`},
-		`health CHECK_LOAD`:     {"TestEveryFindingThereIsIsExplainedInFull", `"health", string(p.Code)`},
-		`qualify /var/lib/etcd`: {"TestThisMachineIsExamined", `"qualify", dir`},
+		`health CHECK_LOAD`:     {"TestEveryFindingIsExplainedInFull", `"health", string(p.Code)`},
+		`qualify /var/lib/etcd`: {"TestQualifyThisMachine", `"qualify", dir`},
 		`qualify /tmp/etcd --fio --writers 1,4,16 --peer 127.0.0.1:32380`: {
-			"TestThisMachineIsExaminedWithFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
+			"TestQualifyWithFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
 		},
 		`cycle --reason "etcd 3.6.16" -- apt-get install -y etcd-server`: {
-			"TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode", "cycle --reason 'new fan' -- sh -c",
+			"TestCycleRunsACommandAndReturnsItsExitCode", "cycle --reason 'new fan' -- sh -c",
 		},
 		`rollout start reboot --reason "new kernel"`: {
-			"TestARolloutIsStartedPausedResumedAndAborted", "rollout start reboot --yes --reason 'new kernel'",
+			"TestRolloutCommands", "rollout start reboot --yes --reason 'new kernel'",
 		},
 		`member remove n3 --reason 'in the bin'`: {removed, "member remove n3 --yes --reason 'in the bin'"},
 		`member remove n2 --live --reason 'in the bin'`: {
@@ -129,7 +129,7 @@ func ranElsewhere() map[string]elsewhere {
 			"TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
 		},
 		`pki rotate begin`: {
-			"TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken", `do("rotate", "begin"`,
+			"TestFingerprintsAreShownInFull", `do("rotate", "begin"`,
 		},
 		`pki rotate next`: {
 			"TestThreeVotersRotateTheCAUnderWrites", `"pki", "rotate", "next", "--dir", r.dir`,
@@ -141,8 +141,8 @@ func ranElsewhere() map[string]elsewhere {
 	}
 }
 
-// same reports whether two lines have the same words, ignoring quotes and comments.
-func same(line string) string { return strings.Join(docs.Words(line), "\x00") }
+// normalized returns the words of a line, without quotes and comments, for comparison.
+func normalized(line string) string { return strings.Join(docs.Words(line), "\x00") }
 
 func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	t.Parallel()
@@ -151,8 +151,8 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := map[string]bool{}
-	for _, c := range asTyped() {
-		run[same(c.line)] = true
+	for _, c := range documentedLines() {
+		run[normalized(c.line)] = true
 	}
 	tests := testsBelow(t, root)
 	pages, err := docs.Pages(root)
@@ -160,16 +160,16 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, by := range ranElsewhere() {
-		run[same(line)] = true
-		if lacks := by.lacks(line, tests, pages); lacks != "" {
+		run[normalized(line)] = true
+		if lacks := by.whyNotRun(line, tests, pages); lacks != "" {
 			t.Errorf("%s should be run by %s: %s", line, by.test, lacks)
 		}
 	}
 	used := map[string]bool{}
 	for name, text := range pages {
 		for _, line := range docs.Typed(text) {
-			used[same(line)] = true
-			if !run[same(line)] {
+			used[normalized(line)] = true
+			if !run[normalized(line)] {
 				t.Errorf("%s shows quorumctl %s, which no test runs: add it to asTyped", name, line)
 			}
 		}
@@ -181,9 +181,9 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 	}
 }
 
-// lacks returns why the test does not run the line, judged by the text of its file; "" if it does. A test that types
-// the commands of a page names the page.
-func (e elsewhere) lacks(line string, tests []string, pages map[string]string) string {
+// whyNotRun returns why the test does not run the line, judged by the text of its file; "" if it does. A test that
+// types the commands of a page names the page.
+func (e otherTest) whyNotRun(line string, tests []string, pages map[string]string) string {
 	at := slices.IndexFunc(tests, func(text string) bool { return strings.Contains(text, "\nfunc "+e.test+"(") })
 	switch {
 	case at < 0:
@@ -192,7 +192,7 @@ func (e elsewhere) lacks(line string, tests []string, pages map[string]string) s
 		return "its file has no " + e.runs
 	case pages[e.runs] != "":
 		for _, typed := range docs.Typed(pages[e.runs]) {
-			if same(typed) == same(line) {
+			if normalized(typed) == normalized(line) {
 				return ""
 			}
 		}

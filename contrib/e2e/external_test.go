@@ -51,7 +51,7 @@ func (k *kubelet) run(ctx context.Context) {
 		case runs && errors.Is(err, fs.ErrNotExist):
 			_ = k.etcd.Terminate() // the next round tries again
 		case !runs && err == nil:
-			_ = k.etcd.Restart(ctx) // likewise
+			_ = k.etcd.Restart(ctx) // the next round tries again
 		}
 		select {
 		case <-ctx.Done():
@@ -61,24 +61,26 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// aside moves the manifest away, and back restores it, with the commands of the page.
-func (k *kubelet) aside() { k.types("mv /etc/kubernetes/manifests/etcd.yaml /root/") }
-func (k *kubelet) back()  { k.types("mv /root/etcd.yaml /etc/kubernetes/manifests/") }
+// moveManifestAway moves the manifest away, and back restores it, with the commands of the page.
+func (k *kubelet) moveManifestAway() {
+	k.runDocumented("mv /etc/kubernetes/manifests/etcd.yaml /root/")
+}
+func (k *kubelet) restoreManifest() { k.runDocumented("mv /root/etcd.yaml /etc/kubernetes/manifests/") }
 
-// types runs a command that the Kubernetes page shows, below the host's own root.
-func (k *kubelet) types(command string) {
+// runDocumented runs a command that the Kubernetes page shows, below the host's own root.
+func (k *kubelet) runDocumented(command string) {
 	t := k.h.w.t
 	t.Helper()
 	if !slices.Contains(docs.Shell(kubernetesPage(t)), command) {
 		t.Fatalf("kubernetes.md does not show %s", command)
 	}
-	if out, err := exec.Command("sh", "-c", k.below(command)).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c", k.inRoot(command)).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)
 	}
 }
 
-// below makes a command use files below the host's own root directory.
-func (k *kubelet) below(command string) string {
+// inRoot makes a command use files below the host's own root directory.
+func (k *kubelet) inRoot(command string) string {
 	root := strings.TrimSuffix(k.manifest, "/etc/kubernetes/manifests/etcd.yaml")
 	return strings.ReplaceAll(command, " /", " "+root+"/")
 }
@@ -92,7 +94,7 @@ func (k *kubelet) program(name string) []byte {
 	if found == nil {
 		t.Fatalf("kubernetes.md shows no program %s", name)
 	}
-	return []byte(found[1] + "\n" + k.below(found[2]) + "\n")
+	return []byte(found[1] + "\n" + k.inRoot(found[2]) + "\n")
 }
 
 func kubernetesPage(t *testing.T) string {
@@ -104,7 +106,7 @@ func kubernetesPage(t *testing.T) string {
 	return string(text)
 }
 
-func (k *kubelet) runs() bool {
+func (k *kubelet) etcdRuns() bool {
 	select {
 	case <-k.etcd.Done():
 		return false
@@ -133,7 +135,7 @@ func stackedWorld(t *testing.T) (*world, []*kubelet) {
 		h.Set["cluster.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s}", agent.CA, agent.Cert, agent.Key)
 		h.Set["etcd.runner"], h.Set["etcd.binary"] = "external", filepath.Join(root(h), "usr/bin/etcd")
 		h.Set["etcd.dataDir"] = filepath.Join(root(h), "var/lib/etcd")
-		h.Set["etcd.metricsURL"] = "http://" + h.Metrics[:strings.LastIndex(h.Metrics, ":")] + ":" + spare(t)
+		h.Set["etcd.metricsURL"] = "http://" + h.Metrics[:strings.LastIndex(h.Metrics, ":")] + ":" + freePort(t)
 		h.Set["etcd.environment"] = fmt.Sprintf("{ETCD_CERT_FILE: %[1]s/server.crt, ETCD_KEY_FILE: %[1]s/server.key, "+
 			"ETCD_PEER_CERT_FILE: %[1]s/peer.crt, ETCD_PEER_KEY_FILE: %[1]s/peer.key}", pki)
 	}})
@@ -162,8 +164,8 @@ func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	return w, kubelets
 }
 
-// spare returns a free port.
-func spare(t *testing.T) string { return fmt.Sprint(testbed.FreePorts(t, 1)[0]) }
+// freePort returns a free port.
+func freePort(t *testing.T) string { return fmt.Sprint(testbed.FreePorts(t, 1)[0]) }
 
 // startPod writes the certificates and the manifest where kubeadm does, and starts the pod.
 func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string) {
@@ -233,7 +235,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.start()
 	w.within(formation, "every agent has adopted its voter", func() bool {
 		for _, h := range w.hosts {
-			if h.role() != control.RoleVoter || !h.waitsFor(policy.Idle) || !h.names(policy.EtcdExternal) {
+			if h.role() != control.RoleVoter || !h.waitsFor(policy.Idle) || !h.hasReason(policy.EtcdExternal) {
 				return false
 			}
 		}
@@ -262,33 +264,35 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.eventually("it is safe to touch, and another leads", func() bool {
 		return h.maintenance() == control.MaintenanceSafe && !h.leads()
 	})
-	if s, _ := h.status(); !k.runs() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
-		t.Fatalf("etcd runs: %t; %v", k.runs(), s.Reasons)
+	if s, _ := h.status(); !k.etcdRuns() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
+		t.Fatalf("etcd runs: %t; %v", k.etcdRuns(), s.Reasons)
 	}
 	other.requestWork(control.WorkMaintenance)
-	k.aside()
+	k.moveManifestAway()
 	w.eventually("the agent reports that etcd is down", func() bool {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
 	w.eventually("etcd has ended, and the next one waits", func() bool { // its ports close before it ends
-		return !k.runs() && other.maintenance() == control.MaintenanceWaiting
+		return !k.etcdRuns() && other.maintenance() == control.MaintenanceWaiting
 	})
 	w.never(quiet, "the next operation begins", func() bool {
-		return other.maintenance() != control.MaintenanceWaiting || k.runs()
+		return other.maintenance() != control.MaintenanceWaiting || k.etcdRuns()
 	})
 	h.endMaintenance()
 	w.eventually("the agent reports that others have to start etcd", func() bool {
 		return h.waitsFor(policy.EtcdExternal)
 	})
-	if k.runs() {
+	if k.etcdRuns() {
 		t.Fatal("etcd was started, although its manifest is aside")
 	}
-	k.back()
-	w.eventually("it is back", func() bool { return h.ended(policy.Cycled) })
+	k.restoreManifest()
+	w.eventually("it is back", func() bool { return h.endedWith(policy.Cycled) })
 	w.eventually("the next operation begins", func() bool { return other.maintenance() == control.MaintenanceSafe })
 	other.endMaintenance()
-	w.eventually("which ends although its etcd was never stopped", func() bool { return other.ended(policy.Cycled) })
+	w.eventually("which ends although its etcd was never stopped", func() bool {
+		return other.endedWith(policy.Cycled)
+	})
 	// A connection that is aborted during its handshake leaves a line in etcd's log. The frequent port checks leave
 	// none.
 	log, err := os.ReadFile(k.etcd.LogPath())
@@ -312,14 +316,14 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	}
 	w.start()
 	w.within(formation, "the agent is idle, and can run etcd", func() bool {
-		return h.role() == control.RoleVoter && h.waitsFor(policy.Idle) && !h.names(policy.EtcdExternal)
+		return h.role() == control.RoleVoter && h.waitsFor(policy.Idle) && !h.hasReason(policy.EtcdExternal)
 	})
 	h.requestWork(control.WorkMaintenance)
 	w.eventually("it is safe to touch, and down", func() bool {
-		return h.maintenance() == control.MaintenanceSafe && !k.runs()
+		return h.maintenance() == control.MaintenanceSafe && !k.etcdRuns()
 	})
 	h.endMaintenance()
-	w.eventually("it is back", func() bool { return k.runs() && h.ended(policy.Cycled) })
+	w.eventually("it is back", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 	h.requestWork(control.WorkRestart)
-	w.eventually("a restart is two programs", func() bool { return k.runs() && h.ended(policy.Cycled) })
+	w.eventually("a restart is two programs", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// limits are those of n2's join.
+// limits are the time limits of n2's join.
 type limits struct {
 	stall time.Duration // without progress
 	whole time.Duration
@@ -81,7 +81,7 @@ func (w *world) expectRollback(code policy.ReasonCode, limit time.Duration) {
 	w.t.Logf("n2 was removed after %s, n3 had joined %s later", took.Round(time.Millisecond),
 		(time.Since(added) - took).Round(time.Millisecond))
 	w.verify(1, 1)
-	if !n2.names(policy.BackingOff) {
+	if !n2.hasReason(policy.BackingOff) {
 		s, _ := n2.status()
 		w.t.Errorf("n2 does not report that it backs off: %v", s.Reasons)
 	}

@@ -70,8 +70,8 @@ func clearRules(t *testing.T, m *testbed.Mount) {
 	}
 }
 
-// finds reports whether the host's health has this finding.
-func (h *host) finds(state, code string) bool {
+// hasFinding reports whether the host's health has this finding.
+func (h *host) hasFinding(state, code string) bool {
 	s, ok := h.status()
 	return ok && s.Health.State == state &&
 		slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == code })
@@ -89,18 +89,18 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	rule(t, slow, "fsync * delay=150ms")
 	w.start(n2)
 	w.eventually("the disk is found unfit", func() bool {
-		return n2.finds("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified)
+		return n2.hasFinding("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified)
 	})
 	w.never(5*time.Second, "it gets past QUALIFYING, or acts", func() bool {
 		s, ok := n2.status()
 		return ok && (s.Health.State != "QUALIFYING" || s.Health.Qualified || s.Loop.Steps > 0) || n2.etcdPID() != 0
 	})
 	explained := me().ctl(n2, "explain")
-	explained.is(t, "explain", 0, "NOT_QUALIFIED")
+	explained.check(t, "explain", 0, "NOT_QUALIFIED")
 	found := regexp.MustCompile(
-		`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(explained.words())
+		`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(explained.oneLine())
 	if found == nil {
-		t.Fatalf("explain does not show the measured number: %s", explained.said)
+		t.Fatalf("explain does not show the measured number: %s", explained.output)
 	}
 	if p99, err := strconv.ParseFloat(found[1], 64); err != nil || p99 < 150 || p99 > 5000 {
 		t.Errorf("explain reports %s ms for an fsync that takes a little over 150 ms", found[1])
@@ -130,42 +130,44 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 
 	began := time.Now()
 	rule(t, disk, "fsync * hang")
-	w.eventually("the disk is STALLED", func() bool { return n1.answersPromptly().Health.State == "STALLED" })
-	first := n1.answersPromptly().Health.Disk
+	w.eventually("the disk is STALLED", func() bool { return n1.promptStatus().Health.State == "STALLED" })
+	first := n1.promptStatus().Health.Disk
 	w.eventually("the write in flight grows older", func() bool {
-		now := n1.answersPromptly().Health.Disk
+		now := n1.promptStatus().Health.Disk
 		return now.InFlightOp != "" && now.InFlightSeconds > first.InFlightSeconds &&
 			n1.metric("quorumd_disk_inflight_seconds") > 1
 	})
 	clearRules(t, disk)
 	t.Logf("%.1f s of hanging; in flight for %.1f s at first sight: %s", time.Since(began).Seconds(),
 		first.InFlightSeconds, first.InFlightOp)
-	w.eventually("the disk is SLOW after it has come back", func() bool { return n1.finds("SLOW", "DISK_FSYNC_SLOW") })
-	w.eventually("all rest", func() bool { return w.rests(n1) && w.rests(others[0]) && w.rests(others[1]) })
+	w.eventually("the disk is SLOW after it has come back", func() bool {
+		return n1.hasFinding("SLOW", "DISK_FSYNC_SLOW")
+	})
+	w.eventually("all rest", func() bool { return w.isIdle(n1) && w.isIdle(others[0]) && w.isIdle(others[1]) })
 	w.lead(n1)
 
 	steps := w.steps(others...)
 	rule(t, disk, "fsync * hang")
 	w.eventually("another voter leads", func() bool {
-		return w.leader(others[0]) != 0 && w.leader(others[0]) != w.id(n1) && others[0].writes()
+		return w.leader(others[0]) != 0 && w.leader(others[0]) != w.memberID(n1) && others[0].writes()
 	})
 	w.start(spare)
 	w.eventually("the spare waits for the voter", func() bool {
 		return spare.healthy() && spare.waitsFor(policy.VoterNotLive)
 	})
-	w.eventually("the disk is FAILED", func() bool { return n1.answersPromptly().Health.State == "FAILED" })
+	w.eventually("the disk is FAILED", func() bool { return n1.promptStatus().Health.State == "FAILED" })
 	if age := n1.metric("quorumd_disk_inflight_seconds"); age < 6 ||
 		n1.metric(`quorumd_health_state{state="FAILED"}`) != 1 {
 		t.Errorf("the metrics show %v s in flight and no failure", age)
 	}
 	w.never(3*time.Second, "a host takes a step", func() bool {
-		n1.answersPromptly()
-		return w.steps(others...) != steps || w.steps(spare) > 0 || w.held(w.keys().Lock()) || !w.has(3, 0)
+		n1.promptStatus()
+		return w.steps(others...) != steps || w.steps(spare) > 0 || w.hasRecord(w.keys().Lock()) || !w.has(3, 0)
 	})
 
 	clearRules(t, disk)
 	w.verify(3, 1) // the voter serves again, so the spare may become the standby
-	if !n1.finds("FAILED", "DISK_FAILED") {
+	if !n1.hasFinding("FAILED", "DISK_FAILED") {
 		t.Error("a disk that was FAILED is trusted again without an operator")
 	}
 }
@@ -188,7 +190,7 @@ func TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost(t *testing.T) {
 	began := time.Now()
 	w.start(n3)
 	w.eventually("the join is rolled back, and n3 is the standby instead of n2", func() bool {
-		n2.answersPromptly()
+		n2.promptStatus()
 		listed, _ := w.is(n2)
 		return !listed && w.has(1, 1) && w.absent(w.keys().Op()) && w.absent(w.keys().Lock())
 	})
@@ -215,30 +217,33 @@ func TestADiskThatFailsWritesIsFAILEDAndAFullDiskIsReportedAsFull(t *testing.T) 
 	rule(t, broken, "fsync * err=EIO")
 	rule(t, full, "write * err=ENOSPC")
 	w.start(n2, n3)
-	w.eventually("the broken disk is FAILED", func() bool { return n2.finds("FAILED", "DISK_FAILED") })
-	w.eventually("the full disk is not found healthy", func() bool { return n3.finds("UNKNOWN", "DISK_PROBE_DOWN") })
-	me().ctl(n2, "health").is(t, "health", 0, "FAILED", "input/output error")
-	me().ctl(n3, "health").is(t, "health", 0, "UNKNOWN", "no space left on device")
+	w.eventually("the broken disk is FAILED", func() bool { return n2.hasFinding("FAILED", "DISK_FAILED") })
+	w.eventually("the full disk is not found healthy", func() bool {
+		return n3.hasFinding("UNKNOWN", "DISK_PROBE_DOWN")
+	})
+	me().ctl(n2, "health").check(t, "health", 0, "FAILED", "input/output error")
+	me().ctl(n3, "health").check(t, "health", 0, "UNKNOWN", "no space left on device")
 	w.never(2*time.Second, "one of them joins", func() bool { return w.steps(n2, n3) > 0 || !w.has(1, 0) })
 
 	clearRules(t, broken)
 	clearRules(t, full)
 	w.eventually("the disk that was broken has passed a whole qualification and is trusted again", func() bool {
-		return !n2.finds("FAILED", "DISK_FAILED") && !n2.finds("QUALIFYING", "DISK_QUALIFYING")
+		return !n2.hasFinding("FAILED", "DISK_FAILED") && !n2.hasFinding("QUALIFYING", "DISK_QUALIFYING")
 	})
 	w.verify(1, 1)
 }
 
-// answersPromptly asks the agent for its status.
-func (h *host) answersPromptly() control.Status {
+// promptStatus asks the agent for its status.
+func (h *host) promptStatus() control.Status {
 	h.w.t.Helper()
 	var s control.Status
-	h.promptly("the agent", func() (ok bool) { s, ok = h.status(); return ok })
+	h.checkPromptly("the agent", func() (ok bool) { s, ok = h.status(); return ok })
 	return s
 }
 
-// promptly checks that the agent responds in time. A busy machine may delay one response, a hung disk would delay all.
-func (h *host) promptly(who string, ask func() bool) {
+// checkPromptly checks that the agent responds in time. A busy machine may delay one response, a hung disk would delay
+// all.
+func (h *host) checkPromptly(who string, ask func() bool) {
 	h.w.t.Helper()
 	var took [3]time.Duration
 	for i := range took {
@@ -255,7 +260,7 @@ func (h *host) promptly(who string, ask func() bool) {
 func (h *host) metric(series string) float64 {
 	h.w.t.Helper()
 	var text string
-	h.promptly("the listener for scrapes", func() (ok bool) { text, ok = h.fetch("/metrics"); return ok })
+	h.checkPromptly("the listener for scrapes", func() (ok bool) { text, ok = h.fetch("/metrics"); return ok })
 	for line := range strings.Lines(text) {
 		if value, found := strings.CutPrefix(line, series+" "); found {
 			number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
@@ -283,5 +288,5 @@ func (w *world) steps(hosts ...*host) uint64 {
 	return n
 }
 
-// rests reports whether the agent has nothing to do.
-func (w *world) rests(h *host) bool { return h.waitsFor(policy.Idle) }
+// isIdle reports whether the agent has nothing to do.
+func (w *world) isIdle(h *host) bool { return h.waitsFor(policy.Idle) }

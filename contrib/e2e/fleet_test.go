@@ -45,14 +45,14 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	var revision int64
 	w.eventually("nothing is written for 5 s", func() bool {
 		before := w.revision()
-		w.pass(5 * time.Second)
+		w.sleep(5 * time.Second)
 		revision = w.revision()
 		return before == revision
 	})
 
 	const span = 10 * time.Second
 	before := w.handled()
-	w.pass(span)
+	w.sleep(span)
 	rest := float64(w.handled()-before) / span.Seconds()
 	t.Logf("at rest: %.1f requests/s for %d hosts, %d writes", rest, hosts, w.revision()-revision)
 	if rest > 7*hosts { // 8 if each host queried every member and read all records in every round
@@ -100,8 +100,8 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	}
 }
 
-// pass waits.
-func (w *world) pass(span time.Duration) {
+// sleep waits.
+func (w *world) sleep(span time.Duration) {
 	w.t.Helper()
 	end := time.Now().Add(span)
 	w.within(span+bound, "the time is over", func() bool { return time.Now().After(end) })

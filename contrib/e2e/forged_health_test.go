@@ -30,7 +30,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 			w.start(n4)
 			w.within(2*formation, "n4 is ready", n4.healthy)
 			w.lead(n1)
-			untouched, member := n3.untouched(), w.id(n3)
+			untouched, member := n3.expectSameProcess(), w.memberID(n3)
 			key := w.keys().Host("host-" + n3.Options.Name)
 			forge := func() { // overwrites at once what n3 publishes
 				value, ok := w.get(key)
@@ -46,16 +46,16 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 			// By then the grace period is over, and so are the 90 s within which a host may report its recovery.
 			w.within(10*time.Minute, "n1 suspects n3 by the forged record alone", func() bool {
 				forge()
-				return n1.names(policy.VoterSuspect)
+				return n1.hasReason(policy.VoterSuspect)
 			})
 			const rounds = 60
-			before := n1.now().Loop.Rounds
+			before := n1.statusNow().Loop.Rounds
 			w.within(10*time.Minute, "n1 has decided many times since", func() bool {
 				forge()
 				s, ok := n1.status()
 				return ok && s.Loop.Rounds >= before+rounds
 			})
-			if listed, learner := w.is(n3); !listed || learner || w.id(n3) != member {
+			if listed, learner := w.is(n3); !listed || learner || w.memberID(n3) != member {
 				t.Error("a healthy voter was removed for a forged record")
 			}
 			untouched("its record was forged")

@@ -34,11 +34,11 @@ func (w *world) forged(work, command string, resumed int) string {
 	return string(text)
 }
 
-// decides waits until every agent has made a decision on the current records.
-func (w *world) decides() {
+// waitTwoRounds waits until every agent has made a decision on the current records.
+func (w *world) waitTwoRounds() {
 	w.t.Helper()
 	for _, h := range w.hosts {
-		before := h.now().Loop.Rounds
+		before := h.statusNow().Loop.Rounds
 		w.eventually("two rounds of "+h.Options.Name+" pass", func() bool {
 			s, ok := h.status()
 			return ok && s.Loop.Rounds >= before+2
@@ -51,7 +51,7 @@ func (w *world) decides() {
 // waiting.
 func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	t.Parallel()
-	w := edged(t)
+	w := withHooks(t)
 	n1 := w.hosts[0]
 	evil := filepath.Join(t.TempDir(), "evil")
 	mark := filepath.Join(t.TempDir(), "ran")
@@ -61,11 +61,11 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	// programs outside commands.d, and unknown operations
 	for _, command := range []string{evil, "../../../../../.." + evil, "missing", "-rf", "a\nb", ""} {
 		n1.write(w.keys().Rollout(), w.forged(control.WorkCommand, command, 1))
-		w.decides()
+		w.waitTwoRounds()
 	}
 	for _, work := range []string{"format", "../restart", ""} {
 		n1.write(w.keys().Rollout(), w.forged(work, "", 1))
-		w.decides()
+		w.waitTwoRounds()
 	}
 	if order := w.cycled(); len(order) > 0 {
 		t.Errorf("%v were taken down for an impossible command", order)
@@ -97,8 +97,8 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	w.eventually("no operation is in flight", func() bool { return w.absent(w.keys().Op()) })
 	watched()
 	w.eventually("all vote", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
-	if s := n1.now(); s.Cluster.Error != "" {
+	w.waitRolesAgree()
+	if s := n1.statusNow(); s.Cluster.Error != "" {
 		t.Errorf("the cluster is not healthy: %s", s.Cluster.Error)
 	}
 }

@@ -102,7 +102,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 			o.each(i+1, &h.Options)
 		}
 		if o.powered {
-			h.powered()
+			h.trackUnsynced()
 		}
 		made, err := testbed.NewHost(h.Options)
 		if err != nil {
@@ -235,14 +235,14 @@ func (w *world) start(hosts ...*host) {
 			w.t.Fatal(err)
 		}
 		if h.off {
-			h.answers(true)
+			h.setReachable(true)
 		}
 		h.running, h.off = true, false
 	}
 }
 
-// answers sets, on the proxies of a host that has some, whether they accept connections.
-func (h *host) answers(yes bool) {
+// setReachable sets, on the proxies of a host that has some, whether they accept connections.
+func (h *host) setReachable(yes bool) {
 	for _, p := range []*testbed.Proxy{h.clientProxy, h.peerProxy} {
 		if p != nil {
 			p.Set(testbed.Faults{Refuse: !yes})
@@ -380,8 +380,8 @@ func (h *host) waitsFor(code policy.ReasonCode) bool {
 	return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(code)
 }
 
-// names reports whether the agent has this reason, first or not.
-func (h *host) names(code policy.ReasonCode) bool {
+// hasReason reports whether the agent has this reason, first or not.
+func (h *host) hasReason(code policy.ReasonCode) bool {
 	s, ok := h.status()
 	for _, r := range s.Reasons {
 		if r.Code == string(code) {
@@ -572,8 +572,8 @@ func tail(path string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// edged makes a world of three voters whose hosts listen to reboot agents and have hooks that record each run.
-func edged(t *testing.T) *world {
+// withHooks makes a world of three voters whose hosts listen to reboot agents and have hooks that record each run.
+func withHooks(t *testing.T) *world {
 	t.Helper()
 	ports := testbed.FreePorts(t, 3)
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
@@ -587,6 +587,6 @@ func edged(t *testing.T) *world {
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	return w
 }

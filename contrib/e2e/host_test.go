@@ -29,8 +29,8 @@ func (h *host) hook(when, script string) {
 	}
 }
 
-// hooked returns what the host's hooks have recorded.
-func (h *host) hooked() string {
+// hookOutput returns what the host's hooks have recorded.
+func (h *host) hookOutput() string {
 	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
 	return string(text)
 }

@@ -53,8 +53,9 @@ func (h *host) namesKey(key string) bool {
 	return false
 }
 
-// answers checks that every read-only command succeeds on every host, and that none reports an unreachable cluster.
-func (w *world) answers(what string) {
+// checkCommands checks that every read-only command succeeds on every host, and that none reports an unreachable
+// cluster.
+func (w *world) checkCommands(what string) {
 	w.t.Helper()
 	for _, h := range w.hosts {
 		for command, format := range map[string]string{
@@ -62,10 +63,10 @@ func (w *world) answers(what string) {
 			"history": "json",
 		} {
 			got := me().ctl(h, command, "--output", format)
-			if got.code > 2 || got.said == "" || strings.Contains(got.said, "no voter answers") ||
-				strings.Contains(got.said, "cannot encode") {
+			if got.code > 2 || got.output == "" || strings.Contains(got.output, "no voter answers") ||
+				strings.Contains(got.output, "cannot encode") {
 				w.t.Errorf("%s: %s as %s on %s ends with %d: %.300s", what, command, format, h.Options.Name, got.code,
-					got.said)
+					got.output)
 			}
 		}
 		if s, ok := h.status(); !ok || !s.Cluster.Reachable {
@@ -74,8 +75,8 @@ func (w *world) answers(what string) {
 	}
 }
 
-// resident returns the resident memory of a host's agent in MiB.
-func (h *host) resident() (mib int) {
+// residentMiB returns the resident memory of a host's agent in MiB.
+func (h *host) residentMiB() (mib int) {
 	h.w.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.AgentPID()))
 	if err != nil {
@@ -98,7 +99,7 @@ func TestHostileRecordsAreReportedOnEveryHostAndDoNoHarm(t *testing.T) {
 	w.eventually("no operation is in flight", func() bool { return w.absent(w.keys().Op()) })
 	var untouched []func(string)
 	for _, h := range w.hosts {
-		untouched = append(untouched, h.untouched())
+		untouched = append(untouched, h.expectSameProcess())
 	}
 	n1 := w.hosts[0]
 	keys := []string{w.keys().Op(), w.keys().Pause(), w.keys().Rollout(), w.keys().Host("unknown")}
@@ -109,7 +110,7 @@ func TestHostileRecordsAreReportedOnEveryHostAndDoNoHarm(t *testing.T) {
 		for _, h := range w.hosts {
 			w.eventually(h.Options.Name+" names "+key+": "+what, func() bool { return h.namesKey(key) })
 		}
-		w.answers(what)
+		w.checkCommands(what)
 		n1.erase(key)
 	}
 	for i := range 40 {
@@ -124,10 +125,10 @@ func TestHostileRecordsAreReportedOnEveryHostAndDoNoHarm(t *testing.T) {
 		s, ok := n1.status()
 		return ok && !s.Cluster.Reachable
 	})
-	w.answers("many values of 1.4 MB")
+	w.checkCommands("many values of 1.4 MB")
 	for i, h := range w.hosts {
 		untouched[i]("after all that")
-		if mib := h.resident(); mib > 160 {
+		if mib := h.residentMiB(); mib > 160 {
 			t.Errorf("the agent of %s has grown to %d MiB", h.Options.Name, mib)
 		} else {
 			t.Logf("the agent of %s has had at most %d MiB", h.Options.Name, mib)

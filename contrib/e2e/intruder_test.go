@@ -37,7 +37,7 @@ func began(t *testing.T, value string) time.Time {
 
 func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.requestRunning()
 	w.eventually("n1's operation is in flight", func() bool { return n1.maintenance() == control.MaintenanceSafe })
@@ -55,9 +55,9 @@ func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 		t.Errorf("the operation was %s, and is %s", first, again)
 	}
 	n1.endMaintenance()
-	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
+	w.eventually("n1 is back", func() bool { return n1.endedWith(policy.Cycled) })
 	w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 	n2.endMaintenance()
-	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n2 is back", func() bool { return n2.endedWith(policy.Cycled) })
 	w.verify(3, 0)
 }

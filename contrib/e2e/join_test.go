@@ -25,7 +25,7 @@ func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
 	w.within(formation, "there are 3 voters and a standby", func() bool { return w.has(3, 1) })
 	t.Logf("%.1f s until there were 3 voters and a standby", time.Since(began).Seconds())
 	w.verify(3, 1)
-	w.rolesAgree()
+	w.waitRolesAgree()
 
 	w.start(fifth)
 	w.eventually("the fifth is qualified and reports that there is no place", func() bool {
@@ -33,7 +33,7 @@ func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
 	})
 	w.never(2*time.Second, "the fifth is in the member list, or acts", func() bool {
 		listed, _ := w.is(fifth)
-		return listed || w.held(w.keys().Lock())
+		return listed || w.hasRecord(w.keys().Lock())
 	})
 	if fifth.role() != control.RoleSpare {
 		t.Errorf("the fifth is %s", fifth.role())
@@ -47,8 +47,8 @@ func (h *host) healthy() bool {
 	return ok && s.Health.Qualified && s.Health.State == "OK"
 }
 
-// rolesAgree waits until every running agent reports the role that its host has in etcd.
-func (w *world) rolesAgree() {
+// waitRolesAgree waits until every running agent reports the role that its host has in etcd.
+func (w *world) waitRolesAgree() {
 	w.t.Helper()
 	w.eventually("every agent reports its host's role and is idle", func() bool {
 		return !slices.ContainsFunc(w.hosts, func(h *host) bool {

@@ -5,8 +5,8 @@ package e2e
 
 import "context"
 
-// id returns the member ID of a host.
-func (w *world) id(h *host) uint64 {
+// memberID returns the member ID of a host.
+func (w *world) memberID(h *host) uint64 {
 	for _, m := range w.members() {
 		if m.PeerURLs[0] == h.Options.PeerURL {
 			return m.ID
@@ -32,9 +32,9 @@ func (w *world) lead(h *host) {
 	w.eventually(h.Options.Name+" leads", func() bool {
 		for _, other := range w.hosts {
 			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-			_, _ = other.etcd.MoveLeader(ctx, w.id(h)) // only the leader can do it
+			_, _ = other.etcd.MoveLeader(ctx, w.memberID(h)) // only the leader can do it
 			cancel()
 		}
-		return w.leader(h) == w.id(h)
+		return w.leader(h) == w.memberID(h)
 	})
 }

@@ -42,7 +42,9 @@ func (h *host) checkAnswers() {
 func (w *world) expectNoStep(hosts []*host) {
 	w.t.Helper()
 	for _, h := range hosts {
-		w.eventually(h.Options.Name+" reports that no voter answers", func() bool { return h.names(policy.NoQuorum) })
+		w.eventually(h.Options.Name+" reports that no voter answers", func() bool {
+			return h.hasReason(policy.NoQuorum)
+		})
 		h.checkAnswers()
 	}
 	before := map[*host]uint64{}
@@ -177,18 +179,18 @@ func TestAHungLoopLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
 			}
 			n2.checkAnswers()
 			w.pause(true) // from here on only the step that hung can change anything
-			before := w.standing()
+			before := w.changeableState()
 			n2.resume()
 			w.eventually("n2 continues", func() bool { return n2.waitsFor(policy.Paused) })
-			w.never(quiet/2, "the step has taken effect", func() bool { return w.standing() != before })
+			w.never(quiet/2, "the step has taken effect", func() bool { return w.changeableState() != before })
 			w.pause(false)
 			w.verify(2, 0)
 		})
 	}
 }
 
-// standing returns what steps can change, as one text: the members and the operation record.
-func (w *world) standing() string {
+// changeableState returns what steps can change, as one text: the members and the operation record.
+func (w *world) changeableState() string {
 	text, _ := w.get(w.keys().Op())
 	for _, m := range w.members() {
 		text += "\n" + m.String()

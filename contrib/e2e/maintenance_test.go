@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// three makes a world of three healthy voters, with no operation in flight.
-func three(t *testing.T) *world {
+// threeIdleVoters makes a world of three healthy voters, with no operation in flight.
+func threeIdleVoters(t *testing.T) *world {
 	t.Helper()
 	return allVoters(t, worldOptions{hosts: 3, voters: 3})
 }
@@ -28,7 +28,7 @@ func allVoters(t *testing.T, o worldOptions) *world {
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.within(time.Duration(o.hosts-1)*formation, "all are voters", func() bool { return w.has(o.hosts, 0) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	return w
 }
 
@@ -81,15 +81,15 @@ func (h *host) maintenance() string {
 	return s.Maintenance.State
 }
 
-// ended reports whether the host has no request and the last one ended with the given code.
-func (h *host) ended(code policy.ReasonCode) bool {
+// endedWith reports whether the host has no request and the last one ended with the given code.
+func (h *host) endedWith(code policy.ReasonCode) bool {
 	s, ok := h.status()
 	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == string(code)
 }
 
 func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.lead(n1)
 	load := w.load()
@@ -109,14 +109,14 @@ func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.
 		t.Error("n1's etcd was started before the maintenance was over")
 	}
 	n1.endMaintenance()
-	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
-	w.eventually("n2's operation has ended", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n1 is back", func() bool { return n1.endedWith(policy.Cycled) })
+	w.eventually("n2's operation has ended", func() bool { return n2.endedWith(policy.Cycled) })
 	report := load.Stop()
 	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
 	if report.Failed > 0 { // contrib/lab tests the length of the gaps, on a quieter machine
 		t.Errorf("%d writes failed", report.Failed)
 	}
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 0)
 }
 
@@ -150,7 +150,7 @@ func (h *host) etcdRuns() bool {
 
 func TestARolloutRestartsEveryHostOnceAndTheLeaderLast(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	w.lead(w.hosts[0])
 	before := w.etcdPIDs()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)

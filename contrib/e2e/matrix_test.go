@@ -46,9 +46,9 @@ func TestMatrix(t *testing.T) {
 			w.start()
 			w.bootstrap()
 			w.verify(3, o.standbys)
-			w.rolesAgree()
+			w.waitRolesAgree()
 			for _, h := range w.hosts {
-				if !h.runs(version) {
+				if !h.runsVersion(version) {
 					t.Errorf("%s does not run etcd %s", h.Options.Name, version)
 				}
 				if warned := h.logHas("allowUnsafeVersion is set"); warned != (version == unsafe) {
@@ -59,7 +59,7 @@ func TestMatrix(t *testing.T) {
 		if version == unsafe {
 			t.Run(version+" is refused unless it is accepted", func(t *testing.T) {
 				t.Parallel()
-				isRefusedUnlessAccepted(t)
+				expectRefusedUnlessAllowed(t)
 			})
 		}
 	}
@@ -68,11 +68,11 @@ func TestMatrix(t *testing.T) {
 			continue
 		}
 		if p.joins {
-			t.Run(p.host+" joins "+p.cluster, func(t *testing.T) { t.Parallel(); joinsNextTo(t, p.cluster, p.host) })
+			t.Run(p.host+" joins "+p.cluster, func(t *testing.T) { t.Parallel(); joinAndPromote(t, p.cluster, p.host) })
 		} else {
 			t.Run(p.host+" stays out of "+p.cluster, func(t *testing.T) {
 				t.Parallel()
-				staysOut(t, p.cluster, p.host)
+				expectStaysOut(t, p.cluster, p.host)
 			})
 		}
 	}
@@ -97,22 +97,22 @@ func pairs() []pair {
 	}
 }
 
-// joinsNextTo makes two hosts of one version join a voter of another, up to their promotion.
-func joinsNextTo(t *testing.T, cluster, host string) {
+// joinAndPromote makes two hosts of one version join a voter of another, up to their promotion.
+func joinAndPromote(t *testing.T, cluster, host string) {
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: withVersions(t, cluster, host, host)})
 	w.start()
 	w.bootstrap()
 	w.verify(3, 0)
 	for i, version := range []string{cluster, host, host} {
-		if !w.hosts[i].runs(version) {
+		if !w.hosts[i].runsVersion(version) {
 			t.Errorf("%s does not run etcd %s", w.hosts[i].Options.Name, version)
 		}
 	}
 }
 
-// staysOut checks that a host reports why it does not join, that it neither starts its etcd nor adds it as a member,
-// and that the cluster keeps running.
-func staysOut(t *testing.T, cluster, host string) {
+// expectStaysOut checks that a host reports why it does not join, that it neither starts its etcd nor adds it as a
+// member, and that the cluster keeps running.
+func expectStaysOut(t *testing.T, cluster, host string) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
 		each: withVersions(t, cluster, host),
@@ -132,8 +132,8 @@ func staysOut(t *testing.T, cluster, host string) {
 	w.verify(1, 0)
 }
 
-// isRefusedUnlessAccepted starts two hosts with the unsafe version. Only one of them is configured to allow it.
-func isRefusedUnlessAccepted(t *testing.T) {
+// expectRefusedUnlessAllowed starts two hosts with the unsafe version. Only one of them is configured to allow it.
+func expectRefusedUnlessAllowed(t *testing.T) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
 		each: func(i int, o *testbed.HostOptions) {
@@ -169,8 +169,8 @@ func isRefusedUnlessAccepted(t *testing.T) {
 	w.verify(1, 1)
 }
 
-// runs reports whether the host's etcd reports this minor version.
-func (h *host) runs(version string) bool {
+// runsVersion reports whether the host's etcd reports this minor version.
+func (h *host) runsVersion(version string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	status, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])

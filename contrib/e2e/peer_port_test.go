@@ -38,8 +38,8 @@ func userCertificate(t *testing.T, dir, user string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// asks sends a request with a certificate and returns the response of the port.
-func asks(url string, shown tls.Certificate) (string, error) {
+// request sends a request with a certificate and returns the response of the port.
+func request(url string, shown tls.Certificate) (string, error) {
 	web := &http.Client{Timeout: callTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{
@@ -76,20 +76,20 @@ func TestThePeerPortRefusesEveryCertificateButAMembers(t *testing.T) {
 	}
 	client, alice := load("client"), userCertificate(t, dir, "alice")
 	members := n1.Options.PeerURL + "/members"
-	if text, err := asks(members, load("peer")); err != nil || !strings.Contains(text, `"peerURLs"`) {
+	if text, err := request(members, load("peer")); err != nil || !strings.Contains(text, `"peerURLs"`) {
 		t.Errorf("a member's certificate: %v: %q", err, text)
 	}
 	for who, shown := range map[string]tls.Certificate{
 		"quorumd's": client, "a user's of etcd": alice, "etcd's for clients": load("server"),
 	} {
-		if text, err := asks(members, shown); err == nil {
+		if text, err := request(members, shown); err == nil {
 			t.Errorf("the peer port answers a client with %s certificate: %q", who, text)
 		}
-		if _, err := asks(n1.Options.ClientURL+"/version", shown); err != nil {
+		if _, err := request(n1.Options.ClientURL+"/version", shown); err != nil {
 			t.Errorf("the client port refuses %s certificate: %v", who, err)
 		}
 	}
-	if _, err := asks(n1.Options.ClientURL+"/version", load("peer")); err == nil {
+	if _, err := request(n1.Options.ClientURL+"/version", load("peer")); err == nil {
 		t.Error("the client port answers a client with a member's certificate, as the user of that name")
 	}
 }

@@ -9,5 +9,5 @@ import "testing"
 
 func TestFiveVotersRotateTheCAUnderWrites(t *testing.T) {
 	t.Parallel()
-	rotates(t, 5)
+	rotateCA(t, 5)
 }

@@ -38,9 +38,9 @@ func (r *rotation) open() *pki.Directory {
 	return a
 }
 
-// look checks every member, first on the client port, and returns how many client ports refused a certificate. Peer
-// ports refuse agents, too: see complaints.
-func (r *rotation) look() (refused int) {
+// checkPorts checks every member, first on the client port, and returns how many client ports refused a certificate.
+// Peer ports refuse agents, too: see complaints.
+func (r *rotation) checkPorts() (refused int) {
 	r.t.Helper()
 	ports, err := r.open().CheckTrust(r.t.Context(), []string{address(r.hosts[0].Options.PeerURL)}, time.Now())
 	must(r.t, err)
@@ -61,28 +61,28 @@ func (r *rotation) look() (refused int) {
 	return refused
 }
 
-// types takes the next step as an operator does, on the machine with the CA.
-func (r *rotation) types() ended {
+// stepAsOperator takes the next step as an operator does, on the machine with the CA.
+func (r *rotation) stepAsOperator() commandResult {
 	r.t.Helper()
-	r.refused += 2 * r.look() // the command checks the same ports once more
-	return me().runsCtl(r.t, "pki", "rotate", "next", "--dir", r.dir, "--peers",
+	r.refused += 2 * r.checkPorts() // the command checks the same ports once more
+	return me().runCtl(r.t, "pki", "rotate", "next", "--dir", r.dir, "--peers",
 		address(r.hosts[0].Options.PeerURL), "-o", "json")
 }
 
-// early attempts a step whose precondition is not met.
-func (r *rotation) early(says string) {
+// expectRefused attempts a step whose precondition is not met.
+func (r *rotation) expectRefused(says string) {
 	r.t.Helper()
-	if done := r.types(); done.code != 78 || !strings.Contains(done.said, says) {
-		r.t.Fatalf("a step out of order: exit %d: %s, want %q", done.code, done.said, says)
+	if done := r.stepAsOperator(); done.code != 78 || !strings.Contains(done.output, says) {
+		r.t.Fatalf("a step out of order: exit %d: %s, want %q", done.code, done.output, says)
 	}
 }
 
 // next takes a step.
 func (r *rotation) next() (s pki.Rotation) {
 	r.t.Helper()
-	done := r.types()
-	if err := json.Unmarshal([]byte(done.said), &s); err != nil || done.code != 0 {
-		r.t.Fatalf("exit %d, %v: %s", done.code, err, done.said)
+	done := r.stepAsOperator()
+	if err := json.Unmarshal([]byte(done.output), &s); err != nil || done.code != 0 {
+		r.t.Fatalf("exit %d, %v: %s", done.code, err, done.output)
 	}
 	return s
 }
@@ -105,7 +105,7 @@ func (r *rotation) restart(reason string) {
 		before[h] = h.etcdPID()
 	}
 	r.eventually("all hosts report their members", func() bool { // a rollout skips hosts without a known member
-		listed := r.hosts[0].now().Hosts
+		listed := r.hosts[0].statusNow().Hosts
 		return len(listed) == len(r.hosts) &&
 			!slices.ContainsFunc(listed, func(h control.HostRecord) bool { return h.MemberID == "" })
 	})
@@ -124,12 +124,12 @@ func (r *rotation) restart(reason string) {
 			r.t.Errorf("etcd of %s was not restarted", h.Options.Name)
 		}
 	}
-	r.everyPair()
+	r.checkEveryPair()
 }
 
-// everyPair connects every host to the peer port and the client port of every host, with the certificate for that port
-// and the CAs that the host trusts for it.
-func (r *rotation) everyPair() {
+// checkEveryPair connects every host to the peer port and the client port of every host, with the certificate for that
+// port and the CAs that the host trusts for it.
+func (r *rotation) checkEveryPair() {
 	r.t.Helper()
 	for _, from := range r.hosts {
 		in := func(name string) string { return filepath.Join(filepath.Dir(from.files.CA), name) }
@@ -137,8 +137,8 @@ func (r *rotation) everyPair() {
 		if _, err := os.Stat(peers); err != nil {
 			peers = in("ca.crt")
 		}
-		asMember := dials(r.t, testbed.CertFiles{CA: peers, Cert: in("peer.crt"), Key: in("peer.key")})
-		asClient := dials(r.t, from.files)
+		asMember := peerClient(r.t, testbed.CertFiles{CA: peers, Cert: in("peer.crt"), Key: in("peer.key")})
+		asClient := peerClient(r.t, from.files)
 		for _, to := range r.hosts {
 			for url, web := range map[string]*http.Client{
 				to.Options.PeerURL: asMember, to.Options.ClientURL: asClient,
@@ -154,8 +154,8 @@ func (r *rotation) everyPair() {
 	}
 }
 
-// dials returns a client that presents a certificate as etcd does, whatever CA the server requests.
-func dials(t *testing.T, files testbed.CertFiles) *http.Client {
+// peerClient returns a client that presents a certificate as etcd does, whatever CA the server requests.
+func peerClient(t *testing.T, files testbed.CertFiles) *http.Client {
 	t.Helper()
 	config, err := files.ClientConfig()
 	must(t, err)
@@ -188,14 +188,14 @@ func (r *rotation) complaints() (all []string) {
 	return all
 }
 
-// begins starts a cluster of that many voters with the certificates of the directory, and writes to it. The returned
-// function installs a bundle on a host.
-func (r *rotation) begins(voters int) (install func(host, bundle string)) {
+// startCluster starts a cluster of that many voters with the certificates of the directory, and writes to it. The
+// returned function installs a bundle on a host.
+func (r *rotation) startCluster(voters int) (install func(host, bundle string)) {
 	r.world, install = certified(r.t, r.open(), worldOptions{hosts: voters, voters: voters})
 	r.start()
 	r.bootstrap()
 	r.verify(voters, 0)
-	r.everyPair()
+	r.checkEveryPair()
 	var endpoints []string
 	for _, h := range r.hosts {
 		endpoints = append(endpoints, h.Options.ClientURL)
@@ -209,48 +209,48 @@ func (r *rotation) begins(voters int) (install func(host, bundle string)) {
 	return install
 }
 
-// rotates rotates the CA of a cluster of that many voters.
-func rotates(t *testing.T, voters int) {
+// rotateCA rotates the CA of a cluster of that many voters.
+func rotateCA(t *testing.T, voters int) {
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki")}
 	must(t, pki.Create(r.dir, time.Now()))
-	install := r.begins(voters)
+	install := r.startCluster(voters)
 	settled := len(r.complaints())
 
 	must(t, r.open().Begin(false, time.Now()))
 	both := filepath.Join(r.dir, "trust-both.tar")
-	r.early("does not trust the new CA")
+	r.expectRefused("does not trust the new CA")
 	r.trust(both, r.hosts...)
-	r.early("does not trust the new CA") // no etcd has loaded it
+	r.expectRefused("does not trust the new CA") // no etcd has loaded it
 	r.restart("trust both CAs")
 	s := r.next()
 	if s.Step != 2 || len(s.Bundles) != voters {
 		t.Fatalf("%+v", s)
 	}
 
-	r.early("shows a certificate of the old CA")
+	r.expectRefused("shows a certificate of the old CA")
 	for i, h := range r.hosts {
 		if i == len(r.hosts)-1 {
-			r.early(h.Options.Name +
+			r.expectRefused(h.Options.Name +
 				" at " + address(h.Options.ClientURL) + " shows a certificate of the old CA")
 		}
 		install(h.Options.Name, s.Bundles[i])
-		r.everyPair()
+		r.checkEveryPair()
 	}
 	s = r.next()
 	if s.Step != 3 {
 		t.Fatalf("%+v", s)
 	}
-	r.early("still trusts the old CA")
+	r.expectRefused("still trusts the old CA")
 	r.trust(s.Trust, r.hosts...)
 	r.restart("trust the new CA alone")
 	if s = r.next(); s.Step != 0 || len(s.CAs) != 2 {
 		t.Fatalf("%+v", s)
 	}
-	r.ended(settled, both, install)
+	r.checkEnded(settled, both, install)
 }
 
-// ended checks a cluster after its rotation: the only refused connections are those that the checks have caused.
-func (r *rotation) ended(settled int, both string, install func(host, bundle string)) {
+// checkEnded checks a cluster after its rotation: the only refused connections are those that the checks have caused.
+func (r *rotation) checkEnded(settled int, both string, install func(host, bundle string)) {
 	r.t.Helper()
 	report := r.load.Stop()
 	r.t.Logf("%d writes, %d failed, %d retried, slowest %s", report.Acked, report.Failed, report.Retried,
@@ -261,22 +261,22 @@ func (r *rotation) ended(settled int, both string, install func(host, bundle str
 	if _, err := os.Lstat(both); !errors.Is(err, os.ErrNotExist) {
 		r.t.Errorf("%s is left: %v", both, err)
 	}
-	said := r.complaints()[settled:]
-	if len(said) != r.refused {
-		r.t.Errorf("%d connections were refused for a certificate, want %d:\n%s", len(said), r.refused,
-			strings.Join(said, ""))
+	output := r.complaints()[settled:]
+	if len(output) != r.refused {
+		r.t.Errorf("%d connections were refused for a certificate, want %d:\n%s", len(output), r.refused,
+			strings.Join(output, ""))
 	}
 	n1 := r.hosts[0]
 	bundle, err := r.open().Renew(n1.Options.Name, nil, time.Now().Add(2*time.Second))
 	must(r.t, err)
 	install(n1.Options.Name, bundle)
-	r.everyPair()
+	r.checkEveryPair()
 	r.verify(len(r.hosts), 0)
 }
 
 func TestThreeVotersRotateTheCAUnderWrites(t *testing.T) {
 	t.Parallel()
-	rotates(t, 3)
+	rotateCA(t, 3)
 }
 
 // setPeerCA configures another CA file for the peers of a host as the page describes: in the configuration, for later
@@ -308,12 +308,12 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as if it was made before there was a peer CA
 		must(t, os.Remove(filepath.Join(r.dir, name)))
 	}
-	install := r.begins(3)
+	install := r.startCluster(3)
 	opens := func(h *host) bool {
 		in := strings.TrimSuffix(h.files.Cert, ".crt")
 		pair, err := tls.LoadX509KeyPair(in+".crt", in+".key")
 		must(t, err)
-		_, err = asks(h.Options.PeerURL+"/members", pair)
+		_, err = request(h.Options.PeerURL+"/members", pair)
 		return err == nil
 	}
 	if !opens(r.hosts[0]) {
@@ -326,29 +326,29 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	for _, h := range r.hosts {
 		r.setPeerCA(h, filepath.Join(filepath.Dir(h.files.CA), "peer-ca.crt"))
 	}
-	r.early("does not trust the new CA")
+	r.expectRefused("does not trust the new CA")
 	r.restart("trust both CAs")
 	s := r.next()
 	install(r.hosts[0].Options.Name, s.Bundles[0])
-	r.everyPair()
+	r.checkEveryPair()
 
 	s, err := r.open().Undo(time.Now().Add(2 * time.Second))
 	if err != nil || s.Step != 2 || len(s.Bundles) != 3 {
 		t.Fatalf("undone: %+v %v", s, err)
 	}
 	install(r.hosts[0].Options.Name, s.Bundles[0])
-	r.everyPair()
+	r.checkEveryPair()
 	if s, err = r.open().Undo(time.Now().Add(4 * time.Second)); err != nil || s.Step != 2 || len(s.Bundles) != 3 {
 		t.Fatalf("forward again: %+v %v", s, err)
 	}
 	for i, h := range r.hosts {
 		install(h.Options.Name, s.Bundles[i])
-		r.everyPair()
+		r.checkEveryPair()
 	}
 	if s = r.next(); s.Step != 3 {
 		t.Fatalf("%+v", s)
 	}
-	r.early("still trusts the old CA")
+	r.expectRefused("still trusts the old CA")
 	r.trust(s.Trust, r.hosts...)
 	r.restart("trust the new CA alone")
 	if s = r.next(); s.Step != 0 || len(s.CAs) != 1 {
@@ -359,5 +359,5 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 			t.Errorf("the peer port of %s accepts the agent's certificate", h.Options.Name)
 		}
 	}
-	r.ended(settled, both, install)
+	r.checkEnded(settled, both, install)
 }

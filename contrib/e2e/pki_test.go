@@ -86,8 +86,8 @@ func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, 
 	return w, install
 }
 
-// shows returns the expiry of the certificate that etcd presents to new connections.
-func (h *host) shows(files testbed.CertFiles) (time.Time, error) {
+// servedExpiry returns the expiry of the certificate that etcd presents to new connections.
+func (h *host) servedExpiry(files testbed.CertFiles) (time.Time, error) {
 	config, err := files.ClientConfig()
 	if err != nil {
 		return time.Time{}, err
@@ -127,8 +127,8 @@ func TestThreeHostsFormAClusterWithPKICertificatesAndReloadNewOnesUnderWrites(t 
 		t.Fatal(err)
 	}
 	for i, h := range w.hosts {
-		untouched := h.untouched()
-		before, err := h.shows(h.files)
+		untouched := h.expectSameProcess()
+		before, err := h.servedExpiry(h.files)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestThreeHostsFormAClusterWithPKICertificatesAndReloadNewOnesUnderWrites(t 
 		}
 		install(h.Options.Name, bundle)
 		w.eventually("etcd shows the new certificate", func() bool {
-			now, err := h.shows(h.files)
+			now, err := h.servedExpiry(h.files)
 			return err == nil && now.After(before)
 		})
 		acked := load.Report().Acked

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// powered puts the disks of a host on file systems that track unsynced writes: those of etcd's data, of its log if that
-// is separate, and of the agent's own files. They are separate, as in production: a sync on one makes nothing durable
-// on another.
-func (h *host) powered() {
+// trackUnsynced puts the disks of a host on file systems that track unsynced writes: those of etcd's data, of its log
+// if that is separate, and of the agent's own files. They are separate, as in production: a sync on one makes nothing
+// durable on another.
+func (h *host) trackUnsynced() {
 	h.w.t.Helper()
 	for _, name := range []string{"disk", "wal", "state"} {
 		dir := filepath.Join(h.Options.Dir, name)

@@ -28,8 +28,8 @@ const prometheusBinary = "../../.cache/prometheus/usr/bin/prometheus"
 // etcdMixin is etcd's own alerting rules, as its repository generates them.
 const etcdMixin = "../../.cache/prometheus/etcd-mixin.json"
 
-// hurryEtcd shortens the minutes in etcd's rules (waits and ranges) to seconds. A rate needs several scrapes.
-func hurryEtcd(t *testing.T, rules string) string {
+// shortenEtcdWaits shortens the minutes in etcd's rules (waits and ranges) to seconds. A rate needs several scrapes.
+func shortenEtcdWaits(t *testing.T, rules string) string {
 	t.Helper()
 	const least, most = 3 * time.Second, 5 * time.Second // the range of a wait
 	shortened := func(text string) time.Duration {
@@ -51,8 +51,8 @@ func hurryEtcd(t *testing.T, rules string) string {
 	})
 }
 
-// hurry shortens the waits of the rules from minutes to seconds, and keeps their order.
-func hurry(rules string) string {
+// shortenWaits shortens the waits of the rules from minutes to seconds, and keeps their order.
+func shortenWaits(rules string) string {
 	for minutes, seconds := range map[int]int{1: 2, 5: 5, 15: 12, 30: 20} {
 		rules = strings.ReplaceAll(rules, fmt.Sprintf("for: %dm\n", minutes), fmt.Sprintf("for: %ds\n", seconds))
 	}
@@ -98,7 +98,8 @@ scrape_configs:
 `, filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "etcd.yaml"), pager.address, strings.Join(agents, ", "),
 		strings.Join(members, ", "))
 	for name, text := range map[string]string{
-		"rules.yaml": hurry(string(rules)), "etcd.yaml": hurryEtcd(t, string(mixin)), "prometheus.yaml": config,
+		"rules.yaml": shortenWaits(string(rules)), "etcd.yaml": shortenEtcdWaits(t, string(mixin)),
+		"prometheus.yaml": config,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -109,8 +110,8 @@ scrape_configs:
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+listen, "--log.level=warn")
 	o := &observed{world: w, url: "http://" + listen, pager: pager}
 	w.eventually("Prometheus has scraped every agent and every etcd", func() bool {
-		return len(o.ask("up == 1 and on (instance) quorumd_build_info")) == len(w.hosts) &&
-			len(o.ask("up == 1 and on (instance) etcd_server_id")) == len(members)
+		return len(o.query("up == 1 and on (instance) quorumd_build_info")) == len(w.hosts) &&
+			len(o.query("up == 1 and on (instance) etcd_server_id")) == len(members)
 	})
 	return o
 }
@@ -133,8 +134,8 @@ func runBinary(t *testing.T, path string, args ...string) {
 	})
 }
 
-// ask evaluates a query, and returns the labels of the results.
-func (o *observed) ask(query string) []map[string]string {
+// query evaluates a query, and returns the labels of the results.
+func (o *observed) query(query string) []map[string]string {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), callTimeout)
 	defer cancel()
@@ -167,8 +168,8 @@ func (o *observed) ask(query string) []map[string]string {
 	return list
 }
 
-// shows evaluates every query of the dashboard. Each must return a result.
-func (o *observed) shows() {
+// checkDashboard evaluates every query of the dashboard. Each must return a result.
+func (o *observed) checkDashboard() {
 	o.t.Helper()
 	text, err := os.ReadFile("../grafana/quorumd.json")
 	if err != nil {
@@ -190,7 +191,7 @@ func (o *observed) shows() {
 		if queries++; strings.Contains(query, "$") {
 			o.t.Errorf("%s: unknown variable in %s", title, query)
 		}
-		o.within(bound, title+" shows something: "+query, func() bool { return len(o.ask(query)) > 0 })
+		o.within(bound, title+" shows something: "+query, func() bool { return len(o.query(query)) > 0 })
 	}
 	for _, a := range dashboard.Annotations.List {
 		look(a.Name, a.Expr)

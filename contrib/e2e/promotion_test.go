@@ -47,11 +47,11 @@ const (
 // voter's disk the copy would slow down the voter's writes, which does not happen if each host has its own disk.
 func TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites(t *testing.T) {
 	for _, version := range versions() {
-		t.Run(version, func(t *testing.T) { promotedWithoutAGap(t, version) })
+		t.Run(version, func(t *testing.T) { promoteWithoutGap(t, version) })
 	}
 }
 
-func promotedWithoutAGap(t *testing.T, version string) {
+func promoteWithoutGap(t *testing.T, version string) {
 	w := newWorld(t, worldOptions{hosts: 3, each: func(i int, o *testbed.HostOptions) {
 		o.Etcd = testbed.Etcd(t, version)
 		o.Set["etcd.environment"] = fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d", ETCD_SNAPSHOT_COUNT: "10000"}`,

@@ -66,10 +66,10 @@ func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 				continue
 			}
 			mine++
-			testbed.Eventually(t, bound, "its connections to break", p.ended)
+			testbed.Eventually(t, bound, "its connections to break", p.isBroken)
 		}
 		for i, p := range clients {
-			if p.member != id && (p.ended() || !p.busy && !p.asks()) {
+			if p.member != id && (p.isBroken() || !p.busy && !p.exchange()) {
 				broken++
 				t.Errorf("client %d has lost its connection to %s when another was killed: %v", i, p.member, p.err())
 			}

@@ -43,17 +43,17 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.lead(n1)
 	w.eventually("n3 is healthy", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
-	w.eventually("n1 lists three voters", func() bool { return w.listed(n1, 3) })
-	said := proxyProcess(t, n1.ConfigPath(), listen)
+	w.eventually("n1 lists three voters", func() bool { return w.listsVoters(n1, 3) })
+	output := proxyProcess(t, n1.ConfigPath(), listen)
 
 	id, pid := memberID(t, address(n3.Options.ClientURL)), n3.etcdPID()
-	mine, others := w.through(listen, id, 3)
+	mine, others := w.connectTo(listen, id, 3)
 	rule(t, disk, "fsync * delay="+slowFsync.String())
 	began := time.Now()
-	w.eventually("the probe finds n3's disk slow", func() bool { return n3.finds("SLOW", "DISK_FSYNC_SLOW") })
+	w.eventually("the probe finds n3's disk slow", func() bool { return n3.hasFinding("SLOW", "DISK_FSYNC_SLOW") })
 	w.eventually("n1 lists it as SLOW, and the others alone to use", func() bool {
 		voters := n1.listedVoters()
 		return len(voters) == 3 && !slices.ContainsFunc(voters, func(v proxy.Voter) bool {
@@ -62,23 +62,23 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	})
 	listed := time.Since(began)
 	w.eventually("the proxy reports it", func() bool {
-		return strings.Contains(said.String(), "n3 is not used: it is SLOW")
+		return strings.Contains(output.String(), "n3 is not used: it is SLOW")
 	})
 	for range 9 { // by the number of connections alone they would go there
-		if got := w.connected(listen); got.member == id {
+		if got := w.newProxyClient(listen); got.member == id {
 			t.Error("a new client goes to the voter that is SLOW")
 		}
 	}
 	for i, p := range mine {
-		w.eventually("its connections to have left it", p.ended)
-		if mine[i] = w.connected(listen); mine[i].member == id {
+		w.eventually("its connections to have left it", p.isBroken)
+		if mine[i] = w.newProxyClient(listen); mine[i].member == id {
 			t.Error("a client that has left returns there")
 		}
 	}
 	t.Logf("%.1f s after each write to n3's disk took %v longer, n3 was listed as SLOW; after %.1f s it had none",
 		listed.Seconds(), slowFsync, time.Since(began).Seconds())
 	for _, p := range slices.Concat(mine, others) {
-		if p.ended() || !p.asks() {
+		if p.isBroken() || !p.exchange() {
 			t.Errorf("a connection to another voter has broken: %v", p.err())
 		}
 	}
@@ -88,21 +88,21 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 
 	clearRules(t, disk)
 	began = time.Now()
-	w.eventually("n1 lists n3 to use again", func() bool { return w.listed(n1, 3) })
-	w.eventually("new clients go to n3 again", func() bool { return w.connected(listen).member == id })
+	w.eventually("n1 lists n3 to use again", func() bool { return w.listsVoters(n1, 3) })
+	w.eventually("new clients go to n3 again", func() bool { return w.newProxyClient(listen).member == id })
 	t.Logf("%.1f s after n3's disk had recovered, new clients went there", time.Since(began).Seconds())
 	if s, ok := n3.status(); !ok || s.Health.State == "SLOW" || s.Health.State == "UNKNOWN" {
 		t.Errorf("n3 is %s meanwhile", s.Health.State)
 	}
 	for _, p := range slices.Concat(mine, others) {
-		if p.ended() || !p.asks() {
+		if p.isBroken() || !p.exchange() {
 			t.Errorf("a connection has broken because a voter came back: %v", p.err())
 		}
 	}
 }
 
-// connected returns a new client, whose connection stays open until the test or its voter ends.
-func (w *world) connected(listen string) *proxyClient {
+// newProxyClient returns a new client, whose connection stays open until the test or its voter ends.
+func (w *world) newProxyClient(listen string) *proxyClient {
 	w.t.Helper()
 	p, err := connectThrough(listen, false)
 	must(w.t, err)
@@ -110,11 +110,12 @@ func (w *world) connected(listen string) *proxyClient {
 	return p
 }
 
-// through connects clients until the given number is connected to this member. It returns those clients and the others.
-func (w *world) through(listen, member string, n int) (mine, others []*proxyClient) {
+// connectTo connects clients until the given number is connected to this member. It returns those clients and the
+// others.
+func (w *world) connectTo(listen, member string, n int) (mine, others []*proxyClient) {
 	w.t.Helper()
 	w.eventually("so many clients are at that voter", func() bool {
-		if p := w.connected(listen); p.member == member {
+		if p := w.newProxyClient(listen); p.member == member {
 			mine = append(mine, p)
 		} else {
 			others = append(others, p)

@@ -41,13 +41,13 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 		}
 	}})
 	n1, n2 := w.hosts[0], w.hosts[1]
-	said := proxyProcess(t, n1.ConfigPath(), listen) // before any etcd or agent runs
+	output := proxyProcess(t, n1.ConfigPath(), listen) // before any etcd or agent runs
 	w.start(w.hosts...)
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.eventually("the proxy reports three voters", func() bool {
-		return strings.Contains(said.String(), "n3") && w.listed(n1, 3)
+		return strings.Contains(output.String(), "n3") && w.listsVoters(n1, 3)
 	})
 
 	id := memberID(t, address(n2.Options.ClientURL))
@@ -65,10 +65,10 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 	n2.requestWork(control.WorkMaintenance)
 	w.eventually("n2 may be touched", func() bool { return n2.maintenance() == control.MaintenanceSafe })
 	for _, p := range mine {
-		w.eventually("its connections to have left it", p.ended)
+		w.eventually("its connections to have left it", p.isBroken)
 	}
 	for _, p := range others {
-		if p.ended() || !p.asks() {
+		if p.isBroken() || !p.exchange() {
 			t.Errorf("a connection to another voter has broken: %v", p.err())
 		}
 	}
@@ -82,7 +82,7 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 	}
 	w.start(n1)
 	n2.endMaintenance()
-	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n2 is back", func() bool { return n2.endedWith(policy.Cycled) })
 	w.eventually("n2 serves clients again", func() bool {
 		p, err := connectThrough(listen, false)
 		if err != nil {
@@ -93,8 +93,8 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 	})
 }
 
-// listed reports whether a host's agent lists that many voters for its proxy, all of them usable.
-func (w *world) listed(h *host, voters int) bool {
+// listsVoters reports whether a host's agent lists that many voters for its proxy, all of them usable.
+func (w *world) listsVoters(h *host, voters int) bool {
 	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", proxy.FileName))
 	if err != nil {
 		return false
@@ -121,16 +121,16 @@ func startProxy(t *testing.T, list proxy.List, endpoints []string) (address stri
 }
 
 // proxyProcess starts quorumd proxy, and returns its output.
-func proxyProcess(t *testing.T, config, address string) *said {
+func proxyProcess(t *testing.T, config, address string) *processOutput {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "proxy", config)
-	said := &said{}
-	command.Stderr, command.SysProcAttr = said, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	output := &processOutput{}
+	command.Stderr, command.SysProcAttr = output, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, command.Start())
 	t.Cleanup(func() {
 		must(t, command.Process.Signal(syscall.SIGTERM))
 		if err := command.Wait(); err != nil || t.Failed() {
-			t.Errorf("the proxy has ended with %v; its output:\n%s", err, said)
+			t.Errorf("the proxy has ended with %v; its output:\n%s", err, output)
 		}
 	})
 	testbed.Eventually(t, bound, "the proxy to answer", func() bool {
@@ -140,18 +140,22 @@ func proxyProcess(t *testing.T, config, address string) *said {
 		}
 		return err == nil
 	})
-	return said
+	return output
 }
 
-// said is the output of a process up to now.
-type said struct {
+// processOutput is the output of a process up to now.
+type processOutput struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (s *said) Write(b []byte) (int, error) { s.mu.Lock(); defer s.mu.Unlock(); return s.text.Write(b) }
+func (s *processOutput) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
 
-func (s *said) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.text.String() }
+func (s *processOutput) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.text.String() }
 
 // proxyClient is a connection through a proxy to some voter. It is never reopened.
 type proxyClient struct {
@@ -240,8 +244,8 @@ func (p *proxyClient) talk() {
 	}
 }
 
-// asks reports whether an idle connection still carries a request and its answer.
-func (p *proxyClient) asks() bool {
+// exchange reports whether an idle connection still carries a request and its answer.
+func (p *proxyClient) exchange() bool {
 	if err := p.ask("GET /version", "", nil); err != nil {
 		p.failed.Store(&err)
 		return false
@@ -250,8 +254,8 @@ func (p *proxyClient) asks() bool {
 	return true
 }
 
-// ended reports whether the connection has broken, without sending anything.
-func (p *proxyClient) ended() bool {
+// isBroken reports whether the connection has broken, without sending anything.
+func (p *proxyClient) isBroken() bool {
 	if p.failed.Load() != nil {
 		return true
 	}

@@ -16,7 +16,7 @@ func TestEveryHostReportsTheSameJoinQueue(t *testing.T) {
 	w.bootstrap()
 	ranks := func(by *host) (all string) {
 		for _, h := range w.hosts[1:] {
-			explained := me().ctl(by, "explain", h.Options.Name).said
+			explained := me().ctl(by, "explain", h.Options.Name).output
 			for line := range strings.Lines(explained) {
 				if strings.HasPrefix(line, "join queue: ") {
 					all += h.Options.Name + ": " + line

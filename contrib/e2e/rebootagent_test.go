@@ -41,7 +41,7 @@ func (h *host) rebootAgent(path string) (int, string) {
 
 func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 	t.Parallel()
-	w := edged(t)
+	w := withHooks(t)
 	load := w.load()
 	turns := make(chan *host, 3)
 	for _, h := range w.hosts { // all at the same moment
@@ -61,16 +61,16 @@ func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 			t.Error("two hosts may reboot at once")
 		}
 		if want := fmt.Sprintf("before reboot of %s by fleetlock: %s\n", h.Options.Name,
-			h.Options.Name); h.hooked() != want {
-			t.Errorf("reboot %d: the hooks wrote %q", n, h.hooked())
+			h.Options.Name); h.hookOutput() != want {
+			t.Errorf("reboot %d: the hooks wrote %q", n, h.hookOutput())
 		}
 		// A real machine would reboot here. This one does not, so quorumd sees a reboot that was called off.
 		if status, text := h.rebootAgent("/v1/steady-state"); status != http.StatusOK || !h.etcdRuns() {
 			t.Errorf("%s is not back: %d %s", h.Options.Name, status, text)
 		}
 		if want := fmt.Sprintf("before reboot of %[1]s by fleetlock: %[1]s\nafter reboot of %[1]s by fleetlock: "+
-			"%[1]s\n", h.Options.Name); h.hooked() != want {
-			t.Errorf("reboot %d: after it the hooks have written %q", n, h.hooked())
+			"%[1]s\n", h.Options.Name); h.hookOutput() != want {
+			t.Errorf("reboot %d: after it the hooks have written %q", n, h.hookOutput())
 		}
 	}
 	report := load.Stop()
@@ -80,11 +80,11 @@ func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 
 func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	t.Parallel()
-	w := edged(t)
+	w := withHooks(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.hook("before", "echo 'cannot drain' >&2; exit 1")
 	n1.requestWork(control.WorkRestart)
-	w.eventually("the failure ends the operation", func() bool { return n1.ended(policy.HookFailed) })
+	w.eventually("the failure ends the operation", func() bool { return n1.endedWith(policy.HookFailed) })
 	if !n1.etcdRuns() {
 		t.Error("etcd was stopped anyway")
 	}
@@ -100,11 +100,13 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 			strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
 	})
 	n2.requestWork(control.WorkRestart)
-	w.eventually("n2's operation is in flight", func() bool { return n2.ended(policy.Cycled) })
+	w.eventually("n2's operation is in flight", func() bool { return n2.endedWith(policy.Cycled) })
 	by := myName(t)
-	if got := n2.hooked(); got != "before restart of n2 by "+by+"\nafter restart of n2 by "+by+"\n" {
+	if got := n2.hookOutput(); got != "before restart of n2 by "+by+"\nafter restart of n2 by "+by+"\n" {
 		t.Errorf("the hooks of n2 wrote %q", got)
 	}
-	w.never(time.Second, "the hooks of n2 run once more", func() bool { return strings.Count(n2.hooked(), "\n") != 2 })
+	w.never(time.Second, "the hooks of n2 run once more", func() bool {
+		return strings.Count(n2.hookOutput(), "\n") != 2
+	})
 	w.verify(3, 0)
 }

@@ -9,12 +9,12 @@ import "testing"
 
 func TestARecoveryCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	survivorStruck(t, all)
+	strikeSurvivor(t, all)
 }
 
 func TestASnapshotRestoreCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	snapshotStruck(t, all)
+	strikeSnapshotRestore(t, all)
 }
 
 func TestMovingDataAsideCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
@@ -23,7 +23,7 @@ func TestMovingDataAsideCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) 
 		for _, side := range sides() {
 			t.Run(string(what)+" "+side+"each step", func(t *testing.T) {
 				t.Parallel()
-				asideStruck(t, what, side)
+				strikeAside(t, what, side)
 			})
 		}
 	}

@@ -32,10 +32,10 @@ func TestAClusterThatLostEveryDiskIsRestoredFromS3(t *testing.T) {
 	t.Parallel()
 	secret := []byte(testbed.S3SecretKey)
 	sawArguments := watchArguments(t, secret)
-	w, saved, before := savedAndLost(t, s3Store(t), false)
-	w.backFromSnapshot(saved, before)
+	w, saved, before := saveAndLose(t, s3Store(t), false)
+	w.restoreFromSnapshot(saved, before)
 	sawArguments()
-	w.nowhereWritten(secret)
+	w.checkNotWritten(secret)
 }
 
 // watchArguments watches the arguments of all processes until the returned function is called. That function fails the
@@ -72,9 +72,9 @@ func watchArguments(t *testing.T, secret []byte) (ended func()) {
 	}
 }
 
-// nowhereWritten checks that no file of any host contains the secret: no log, no record on disk, and nothing in etcd's
+// checkNotWritten checks that no file of any host contains the secret: no log, no record on disk, and nothing in etcd's
 // database, such as the host records. Only the operator's credentials file contains it, and that is stored elsewhere.
-func (w *world) nowhereWritten(secret []byte) {
+func (w *world) checkNotWritten(secret []byte) {
 	w.t.Helper()
 	read, lines := 0, 0
 	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {

@@ -22,9 +22,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// savedAndLost runs three voters with that store, writes, takes a snapshot, writes more, and then loses every disk:
+// saveAndLose runs three voters with that store, writes, takes a snapshot, writes more, and then loses every disk:
 // etcd's data and everything that the agents have recorded. It returns the snapshot and the keys written before it.
-func savedAndLost(t *testing.T, store string, powered bool) (*world, control.Snapshot, map[string]string) {
+func saveAndLose(t *testing.T, store string, powered bool) (*world, control.Snapshot, map[string]string) {
 	t.Helper()
 	w := allVoters(t, worldOptions{
 		hosts: 3, voters: 3, set: map[string]string{"backup.store": store}, powered: powered,
@@ -97,10 +97,10 @@ func (w *world) factsOf(hosts ...*host) []string {
 	var files []string
 	for _, h := range hosts {
 		h.facts() // wait until the host has its facts
-		said := me().ctl(h, "recover", "collect")
-		said.is(w.t, "recover collect", 0, `"host": "`+h.Options.Name+`"`)
+		output := me().ctl(h, "recover", "collect")
+		output.check(w.t, "recover collect", 0, `"host": "`+h.Options.Name+`"`)
 		file := filepath.Join(w.dir, h.Options.Name+".json")
-		must(w.t, os.WriteFile(file, []byte(said.said), 0o600))
+		must(w.t, os.WriteFile(file, []byte(output.output), 0o600))
 		files = append(files, file)
 	}
 	return files
@@ -110,34 +110,34 @@ func TestAClusterThatLostEveryDiskGetsEveryKeyOfItsSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
-	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), false)
-	w.backFromSnapshot(saved, before)
+	w, saved, before := saveAndLose(t, fmt.Sprintf("{directory: %s}", dir), false)
+	w.restoreFromSnapshot(saved, before)
 }
 
-// backFromSnapshot restores the cluster with the commands of an operator.
-func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]string) {
+// restoreFromSnapshot restores the cluster with the commands of an operator.
+func (w *world) restoreFromSnapshot(saved control.Snapshot, before map[string]string) {
 	t := w.t
 	t.Helper()
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	files, plan := w.factsOf(w.hosts...), filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, files...)
-	me().ctl(n1, args...).is(t, "without a snapshot", 70, "no host has a voter's data")
-	me().ctl(n1, append(args, "--from-snapshot", "none")...).is(t, "another snapshot", 64, "snapshot list")
+	me().ctl(n1, args...).check(t, "without a snapshot", 70, "no host has a voter's data")
+	me().ctl(n1, append(args, "--from-snapshot", "none")...).check(t, "another snapshot", 64, "snapshot list")
 	args = append(args, "--from-snapshot", "newest", "--out", plan)
-	me().ctl(n1, args...).is(t, "a snapshot that no host has a record of", 64, "its origin is unproven",
+	me().ctl(n1, args...).check(t, "a snapshot that no host has a record of", 64, "its origin is unproven",
 		"--unproven-origin")
 	args = append(args, "--unproven-origin") // every disk is lost, and with them what the hosts had recorded
 	shown := me().ctl(n1, args...)
-	shown.is(t, "without the name", 64, "proposed: restores the snapshot", saved.Name, "is lost", "--cluster NAME")
+	shown.check(t, "without the name", 64, "proposed: restores the snapshot", saved.Name, "is lost", "--cluster NAME")
 	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)
-	shown.is(t, "the plan", 0, "nothing has changed yet")
-	t.Log("\n" + shown.said)
+	shown.check(t, "the plan", 0, "nothing has changed yet")
+	t.Log("\n" + shown.output)
 	for _, h := range []*host{n3, n1, n2} {
 		shown = me().ctl(h, "recover", "apply", plan)
-		shown.is(t, "applied", 0, "accepted plan ")
+		shown.check(t, "applied", 0, "accepted plan ")
 	}
-	n1.recovered()
-	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "is already complete on this host")
+	n1.waitRecovered()
+	me().ctl(n1, "recover", "apply", plan).check(t, "applied again", 0, "is already complete on this host")
 	if got := w.loadKeys(n1); !maps.Equal(got, before) {
 		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
 	}
@@ -156,27 +156,27 @@ func snapshotSteps() []policy.StepKind {
 
 func TestASnapshotRestoreCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	snapshotStruck(t, agentOnly)
+	strikeSnapshotRestore(t, agentOnly)
 }
 
-func snapshotStruck(t *testing.T, what victim) {
+func strikeSnapshotRestore(t *testing.T, what victim) {
 	for _, side := range sides() {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
 			from := "newest"
 			dir := t.TempDir()
 			must(t, os.Chmod(dir, 0o700))
-			w, _, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), what == power)
+			w, _, before := saveAndLose(t, fmt.Sprintf("{directory: %s}", dir), what == power)
 			n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
 			if side == "after " {
 				from = filepath.Join(w.dir, keptFile)
 			}
 			args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
 			args = append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName, "--unproven-origin")
-			me().ctl(n1, args...).is(t,
+			me().ctl(n1, args...).check(t,
 				"the plan", 0, "nothing has changed yet")
-			n1.struckInARecovery(what, side, snapshotSteps(), func() {
-				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0,
+			n1.strikeRecovery(what, side, snapshotSteps(), func() {
+				me().ctl(n1, "recover", "apply", plan).check(t, "applied", 0,
 					"this host is the survivor with the snapshot")
 			})
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
@@ -191,22 +191,22 @@ func TestADamagedSnapshotIsNotUsedUntilTheStoreIsRepaired(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
-	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), false)
+	w, saved, before := saveAndLose(t, fmt.Sprintf("{directory: %s}", dir), false)
 	n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
 	args = append(args, "--from-snapshot", saved.Name, "--out", plan, "--cluster", clusterName, "--unproven-origin")
-	me().ctl(n1, args...).is(t, "the plan", 0, "nothing has changed yet")
+	me().ctl(n1, args...).check(t, "the plan", 0, "nothing has changed yet")
 	data := filepath.Join(dir, clusterName, saved.Name+".db.zst")
 	text, err := os.ReadFile(data)
 	must(t, err)
 	must(t, os.WriteFile(data, append([]byte{}, text[:len(text)-10]...), 0o600))
-	me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "accepted")
+	me().ctl(n1, "recover", "apply", plan).check(t, "applied", 0, "accepted")
 	w.eventually("the host reports that the snapshot is damaged", func() bool {
 		s, ok := n1.status()
 		return ok && s.Recovery != nil && len(s.Reasons) > 0 && strings.Contains(s.Reasons[0].Text, "is damaged")
 	})
 	must(t, os.WriteFile(data, text, 0o600)) // the operator has repaired the store
-	n1.recovered()
+	n1.waitRecovered()
 	if got := w.loadKeys(n1); !maps.Equal(got, before) {
 		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
 	}

@@ -48,10 +48,10 @@ func (h *host) facts() recovery.Facts {
 // plan makes a plan from the facts of these hosts.
 func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 	w.t.Helper()
-	return w.planned(recovery.Choice{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
+	return w.planWith(recovery.Choice{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
 }
 
-func (w *world) planned(choice recovery.Choice, hosts ...*host) recovery.Plan {
+func (w *world) planWith(choice recovery.Choice, hosts ...*host) recovery.Plan {
 	w.t.Helper()
 	var all []recovery.Facts
 	for _, h := range hosts {
@@ -102,8 +102,8 @@ func (w *world) lose(hosts ...*host) {
 	}
 }
 
-// recovered waits until a host has carried out its part of the plan.
-func (h *host) recovered() {
+// waitRecovered waits until a host has carried out its part of the plan.
+func (h *host) waitRecovered() {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has carried out its part of the plan", func() bool {
 		s, ok := h.status()
@@ -117,7 +117,7 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	last, err := report.AllThere(ctx, h.etcd, "load/")
+	last, err := report.ReadBack(ctx, h.etcd, "load/")
 	if err != nil {
 		w.t.Error(err)
 	}
@@ -160,12 +160,12 @@ func (h *host) expectOnlySurvivorOK() {
 
 func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	healthy := w.refusedWhileHealthy()
 	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	plan := w.plan([]string{"n2", "n3"}, n1)
-	second := w.planned(recovery.Choice{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
+	second := w.planWith(recovery.Choice{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
 	if text := n1.apply(healthy); !strings.Contains(text, "last log entry") {
 		t.Errorf("an earlier plan: %q", text)
 	}
@@ -185,7 +185,7 @@ func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 	if text := n1.apply(other); text == "" {
 		t.Error("an edited plan was accepted")
 	}
-	n1.recovered()
+	n1.waitRecovered()
 	n1.expectOnlySurvivorOK()
 	w.readBack(n1, report)
 	if text := n1.apply(plan); text != "" {
@@ -245,8 +245,8 @@ func TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside(t *testing.T) {
 			t.Fatal(text)
 		}
 	}
-	n1.recovered()
-	n2.recovered()
+	n1.waitRecovered()
+	n2.waitRecovered()
 	for _, h := range []*host{n1, n2} {
 		if plan.Survivor == "host-"+h.Options.Name {
 			w.readBack(h, report)
@@ -259,15 +259,15 @@ func TestQuorumLossOfFiveLeavesTwoAndOneMovesItsDataAside(t *testing.T) {
 
 func TestAHostThatReturnsLateMovesItsDataAsideAndJoins(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	w.lose(n3)
-	n2.die()
+	n2.powerOff()
 	plan := w.plan([]string{"n2", "n3"}, n1)
 	if text := n1.apply(plan); text != "" {
 		t.Fatal(text)
 	}
-	n1.recovered()
+	n1.waitRecovered()
 	w.start(n2)
 	w.eventually("n2 has moved its data aside, and waits for a third host", func() bool {
 		return n2.role() == control.RoleSpare && n2.waitsFor(policy.EvenVoters)
@@ -282,7 +282,7 @@ func (w *world) coldStart() {
 	w.t.Helper()
 	voters := len(w.members())
 	for _, h := range w.hosts {
-		h.die()
+		h.powerOff()
 	}
 	w.start()
 	w.within(2*formation, "all voters are back by themselves", func() bool { return w.has(voters, 0) })
@@ -290,7 +290,7 @@ func (w *world) coldStart() {
 
 func TestAClusterRecoversByItselfFromTenPowerLossesOfAllHosts(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	for i := range 10 {
 		key := fmt.Sprintf("before/%d", i)
 		_, err := w.hosts[0].etcd.Put(t.Context(), key, "x")
@@ -310,40 +310,40 @@ func TestAClusterRecoversByItselfFromTenPowerLossesOfAllHosts(t *testing.T) {
 
 func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	n1.facts() // wait until n1 has no quorum
 	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
-	said := me().ctl(n1, "recover", "collect")
-	said.is(t, "recover collect", 0, `"host": "n1"`)
-	if err := os.WriteFile(file, []byte(said.said), 0o600); err != nil {
+	output := me().ctl(n1, "recover", "collect")
+	output.check(t, "recover collect", 0, `"host": "n1"`)
+	if err := os.WriteFile(file, []byte(output.output), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	me().runsCtl(t, "recover", "plan", file).is(t, "no host is named as gone", 70, "--gone n2,n3")
-	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
-	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 is the survivor", "--cluster NAME")
-	t.Log("\n" + shown.said)
-	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t,
+	me().runCtl(t, "recover", "plan", file).check(t, "no host is named as gone", 70, "--gone n2,n3")
+	shown := me().runCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
+	shown.check(t, "without the name", 64, "proposed: loses nothing", "n1 is the survivor", "--cluster NAME")
+	t.Log("\n" + shown.output)
+	me().runCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").check(t,
 		"another name",
 		70, `the cluster is "demo"`)
-	shown = me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
-	shown.is(t, "the plan", 0, "nothing has changed yet")
-	t.Log("\n" + shown.said)
+	shown = me().runCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
+	shown.check(t, "the plan", 0, "nothing has changed yet")
+	t.Log("\n" + shown.output)
 	n1.stopAt("before place-copy")
 	shown = me().ctl(n1, "recover", "apply", plan)
-	shown.is(t, "applied", 0, "this host is the survivor")
-	t.Log("\n" + shown.said)
+	shown.check(t, "applied", 0, "this host is the survivor")
+	t.Log("\n" + shown.output)
 	n1.waitStopped()
 	shown = me().ctl(n1, "recover", "status")
-	shown.is(t, "while it continues", 0, "this host continues alone as cluster")
-	t.Log("\n" + shown.said)
+	shown.check(t, "while it continues", 0, "this host continues alone as cluster")
+	t.Log("\n" + shown.output)
 	n1.resume()
 	shown = me().ctl(n1, "recover", "status", "--watch")
-	shown.is(t, "at its end", 0, "has ended on this host", "RECOVERED")
-	t.Log("\n" + shown.said)
-	n1.recovered()
-	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "is already complete on this host")
+	shown.check(t, "at its end", 0, "has ended on this host", "RECOVERED")
+	t.Log("\n" + shown.output)
+	n1.waitRecovered()
+	me().ctl(n1, "recover", "apply", plan).check(t, "applied again", 0, "is already complete on this host")
 	w.readBack(n1, report)
 }
 
@@ -355,13 +355,13 @@ func recoverySteps() []policy.StepKind {
 	}
 }
 
-// asideSteps are the steps of a host that continues with the survivor's data, in order.
+// asideSteps are the steps of a host that moves its data aside and joins the survivor, in order.
 func asideSteps() []policy.StepKind {
 	return []policy.StepKind{policy.StepStopForRecovery, policy.StepLayAside, policy.StepEndRecovery}
 }
 
-// ofARecovery are the steps that only recoveries have. The tests strike at each of them.
-func ofARecovery() []policy.StepKind {
+// recoveryOnlySteps are the steps that only recoveries have. The tests strike at each of them.
+func recoveryOnlySteps() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
 		policy.StepEndRecovery,
@@ -371,7 +371,7 @@ func ofARecovery() []policy.StepKind {
 func TestCrashTestsCoverEveryRecoveryStep(t *testing.T) {
 	t.Parallel()
 	struck := slices.Concat(recoverySteps(), asideSteps(), snapshotSteps())
-	for _, kind := range ofARecovery() {
+	for _, kind := range recoveryOnlySteps() {
 		if !slices.Contains(struck, kind) {
 			t.Errorf("%s is a step of a recovery, and no test strikes before and after it", kind)
 		}
@@ -382,8 +382,8 @@ func TestCrashTestsCoverEveryRecoveryStep(t *testing.T) {
 // that ends etcd, so each side has its own recovery.
 func sides() []string { return []string{"before ", "after "} }
 
-// struckInARecovery applies a plan on a host and strikes it on that side of each of these steps.
-func (h *host) struckInARecovery(what victim, side string, steps []policy.StepKind, apply func()) {
+// strikeRecovery applies a plan on a host and strikes it on that side of each of these steps.
+func (h *host) strikeRecovery(what victim, side string, steps []policy.StepKind, apply func()) {
 	h.w.t.Helper()
 	h.stopAt(side + string(steps[0]))
 	apply()
@@ -397,15 +397,15 @@ func (h *host) struckInARecovery(what victim, side string, steps []policy.StepKi
 		}
 		h.w.start(h)
 	}
-	h.recovered()
+	h.waitRecovered()
 }
 
 func TestARecoveryCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	survivorStruck(t, agentOnly)
+	strikeSurvivor(t, agentOnly)
 }
 
-func survivorStruck(t *testing.T, what victim) {
+func strikeSurvivor(t *testing.T, what victim) {
 	for _, side := range sides() {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
@@ -417,7 +417,7 @@ func survivorStruck(t *testing.T, what victim) {
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 			report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 			plan := w.plan([]string{"n2", "n3"}, n1)
-			n1.struckInARecovery(what, side, recoverySteps(), func() { n1.acceptsPlan(plan) })
+			n1.strikeRecovery(what, side, recoverySteps(), func() { n1.applyPlan(plan) })
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			w.readBack(n1, report)
 			w.start(n2, n3)
@@ -426,8 +426,8 @@ func survivorStruck(t *testing.T, what victim) {
 	}
 }
 
-// asideStruck strikes one of the two remaining hosts of five: the one that continues with the data of the other.
-func asideStruck(t *testing.T, what victim, side string) {
+// strikeAside strikes one of the two remaining hosts of five: the host that joins the other, the survivor.
+func strikeAside(t *testing.T, what victim, side string) {
 	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
 	survivor, other := w.hosts[0], w.hosts[1]
 	report := w.writeUntilStopped(func() { w.lose(w.hosts[2:]...) })
@@ -435,19 +435,19 @@ func asideStruck(t *testing.T, what victim, side string) {
 	if plan.Survivor != "host-"+survivor.Options.Name {
 		survivor, other = other, survivor
 	}
-	other.struckInARecovery(what, side, asideSteps(), func() {
-		other.acceptsPlan(plan)
-		survivor.acceptsPlan(plan)
+	other.strikeRecovery(what, side, asideSteps(), func() {
+		other.applyPlan(plan)
+		survivor.applyPlan(plan)
 	})
-	survivor.recovered()
+	survivor.waitRecovered()
 	w.readBack(survivor, report)
 	w.start(w.hosts[2:]...)
 	w.within(3*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.checkData()
 }
 
-// acceptsPlan makes a host accept a plan.
-func (h *host) acceptsPlan(p recovery.Plan) {
+// applyPlan makes a host accept a plan.
+func (h *host) applyPlan(p recovery.Plan) {
 	h.w.t.Helper()
 	if text := h.apply(p); text != "" {
 		h.w.t.Fatal(text)
@@ -456,7 +456,7 @@ func (h *host) acceptsPlan(p recovery.Plan) {
 
 func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 	file := filepath.Join(w.dir, "plan.json")
@@ -464,30 +464,30 @@ func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(file, text, 0o600))
 	n1.stopAt("before " + string(policy.StepPlaceCopy))
-	me().ctl(n1, "recover", "apply", file).is(t, "applied", 0, "this host is the survivor")
+	me().ctl(n1, "recover", "apply", file).check(t, "applied", 0, "this host is the survivor")
 	n1.waitStopped()
 	shown := me().ctl(n1, "recover", "give-up")
-	shown.is(t, "given up", 0, "etcd starts again on its old data", "still applies on other hosts")
-	t.Log("\n" + shown.said)
+	shown.check(t, "given up", 0, "etcd starts again on its old data", "still applies on other hosts")
+	t.Log("\n" + shown.output)
 	n1.resume() // in the middle of the step, which must now be refused
-	n1.eventuallyEnded(policy.RecoveryGivenUp)
+	n1.waitPlanEnded(policy.RecoveryGivenUp)
 	w.eventually("etcd runs on its old data again", func() bool {
 		pid, err := n1.EtcdPID(t.Context())
 		return err == nil && pid != 0
 	})
-	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
-	me().ctl(n1, "recover", "collect").is(t, "the plan that was given up is reported", 0, `"givenUp": true`)
+	me().ctl(n1, "recover", "give-up").check(t, "given up twice", 70, "none is in force")
+	me().ctl(n1, "recover", "collect").check(t, "the plan that was given up is reported", 0, `"givenUp": true`)
 	n1.stopAt("after " + string(policy.StepPlaceCopy))
-	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "this host is the survivor")
+	me().ctl(n1, "recover", "apply", file).check(t, "applied again", 0, "this host is the survivor")
 	n1.waitStopped()
-	me().ctl(n1, "recover", "give-up").is(t, "too late", 70, "begun to move its old data")
+	me().ctl(n1, "recover", "give-up").check(t, "too late", 70, "begun to move its old data")
 	n1.resume()
-	n1.recovered()
+	n1.waitRecovered()
 	w.readBack(n1, report)
 }
 
-// eventuallyEnded waits until the last plan of a host has ended with that code.
-func (h *host) eventuallyEnded(code policy.ReasonCode) {
+// waitPlanEnded waits until the last plan of a host has ended with that code.
+func (h *host) waitPlanEnded(code policy.ReasonCode) {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has ended the plan: "+string(code), func() bool {
 		s, ok := h.status()

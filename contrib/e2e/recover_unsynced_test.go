@@ -17,12 +17,12 @@ import (
 
 func TestARecoveryCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
-	survivorStruck(t, power)
+	strikeSurvivor(t, power)
 }
 
 func TestASnapshotRestoreCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
-	snapshotStruck(t, power)
+	strikeSnapshotRestore(t, power)
 }
 
 func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
@@ -30,7 +30,7 @@ func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	for _, side := range sides() {
 		t.Run(side+"each step", func(t *testing.T) {
 			t.Parallel()
-			asideStruck(t, power, side)
+			strikeAside(t, power, side)
 		})
 	}
 }

@@ -27,7 +27,7 @@ func (h *host) remove(other *host, live bool) string {
 	return ""
 }
 
-func (w *world) removed(by *host) {
+func (w *world) waitRemoved(by *host) {
 	w.t.Helper()
 	w.eventually("the member is removed", func() bool {
 		s, ok := by.status()
@@ -38,12 +38,12 @@ func (w *world) removed(by *host) {
 
 func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	if got := n1.remove(n3, false); !strings.Contains(got, "voter n3 answers") {
 		t.Errorf("a live voter: %q", got)
 	}
-	n1.endForGood(n3)
+	n1.killForGood(n3)
 	if got := n1.remove(n2, true); !strings.Contains(got, "voter n2 answers, and is needed") {
 		t.Errorf("a live voter while another is down: %q", got)
 	}
@@ -53,7 +53,7 @@ func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 	if got := n1.remove(n3, false); got != "" {
 		t.Fatalf("the one that is gone: %q", got)
 	}
-	w.removed(n1)
+	w.waitRemoved(n1)
 	if !w.has(2, 0) {
 		t.Errorf("the members are %+v", w.members())
 	}
@@ -61,7 +61,7 @@ func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 		t.Errorf("asked again: %q", got)
 	}
 	n2.signalEtcd(syscall.SIGSTOP)
-	w.eventually("n1 has no quorum", func() bool { return n1.names(policy.NoQuorum) })
+	w.eventually("n1 has no quorum", func() bool { return n1.hasReason(policy.NoQuorum) })
 	if got := n1.remove(n2, true); !strings.Contains(got, "cannot be reached") {
 		t.Errorf("without a quorum: %q", got)
 	}
@@ -71,13 +71,13 @@ func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 
 func TestARemovedLiveLeaderTransfersLeadershipFirstStopsAndMayRejoin(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, n3 := w.hosts[0], w.hosts[2]
 	w.lead(n3)
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	w.eventually("the removal begins", func() bool { return n1.remove(n3, true) == "" })
-	w.removed(n1)
+	w.waitRemoved(n1)
 	lines, err := n1.Client.History(ctx, control.MaxHistory)
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +96,8 @@ func TestARemovedLiveLeaderTransfersLeadershipFirstStopsAndMayRejoin(t *testing.
 	w.verify(3, 0)
 }
 
-// silent reports whether a host observes that another host's member does not answer.
-func (h *host) silent(other *host) bool {
+// seesDown reports whether a host observes that another host's member does not answer.
+func (h *host) seesDown(other *host) bool {
 	s, ok := h.status()
 	if !ok {
 		return false
@@ -120,7 +120,7 @@ func TestARemovalCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 			t.Parallel()
 			w := cycleWorld(t, nil)
 			n1, n3 := w.hosts[0], w.hosts[2]
-			n1.endForGood(n3)
+			n1.killForGood(n3)
 			n1.stopAt(at)
 			if got := n1.remove(n3, false); got != "" {
 				t.Fatal(got)
@@ -129,7 +129,7 @@ func TestARemovalCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 			n1.strike(at, agentOnly)
 			n1.resume()
 			w.start(n1)
-			w.removed(n1)
+			w.waitRemoved(n1)
 			w.verify(2, 0)
 		})
 	}
@@ -139,7 +139,7 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n3 := w.hosts[0], w.hosts[2]
-	n1.endForGood(n3)
+	n1.killForGood(n3)
 	n1.stopAt("after begin-removal")
 	if got := n1.remove(n3, false); got != "" {
 		t.Fatal(got)
@@ -159,20 +159,20 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	if !w.has(3, 0) {
 		t.Errorf("the members are %v", w.members())
 	}
-	w.eventually("n1 sees that n3 does not answer", func() bool { return n1.silent(n3) })
+	w.eventually("n1 sees that n3 does not answer", func() bool { return n1.seesDown(n3) })
 	w.eventually("the removal begins", func() bool { return n1.remove(n3, false) == "" })
-	w.removed(n1)
+	w.waitRemoved(n1)
 	w.verify(2, 0)
 }
 
-// endForGood kills another host permanently, and waits until this host reports its member as down.
-func (h *host) endForGood(other *host) {
+// killForGood kills another host permanently, and waits until this host reports its member as down.
+func (h *host) killForGood(other *host) {
 	h.w.t.Helper()
 	if err := other.end(); err != nil {
 		h.w.t.Fatal(err)
 	}
 	other.running = false
 	h.w.eventually(h.Options.Name+" sees that "+other.Options.Name+" does not answer", func() bool {
-		return h.silent(other)
+		return h.seesDown(other)
 	})
 }

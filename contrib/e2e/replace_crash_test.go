@@ -23,14 +23,14 @@ func TestFullStrengthReturnsWhateverFailsDuringAReplacement(t *testing.T) {
 			for _, also := range otherFaults(back) {
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
 					t.Parallel()
-					replacedWhile(t, standbys, "after "+step, also)
+					replaceDuringFault(t, standbys, "after "+step, also)
 				})
 			}
 		}
 	}
 }
 
-func replacedWhile(t *testing.T, standbys int, at string, also otherFault) {
+func replaceDuringFault(t *testing.T, standbys int, at string, also otherFault) {
 	t.Helper()
 	w := repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys, proxied: true})
 	n3, n4 := w.hosts[2], w.hosts[3]
@@ -38,11 +38,11 @@ func replacedWhile(t *testing.T, standbys int, at string, also otherFault) {
 	must(t, err)
 	defer registers.Close()
 	n4.stopAt(at)
-	n3.die()
+	n3.powerOff()
 	w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
-	also.during(w)
+	also.injectDuring(w)
 	began := time.Now()
-	w.within(3*(grace+bound), "three vote and answer again", w.full) // its grace may begin again
+	w.within(3*(grace+bound), "three vote and answer again", w.isFull) // its grace may begin again
 	t.Logf("full strength %v after all repairs", time.Since(began).Round(100*time.Millisecond))
 	if w.expelled(w.hosts[:2]) {
 		t.Error("a working host was removed")
@@ -50,7 +50,7 @@ func replacedWhile(t *testing.T, standbys int, at string, also otherFault) {
 	if !n3.running {
 		w.start(n3)
 	}
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, standbys)
 	w.checkHeld()
 	w.linearizable(registers)

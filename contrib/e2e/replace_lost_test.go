@@ -22,13 +22,13 @@ func TestIfTheReplacementHostIsLostForGoodAnotherTakesOver(t *testing.T) {
 		for _, step := range steps {
 			t.Run(fmt.Sprintf("%d standbys after %s", standbys, step), func(t *testing.T) {
 				t.Parallel()
-				lostWhile(t, standbys, "after "+step)
+				loseReplacementAt(t, standbys, "after "+step)
 			})
 		}
 	}
 }
 
-func lostWhile(t *testing.T, standbys int, at string) {
+func loseReplacementAt(t *testing.T, standbys int, at string) {
 	t.Helper()
 	w := repairWorldWith(t, worldOptions{hosts: 5, standbys: standbys})
 	n3, n4, n5 := w.hosts[2], w.hosts[3], w.hosts[4]
@@ -36,23 +36,23 @@ func lostWhile(t *testing.T, standbys int, at string) {
 	must(t, err)
 	defer registers.Close()
 	n4.stopAt(at)
-	n3.die()
+	n3.powerOff()
 	w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
-	n4.losesPower()
+	n4.cutPowerOff()
 	n4.resume()
 	began := time.Now()
 	w.start(n5)
 	w.within(3*(grace+bound), "three vote and answer, and neither n3 nor n4 is a member", func() bool {
 		third, _ := w.is(n3)
 		fourth, _ := w.is(n4)
-		return !third && !fourth && w.full()
+		return !third && !fourth && w.isFull()
 	})
 	t.Logf("full strength %v after n4 was lost as well", time.Since(began).Round(100*time.Millisecond))
 	if w.expelled(w.hosts[:2]) {
 		t.Error("a working host was removed")
 	}
 	w.start(n3, n4)
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, standbys)
 	w.checkHeld()
 	w.linearizable(registers)

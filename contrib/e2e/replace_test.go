@@ -34,7 +34,7 @@ func repairWorldWith(t *testing.T, o worldOptions) *world {
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.start(w.hosts[3])
 	w.within(2*formation, "n4 is ready", func() bool { return w.has(3, o.standbys) })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.lead(w.hosts[0])
 	return w
 }
@@ -69,7 +69,7 @@ func TestTheStandbyReplacesADeadFollowerWhichReturnsAsTheStandby(t *testing.T) {
 	t.Parallel()
 	w := repairWorld(t, 1)
 	n3, n4 := w.hosts[2], w.hosts[3]
-	n3.die()
+	n3.powerOff()
 	w.replaced(n3)
 	w.verify(3, 0)
 	if got := w.repairOf(n4); !strings.Contains(got, "JOINED: ") || !strings.Contains(got, "in place of n3") {
@@ -77,7 +77,7 @@ func TestTheStandbyReplacesADeadFollowerWhichReturnsAsTheStandby(t *testing.T) {
 	}
 	w.start(n3)
 	w.eventually("n3 reports that it was ejected, and that it must be healthy for a while first", func() bool {
-		return n3.names(policy.Ejected)
+		return n3.hasReason(policy.Ejected)
 	})
 	seen := time.Now()
 	w.within(2*formation, "n3 is back as a standby", func() bool { return w.has(3, 1) })
@@ -85,7 +85,7 @@ func TestTheStandbyReplacesADeadFollowerWhichReturnsAsTheStandby(t *testing.T) {
 	w.verify(3, 1)
 	for _, h := range w.hosts {
 		w.eventually(h.Options.Name+" has the whole repair, in order", func() bool {
-			return inOrder(me().ctl(h, "history", "-n", "100").words(),
+			return inOrder(me().ctl(h, "history", "-n", "100").oneLine(),
 				"n4 step begin-replace recording that this host replaces a voter as voter: in place of n3",
 				"n4 step remove-member removing a member for good: in place of n3",
 				"n4 step promote promoting the learner to voter",
@@ -113,11 +113,11 @@ func TestASpareReplacesADeadLeaderWhichReturnsAsASpare(t *testing.T) {
 	t.Parallel()
 	w := repairWorld(t, 0)
 	n1 := w.hosts[0]
-	n1.die()
+	n1.powerOff()
 	w.replaced(n1)
 	w.verify(3, 0)
 	w.start(n1)
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 0)
 	if w.isVoter(n1) || n1.role() != "spare" {
 		t.Errorf("n1 is a %s", n1.role())
@@ -131,9 +131,9 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 			t.Parallel()
 			w := repairWorld(t, 1)
 			n3, n4 := w.hosts[2], w.hosts[3]
-			before := w.id(n3)
+			before := w.memberID(n3)
 			n4.stopAt(at)
-			n3.die()
+			n3.powerOff()
 			w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
 			w.start(n3)
 			w.eventually("n3 answers", func() bool { return w.leader(n3) != 0 })
@@ -145,7 +145,7 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 				w.start(n4)
 			}
 			w.verify(3, 1)
-			if w.id(n3) != before || !w.isVoter(n3) {
+			if w.memberID(n3) != before || !w.isVoter(n3) {
 				t.Errorf("n3 was removed: %v", w.members())
 			}
 			if got := w.repairOf(n4); at == "after begin-replace" && !strings.Contains(got, string(policy.MemberLive)) {

@@ -28,11 +28,11 @@ func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 				func(w *world, by *host) { w.start(by) },
 			},
 			{
-				"the replacing machine dies", func(_ *world, by *host) { by.losesPower() },
+				"the replacing machine dies", func(_ *world, by *host) { by.cutPowerOff() },
 				func(w *world, by *host) { w.start(by) },
 			},
 			{
-				"the leader's machine dies", func(w *world, _ *host) { w.hosts[0].losesPower() },
+				"the leader's machine dies", func(w *world, _ *host) { w.hosts[0].cutPowerOff() },
 				func(w *world, _ *host) { w.start(w.hosts[0]) },
 			},
 			{"one comes back", func(w *world, _ *host) { w.start(w.hosts[4]) }, func(*world, *host) {}},
@@ -48,7 +48,7 @@ func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 					h.stopAt("after " + step)
 				}
 				for _, h := range dead {
-					h.die()
+					h.powerOff()
 				}
 				w.within(grace+bound, "one has stopped after "+step, func() bool {
 					return slices.ContainsFunc(ready, (*host).stopped)
@@ -61,7 +61,7 @@ func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 				w.never(struckFor, "a working host is removed", func() bool { return w.expelled(w.hosts[:3]) })
 				also.repair(w, by)
 				began := time.Now()
-				w.within(4*(grace+bound), "five vote and answer again", func() bool { return w.serve(5) })
+				w.within(4*(grace+bound), "five vote and answer again", func() bool { return w.votersServe(5) })
 				t.Logf("full strength %v after all repairs", time.Since(began).Round(100*time.Millisecond))
 				if w.expelled(w.hosts[:3]) {
 					t.Error("a working host was removed")
@@ -71,7 +71,7 @@ func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 						w.start(h)
 					}
 				}
-				w.rolesAgree()
+				w.waitRolesAgree()
 				w.verify(5, 0)
 				w.checkHeld()
 				w.linearizable(registers)
@@ -97,7 +97,7 @@ func rackWorld(t *testing.T) *world {
 	w.within(4*formation, "there are 5 voters", func() bool { return w.has(5, 0) })
 	w.start(w.hosts[5:]...)
 	w.eventually("the spares are ready", func() bool { return w.hosts[5].healthy() && w.hosts[6].healthy() })
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.lead(w.hosts[0])
 	return w
 }

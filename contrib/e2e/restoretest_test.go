@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// savesKeys writes that many keys, and saves a snapshot.
-func (h *host) savesKeys(n int) control.Snapshot {
+// saveKeys writes that many keys, and saves a snapshot.
+func (h *host) saveKeys(n int) control.Snapshot {
 	h.w.t.Helper()
 	for k := range n {
 		h.write(fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100))
@@ -51,7 +51,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 		_, err := os.Stat(filepath.Dir(left))
 		return os.IsNotExist(err)
 	})
-	saved := n1.savesKeys(20)
+	saved := n1.saveKeys(20)
 	w.eventually("the spare has tested it, and the voter reports it", func() bool {
 		d := n1.restoreTest()
 		return d.Host == "n2" && d.Name == saved.Name && d.Keys == saved.Keys && d.TookSeconds > 0 &&
@@ -107,7 +107,7 @@ func TestIfAllHostsVoteAFollowerTestsTheRestore(t *testing.T) {
 	w.bootstrap()
 	w.eventually("three vote", func() bool { return w.has(3, 0) })
 	n1 := w.hosts[0]
-	saved := n1.savesKeys(20)
+	saved := n1.saveKeys(20)
 	w.eventually("a voter has tested it, and all report it", func() bool {
 		for _, h := range w.hosts {
 			if d := h.restoreTest(); d.Host == "" || d.Name != saved.Name || d.Failed != nil {
@@ -134,8 +134,8 @@ func TestIfAllHostsVoteAFollowerTestsTheRestore(t *testing.T) {
 	}
 }
 
-// rolledOut waits until the rollout with that reason is in the given state.
-func (w *world) rolledOut(reason, state string) (r control.Rollout) {
+// waitRollout waits until the rollout with that reason is in the given state.
+func (w *world) waitRollout(reason, state string) (r control.Rollout) {
 	w.t.Helper()
 	w.eventually("the rollout is "+state, func() bool {
 		s, ok := w.hosts[0].status()
@@ -168,7 +168,7 @@ func TestARolloutToAnotherEtcdVersionWaitsForASnapshot(t *testing.T) {
 			})
 		})
 	}
-	if r := w.rolledOut("a newer etcd", control.RolloutRunning); r.Hosts[0].State != control.RolloutHostWaiting ||
+	if r := w.waitRollout("a newer etcd", control.RolloutRunning); r.Hosts[0].State != control.RolloutHostWaiting ||
 		r.Hosts[1].State != control.RolloutHostWaiting {
 		t.Errorf("%+v", r)
 	}
@@ -176,7 +176,7 @@ func TestARolloutToAnotherEtcdVersionWaitsForASnapshot(t *testing.T) {
 	if job := n2.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.rolledOut("a newer etcd", control.RolloutStopped) // the first host was restarted, and its etcd is no newer
+	w.waitRollout("a newer etcd", control.RolloutStopped) // the first host was restarted, and its etcd is no newer
 	if w.backup().Name == "" {
 		t.Error("there is no snapshot")
 	}
@@ -186,7 +186,7 @@ func TestARolloutToAnotherEtcdVersionWaitsForASnapshot(t *testing.T) {
 	must(t, err)
 	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())
 	must(t, err)
-	w.rolledOut("in a hurry", control.RolloutStopped)
+	w.waitRollout("in a hurry", control.RolloutStopped)
 }
 
 func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 func TestAHostThatDoesNotComeBackBlocksARolloutUntilItIsReleased(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	w.lead(w.hosts[0])
 	first, next := w.hosts[1], w.hosts[2] // followers, by name
 	first.breakEtcd(`echo "cannot open the WAL" >&2; exit 1`)

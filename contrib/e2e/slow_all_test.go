@@ -41,9 +41,9 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 		rule(t, disk, "fsync * delay=300ms")
 	}
 	w.eventually("the leader reports that all are slow", func() bool {
-		return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.names(policy.CommonCause) })
+		return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.hasReason(policy.CommonCause) })
 	})
-	t.Logf("n1# quorumctl status\n%s", me().ctl(w.hosts[0], "status").said)
+	t.Logf("n1# quorumctl status\n%s", me().ctl(w.hosts[0], "status").output)
 	// If the leader was found slow a little earlier than the others, it may have transferred leadership by now.
 	before := 0
 	w.eventually("etcd returns the history", func() (ok bool) {

@@ -52,14 +52,14 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	rule(t, disk, "fsync * delay="+slowFsync.String())
 	w.never(15*time.Second, "another voter leads, although no quorumd has acted", func() bool {
 		now := w.leader(n2)
-		return now != 0 && now != w.id(n1)
+		return now != 0 && now != w.memberID(n1)
 	})
 	slow := n2.writeTimes(10)
 	began := time.Now()
 	w.start(n1)
 	w.eventually("another voter leads", func() bool {
 		now := w.leader(n2)
-		return now != 0 && now != w.id(n1)
+		return now != 0 && now != w.memberID(n1)
 	})
 	took := time.Since(began)
 	after := n2.writeTimes(30)
@@ -75,10 +75,10 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 		})
 	})
 	for _, args := range [][]string{{"status"}, {"history"}} { // as an operator sees it, for contrib/docs
-		t.Logf("n1# quorumctl %s\n%s", args[0], me().ctl(n1, args...).said)
+		t.Logf("n1# quorumctl %s\n%s", args[0], me().ctl(n1, args...).output)
 	}
 	w.never(10*time.Second, "the leadership comes back to the slow disk", func() bool {
-		return w.leader(n2) == w.id(n1)
+		return w.leader(n2) == w.memberID(n1)
 	})
 	clearRules(t, disk)
 	w.verify(3, 0)

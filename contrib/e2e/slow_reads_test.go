@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// crawlFsync is the delay of a write to the leader's disk: a linearizable read through it takes at least twice
+	// verySlowFsync is the delay of a write to the leader's disk: a linearizable read through it takes at least twice
 	// that, and a call waits 2 s for it. From about 900 ms on, etcd itself sometimes elects another leader.
-	crawlFsync = 700 * time.Millisecond
-	// goneFor is how long another voter must have led by then, and givenWay is the deadline for that. On an idle
-	// machine a leader with such a disk leads for at most 20 s; the unit tests of the agent check this to the second.
-	// On a busy machine etcd itself sometimes elects another leader, and then elects the first one again.
-	goneFor, givenWay = 12 * time.Second, 60 * time.Second
+	verySlowFsync = 700 * time.Millisecond
+	// otherLedFor is how long another voter must have led by then, and transferDeadline is the deadline for that. On an
+	// idle machine a leader with such a disk leads for at most 20 s; the unit tests of the agent check this to the
+	// second. On a busy machine etcd itself sometimes elects another leader, and then elects the first one again.
+	otherLedFor, transferDeadline = 12 * time.Second, 60 * time.Second
 )
 
 // TestALeaderWithADiskTooSlowForReadsTransfersLeadership runs with the default times, except for the wait after an
 // agent's start.
 func TestALeaderWithADiskTooSlowForReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
-	expectAnotherLeader(t, crawlFsync)
+	expectAnotherLeader(t, verySlowFsync)
 }
 
 // TestALeaderWithAnAlmostStuckDiskLosesLeadership accepts either cause: etcd is usually faster than quorumd.
@@ -56,7 +56,7 @@ func expectAnotherLeader(t *testing.T, delay time.Duration) {
 	w.lead(n1)
 	w.eventually("n1 is healthy and idle", func() bool {
 		s, ok := n1.status()
-		return ok && s.Health.State == "OK" && w.rests(n1)
+		return ok && s.Health.State == "OK" && w.isIdle(n1)
 	})
 	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{
 		Endpoints: []string{n2.Options.ClientURL, n3.Options.ClientURL}, Rate: 50,
@@ -67,21 +67,21 @@ func expectAnotherLeader(t *testing.T, delay time.Duration) {
 	t.Cleanup(func() { load.Stop() })
 	another := func() bool {
 		now := w.leader(n2)
-		return now != 0 && now != w.id(n1)
+		return now != 0 && now != w.memberID(n1)
 	}
 	w.never(6*time.Second, "another voter leads", another) // n1 must lead for so long
 
 	rule(t, disk, "fsync * delay="+delay.String())
 	began := time.Now()
 	var led time.Time // when n1 last led
-	w.within(givenWay, "another voter leads, and n1 does not", func() bool {
+	w.within(transferDeadline, "another voter leads, and n1 does not", func() bool {
 		if !another() {
 			led = time.Now()
 		}
-		return time.Since(led) > goneFor
+		return time.Since(led) > otherLedFor
 	})
 	t.Logf("n1 led for %.1f s after each write to its disk took %v longer", led.Sub(began).Seconds(), delay)
-	t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").said)
+	t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").output)
 	clearRules(t, disk)
 	w.eventually("n1 serves again", n1.writes)
 	if report := load.Stop(); report.Acked == 0 {

@@ -82,7 +82,7 @@ func TestSnapshotsAreTakenFromTheStandbyListedVerifiedAndPruned(t *testing.T) {
 	w.eventually("there are a voter and a standby", func() bool { return w.has(1, 1) })
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.eventually("both hosts report the standby", func() bool {
-		for _, h := range n1.now().Hosts {
+		for _, h := range n1.statusNow().Hosts {
 			if h.Role == control.RoleStandby {
 				return n2.role() == control.RoleStandby
 			}
@@ -136,11 +136,12 @@ func TestSnapshotsAreTakenFromTheStandbyListedVerifiedAndPruned(t *testing.T) {
 		t.Errorf("into a world-writable directory: %q", refused.Error)
 	}
 	w.eventually("no snapshot is being taken", func() bool { return w.absent(w.keys().Saving()) })
-	w.oneSavesAtATime()
+	w.checkOneSaveAtATime()
 }
 
-// oneSavesAtATime simulates a snapshot job of another host, and checks that none of these hosts starts one meanwhile.
-func (w *world) oneSavesAtATime() {
+// checkOneSaveAtATime simulates a snapshot job of another host, and checks that none of these hosts starts one
+// meanwhile.
+func (w *world) checkOneSaveAtATime() {
 	w.t.Helper()
 	saving, err := record.Encode(record.Saving{Host: "n9", Since: time.Now()})
 	must(w.t, err)

@@ -36,11 +36,11 @@ func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 				},
 			},
 			{
-				"the removing machine dies", func(_ *world, by, _ *host) { by.losesPower() },
+				"the removing machine dies", func(_ *world, by, _ *host) { by.cutPowerOff() },
 				func(_ *world, by, _ *host) { back(by) },
 			},
 			{
-				"the leader's machine dies", func(_ *world, _, leader *host) { leader.losesPower() },
+				"the leader's machine dies", func(_ *world, _, leader *host) { leader.cutPowerOff() },
 				func(_ *world, _, leader *host) { back(leader) },
 			},
 			{
@@ -58,14 +58,14 @@ func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 				leader := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h != by })]
 				w.lead(leader)
 				by.stopAt("after " + step)
-				w.hosts[3].die()
+				w.hosts[3].powerOff()
 				w.within(2*bound, by.Options.Name+" has stopped after "+step, by.stopped)
 				also.strike(w, by, leader)
 				by.resume()
 				w.never(struckFor, "a voter is removed", func() bool { return w.expelled(w.hosts[:3]) })
 				also.repair(w, by, leader)
 				w.within(3*bound, "three vote, and a standby whose host runs follows", func() bool {
-					return w.full() && w.has(3, 1) && slices.ContainsFunc(w.hosts, func(h *host) bool {
+					return w.isFull() && w.has(3, 1) && slices.ContainsFunc(w.hosts, func(h *host) bool {
 						_, learner := w.is(h)
 						return learner && !h.off
 					})
@@ -75,7 +75,7 @@ func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 						w.start(h)
 					}
 				}
-				w.rolesAgree()
+				w.waitRolesAgree()
 				w.verify(3, 1)
 				w.checkHeld()
 				w.linearizable(registers)

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestASpareReplacesAStandbyOnADeadMachine has clients that read and write meanwhile.
+// TestASpareReplacesAStandbyOnADeadMachine runs clients that read and write throughout.
 func TestASpareReplacesAStandbyOnADeadMachine(t *testing.T) {
 	t.Parallel()
 	w := standbyWorld(t)
@@ -19,13 +19,13 @@ func TestASpareReplacesAStandbyOnADeadMachine(t *testing.T) {
 	registers, err := testbed.StartRegisters(t.Context(), w.listening())
 	must(t, err)
 	defer registers.Close()
-	n4.die()
+	n4.powerOff()
 	w.within(2*bound, "n5 is the standby instead of n4", func() bool {
 		_, learner := w.is(n5)
 		return learner && w.has(3, 1)
 	})
 	w.start(n4)
-	w.rolesAgree()
+	w.waitRolesAgree()
 	w.verify(3, 1)
 	if listed, _ := w.is(n4); listed {
 		t.Error("n4 is a member again")
@@ -43,6 +43,6 @@ func standbyWorld(t *testing.T) *world {
 	w.start(w.hosts[3])
 	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
 	w.start(w.hosts[4])
-	w.rolesAgree()
+	w.waitRolesAgree()
 	return w
 }

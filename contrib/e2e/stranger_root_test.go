@@ -30,7 +30,7 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
-	untouched := h.untouched()
+	untouched := h.expectSameProcess()
 	ca, err := testbed.NewCA(w.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -49,16 +49,16 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 		}
 	}
 	stranger := unprivileged(t)
-	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration",
+	stranger.runAgent(h).check(t, "a closed configuration", exitNoPerm, "cannot read the configuration",
 		"permission denied")
-	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm,
+	stranger.runCtl(t, "config", "check", h.ConfigPath()).check(t, "a closed configuration", exitNoPerm,
 		"permission denied")
 
-	stranger.ctl(h, "status").is(t, "a stranger may read", 0)
+	stranger.ctl(h, "status").check(t, "a stranger may read", 0)
 	for _, change := range []string{
 		"pause --reason x", "resume", "bootstrap --yes", "operation release --force --reason x",
 	} {
-		stranger.ctl(h, strings.Fields(change)...).is(t, change, exitNoPerm, "not permitted", "run it as root")
+		stranger.ctl(h, strings.Fields(change)...).check(t, change, exitNoPerm, "not permitted", "run it as root")
 	}
 	if !w.absent(w.keys().Pause()) {
 		t.Error("a stranger has paused the cluster")
@@ -75,13 +75,13 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 		}
 	}
 	open()
-	stranger.runsAgent(h).is(t, "a closed key", exitConfig,
+	stranger.runAgent(h).check(t, "a closed key", exitConfig,
 		"cluster.tls.key: "+files.Key+" cannot be read: permission denied")
 
 	h.Options.Set = good
 	h.configure(nil)
 	open()
-	stranger.runsAgent(h).is(t, "a closed state directory", exitNoPerm, "permission denied")
+	stranger.runAgent(h).check(t, "a closed state directory", exitNoPerm, "permission denied")
 	untouched("all of it")
 }
 
@@ -95,12 +95,12 @@ func strangers(t *testing.T, h *host) {
 	}
 	h.open(t, 0o755)
 	for _, line := range changes {
-		unprivileged(t).ctl(h, strings.Fields(line)...).is(t, line+" as a stranger", exitNoPerm, "not permitted",
+		unprivileged(t).ctl(h, strings.Fields(line)...).check(t, line+" as a stranger", exitNoPerm, "not permitted",
 			"→ run it as root")
 	}
 	h.open(t, 0o700)
 	for _, line := range append(changes, "maintenance status") {
-		unprivileged(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm,
+		unprivileged(t).ctl(h, strings.Fields(line)...).check(t, line+" at a closed socket", exitNoPerm,
 			"permission denied", "→ ")
 	}
 }
@@ -129,20 +129,20 @@ func TestAStrangerCannotChangeAHost(t *testing.T) {
 
 func TestAStrangerMaySeeACommandButNotEndIt(t *testing.T) {
 	t.Parallel()
-	w := three(t)
+	w := threeIdleVoters(t)
 	n1, dir := w.hosts[0], t.TempDir()
 	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
-	said := make(chan ended, 1)
+	output := make(chan commandResult, 1)
 	go func() {
-		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
+		output <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
 			"touch "+began+"; until test -e "+goes+"; do sleep 0.1; done")
 	}()
 	w.eventually("the command runs", func() bool { _, err := os.Stat(began); return err == nil })
 	n1.open(t, 0o755)
-	unprivileged(t).ctl(n1, "maintenance", "status").is(t, "to look", 0, "n1: safe to touch", "a test")
-	unprivileged(t).ctl(n1, "maintenance", "off").is(t, "to end it as a stranger", exitNoPerm, "not permitted")
+	unprivileged(t).ctl(n1, "maintenance", "status").check(t, "to look", 0, "n1: safe to touch", "a test")
+	unprivileged(t).ctl(n1, "maintenance", "off").check(t, "to end it as a stranger", exitNoPerm, "not permitted")
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	(<-said).is(t, "the command", 0, "CYCLED, the host is back")
+	(<-output).check(t, "the command", 0, "CYCLED, the host is back")
 }

@@ -40,7 +40,7 @@ type otherFault struct {
 // otherFaults are the possible faults of other hosts, and one fault of n3 itself.
 func otherFaults(n3 otherFault) []otherFault {
 	dies := func(what string, i int) otherFault {
-		return otherFault{what, func(w *world) { w.hosts[i].losesPower() }, func(w *world) { w.start(w.hosts[i]) }}
+		return otherFault{what, func(w *world) { w.hosts[i].cutPowerOff() }, func(w *world) { w.start(w.hosts[i]) }}
 	}
 	refuses := func(what string, i int) otherFault {
 		set := func(refused bool) func(w *world) {
@@ -65,17 +65,18 @@ func otherFaults(n3 otherFault) []otherFault {
 	}
 }
 
-// losesPower kills all processes of a host. The host stays down until it is started again.
-func (h *host) losesPower() {
+// cutPowerOff kills all processes of a host. The host stays down until it is started again.
+func (h *host) cutPowerOff() {
 	h.w.t.Helper()
 	h.kill()
-	h.etcdDies() // it may not be running
+	h.killEtcdIfRunning()
 	h.off = true
-	h.answers(false)
+	h.setReachable(false)
 }
 
-// during resumes n4's stopped agent, injects the fault meanwhile, and ends the fault. No working host may be removed.
-func (f otherFault) during(w *world) {
+// injectDuring resumes n4's stopped agent during the fault, and then ends the fault. No working host may be
+// removed.
+func (f otherFault) injectDuring(w *world) {
 	w.t.Helper()
 	f.strike(w)
 	w.hosts[3].resume()
@@ -108,11 +109,11 @@ func (w *world) linearizable(registers *testbed.Registers) {
 	}
 }
 
-// full reports whether three members vote and answer, with at most one standby and no operation in flight.
-func (w *world) full() bool { return w.serve(3) }
+// isFull reports whether three members vote and answer, with at most one standby and no operation in flight.
+func (w *world) isFull() bool { return w.votersServe(3) }
 
-// serve is like full, for the given number of voters.
-func (w *world) serve(want int) bool {
+// votersServe is like isFull, for the given number of voters.
+func (w *world) votersServe(want int) bool {
 	voters := 0
 	for _, h := range w.hosts {
 		if w.isVoter(h) && h.writes() {

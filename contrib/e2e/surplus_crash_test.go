@@ -36,7 +36,7 @@ func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 				},
 			},
 			{
-				"the removing machine dies", func(by, _ *host) { by.losesPower() },
+				"the removing machine dies", func(by, _ *host) { by.cutPowerOff() },
 				func(by, _ *host) { by.w.start(by) },
 			},
 			{"the dead one comes back", func(_, dead *host) { dead.w.start(dead) }, none},
@@ -51,7 +51,7 @@ func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 				for _, h := range live {
 					h.stopAt("after " + step)
 				}
-				dead.die()
+				dead.powerOff()
 				w.within(grace+bound, "one has stopped after "+step, func() bool {
 					return slices.ContainsFunc(live, (*host).stopped)
 				})
@@ -67,7 +67,7 @@ func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 					want = 4
 				}
 				began := time.Now()
-				w.within(3*(grace+bound), "that is over", func() bool { return w.serve(want) })
+				w.within(3*(grace+bound), "that is over", func() bool { return w.votersServe(want) })
 				t.Logf("%d vote %v after all repairs", want, time.Since(began).Round(100*time.Millisecond))
 				w.verify(want, 0)
 				w.checkHeld()

@@ -56,7 +56,7 @@ func TestADeadSurplusVoterIsRemovedByAnotherVotersHost(t *testing.T) {
 				dead = voters[3]
 			}
 			load := w.load()
-			dead.die()
+			dead.powerOff()
 			began := time.Now()
 			w.within(grace+bound, dead.Options.Name+" is removed", func() bool {
 				listed, _ := w.is(dead)

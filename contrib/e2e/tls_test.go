@@ -117,8 +117,8 @@ func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i 
 
 func https(url string) string { return strings.Replace(url, "http:", "https:", 1) }
 
-// says reports whether the first reason has this code and a text that contains text.
-func (h *host) says(code policy.ReasonCode, text string) bool {
+// reasonIs reports whether the first reason has this code and a text that contains text.
+func (h *host) reasonIs(code policy.ReasonCode, text string) bool {
 	s, ok := h.status()
 	return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(code) && strings.Contains(s.Reasons[0].Text, text)
 }
@@ -145,23 +145,23 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.eventually("the host with an untrusted certificate reports it", func() bool {
-		return n3.says(policy.ClusterUnreachable, refused)
+		return n3.reasonIs(policy.ClusterUnreachable, refused)
 	})
 	w.eventually("the host that trusts another CA reports it", func() bool {
-		return n4.says(policy.ClusterUnreachable, untrusted)
+		return n4.reasonIs(policy.ClusterUnreachable, untrusted)
 	})
-	me().ctl(n3, "explain").is(t, "explain", 0, "CLUSTER_UNREACHABLE", refused, "cluster.tls.cert")
-	me().ctl(n4, "explain").is(t, "explain", 0, "CLUSTER_UNREACHABLE", untrusted, "cluster.tls.ca")
+	me().ctl(n3, "explain").check(t, "explain", 0, "CLUSTER_UNREACHABLE", refused, "cluster.tls.cert")
+	me().ctl(n4, "explain").check(t, "explain", 0, "CLUSTER_UNREACHABLE", untrusted, "cluster.tls.ca")
 
 	put(t, place(&n3.Options), a.issue("agent-n3"))
 	w.verify(3, 0)
 	put(t, place(&n4.Options), a.issue("agent-n4"))
 	w.eventually("the fourth host observes the cluster", func() bool { return n4.waitsFor(policy.TargetMet) })
 
-	untouched := n1.untouched()
+	untouched := n1.expectSameProcess()
 	put(t, place(&n1.Options), a.stranger("late"))
 	w.eventually("the voter uses the certificate that was put in place", func() bool {
-		return n1.says(policy.NoQuorum, refused)
+		return n1.reasonIs(policy.NoQuorum, refused)
 	})
 	put(t, place(&n1.Options), a.issue("renewed"))
 	w.eventually("and the next", func() bool { return n1.waitsFor(policy.Idle) })

@@ -24,8 +24,8 @@ func replaceLiveSteps() [][]string {
 // at each step. All accesses of clients must be linearizable, and nothing may be left over.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T) {
 	t.Parallel()
-	repairedDespite(t, replaceLiveSteps(), "fsync * delay="+unhealthyFsync.String(), func(s *unhealthyWorld) {
-		s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+	repairDuringFaults(t, replaceLiveSteps(), "fsync * delay="+unhealthyFsync.String(), func(s *unhealthyWorld) {
+		s.waitUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 	})
 }
 
@@ -33,15 +33,15 @@ func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T
 // is therefore removed first. The voter stays if it works again before that.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk(t *testing.T) {
 	t.Parallel()
-	repairedDespite(t, replaceSteps(), "fsync * err=EIO", func(*unhealthyWorld) {})
+	repairDuringFaults(t, replaceSteps(), "fsync * err=EIO", func(*unhealthyWorld) {})
 }
 
-// repairedDespite makes n4 replace n3, whose disk is faulty, once as a spare and once as the standby, and strikes at
+// repairDuringFaults makes n4 replace n3, whose disk is faulty, once as a spare and once as the standby, and strikes at
 // each step.
-func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *unhealthyWorld)) {
+func repairDuringFaults(t *testing.T, by [][]string, fault string, called func(s *unhealthyWorld)) {
 	t.Helper()
 	dies := otherFault{
-		"the unhealthy voter's machine dies", func(w *world) { w.hosts[2].losesPower() },
+		"the unhealthy voter's machine dies", func(w *world) { w.hosts[2].cutPowerOff() },
 		func(w *world) { w.start(w.hosts[2]) },
 	}
 	for standbys, steps := range by {
@@ -59,23 +59,23 @@ func repairedDespite(t *testing.T, by [][]string, fault string, called func(s *u
 					n3, n4 := s.hosts[2], s.hosts[3]
 					s.lead(s.hosts[0])
 					n4.stopAt("after " + step)
-					s.watched()
+					s.startClients()
 					rule(t, s.disk, fault)
 					called(s)
 					s.within(unhealthyGrace+stillSlow+bound, "n4 has stopped after "+step, n4.stopped)
-					also.during(s.world)
+					also.injectDuring(s.world)
 					began := time.Now()
 					s.within(3*(unhealthyGrace+stillSlow+bound), "three others than n3 vote and answer "+
 						"again", func() bool {
 						listed, _ := s.is(n3)
-						return (well || !listed) && s.full()
+						return (well || !listed) && s.isFull()
 					})
 					t.Logf("full strength %v after all repairs", time.Since(began).Round(100*time.Millisecond))
 					clearRules(t, s.disk)
-					s.rolesAgree()
-					s.keepsWrites()
+					s.waitRolesAgree()
+					s.checkClients()
 					learners := 0
-					if s.isVoter(n3) { // n3 stays, and n4 is what it was
+					if s.isVoter(n3) { // n3 stays, and n4 keeps its role
 						learners = standbys
 					}
 					s.verify(3, learners)

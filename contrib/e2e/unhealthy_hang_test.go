@@ -26,13 +26,13 @@ const (
 	gapBound = 10 * time.Second
 )
 
-// removedFirst waits until n4 votes and n3 does not. n3 must be removed first. A standby votes so soon after the
+// waitRemovedFirst waits until n4 votes and n3 does not. n3 must be removed first. A standby votes so soon after the
 // removal that the state in between, with two voters, may not be observed.
-func (s *unhealthyWorld) removedFirst() {
+func (s *unhealthyWorld) waitRemovedFirst() {
 	s.t.Helper()
 	n3 := s.hosts[2]
 	s.eventually("n4 votes, and n3 does not", func() bool {
-		n3.answersPromptly() // its agent never waits for the disk
+		n3.promptStatus() // its agent never waits for the disk
 		listed, _ := s.is(n3)
 		return !listed && s.has(3, 0) && !s.busy()
 	})
@@ -42,16 +42,16 @@ func (s *unhealthyWorld) removedFirst() {
 	if s.t.Logf("the members were %q", seen); led || slices.Contains(seen, "n1 n2 n3 n4") {
 		s.t.Errorf("the members were %q; that n3 led until it was removed is %v", seen, led)
 	}
-	s.ordered(policy.StepBeginReplace, policy.StepRemoveMember, policy.StepPromote)
+	s.checkStepOrder(policy.StepBeginReplace, policy.StepRemoveMember, policy.StepPromote)
 }
 
-// recovered ends the fault of n3's disk. It checks that nothing is left over and that clients could write throughout.
-func (s *unhealthyWorld) recovered() {
+// endFault ends the fault of n3's disk. It checks that nothing is left over and that clients could write throughout.
+func (s *unhealthyWorld) endFault() {
 	s.t.Helper()
 	clearRules(s.t, s.disk)
 	s.eventually("n3's etcd is stopped", func() bool { return s.hosts[2].etcdPID() == 0 })
-	s.rolesAgree()
-	if gap := s.keepsWrites(); gap > gapBound {
+	s.waitRolesAgree()
+	if gap := s.checkClients(); gap > gapBound {
 		s.t.Errorf("no write was acknowledged for %v", gap)
 	}
 	s.verify(3, 0)
@@ -62,17 +62,17 @@ func TestASpareReplacesAFollowerWithAHungDiskAfterAMinute(t *testing.T) {
 	s := newUnhealthyWorldWith(t, worldOptions{set: map[string]string{"repair.unhealthy": neverForSlow, "disk.fail": "1h"}})
 	n3 := s.hosts[2]
 	s.lead(s.hosts[0])
-	s.watched()
+	s.startClients()
 	began := time.Now()
 	rule(t, s.disk, "fsync * hang")
-	s.reportedUnhealthy("STALLED", "it answers no linearizable read")
+	s.waitUnhealthy("STALLED", "it answers no linearizable read")
 	s.within(hangsFor+bound, "n3 is removed", func() bool { listed, _ := s.is(n3); return s.has(2, 0) && !listed })
 	took := time.Since(began)
 	if t.Logf("n3 was removed after %.1f s", took.Seconds()); took < hangsFor {
 		t.Errorf("n3 was removed when its disk had hung for %v", took)
 	}
-	s.removedFirst()
-	s.recovered()
+	s.waitRemovedFirst()
+	s.endFault()
 }
 
 // TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce has an etcd that exits because it cannot write its log, and exits
@@ -84,13 +84,13 @@ func TestTheStandbyReplacesAVoterWithAFailedDiskAtOnce(t *testing.T) {
 			t.Parallel()
 			s := newUnhealthyWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
 			s.lead(s.hosts[leads])
-			s.watched()
+			s.startClients()
 			began := time.Now()
 			rule(t, s.disk, "fsync * err=EIO")
-			s.reportedUnhealthy("FAILED", "it answers no linearizable read")
-			s.removedFirst()
+			s.waitUnhealthy("FAILED", "it answers no linearizable read")
+			s.waitRemovedFirst()
 			t.Logf("full strength %.1f s after the disk began to fail", time.Since(began).Seconds())
-			s.recovered()
+			s.endFault()
 			s.never(quiet, "n3 is trusted again without an operator", func() bool { return !s.has(3, 0) })
 		})
 	}
@@ -105,9 +105,9 @@ func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 			t.Parallel()
 			s := newUnhealthyWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.unhealthy": neverForSlow}})
 			n3, n4 := s.hosts[2], s.hosts[3]
-			before := s.id(n3)
+			before := s.memberID(n3)
 			s.lead(s.hosts[0])
-			s.watched()
+			s.startClients()
 			n4.stopAt(at)
 			rule(t, s.disk, "fsync * err=EIO")
 			s.eventually(n4.Options.Name+" has stopped "+at, n4.stopped)
@@ -122,11 +122,11 @@ func TestAVoterWhoseDiskWorksAgainBeforeItsRemovalStays(t *testing.T) {
 			}
 			s.verify(3, 1)
 			s.never(3*quiet, "n3 is another member, or trusted again", func() bool {
-				return s.id(n3) != before || !s.isVoter(n3) || !n3.finds("FAILED", "DISK_FAILED")
+				return s.memberID(n3) != before || !s.isVoter(n3) || !n3.hasFinding("FAILED", "DISK_FAILED")
 			})
 			s.show("status")
 			s.show("history")
-			s.keepsWrites()
+			s.checkClients()
 		})
 	}
 }

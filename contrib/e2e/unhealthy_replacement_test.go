@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// losesReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in n3's place.
-func (s *unhealthyWorld) losesReplacement() {
+// loseReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in n3's place.
+func (s *unhealthyWorld) loseReplacement() {
 	s.t.Helper()
 	n4 := s.hosts[3]
 	s.lead(s.hosts[0])
@@ -29,7 +29,7 @@ func (s *unhealthyWorld) losesReplacement() {
 func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *testing.T) {
 	t.Parallel()
 	s := newUnhealthyWorld(t, 1)
-	s.losesReplacement()
+	s.loseReplacement()
 	n3, n4 := s.hosts[2], s.hosts[3]
 	s.within(bound, "another voter has ended the operation", func() bool { return !s.busy() })
 	s.within(2*bound, "n3 is removed", func() bool {
@@ -43,14 +43,14 @@ func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *tes
 		t.Errorf("the members were %q", seen)
 	}
 	clearRules(t, s.disk)
-	s.keepsWrites()
+	s.checkClients()
 }
 
 // TestASurplusVoterWhoseDiskHasRecoveredIsReported has a disk that recovers before the operation ends.
 func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	t.Parallel()
 	s := newUnhealthyWorldWith(t, worldOptions{set: map[string]string{"timing.orphanGrace": "150s"}})
-	s.losesReplacement()
+	s.loseReplacement()
 	clearRules(t, s.disk)
 	n1, n4 := s.hosts[0], s.hosts[3]
 	s.within(cleanly, "n1 reports that four vote", func() bool { return n1.waitsFor(policy.TooManyVoters) })
@@ -62,5 +62,5 @@ func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 		return me().ctl(n1, "member", "remove", "n3", "--yes", "--live", "--reason", "a test").code == 0
 	})
 	s.eventually("three vote", func() bool { return s.has(3, 0) && n1.waitsFor(policy.Idle) })
-	s.keepsWrites()
+	s.checkClients()
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// strayFor is how long a standby must have been unhealthy before it is removed.
-const strayFor = 30 * time.Second
+// standbyGrace is how long a standby must have been unhealthy before it is removed.
+const standbyGrace = 30 * time.Second
 
-// TestASpareReplacesAStandbyWithAnUnhealthyDisk has clients that read and write meanwhile.
+// TestASpareReplacesAStandbyWithAnUnhealthyDisk runs clients that read and write throughout.
 func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 	t.Parallel()
 	for what, fault := range map[string]string{
@@ -30,7 +30,7 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 			var disk *testbed.Mount
 			w := newWorld(t, worldOptions{
 				hosts: 5, standbys: 1, set: map[string]string{
-					"timing.learnerStall": strayFor.String(), "disk.directInterval": "1s", "disk.walInterval": "1s",
+					"timing.learnerStall": standbyGrace.String(), "disk.directInterval": "1s", "disk.walInterval": "1s",
 				}, each: func(i int, o *testbed.HostOptions) {
 					if i == 4 {
 						disk = faulty(t, o, map[string]string{
@@ -49,16 +49,18 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 			w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
 			w.start(n5)
 			w.eventually("n5 is ready", n5.healthy)
-			w.rolesAgree()
+			w.waitRolesAgree()
 			registers, err := testbed.StartRegisters(t.Context(), w.listening())
 			must(t, err)
 			defer registers.Close()
 			began := time.Now()
 			rule(t, disk, fault)
-			w.eventually("n1 reports what becomes of the standby", func() bool { return n1.names(policy.StandbyLost) })
-			t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").said)
-			w.within(strayFor+2*bound, "n5 is the standby instead of n4", func() bool {
-				n4.answersPromptly()
+			w.eventually("n1 reports what becomes of the standby", func() bool {
+				return n1.hasReason(policy.StandbyLost)
+			})
+			t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").output)
+			w.within(standbyGrace+2*bound, "n5 is the standby instead of n4", func() bool {
+				n4.promptStatus()
 				_, learner := w.is(n5)
 				return learner && w.has(3, 1) && !w.busy()
 			})
@@ -71,7 +73,7 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 			})
 			clearRules(t, disk)
 			w.eventually("n4's etcd is stopped", func() bool { return n4.etcdPID() == 0 })
-			w.rolesAgree()
+			w.waitRolesAgree()
 			w.linearizable(registers)
 			w.verify(3, 1)
 			if listed, _ := w.is(n4); listed {

@@ -74,12 +74,12 @@ func newUnhealthyWorldWith(t *testing.T, o worldOptions) *unhealthyWorld {
 	s.within(2*formation, "there are 3 voters", func() bool { return s.has(3, 0) })
 	s.start(s.hosts[3])
 	s.within(2*formation, "n4 is ready", func() bool { return s.has(3, o.standbys) && s.hosts[3].healthy() })
-	s.rolesAgree()
+	s.waitRolesAgree()
 	return s
 }
 
-// watched starts clients, and records all their accesses and which hosts are members.
-func (s *unhealthyWorld) watched() {
+// startClients starts clients, and records all their accesses and which hosts are members.
+func (s *unhealthyWorld) startClients() {
 	s.t.Helper()
 	s.load = s.writes(20)
 	registers, err := testbed.StartRegisters(s.t.Context(), s.listening())
@@ -94,13 +94,13 @@ func (s *unhealthyWorld) watched() {
 // sicken makes n3's disk slow while clients are at work.
 func (s *unhealthyWorld) makeUnhealthy() {
 	s.t.Helper()
-	s.watched()
+	s.startClients()
 	rule(s.t, s.disk, "fsync * delay="+unhealthyFsync.String())
-	s.reportedUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+	s.waitUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
 }
 
-// reportedUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that evidence.
-func (s *unhealthyWorld) reportedUnhealthy(state, witness string) {
+// waitUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that evidence.
+func (s *unhealthyWorld) waitUnhealthy(state, witness string) {
 	s.t.Helper()
 	s.eventually("n1 reports n3 as unhealthy: it is "+state+", and "+witness, func() bool {
 		now, ok := s.hosts[0].status()
@@ -115,7 +115,7 @@ func (s *unhealthyWorld) reportedUnhealthy(state, witness string) {
 // show logs the output of quorumctl.
 func (s *unhealthyWorld) show(args ...string) {
 	s.t.Helper()
-	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).said)
+	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).output)
 }
 
 // expectReplaced waits until n4 votes in n3's place, and checks the order of the membership changes.
@@ -135,11 +135,11 @@ func (s *unhealthyWorld) expectReplaced(members ...string) {
 	if seen, led := s.watch.stop(); !slices.Equal(seen, members) || led {
 		s.t.Errorf("the members were %q, not %q; that n3 led until it was removed is %v", seen, members, led)
 	}
-	s.ordered(policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
+	s.checkStepOrder(policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 }
 
-// ordered checks that these steps were taken in this order, and that the replacement succeeded.
-func (s *unhealthyWorld) ordered(want ...policy.StepKind) {
+// checkStepOrder checks that these steps were taken in this order, and that the replacement succeeded.
+func (s *unhealthyWorld) checkStepOrder(want ...policy.StepKind) {
 	s.t.Helper()
 	lines, err := s.history()
 	if err != nil {
@@ -163,9 +163,9 @@ func (s *unhealthyWorld) ordered(want ...policy.StepKind) {
 	}
 }
 
-// keepsWrites checks that no acknowledged write is lost, and that all accesses of clients are linearizable. It returns
+// checkClients checks that no acknowledged write is lost, and that all accesses of clients are linearizable. It returns
 // the longest time without an acknowledged write.
-func (s *unhealthyWorld) keepsWrites() (gap time.Duration) {
+func (s *unhealthyWorld) checkClients() (gap time.Duration) {
 	s.t.Helper()
 	report := s.load.Stop()
 	s.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
@@ -217,7 +217,7 @@ func (s *unhealthyWorld) watchMembers(by *host) *watch {
 			if err != nil {
 				continue
 			}
-			if now := s.words(list); len(w.seen) == 0 || w.seen[len(w.seen)-1] != now {
+			if now := s.memberNames(list); len(w.seen) == 0 || w.seen[len(w.seen)-1] != now {
 				w.seen = append(w.seen, now)
 			}
 			if i := slices.IndexFunc(list, unhealthy.isMember); i >= 0 && leader != 0 {
@@ -236,8 +236,8 @@ func (w *watch) stop() (seen []string, led bool) {
 
 func (h *host) isMember(m *etcdserverpb.Member) bool { return m.PeerURLs[0] == h.Options.PeerURL }
 
-// words returns the names of the members, in the order of the hosts.
-func (w *world) words(list []*etcdserverpb.Member) string {
+// memberNames returns the names of the members, in the order of the hosts.
+func (w *world) memberNames(list []*etcdserverpb.Member) string {
 	var names []string
 	for _, h := range w.hosts {
 		for _, m := range list {
@@ -262,8 +262,8 @@ func TestTheStandbyReplacesAFollowerWithASlowDiskWhichReturnsAsTheStandby(t *tes
 	s.never(quiet, "n3 comes back while its disk is slow", func() bool { return !s.has(3, 0) })
 	clearRules(t, s.disk)
 	s.within(cleanly, "n3 is back as the standby", func() bool { return s.has(3, 1) })
-	s.rolesAgree()
-	s.keepsWrites()
+	s.waitRolesAgree()
+	s.checkClients()
 	s.verify(3, 1)
 }
 
@@ -274,7 +274,7 @@ func TestASpareReplacesAFollowerWithASlowDisk(t *testing.T) {
 	s.makeUnhealthy()
 	s.expectReplaced("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	clearRules(t, s.disk)
-	s.keepsWrites()
+	s.checkClients()
 	s.verify(3, 0)
 }
 
@@ -287,7 +287,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipBeforeItIsReplaced(t *testing.T)
 	s.lead(n3)
 	s.makeUnhealthy()
 	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
-	s.ordered(policy.StepLeaderStepsDown, policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
+	s.checkStepOrder(policy.StepLeaderStepsDown, policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 	clearRules(t, s.disk)
-	s.keepsWrites()
+	s.checkClients()
 }

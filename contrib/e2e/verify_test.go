@@ -56,11 +56,11 @@ func (w *world) checkRecords() {
 	if err != nil {
 		w.t.Fatalf("cannot read what happened: %v", err)
 	}
-	w.none(testbed.CheckChanges(events, w.keys()))
+	w.checkNone(testbed.CheckChanges(events, w.keys()))
 }
 
-// none fails the test with these errors, if any.
-func (w *world) none(wrong []error) {
+// checkNone fails the test with these errors, if any.
+func (w *world) checkNone(wrong []error) {
 	w.t.Helper()
 	for _, err := range wrong {
 		w.t.Error(err)
@@ -100,7 +100,7 @@ func (w *world) checkHistory() {
 	if err != nil {
 		w.t.Fatalf("cannot read the history: %v", err)
 	}
-	w.none(testbed.CheckHistory(lines, w.killed))
+	w.checkNone(testbed.CheckHistory(lines, w.killed))
 }
 
 // noteData records every directory that contains data.
@@ -121,5 +121,5 @@ func (h *host) dataDirs() testbed.DataDirs {
 // checkData checks that every directory ever recorded still exists.
 func (w *world) checkData() {
 	w.t.Helper()
-	w.none(w.data.Missing(w.dataDirs()))
+	w.checkNone(w.data.Missing(w.dataDirs()))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// now returns the status, which the agent must return without waiting.
-func (h *host) now() control.Status {
+// statusNow returns the status, which the agent must return without waiting.
+func (h *host) statusNow() control.Status {
 	h.w.t.Helper()
 	s, ok := h.status()
 	if !ok {
@@ -46,31 +46,31 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	}
 	for range 3 {
 		try(n1.Client.Pause(ctx, control.PauseRequest{Reason: "a look", For: time.Hour}))
-		if s := n1.now(); s.Pause == nil {
+		if s := n1.statusNow(); s.Pause == nil {
 			t.Error("the status does not show the pause")
 		}
 		try(n1.Client.Resume(ctx))
-		if s := n1.now(); s.Pause != nil {
+		if s := n1.statusNow(); s.Pause != nil {
 			t.Error("the status shows a pause that has ended")
 		}
 		r, err := n1.Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"})
 		try(r, err)
-		if s := n1.now(); s.Rollout == nil || s.Rollout.ID != r.ID || s.Rollout.State != control.RolloutRunning {
+		if s := n1.statusNow(); s.Rollout == nil || s.Rollout.ID != r.ID || s.Rollout.State != control.RolloutRunning {
 			t.Errorf("the rollout %s was started, and the status shows %+v", r.ID, s.Rollout)
 		}
 		try(n1.Client.SetRollout(ctx, control.RolloutAborted))
-		if s := n1.now(); s.Rollout.State != control.RolloutAborted {
+		if s := n1.statusNow(); s.Rollout.State != control.RolloutAborted {
 			t.Errorf("the rollout was aborted, and is %s", s.Rollout.State)
 		}
 		try(n1.Client.EndMaintenance(ctx))
-		if s := n1.now(); s.Maintenance != nil {
+		if s := n1.statusNow(); s.Maintenance != nil {
 			t.Errorf("a cancelled request is shown: %+v", s.Maintenance)
 		}
 	}
 }
 
-// formed quickly makes a world of three voters.
-func formed(t *testing.T) *world {
+// newVoters makes a world of three voters with short waits.
+func newVoters(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
 		if i > 2 { // etcd requires that two voters have been connected for 5 s
@@ -86,26 +86,26 @@ func formed(t *testing.T) *world {
 	return w
 }
 
-// lose ends the host's etcd permanently: every process started in its place exits at once.
-func (h *host) lose() {
+// breakForGood ends the host's etcd permanently: every process started in its place exits at once.
+func (h *host) breakForGood() {
 	h.breakEtcd(`echo "no disk" >&2; exit 1`)
 	h.killEtcd()
 }
 
 func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 	t.Parallel()
-	w := formed(t)
+	w := newVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	me().ctl(n2, "rollout", "start", "restart", "--yes", "--reason", "a test", "--wait=2m").is(t, "a rollout", 0,
+	me().ctl(n2, "rollout", "start", "restart", "--yes", "--reason", "a test", "--wait=2m").check(t, "a rollout", 0,
 		"rollout restart: done, 3 of 3 hosts")
-	me().ctl(n2, "rollout", "status").is(t, "and after it", 0, "rollout restart: done, 3 of 3 hosts")
-	n3.lose()
+	me().ctl(n2, "rollout", "status").check(t, "and after it", 0, "rollout restart: done, 3 of 3 hosts")
+	n3.breakForGood()
 	for _, h := range []*host{n1, n2} {
 		w.eventually(h.Options.Name+" reports that n3 is down", func() bool {
-			return h.says(policy.VoterNotLive, "voter n3 has not answered for ")
+			return h.reasonIs(policy.VoterNotLive, "voter n3 has not answered for ")
 		})
-		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
-		for _, r := range h.now().Hosts {
+		me().ctl(h, "explain").check(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
+		for _, r := range h.statusNow().Hosts {
 			if r.Waiting != "" {
 				t.Errorf("%s sees %s wait for %s", h.Options.Name, r.Name, r.Waiting)
 			}
@@ -121,41 +121,41 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 	}
 	w.start(n3)
 	w.eventually("n3 reports that its member is lost", func() bool {
-		return n3.says(policy.MemberLost, "this host is listed as voter n3 (") &&
-			n3.says(policy.MemberLost, "its data directory is empty")
+		return n3.reasonIs(policy.MemberLost, "this host is listed as voter n3 (") &&
+			n3.reasonIs(policy.MemberLost, "its data directory is empty")
 	})
-	me().ctl(n3, "explain").is(t, "explain", 0, "on another host: quorumctl member remove n3 --reason '<why>'")
+	me().ctl(n3, "explain").check(t, "explain", 0, "on another host: quorumctl member remove n3 --reason '<why>'")
 
-	n2.lose()
+	n2.breakForGood()
 	w.eventually("n1 reports which members answer", func() bool {
-		return n1.says(policy.NoQuorum, "n1 answers; n2 (connection refused) and n3 (")
+		return n1.reasonIs(policy.NoQuorum, "n1 answers; n2 (connection refused) and n3 (")
 	})
-	s := n1.now()
+	s := n1.statusNow()
 	for _, m := range s.Cluster.Members {
 		if m.Live != (m.Name == "n1") {
 			t.Errorf("%s is shown as one that answers: %t", m.Name, m.Live)
 		}
 	}
-	me().ctl(n1, "status").is(t, "status", 0, "1 of 3 voters up", "no quorum", "n2", "voter, down")
-	w.eventually("n3 reports the cluster", func() bool { return n3.names(policy.NoQuorum) })
+	me().ctl(n1, "status").check(t, "status", 0, "1 of 3 voters up", "no quorum", "n2", "voter, down")
+	w.eventually("n3 reports the cluster", func() bool { return n3.hasReason(policy.NoQuorum) })
 	for end := time.Now().Add(quiet); time.Now().Before(end); {
 		for _, h := range []*host{n1, n3} {
 			for _, command := range []string{"status", "explain"} {
-				said := me().ctl(h, command).said
+				output := me().ctl(h, command).output
 				for _, wrong := range []string{
 					"bootstrap", "rpc error", "desc =", "etcdserver:", "context deadline",
 					"is stuck",
 				} {
-					if strings.Contains(said, wrong) {
-						t.Fatalf("%s of %s prints %q: %s", command, h.Options.Name, wrong, said)
+					if strings.Contains(output, wrong) {
+						t.Fatalf("%s of %s prints %q: %s", command, h.Options.Name, wrong, output)
 					}
 				}
 			}
 		}
 	}
-	me().ctl(n1, "pause", "--reason", "x").is(t, "pause", exitUnavailable, "cannot pause: ")
-	if said := me().ctl(n1, "history").said; strings.Contains(said, "rpc error") ||
-		strings.Contains(said, "etcdserver") {
-		t.Errorf("history: %s", said)
+	me().ctl(n1, "pause", "--reason", "x").check(t, "pause", exitUnavailable, "cannot pause: ")
+	if output := me().ctl(n1, "history").output; strings.Contains(output, "rpc error") ||
+		strings.Contains(output, "etcdserver") {
+		t.Errorf("history: %s", output)
 	}
 }

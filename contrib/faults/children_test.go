@@ -28,7 +28,7 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 		}
 	})
 	h := start(t, m.Dir, nil)
-	testbed.Eventually(t, readyBound, "the probe writes", func() bool { return asked(h).Disk.Samples > 0 })
+	testbed.Eventually(t, readyBound, "the probe writes", func() bool { return queryHealth(h).Disk.Samples > 0 })
 	if err := m.Rule("fsync * hang"); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 		}
 		until(t, h, readyBound, "STALLED", "DISK_STALLED")
 		testbed.Eventually(t, readyBound, "its probe is refused", func() bool {
-			return strings.Contains(asked(h).Text, "so this may be stale")
+			return strings.Contains(queryHealth(h).Text, "so this may be stale")
 		})
 		if now := stats(t, m); now != before {
 			t.Errorf("the disk got %s, and %s before", now, before)
@@ -56,7 +56,7 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	testbed.Eventually(t, readyBound, "the probe of the last agent still writes", func() bool {
-		return asked(h).Disk.Samples > 0
+		return queryHealth(h).Disk.Samples > 0
 	})
 	until(t, h, readyBound, "SLOW", "DISK_FSYNC_SLOW")
 }
@@ -64,9 +64,9 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 // stats returns the number of calls that have reached the disk since the last rule was set.
 func stats(t *testing.T, m *testbed.Mount) string {
 	t.Helper()
-	said, err := m.Stats()
+	output, err := m.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(said)
+	return strings.TrimSpace(output)
 }

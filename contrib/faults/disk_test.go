@@ -20,14 +20,14 @@ type diskFault struct {
 	long bool   // takes minutes, or needs an idle machine
 	// joining injects the fault from the start, on a host that is about to join, with the full qualifying run.
 	joining bool
-	wants   seen          // the expected health state
+	wants   expectation   // the expected health state
 	early   bool          // the health state must soon be WARM or worse, so that a leader transfers leadership
 	quiet   time.Duration // without an expected state, how long no finding may appear
 }
 
 func diskFaults() []diskFault {
-	warm := seen{"WARM", "DISK_FSYNC_WARM", 3 * time.Minute}
-	slow := seen{"SLOW", "DISK_FSYNC_SLOW", 3 * time.Minute}
+	warm := expectation{"WARM", "DISK_FSYNC_WARM", 3 * time.Minute}
+	slow := expectation{"SLOW", "DISK_FSYNC_SLOW", 3 * time.Minute}
 	const tail = "fsync * tail=0.01:500ms"
 	return []diskFault{
 		{name: "every fsync takes 5 ms", rule: "fsync * delay=5ms", long: true, quiet: 2 * time.Minute},
@@ -38,28 +38,28 @@ func diskFaults() []diskFault {
 		{name: "every fsync takes 900 ms", rule: "fsync * delay=900ms", long: true, wants: slow, early: true},
 		{
 			name: "one fsync in a hundred takes 500 ms", rule: tail, long: true,
-			wants: seen{"WARM", "DISK_FSYNC_WARM", 20 * time.Minute},
+			wants: expectation{"WARM", "DISK_FSYNC_WARM", 20 * time.Minute},
 		},
 		{
 			name: "the same, on a host that is about to join", rule: tail, long: true, joining: true,
-			wants: seen{"QUALIFYING", "DISK_UNFIT", 8 * time.Minute},
+			wants: expectation{"QUALIFYING", "DISK_UNFIT", 8 * time.Minute},
 		},
-		{name: "a write hangs", rule: "fsync * hang", wants: seen{"STALLED", "DISK_STALLED", time.Minute}},
+		{name: "a write hangs", rule: "fsync * hang", wants: expectation{"STALLED", "DISK_STALLED", time.Minute}},
 		{
 			name: "a write hangs permanently", rule: "fsync * hang", long: true,
-			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
+			wants: expectation{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
 			name: "every fsync fails with EIO", rule: "fsync * err=EIO",
-			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
+			wants: expectation{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
 			name: "every write fails with EROFS (read-only)", rule: "write * err=EROFS", long: true,
-			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
+			wants: expectation{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
 			name: "every write fails with ENOSPC (disk full)", rule: "write * err=ENOSPC", long: true,
-			wants: seen{"UNKNOWN", "DISK_PROBE_DOWN", time.Minute},
+			wants: expectation{"UNKNOWN", "DISK_PROBE_DOWN", time.Minute},
 		},
 	}
 }
@@ -80,28 +80,28 @@ func TestDiskFaultsAreFoundInTime(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			f.happens(t, made, i, m)
+			f.run(t, made, i, m)
 		})
 	}
 }
 
-func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
+func (f diskFault) run(t *testing.T, made *table, i int, m *testbed.Mount) {
 	t.Helper()
 	set := map[string]string{}
 	if f.joining {
 		set["disk.qualifySamples"] = "3000"
-		f.begins(t, m)
+		f.inject(t, m)
 	}
 	h := start(t, m.Dir, set)
 	if !f.joining {
 		until(t, h, readyBound, "OK", "")
-		rests(t, h)
-		f.begins(t, m)
+		waitProbeIdle(t, h)
+		f.inject(t, m)
 	}
 	began, row := time.Now(), Row{Fault: f.name, How: "`" + f.rule + "`"}
 	if f.early {
-		now := untilItGates(t, h)
-		made.note(t, i, row, time.Since(began), now, now.Findings[0].Code)
+		now := waitMustNotLead(t, h)
+		made.addShown(t, i, row, time.Since(began), now, now.Findings[0].Code)
 		row.Fault = "the same, until the health state is " + f.wants.state
 		if now.State == f.wants.state {
 			return
@@ -115,7 +115,7 @@ func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
 		return
 	}
 	testbed.Eventually(t, f.quiet+time.Minute, "the time is over", func() bool {
-		if now := asked(h); now.State != "OK" && now.State != "" {
+		if now := queryHealth(h); now.State != "OK" && now.State != "" {
 			t.Fatalf("unexpected finding: %s: %s", now.State, now.Text)
 		}
 		return time.Since(began) >= f.quiet
@@ -123,15 +123,15 @@ func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
 	made.add(t, i, row, f.quiet, h, "")
 }
 
-func (f diskFault) begins(t *testing.T, m *testbed.Mount) {
+func (f diskFault) inject(t *testing.T, m *testbed.Mount) {
 	t.Helper()
 	if err := m.Rule(f.rule); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// untilItGates waits until quorumctl shows a health state with which a host must not lead.
-func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
+// waitMustNotLead waits until quorumctl shows a health state with which a host must not lead.
+func waitMustNotLead(t *testing.T, h *testbed.Host) (now control.Health) {
 	t.Helper()
 	var next time.Time
 	testbed.Eventually(t, soon, "the health state is WARM or SLOW", func() bool {
@@ -139,25 +139,26 @@ func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
 			return false
 		}
 		next = time.Now().Add(pollEvery)
-		if s := asked(h).State; s != "WARM" && s != "SLOW" {
+		if s := queryHealth(h).State; s != "WARM" && s != "SLOW" {
 			return false
 		}
-		now = shown(t, h)
+		now = showHealth(t, h)
 		return len(now.Findings) > 0
 	})
 	return now
 }
 
-// rests waits until the probe has slowed down to its normal rate. During the qualifying run it writes much faster.
-func rests(t *testing.T, h *testbed.Host) {
+// waitProbeIdle waits until the probe has slowed down to its normal rate. During the qualifying run it writes much
+// faster.
+func waitProbeIdle(t *testing.T, h *testbed.Host) {
 	t.Helper()
 	const span, idle = 5 * time.Second, 8
-	since, before := time.Now(), asked(h).Disk.Samples
+	since, before := time.Now(), queryHealth(h).Disk.Samples
 	testbed.Eventually(t, readyBound, "the probe rests", func() bool {
 		if time.Since(since) < span {
 			return false
 		}
-		now := asked(h).Disk.Samples
+		now := queryHealth(h).Disk.Samples
 		rare := now <= before+idle && now <= mostInAMinute
 		since, before = time.Now(), now
 		return rare

@@ -36,8 +36,8 @@ const (
 	rowsVariable = "QUORUMD_FAULT_ROWS"
 )
 
-// seen is an expected health state with its code, and how long it may take to appear.
-type seen struct {
+// expectation is an expected health state with its code, and how long it may take to appear.
+type expectation struct {
 	state, code string
 	within      time.Duration
 }
@@ -100,8 +100,8 @@ func start(t *testing.T, disk string, set map[string]string, within ...string) *
 	return h
 }
 
-// asked queries the agent directly, which is cheaper than running quorumctl.
-func asked(h *testbed.Host) control.Health {
+// queryHealth queries the agent directly, which is cheaper than running quorumctl.
+func queryHealth(h *testbed.Host) control.Health {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	s, err := h.Client.Status(ctx)
@@ -111,8 +111,8 @@ func asked(h *testbed.Host) control.Health {
 	return s.Health
 }
 
-// shown runs quorumctl, as an operator does.
-func shown(t *testing.T, h *testbed.Host) control.Health {
+// showHealth runs quorumctl, as an operator does.
+func showHealth(t *testing.T, h *testbed.Host) control.Health {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -151,7 +151,7 @@ func until(t *testing.T, h *testbed.Host, bound time.Duration, state, code strin
 			return false
 		}
 		next = time.Now().Add(pollEvery)
-		last = asked(h)
+		last = queryHealth(h)
 		_, found := finding(last, code)
 		return last.State == state && (found || code == "")
 	})
@@ -186,11 +186,11 @@ func tableOf(t *testing.T, place string) *table {
 // add records the output of quorumctl for the i-th fault of the place.
 func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.Host, code string) {
 	t.Helper()
-	b.note(t, i, r, took, shown(t, h), code)
+	b.addShown(t, i, r, took, showHealth(t, h), code)
 }
 
-// note is like add, for output that the test has already read.
-func (b *table) note(t *testing.T, i int, r Row, took time.Duration, now control.Health, code string) {
+// addShown is like add, for output that the test has already read.
+func (b *table) addShown(t *testing.T, i int, r Row, took time.Duration, now control.Health, code string) {
 	t.Helper()
 	r.Seconds, r.State, r.Text = math.Round(10*took.Seconds())/10, now.State, cmp.Or(r.Text, now.Text)
 	if code != "" {

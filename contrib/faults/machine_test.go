@@ -41,11 +41,11 @@ const bonded = "ip link set bond0 type bond mode active-backup miimon 100 && " +
 // machine is a virtual machine with its own kernel and drives. It is emulated: its clock runs in real time, but its CPU
 // is slow.
 type machine struct {
-	t    *testing.T
-	port net.Conn // sends a line of shell, and receives its output: see vm/init
-	said *bufio.Reader
-	qmp  string
-	dir  string // mounted inside as /share
+	t       *testing.T
+	port    net.Conn // sends a line of shell, and receives its output: see vm/init
+	answers *bufio.Reader
+	qmp     string
+	dir     string // mounted inside as /share
 	// flash is the file behind the first drive. The drive is as slow as this file.
 	flash *testbed.Mount
 }
@@ -119,7 +119,7 @@ func boot(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.port.Close() })
-	m.said = bufio.NewReader(m.port)
+	m.answers = bufio.NewReader(m.port)
 	began := time.Now()
 	m.run("cp /share/quorumd /share/quorumctl /usr/bin/ && " + bonded)
 	t.Logf("booted in %.0f s", time.Since(began).Seconds())
@@ -127,7 +127,7 @@ func boot(t *testing.T) *machine {
 }
 
 // try runs a line of shell in the machine.
-func (m *machine) try(line string) (said string, code int) {
+func (m *machine) try(line string) (output string, code int) {
 	m.t.Helper()
 	err := m.port.SetDeadline(time.Now().Add(commandBound))
 	if err == nil {
@@ -135,27 +135,27 @@ func (m *machine) try(line string) (said string, code int) {
 	}
 	var end string
 	if err == nil {
-		said, err = m.said.ReadString('\036')
+		output, err = m.answers.ReadString('\036')
 	}
 	if err == nil {
-		end, err = m.said.ReadString('\n')
+		end, err = m.answers.ReadString('\n')
 	}
 	if err == nil {
 		code, err = strconv.Atoi(strings.TrimSpace(end))
 	}
 	if err != nil {
-		m.t.Fatalf("%s: the machine does not answer: %v; %s", line, err, said)
+		m.t.Fatalf("%s: the machine does not answer: %v; %s", line, err, output)
 	}
-	return strings.TrimSuffix(said, "\036"), code
+	return strings.TrimSuffix(output, "\036"), code
 }
 
 func (m *machine) run(line string) string {
 	m.t.Helper()
-	said, code := m.try(line)
+	output, code := m.try(line)
 	if code != 0 {
-		m.t.Fatalf("%s: exit code %d: %s", line, code, said)
+		m.t.Fatalf("%s: exit code %d: %s", line, code, output)
 	}
-	return said
+	return output
 }
 
 // set changes a property of a device, as its firmware would.
@@ -217,29 +217,29 @@ paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
 			m.t.Logf("the agent's log of %s:\n%s", name, log)
 		}
 	})
-	m.until(name, seen{"OK", "", bootBound}, "", "")
+	m.until(name, expectation{"OK", "", bootBound}, "", "")
 }
 
 // end stops the agent, if there is one.
 func (m *machine) end(name string) { m.try(fmt.Sprintf("kill -9 $(cat /run/%s/pid)", name)) }
 
-func (m *machine) shown(name string) (h control.Health) {
+func (m *machine) showHealth(name string) (h control.Health) {
 	m.t.Helper()
-	said, code := m.try(fmt.Sprintf("quorumctl --socket /run/%s/s health -o json", name))
+	output, code := m.try(fmt.Sprintf("quorumctl --socket /run/%s/s health -o json", name))
 	if code == 0 {
-		if err := json.Unmarshal([]byte(said), &h); err != nil {
-			m.t.Fatalf("cannot read what quorumctl health shows: %v: %s", err, said)
+		if err := json.Unmarshal([]byte(output), &h); err != nil {
+			m.t.Fatalf("cannot read what quorumctl health shows: %v: %s", err, output)
 		}
 	}
 	return h
 }
 
 // until waits for a health state and, if given, for a finding, its cause and its text.
-func (m *machine) until(name string, wants seen, cause, text string) control.Health {
+func (m *machine) until(name string, wants expectation, cause, text string) control.Health {
 	m.t.Helper()
 	var last control.Health
 	for end := time.Now().Add(wants.within); ; {
-		last = m.shown(name)
+		last = m.showHealth(name)
 		f, found := finding(last, wants.code)
 		if last.State == wants.state && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
 			strings.Contains(f.Text, text) {

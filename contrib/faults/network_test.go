@@ -72,7 +72,7 @@ func TestNetworkFaultsAreFoundInTime(t *testing.T) {
 				return
 			}
 			testbed.Eventually(t, f.within+time.Minute, "the time is over", func() bool {
-				for _, found := range asked(s.hosts[0]).Findings {
+				for _, found := range queryHealth(s.hosts[0]).Findings {
 					if found.Component == "network" {
 						t.Fatalf("unexpected finding: %+v", found)
 					}

@@ -26,12 +26,12 @@ func TestProcessorFaultsAreFoundInTime(t *testing.T) {
 	made := tableOf(t, "processor")
 	h := start(t, testbed.MountFaultfs(t, memory(t)).Dir, map[string]string{"disk.starved": "20"})
 	until(t, h, readyBound, "OK", "")
-	rests(t, h)
+	waitProbeIdle(t, h)
 	began := time.Now()
 	ration(t, h.AgentPID())
 	until(t, h, 5*time.Minute, "WARM", "CPU_STARVED")
-	took, now := time.Since(began), shown(t, h)
-	made.note(t, 0, Row{
+	took, now := time.Since(began), showHealth(t, h)
+	made.addShown(t, 0, Row{
 		Fault: "the agent is short of CPU time", How: "a cgroup that limits the agent and its probe to 1 % of a CPU",
 	}, took, now, "CPU_STARVED")
 	for _, found := range now.Findings {

@@ -31,11 +31,11 @@ type Row struct {
 	Cause   string `json:"cause,omitempty"` // with its evidence
 }
 
-// place is a component into which tests inject faults, and the file with its rows.
-type place struct{ name, title, about string }
+// component is a component into which tests inject faults, and the file with its rows.
+type component struct{ name, title, about string }
 
-func places() []place {
-	return []place{
+func components() []component {
+	return []component{
 		{"disk", "Disk", "A FUSE file system in memory injects the faults (contrib/faultfs), on a host without a " +
 			"member. Its qualifying run is short, except on the host that is about to join. Each fault begins after " +
 			"the probe has slowed down to its normal rate."},
@@ -79,7 +79,7 @@ func document(dir string) (string, error) {
 	var b strings.Builder
 	b.WriteString(intro)
 	var all []Row
-	for _, p := range places() {
+	for _, p := range components() {
 		rows, err := load(dir, p.name)
 		if err != nil {
 			return "", err
@@ -93,7 +93,7 @@ func document(dir string) (string, error) {
 	}
 	b.WriteString(unprovoked)
 	for _, c := range health.Checks(health.DefaultThresholds()) {
-		if codes := unseen(c, all); len(codes) > 0 {
+		if codes := missingCodes(c, all); len(codes) > 0 {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Component, strings.Join(codes, ", "), c.Source)
 		}
 	}
@@ -110,8 +110,8 @@ values. The tests read these values from recorded kernel files and responses, an
 |---|---|---|
 `
 
-// unseen returns the codes of a check that appear in no row.
-func unseen(c health.Check, rows []Row) (codes []string) {
+// missingCodes returns the codes of a check that appear in no row.
+func missingCodes(c health.Check, rows []Row) (codes []string) {
 	for _, p := range c.Problems {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Code == string(p.Code) }) {
 			codes = append(codes, string(p.Code))

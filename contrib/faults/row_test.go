@@ -61,7 +61,7 @@ func TestTableMatchesRows(t *testing.T) {
 func TestEveryRowHasAKnownCode(t *testing.T) {
 	t.Parallel()
 	known := health.Problems()
-	for _, p := range places() {
+	for _, p := range components() {
 		rows, err := load(".", p.name)
 		if err != nil {
 			t.Fatal(err)

@@ -20,12 +20,12 @@ type machineFault struct {
 	disk      string // shell that creates the data device of a new host and prints its name; empty: same host
 	warns     int    // critical warnings of nvme0 from then on
 	slow      string // rule of contrib/faultfs for the file behind nvme0, from then on
-	says      string // recorded output of smartctl, until the next fault
+	smartctl  string // recorded output of smartctl, until the next fault
 	unplugged string // interface of the bond without a cable until the fault is detected
 	first     string // shell that prepares the fault
 	begins    string // shell
 	ends      string // shell, after the fault is detected
-	wants     seen
+	wants     expectation
 	cause     string // expected cause
 	text      string // expected text
 }
@@ -72,8 +72,8 @@ const (
 	endOfHog = "echo 1 >" + group + "/cgroup.kill"
 )
 
-// says replaces the output of smartctl by a recorded one, or restores it.
-func (m *machine) says(what string) {
+// replaceSmartctl replaces the output of smartctl by a recorded one, or restores it.
+func (m *machine) replaceSmartctl(what string) {
 	m.t.Helper()
 	m.try("umount /usr/sbin/smartctl")
 	if what == "" {
@@ -93,45 +93,46 @@ func machineFaults() []machineFault {
 	return []machineFault{
 		{
 			name: "a member device of a RAID 1 fails", how: "`mdadm --fail`", disk: onRAID,
-			begins: "mdadm --quiet /dev/md0 --fail /dev/nvme2n1", wants: seen{"OK", "RAID_DEGRADED", allChecks},
+			begins: "mdadm --quiet /dev/md0 --fail /dev/nvme2n1", wants: expectation{"OK", "RAID_DEGRADED", allChecks},
 		},
 		{
 			name:   "an NVMe drive is hotter than its own limit",
 			how:    "its limit set below its temperature, in the drive (`temp1_max` of its hwmon)",
 			begins: "limit=$(echo /sys/class/nvme/nvme0/hwmon*/temp1_max); echo 20000 >$limit",
-			wants:  seen{"OK", "DRIVE_HOT", 2 * allChecks},
+			wants:  expectation{"OK", "DRIVE_HOT", 2 * allChecks},
 		},
 		{
 			name: "a drive is worn out", how: "smartctl output of a drive with 103 % of its life used",
-			says: recordedDrive(72, 103, 12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", allChecks},
+			smartctl: recordedDrive(72, 103, 12), begins: askDrives, wants: expectation{"OK", "DRIVE_WORN", allChecks},
 		},
 		{
 			name: "then it counts media errors", how: "the same with 3 more errors",
-			says: recordedDrive(72, 103, 15), begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", allChecks},
+			smartctl: recordedDrive(72, 103, 15), begins: askDrives,
+			wants: expectation{"OK", "DRIVE_ERRORS", allChecks},
 		},
 		{
 			name: "a drive has few spare blocks left", how: "smartctl output of a drive with 4 % " +
 				"of them, and a threshold of 10 %",
-			says: recordedDrive(4, 60, 15), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", allChecks},
+			smartctl: recordedDrive(4, 60, 15), begins: askDrives, wants: expectation{"OK", "DRIVE_WORN", allChecks},
 			text: "spare blocks",
 		},
 		{
 			name: "an NVMe drive warns that it is unreliable and read-only",
 			how:  "critical warning 0x0c, set in the drive; read at once, not half-hourly", warns: 0x0c,
-			begins: askDrives, wants: seen{"OK", "DRIVE_FAILING", allChecks},
+			begins: askDrives, wants: expectation{"OK", "DRIVE_FAILING", allChecks},
 		},
 		{
 			name:      "an interface of a bond loses its link",
 			how:       "the cable of a virtual network card is pulled (`set_link`)",
-			unplugged: "leg1", wants: seen{"OK", "LINK_DOWN", allChecks},
+			unplugged: "leg1", wants: expectation{"OK", "LINK_DOWN", allChecks},
 		},
 		{
 			name: "the OOM killer kills a process", how: "`tail /dev/zero`",
-			begins: "tail /dev/zero || true", wants: seen{"OK", "PROCESSES_KILLED", allChecks},
+			begins: "tail /dev/zero || true", wants: expectation{"OK", "PROCESSES_KILLED", allChecks},
 		},
 		{
 			name: "all processes wait for memory", how: "a process that needs more than `memory.high` of its cgroup",
-			begins: hog, ends: endOfHog, wants: seen{"OK", "MEMORY_PRESSURE", allChecks},
+			begins: hog, ends: endOfHog, wants: expectation{"OK", "MEMORY_PRESSURE", allChecks},
 		},
 		{
 			name: "a block outside etcd's data is unreadable",
@@ -141,32 +142,32 @@ func machineFaults() []machineFault {
 				`printf '0 %d linear /dev/nvme0n1 0\n%d 2048 error\n' $end $end | dmsetup load sick; ` +
 				`dmsetup resume sick; dd if=/dev/mapper/sick of=/dev/null bs=512 count=1 skip=$((end + 1024)) || true; ` +
 				readLog,
-			wants: seen{"OK", "KERNEL_LOG_ERRORS", allChecks},
+			wants: expectation{"OK", "KERNEL_LOG_ERRORS", allChecks},
 		},
 		{
 			name: "every flush of the drive takes 300 ms",
 			how:  "`fsync * delay=300ms` of contrib/faultfs under the virtual drive", disk: onMapper,
-			slow: "fsync * delay=300ms", wants: seen{"WARM", "DISK_FSYNC_WARM", allChecks}, cause: "device",
+			slow: "fsync * delay=300ms", wants: expectation{"WARM", "DISK_FSYNC_WARM", allChecks}, cause: "device",
 		},
 		{
 			name: "then the device stops answering", how: "`dmsetup suspend`",
 			begins: "dmsetup suspend --nolockfs sick",
-			wants:  seen{"STALLED", "DISK_STALLED", allChecks}, cause: "device",
+			wants:  expectation{"STALLED", "DISK_STALLED", allChecks}, cause: "device",
 		},
 		{
 			name: "then the device fails", how: "`dmsetup load … error`", begins: remap + "error" + resumed,
-			wants: seen{"FAILED", "DISK_FAILED", allChecks},
+			wants: expectation{"FAILED", "DISK_FAILED", allChecks},
 		},
 		{
 			name: "the file system is full", how: "`fallocate`", disk: onDrive,
 			begins: "fallocate -l $(df --output=avail -B1 /data | tail -n 1) /data/much",
-			wants:  seen{"WARM", "DISK_SPACE_LOW", allChecks},
+			wants:  expectation{"WARM", "DISK_SPACE_LOW", allChecks},
 		},
 		{
 			name: "the clock is stepped", how: "`date --set`, a minute forward", disk: onDrive,
 			// Wait ten minutes: a host without an RTC battery always sets its clock soon after boot.
 			first:  "while [ $(cut -d. -f1 /proc/uptime) -lt 630 ]; do sleep 1; done",
-			begins: "date --set=@$(($(date +%s) + 60))", wants: seen{"OK", "CLOCK_STEPPED", allChecks},
+			begins: "date --set=@$(($(date +%s) + 60))", wants: expectation{"OK", "CLOCK_STEPPED", allChecks},
 		},
 	}
 }
@@ -177,13 +178,13 @@ func TestMachineFaultsAreFoundInTime(t *testing.T) {
 	m := boot(t)
 	made := tableOf(t, "machine")
 	for i, f := range machineFaults() {
-		if !t.Run(f.name, func(t *testing.T) { f.happens(m.of(t), made, i) }) {
+		if !t.Run(f.name, func(t *testing.T) { f.run(m.of(t), made, i) }) {
 			break // the next fault may depend on this one
 		}
 	}
 }
 
-func (f machineFault) happens(m *machine, made *table, i int) {
+func (f machineFault) run(m *machine, made *table, i int) {
 	m.t.Helper()
 	if f.disk != "" {
 		m.end("a")
@@ -199,7 +200,7 @@ func (f machineFault) happens(m *machine, made *table, i int) {
 	if f.warns != 0 {
 		m.set("nvme0", "smart_critical_warning", f.warns)
 	}
-	m.says(f.says)
+	m.replaceSmartctl(f.smartctl)
 	m.run("set -e; true; " + f.first)
 	began := time.Now()
 	if f.unplugged != "" {
@@ -216,7 +217,7 @@ func (f machineFault) happens(m *machine, made *table, i int) {
 	if f.cause != "" { // needs a reading of the drives
 		last = m.until("a", f.wants, f.cause, f.text)
 	}
-	made.note(m.t, i, Row{Fault: f.name, How: f.how, Recorded: f.says != ""}, took, last, f.wants.code)
+	made.addShown(m.t, i, Row{Fault: f.name, How: f.how, Recorded: f.smartctl != ""}, took, last, f.wants.code)
 	m.run("set -e; true; " + f.ends)
 	if f.unplugged != "" {
 		m.plug(f.unplugged, true)

@@ -16,8 +16,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// byHand is the environment that an operator writes for a cluster according to the distribution's documentation.
-const byHand = `ETCD_INITIAL_CLUSTER="%s"
+// manualEnvironment is the environment that an operator writes for a cluster according to the distribution's
+// documentation.
+const manualEnvironment = `ETCD_INITIAL_CLUSTER="%s"
 ETCD_INITIAL_CLUSTER_STATE="new"
 ETCD_INITIAL_CLUSTER_TOKEN="by-hand"
 ETCD_INITIAL_ADVERTISE_PEER_URLS="%[2]s"
@@ -29,7 +30,7 @@ ETCD_LISTEN_CLIENT_URLS="%[3]s,http://127.0.0.1:2379"
 func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 4})
 	voters, spare := f.Hosts[:3], f.Hosts[3]
-	f.formByHand(voters)
+	f.bootstrapManually(voters)
 	pids, members := f.etcdPIDs(), f.roles()
 
 	f.check(f.Each(func(h *lab.Host) error { return h.Install(t.Context(), f.deb) }))
@@ -51,13 +52,13 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	f.runAll("manage")
 	f.eventually("the voters are idle", func() bool {
 		for _, h := range voters {
-			if !f.names(h, "IDLE") {
+			if !f.hasReason(h, "IDLE") {
 				return false
 			}
 		}
-		return f.names(spare, "TARGET_MET")
+		return f.hasReason(spare, "TARGET_MET")
 	})
-	f.never(10*time.Second, "a host acts", func() bool { return !f.atRest() })
+	f.never(10*time.Second, "a host acts", func() bool { return !f.isIdle() })
 	if steps := f.steps(); len(steps) > 0 {
 		t.Errorf("they took steps, although the target is met: %v", steps)
 	}
@@ -70,15 +71,15 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 
 	f.check(voters[1].Reboot(t.Context()))
 	f.eventually("a voter that reboots comes back as it was", func() bool {
-		return f.serves(voters[1]) && f.names(voters[1], "IDLE")
+		return f.serves(voters[1]) && f.hasReason(voters[1], "IDLE")
 	})
 	if now := f.roles(); !maps.Equal(members, now) {
 		t.Errorf("after a reboot, the members were %v, and are %v", members, now)
 	}
 }
 
-// formByHand bootstraps a cluster on these hosts without quorumd.
-func (f *fleet) formByHand(hosts []*lab.Host) {
+// bootstrapManually bootstraps a cluster on these hosts without quorumd.
+func (f *fleet) bootstrapManually(hosts []*lab.Host) {
 	f.t.Helper()
 	var peers []string
 	for _, h := range hosts {
@@ -88,7 +89,7 @@ func (f *fleet) formByHand(hosts []*lab.Host) {
 		if h.Name > hosts[len(hosts)-1].Name {
 			return nil
 		}
-		text := fmt.Sprintf(byHand, strings.Join(peers, ","), h.PeerURL(), h.ClientURL())
+		text := fmt.Sprintf(manualEnvironment, strings.Join(peers, ","), h.PeerURL(), h.ClientURL())
 		if err := h.Write("/etc/default/etcd", text, 0o644); err != nil {
 			return err
 		}

@@ -36,24 +36,24 @@ const firstClusterPage = "first-cluster.md"
 // operator's own machine.
 type bareFleet struct {
 	*fleet
-	you  string   // the directory in which the operator types
-	each []string // the commands for each host in addition to those of the page, before quorumd starts
-	once []string // commands for the first host, once its etcd runs
+	operatorDir  string   // the directory in which the operator types
+	extraPerHost []string // the commands for each host in addition to those of the page, before quorumd starts
+	extraOnFirst []string // commands for the first host, once its etcd runs
 	// named sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
-	named func(h *lab.Host) error
-	login string // comes before a command of etcdctl if its certificate names no etcd user
-	// shipped keeps quorumd's default waits. The speed of the disk is ignored nevertheless: all hosts share one disk.
+	certName func(h *lab.Host) error
+	login    string // comes before a command of etcdctl if its certificate names no etcd user
+	// shipped keeps quorumd's default waits. The speed of the disk is still ignored, because all hosts share one disk.
 	shipped bool
 }
 
-// bare boots hosts without the distribution's etcd; quorumd's packages are ready to be installed.
-func bare(t *testing.T, hosts int) *bareFleet {
+// newBareFleet boots hosts without the distribution's etcd; quorumd's packages are ready to be installed.
+func newBareFleet(t *testing.T, hosts int) *bareFleet {
 	t.Helper()
-	return bareOf(t, lab.Debian12, hosts)
+	return newBareFleetOf(t, lab.Debian12, hosts)
 }
 
-// bareOf is like bare, with hosts of another release.
-func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
+// newBareFleetOf is like newBareFleet, with hosts of another release.
+func newBareFleetOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	t.Helper()
 	cache, err := cacheDir()
 	if err != nil {
@@ -66,9 +66,9 @@ func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	f := &bareFleet{fleet: &fleet{
 		Lab: up(t, lab.Options{Hosts: hosts, Root: root}), t: t, etcds: map[*lab.Host]*clientv3.Client{},
 		data: testbed.DataDirs{},
-	}, you: filepath.Join(t.TempDir(), "you")}
+	}, operatorDir: filepath.Join(t.TempDir(), "you")}
 	t.Cleanup(f.dump)
-	f.check(os.Mkdir(f.you, 0o700))
+	f.check(os.Mkdir(f.operatorDir, 0o700))
 	packages := []string{packageFile(t, "now")}
 	etcd, err := filepath.Glob(filepath.Dir(packages[0]) + "/../etcd/quorumd-etcd_*_" + runtime.GOARCH + ".deb")
 	if err != nil || len(etcd) != 1 {
@@ -90,16 +90,16 @@ func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	return f
 }
 
-// makeCluster types the commands of the page, with more names if there are more hosts. It waits until all hosts are
-// voters.
-func (f *bareFleet) makeCluster() {
+// bootstrapAsDocumented types the commands of the page, with more names if there are more hosts. It waits until all
+// hosts are voters.
+func (f *bareFleet) bootstrapAsDocumented() {
 	f.t.Helper()
-	commands := documented(f.t, firstClusterPage, "n1#")
+	commands := documentedCommands(f.t, firstClusterPage, "n1#")
 	if len(commands) != 6 || !strings.HasPrefix(commands[4], "quorumctl bootstrap") {
 		f.t.Fatalf("the page has %d commands for a host, where five and a look at the members are expected: %q",
 			len(commands), commands)
 	}
-	more, own := "", documented(f.t, firstClusterPage, "you$")
+	more, own := "", documentedCommands(f.t, firstClusterPage, "you$")
 	for _, h := range f.Hosts[3:] {
 		own = append(own, fmt.Sprintf("quorumctl pki host %s %s", h.Name, h.Address))
 		more += fmt.Sprintf(",%s=%s", h.Name, h.Address)
@@ -108,35 +108,35 @@ func (f *bareFleet) makeCluster() {
 		more += fmt.Sprintf(" --voters %d", len(f.Hosts))
 	}
 	for _, command := range own {
-		f.types(command)
+		f.runAsOperator(command)
 	}
-	if f.named != nil {
-		f.types(fmt.Sprintf("mkdir -m 0700 %[1]s && tar -xf quorumd-pki/%[2]s.tar -C %[1]s", f.unbundled(),
+	if f.certName != nil {
+		f.runAsOperator(fmt.Sprintf("mkdir -m 0700 %[1]s && tar -xf quorumd-pki/%[2]s.tar -C %[1]s", f.unbundled(),
 			f.Hosts[0].Name))
 	}
 	f.check(f.Each(func(h *lab.Host) error {
 		bundle := h.Name + ".tar"
-		if err := f.carry(h, filepath.Join("quorumd-pki", bundle)); err != nil {
+		if err := f.copyToHost(h, filepath.Join("quorumd-pki", bundle)); err != nil {
 			return err
 		}
 		for _, command := range commands[:4] {
 			command = strings.NewReplacer("--name n1", "--name "+h.Name, "n1.tar", bundle,
 				" --tls", more+" --tls").Replace(command)
-			said, err := h.Shell(f.t.Context(), "cd /root && "+command)
+			output, err := h.Shell(f.t.Context(), "cd /root && "+command)
 			if err != nil {
 				return err
 			}
 			if strings.HasPrefix(command, "quorumctl init") {
-				f.t.Logf("%s# %s\n%s", h.Name, command, said)
-				if err := f.loosely(h); err != nil {
+				f.t.Logf("%s# %s\n%s", h.Name, command, output)
+				if err := f.loosenLimits(h); err != nil {
 					return err
 				}
-				if f.named != nil {
-					if err := f.named(h); err != nil {
+				if f.certName != nil {
+					if err := f.certName(h); err != nil {
 						return err
 					}
 				}
-				if _, err := h.Shell(f.t.Context(), script(f.each)); err != nil {
+				if _, err := h.Shell(f.t.Context(), script(f.extraPerHost)); err != nil {
 					return err
 				}
 			}
@@ -147,7 +147,7 @@ func (f *bareFleet) makeCluster() {
 		_, err := f.Hosts[0].Shell(f.t.Context(), commands[4])
 		return err == nil
 	})
-	_, err := f.Hosts[0].Shell(f.t.Context(), script(f.once))
+	_, err := f.Hosts[0].Shell(f.t.Context(), script(f.extraOnFirst))
 	f.check(err)
 	f.connect()
 	f.within(2*f.limit(), "all hosts are voters", func() bool { return f.has(len(f.Hosts), 0) })
@@ -157,11 +157,11 @@ func (f *bareFleet) makeCluster() {
 }
 
 // unbundled is a directory on the operator's machine with the content of the first host's bundle.
-func (f *bareFleet) unbundled() string { return filepath.Join(f.you, "unbundled") }
+func (f *bareFleet) unbundled() string { return filepath.Join(f.operatorDir, "unbundled") }
 
-// issues installs a client certificate for a host's quorumd that the operator's CA has issued to that name.
-func (f *bareFleet) issues(h *lab.Host, name string) error {
-	pki := filepath.Join(f.you, "quorumd-pki")
+// issueClientCert installs a client certificate for a host's quorumd that the operator's CA has issued to that name.
+func (f *bareFleet) issueClientCert(h *lab.Host, name string) error {
+	pki := filepath.Join(f.operatorDir, "quorumd-pki")
 	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
 	if err != nil {
 		return err
@@ -193,9 +193,9 @@ func (f *bareFleet) issues(h *lab.Host, name string) error {
 	return nil
 }
 
-// carry copies a file from the operator's machine to a host.
-func (f *bareFleet) carry(h *lab.Host, file string) error {
-	return h.Copy(filepath.Join(f.you, file), "/root/"+filepath.Base(file))
+// copyToHost copies a file from the operator's machine to a host.
+func (f *bareFleet) copyToHost(h *lab.Host, file string) error {
+	return h.Copy(filepath.Join(f.operatorDir, file), "/root/"+filepath.Base(file))
 }
 
 // limit is how long an action of quorumd may take.
@@ -215,7 +215,7 @@ func script(lines []string) string {
 // certificate names no etcd user, those of the bundle.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
-	if f.named != nil {
+	if f.certName != nil {
 		dir = f.unbundled()
 	}
 	return &testbed.CertFiles{
@@ -241,8 +241,8 @@ func (f *bareFleet) connect() {
 	}
 }
 
-// types runs a command on the operator's machine, from which ssh reaches the hosts, and returns its output.
-func (f *bareFleet) types(command string) string {
+// runAsOperator runs a command on the operator's machine, from which ssh reaches the hosts, and returns its output.
+func (f *bareFleet) runAsOperator(command string) string {
 	f.t.Helper()
 	checkout, err := testbed.Root()
 	f.check(err)
@@ -258,7 +258,7 @@ func (f *bareFleet) types(command string) string {
 	bin := f.t.TempDir()
 	f.check(os.WriteFile(filepath.Join(bin, "ssh"), []byte(ssh), 0o755))
 	c := exec.CommandContext(f.t.Context(), "sh", "-ec", command)
-	c.Dir = f.you
+	c.Dir = f.operatorDir
 	c.Env = append(os.Environ(), "PATH="+bin+":"+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
 	out, err := c.CombinedOutput()
 	if err != nil {

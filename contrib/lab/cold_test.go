@@ -28,11 +28,11 @@ func TestAClusterSurvivesTenShutdownsAndStartsOfAllHosts(t *testing.T) { coldSta
 // recover by itself, with the same members and everything that was ever written.
 func coldStarts(t *testing.T, times int) {
 	t.Helper()
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true // an agent may go down before its recorded operation is in the history
-	before, aside := f.roles(), f.allAside()
+	before, aside := f.roles(), f.movedAside()
 	for i := range times {
-		f.rest()
+		f.waitIdle()
 		client, err := f.client()
 		f.check(err)
 		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
@@ -50,7 +50,7 @@ func coldStarts(t *testing.T, times int) {
 		if after := f.roles(); !maps.Equal(before, after) {
 			t.Fatalf("the members were %v, and are %v", before, after)
 		}
-		f.nothingIsLost(i + 1)
+		f.checkNothingLost(i + 1)
 	}
 	for _, h := range f.Hosts {
 		f.eventually(h.Name+" answers", func() bool { _, ok := f.status(h); return ok })
@@ -58,13 +58,13 @@ func coldStarts(t *testing.T, times int) {
 			t.Errorf("%s has recovered something: %+v, %+v", h.Name, s.Recovery, s.LastRecovery)
 		}
 	}
-	if now := f.allAside(); !slices.Equal(aside, now) {
+	if now := f.movedAside(); !slices.Equal(aside, now) {
 		t.Errorf("set aside was %v, and is %v", aside, now)
 	}
 }
 
-// nothingIsLost checks that the data written before each of that many cold starts is still in the store.
-func (f *fleet) nothingIsLost(starts int) {
+// checkNothingLost checks that the data written before each of that many cold starts is still in the store.
+func (f *fleet) checkNothingLost(starts int) {
 	f.t.Helper()
 	client, err := f.client()
 	f.check(err)
@@ -77,12 +77,12 @@ func (f *fleet) nothingIsLost(starts int) {
 	}
 }
 
-// allAside returns all data that hosts have moved aside.
-func (f *fleet) allAside() []string {
+// movedAside returns all data that hosts have moved aside.
+func (f *fleet) movedAside() []string {
 	f.t.Helper()
 	var all []string
 	for _, h := range f.Hosts {
-		for _, path := range f.setAside(h) {
+		for _, path := range f.movedAsideOn(h) {
 			all = append(all, h.Name+":"+path)
 		}
 	}

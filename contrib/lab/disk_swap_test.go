@@ -17,17 +17,19 @@ import (
 // in maintenance. The host waits until another is mounted there; with an empty one it loses its member. The standby
 // and the spare move up, and the host becomes the spare, unless it returns before one of them.
 func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	h := f.follower(nil)
 	before := f.memberID(h)
 	t.Logf("quorumctl maintenance on:\n%s",
 		f.shell(h, "quorumctl maintenance on --reason 'new disk in slot 2' --wait=2m"))
-	f.down(h)
+	f.checkDown(h)
 	f.shell(h, "umount --lazy /var/lib/etcd")
 	f.shell(h, "quorumctl maintenance off --no-wait")
-	f.eventually("it reports that the file system is not mounted", func() bool { return f.names(h, "DATA_UNKNOWN") })
+	f.eventually("it reports that the file system is not mounted", func() bool {
+		return f.hasReason(h, "DATA_UNKNOWN")
+	})
 	f.never(5*time.Second, "a member whose disk is not mounted is given up", func() bool {
-		return f.memberID(h) != before || !f.names(h, "DATA_UNKNOWN")
+		return f.memberID(h) != before || !f.hasReason(h, "DATA_UNKNOWN")
 	})
 	f.shell(h, "mount -t tmpfs -o size=1g,mode=0700,uid=$(id -u etcd),gid=$(id -g etcd) new-disk /var/lib/etcd")
 	began := time.Now()
@@ -37,11 +39,11 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 	})
 	f.within(3*bound, "the target is met, and the host is a member or the spare", func() bool {
 		id := f.memberID(h)
-		if !f.has(3, 1) || !f.atRest() || id == before {
+		if !f.has(3, 1) || !f.isIdle() || id == before {
 			return false
 		}
 		if id == 0 {
-			return f.is(h, control.RoleSpare) && !f.names(h, "NOT_QUALIFIED")
+			return f.is(h, control.RoleSpare) && !f.hasReason(h, "NOT_QUALIFIED")
 		}
 		return f.is(h, control.RoleVoter) || f.is(h, control.RoleStandby)
 	})

@@ -27,29 +27,30 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	f.check(slow.Disk.Slow(300 * time.Millisecond))
 	f.check(f.Each(func(h *lab.Host) error {
 		if h == slow { // the others have loose limits, because all share one machine
-			return f.manageWith(h, func(s lab.Settings) {
+			return f.installManagedWith(h, func(s lab.Settings) {
 				s["disk"]["qualifySamples"], s["disk"]["window"] = 20, 20
 				s["disk"]["fsyncWarm"], s["disk"]["fsyncClear"] = "250ms", "200ms"
 			})
 		}
-		return f.manage(h)
+		return f.installManaged(h)
 	}))
 	f.bootstrap(f.Hosts[0])
-	f.within(2*bound, "there are three voters", func() bool { return f.has(3, 0) && f.atRest() })
+	f.within(2*bound, "there are three voters", func() bool { return f.has(3, 0) && f.isIdle() })
 
 	f.within(2*bound, "the host with the slow disk reports that the disk is unfit", func() bool {
 		s, ok := f.status(slow)
-		return ok && f.is(slow, control.RoleSpare) && f.names(slow, "NOT_QUALIFIED") && len(s.Health.Findings) > 0 &&
+		return ok && f.is(slow, control.RoleSpare) && f.hasReason(slow, "NOT_QUALIFIED") &&
+			len(s.Health.Findings) > 0 &&
 			s.Health.Findings[0].Code == "DISK_UNFIT"
 	})
 	t.Logf("quorumctl health on %s:\n%s", slow.Name, f.shell(slow, "quorumctl health || :"))
-	said := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
-	t.Logf("journalctl -x:\n%s", said)
+	output := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
+	t.Logf("journalctl -x:\n%s", output)
 	for _, text := range []string{
 		"Subject: DISK_UNFIT: The disk failed its qualifying run",
 		"What to do: use a disk that makes writes durable at this speed",
 	} {
-		if !strings.Contains(said, text) {
+		if !strings.Contains(output, text) {
 			t.Errorf("the journal lacks %q", text)
 		}
 	}

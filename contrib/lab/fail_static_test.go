@@ -17,63 +17,64 @@ import (
 
 // failure is a failure of quorumd on a host whose etcd votes.
 type failure struct {
-	name   string
-	strike string // a line of shell
+	name      string
+	breakWith string // a line of shell
 	// unit and cli are what "systemctl status quorumd" and "quorumctl status" then print; one of the texts is enough.
-	unit, cli []string
-	heals     bool   // whether quorumd recovers by itself
-	cure      string // if not, a line of shell that repairs it
+	unit, cli  []string
+	recovers   bool   // whether quorumd recovers by itself
+	repairWith string // if not, a line of shell that repairs it
 }
 
 func failures() []failure {
 	const unreachable = "cannot reach quorumd"
 	return []failure{
 		{
-			name: "stopped", strike: "systemctl disable --now quorumd",
-			unit: []string{"inactive (dead)"}, cli: []string{unreachable}, cure: "systemctl enable --now quorumd",
+			name: "stopped", breakWith: "systemctl disable --now quorumd",
+			unit: []string{"inactive (dead)"}, cli: []string{unreachable}, repairWith: "systemctl enable --now quorumd",
 		},
 		{
-			name: "killed", strike: "systemctl kill --signal=KILL quorumd",
-			unit: []string{"status=9/KILL", "Started quorumd"}, cli: []string{"voter"}, heals: true,
+			name: "killed", breakWith: "systemctl kill --signal=KILL quorumd",
+			unit: []string{"status=9/KILL", "Started quorumd"}, cli: []string{"voter"}, recovers: true,
 		},
 		{
-			name: "hung", strike: "systemctl kill --kill-who=main --signal=STOP quorumd",
+			name: "hung", breakWith: "systemctl kill --kill-who=main --signal=STOP quorumd",
 			unit: []string{"Watchdog timeout", "Failed with result 'watchdog'", "(Result: watchdog)"},
-			cli:  []string{"voter"}, heals: true,
+			cli:  []string{"voter"}, recovers: true,
 		},
 		{
 			name: "crashing at start",
-			strike: "cp /etc/quorumd/quorumd.yaml /root/ && echo 'modus: manage' >>/etc/quorumd/quorumd.yaml; " +
+			breakWith: "cp /etc/quorumd/quorumd.yaml /root/ && echo 'modus: manage' >>/etc/quorumd/quorumd.yaml; " +
 				"systemctl restart quorumd; true",
 			unit: []string{"unknown key"}, cli: []string{unreachable},
-			cure: "cp /root/quorumd.yaml /etc/quorumd/quorumd.yaml; systemctl reset-failed quorumd; systemctl start " +
+			repairWith: "cp /root/quorumd.yaml /etc/quorumd/quorumd.yaml; systemctl reset-failed quorumd; " +
+				"systemctl start " +
 				"quorumd",
 		},
 		{
-			name: "without its bus for a moment", strike: "systemctl restart dbus", unit: []string{`Status: "voter`},
-			cli: []string{"voter"}, heals: true,
+			name: "without its bus for a moment", breakWith: "systemctl restart dbus", unit: []string{`Status: "voter`},
+			cli: []string{"voter"}, recovers: true,
 		},
 		{
-			name:   "on a full disk",
-			strike: "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; systemctl restart quorumd; true",
-			unit:   []string{`Status: "voter`}, cli: []string{"voter"}, cure: "rm /var/lib/quorumd/full",
+			name:      "on a full disk",
+			breakWith: "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; systemctl restart quorumd; true",
+			unit:      []string{`Status: "voter`}, cli: []string{"voter"}, repairWith: "rm /var/lib/quorumd/full",
 		},
 		{
-			name: "without polkit", strike: "systemctl mask --now polkit; systemctl restart quorumd",
+			name: "without polkit", breakWith: "systemctl mask --now polkit; systemctl restart quorumd",
 			unit: []string{`Status: "voter`}, cli: []string{"voter"},
-			cure: "systemctl unmask polkit",
+			repairWith: "systemctl unmask polkit",
 		},
 	}
 }
 
 func TestEtcdServesWhateverFailsInQuorumd(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	h := f.follower(nil)
 	// The shipped watchdog allows a minute. This one ends a hung agent in the same way, but sooner.
 	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' "+
 		">/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
-	f.eventually("the agent is idle", func() bool { return f.names(h, "IDLE") })
+	f.eventually("the agent is idle", func() bool { return f.hasReason(h, "IDLE") })
 	for _, a := range failures() {
 		began := time.Now()
 		f.failAndRepair(h, a)
@@ -87,40 +88,40 @@ func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 	f.t.Helper()
 	pid, err := h.MainPID(f.t.Context(), "etcd")
 	f.check(err)
-	f.shell(h, a.strike)
-	f.says(h, a.name, "systemctl status --no-pager --lines=20 quorumd", a.unit)
-	f.says(h, a.name, "quorumctl status", a.cli)
+	f.shell(h, a.breakWith)
+	f.waitForOutput(h, a.name, "systemctl status --no-pager --lines=20 quorumd", a.unit)
+	f.waitForOutput(h, a.name, "quorumctl status", a.cli)
 	if now, err := h.MainPID(f.t.Context(), "etcd"); err != nil || now != pid {
 		f.t.Errorf("quorumd %s: etcd's process was %d, and is %d: %v", a.name, pid, now, err)
 	}
-	f.put(h)
-	if a.heals {
-		f.shell(h, a.strike) // the failure must persist when the host reboots
+	f.writeThrough(h)
+	if a.recovers {
+		f.shell(h, a.breakWith) // the failure must persist when the host reboots
 	}
 	f.check(h.Reboot(f.t.Context()))
 	f.eventually("etcd serves after a reboot of a host whose quorumd is "+a.name, func() bool { return f.serves(h) })
-	f.put(h)
-	if a.cure != "" {
-		f.shell(h, a.cure)
+	f.writeThrough(h)
+	if a.repairWith != "" {
+		f.shell(h, a.repairWith)
 	}
-	f.eventually("the agent is idle again", func() bool { return f.names(h, "IDLE") })
+	f.eventually("the agent is idle again", func() bool { return f.hasReason(h, "IDLE") })
 }
 
-// says waits until a command on the host prints one of these texts, whatever its exit code.
-func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
+// waitForOutput waits until a command on the host prints one of these texts, whatever its exit code.
+func (f *fleet) waitForOutput(h *lab.Host, state, command string, texts []string) {
 	f.t.Helper()
-	var said string
+	var output string
 	defer func() {
 		if f.t.Failed() {
-			f.t.Logf("quorumd %s: %s says\n%s", state, command, said)
+			f.t.Logf("quorumd %s: %s says\n%s", state, command, output)
 		}
 	}()
 	f.eventually("quorumd "+state+": "+strings.Fields(command)[0]+" says "+strings.Join(texts, " or "), func() bool {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 		defer cancel()
-		said, _ = h.Shell(ctx, command+" 2>&1") // for a service that is down the command fails, as it should
+		output, _ = h.Shell(ctx, command+" 2>&1") // for a service that is down the command fails, as it should
 		for _, text := range texts {
-			if strings.Contains(said, text) {
+			if strings.Contains(output, text) {
 				return true
 			}
 		}
@@ -128,11 +129,11 @@ func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
 	})
 }
 
-// unwrap joins text that was wrapped for a terminal into one line.
-func unwrap(text string) string { return strings.Join(strings.Fields(text), " ") }
+// unwrapLines joins text that was wrapped for a terminal into one line.
+func unwrapLines(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// put writes through a host's own etcd.
-func (f *fleet) put(h *lab.Host) {
+// writeThrough writes through a host's own etcd.
+func (f *fleet) writeThrough(h *lab.Host) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 5*callTimeout)
 	defer cancel()
@@ -144,7 +145,7 @@ func (f *fleet) put(h *lab.Host) {
 // TestAnImpossibleJoinReportsItsReason removes what a host needs to start etcd. The host reports what is missing, and
 // joins once it is restored.
 func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	const config, full = "/etc/quorumd/quorumd.yaml", "/var/lib/quorumd-etcd"
 	for _, c := range []struct{ name, strike, cure, says string }{
@@ -173,7 +174,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			for _, h := range hosts {
 				cli, _ := h.Shell(t.Context(), "quorumctl explain 2>&1")
 				unit, _ := h.Shell(t.Context(), "systemctl status --no-pager --lines=0 quorumd 2>&1")
-				if strings.Contains(unwrap(cli), c.says) && strings.Contains(unit, c.says) {
+				if strings.Contains(unwrapLines(cli), c.says) && strings.Contains(unit, c.says) {
 					t.Logf("quorumctl explain:\n%s\nsystemctl status quorumd:\n%s", cli, unit)
 					return true
 				}

@@ -19,12 +19,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// documented returns the commands that a page of contrib/docs shows after this prompt, with the addresses of the lab.
-// It leaves out the commands after "Day-2 tasks", which are for a running cluster.
-func documented(t *testing.T, page, prompt string) []string {
+// documentedCommands returns the commands that a page of contrib/docs shows after this prompt, with the addresses of
+// the lab. It leaves out the commands after "Day-2 tasks", which are for a running cluster.
+func documentedCommands(t *testing.T, page, prompt string) []string {
 	t.Helper()
 	first, _, _ := strings.Cut(pageOf(t, page), "\n## Day-2 tasks\n")
-	return typed(first, prompt)
+	return commandsAfter(first, prompt)
 }
 
 // documentedUnder returns the commands under one heading.
@@ -35,7 +35,7 @@ func documentedUnder(t *testing.T, page, heading, prompt string) []string {
 		t.Fatalf("%s has no heading %q", page, heading)
 	}
 	text, _, _ := strings.Cut(rest, "\n#")
-	commands := typed(text, prompt)
+	commands := commandsAfter(text, prompt)
 	if len(commands) == 0 {
 		t.Fatalf("%s has no commands under %q after %q", page, heading, prompt)
 	}
@@ -55,7 +55,7 @@ func pageOf(t *testing.T, page string) string {
 	return string(text)
 }
 
-func typed(text, prompt string) (commands []string) {
+func commandsAfter(text, prompt string) (commands []string) {
 	for line := range strings.Lines(text) {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), prompt+" "); ok {
 			commands = append(commands, strings.ReplaceAll(command, "10.0.0.", "10.77.0."))
@@ -67,14 +67,14 @@ func typed(text, prompt string) (commands []string) {
 // TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts types the commands of contrib/docs/first-cluster.md. The only
 // differences are short waits and loose limits for the lab's disk, which all hosts share.
 func TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts(t *testing.T) {
-	f := bare(t, 3)
-	f.makesCluster()
+	f := newBareFleet(t, 3)
+	f.bootstrapAndCheck()
 	t.Logf("quorumctl status on n1:\n%s", f.shell(f.Hosts[0], "quorumctl status"))
-	f.losesAllPower()
+	f.cutAllPower()
 }
 
-// ofOtherReleases are the tests whose hosts have another Debian release.
-func ofOtherReleases() map[lab.Release]string {
+// otherReleaseTests are the tests whose hosts have another Debian release.
+func otherReleaseTests() map[lab.Release]string {
 	return map[lab.Release]string{
 		lab.Debian13: "TestDebian13AuthenticatesUsersByCertificate",
 		lab.Debian11: "TestDebian11AuthenticatesQuorumdByPassword",
@@ -82,12 +82,12 @@ func ofOtherReleases() map[lab.Release]string {
 }
 
 func TestDebian13AuthenticatesUsersByCertificate(t *testing.T) {
-	f := bareOf(t, lab.Debian13, 3)
-	f.once = documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#")
-	f.makesCluster()
-	f.isAuthenticated()
-	f.losesAllPower()
-	f.isAuthenticated()
+	f := newBareFleetOf(t, lab.Debian13, 3)
+	f.extraOnFirst = documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#")
+	f.bootstrapAndCheck()
+	f.checkAuthentication()
+	f.cutAllPower()
+	f.checkAuthentication()
 }
 
 // TestDebian11AuthenticatesQuorumdByPassword uses Debian 11, whose polkit is too old for the package's rules; nothing
@@ -95,15 +95,15 @@ func TestDebian13AuthenticatesUsersByCertificate(t *testing.T) {
 // test checks this. The test also measures how long a new user needs with the default times.
 func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 	const heading = "### Password authentication"
-	f := bareOf(t, lab.Debian11, 3)
+	f := newBareFleetOf(t, lab.Debian11, 3)
 	f.shipped = true
-	f.named = func(h *lab.Host) error { return f.issues(h, h.Name+".agents.example") }
+	f.certName = func(h *lab.Host) error { return f.issueClientCert(h, h.Name+".agents.example") }
 	own := documentedUnder(t, firstClusterPage, heading, "you$")
 	passwords := func() {
 		for _, command := range own {
-			f.types(command)
+			f.runAsOperator(command)
 		}
-		f.check(f.Each(func(h *lab.Host) error { return f.carry(h, "etcd.password") }))
+		f.check(f.Each(func(h *lab.Host) error { return f.copyToHost(h, "etcd.password") }))
 	}
 	passwords()
 	all := documentedUnder(t, firstClusterPage, heading, "n1#")
@@ -111,23 +111,23 @@ func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 		!strings.HasPrefix(all[3], "export ETCDCTL_USER=") {
 		t.Fatalf("the page has %q, where a file, a setting, a user, a login and a change are expected", all)
 	}
-	f.each, f.login = all[:2], all[3]+"; "
+	f.extraPerHost, f.login = all[:2], all[3]+"; "
 	for _, command := range documentedUnder(t, firstClusterPage, "### Certificate authentication", "n1#") {
 		if strings.HasPrefix(command, "etcdctl user add quorumd ") {
 			command = all[2]
 		}
-		f.once = append(f.once, command)
+		f.extraOnFirst = append(f.extraOnFirst, command)
 	}
-	f.makesCluster()
-	f.isAuthenticated()
-	f.losesAllPower()
-	f.isAuthenticated()
+	f.bootstrapAndCheck()
+	f.checkAuthentication()
+	f.cutAllPower()
+	f.checkAuthentication()
 
 	passwords()
-	f.shell(f.Hosts[0], script([]string{f.once[0], all[3], all[4]}))
+	f.shell(f.Hosts[0], script([]string{f.extraOnFirst[0], all[3], all[4]}))
 	denied := func() (n int) {
 		for _, h := range f.Hosts {
-			if f.names(h, string(policy.PermissionDenied)) {
+			if f.hasReason(h, string(policy.PermissionDenied)) {
 				n++
 			}
 		}
@@ -139,36 +139,37 @@ func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 		return err
 	}))
 	f.within(f.limit(), "every quorumd is accepted with the new one", func() bool { return denied() == 0 })
-	f.isAuthenticated()
+	f.checkAuthentication()
 }
 
-// makesCluster bootstraps a cluster of three voters with TLS, and checks it as its clients would.
-func (f *bareFleet) makesCluster() {
+// bootstrapAndCheck bootstraps a cluster of three voters with TLS, and checks it as its clients would.
+func (f *bareFleet) bootstrapAndCheck() {
 	t := f.t
 	t.Helper()
-	commands, began := documented(t, firstClusterPage, "n1#"), time.Now()
-	f.makeCluster()
+	commands, began := documentedCommands(t, firstClusterPage, "n1#"), time.Now()
+	f.bootstrapAsDocumented()
 	t.Logf("three voters with TLS after %s, %d commands on the first host, %d on each other, %d for the certificates",
-		time.Since(began).Round(time.Second), len(commands)-1+len(f.each)+len(f.once), len(commands)-2+len(f.each),
-		len(documented(t, firstClusterPage, "you$")))
+		time.Since(began).Round(time.Second), len(commands)-1+len(f.extraPerHost)+len(f.extraOnFirst),
+		len(commands)-2+len(f.extraPerHost),
+		len(documentedCommands(t, firstClusterPage, "you$")))
 	members := f.shell(f.Hosts[0], f.login+commands[5])
 	if strings.Count(members, ", started, ") != 3 || strings.Count(members, "https://") != 6 {
 		t.Errorf("the members:\n%s", members)
 	}
 	plain := "etcdctl --command-timeout=3s --endpoints=http://10.77.0.1:2379 get a"
-	if said, err := f.Hosts[0].Shell(t.Context(), plain); err == nil {
-		t.Errorf("a client without TLS was accepted: %s", said)
+	if output, err := f.Hosts[0].Shell(t.Context(), plain); err == nil {
+		t.Errorf("a client without TLS was accepted: %s", output)
 	}
 	for _, h := range f.Hosts {
-		said := f.shell(h, "quorumctl config check")
-		if !strings.Contains(said, "OK") || strings.Contains(said, "warning") {
-			t.Errorf("%s: %s", h.Name, said)
+		output := f.shell(h, "quorumctl config check")
+		if !strings.Contains(output, "OK") || strings.Contains(output, "warning") {
+			t.Errorf("%s: %s", h.Name, output)
 		}
 	}
 }
 
-// losesAllPower cuts the power of all hosts at once. They must come back unattended.
-func (f *bareFleet) losesAllPower() {
+// cutAllPower cuts the power of all hosts at once. They must come back unattended.
+func (f *bareFleet) cutAllPower() {
 	f.t.Helper()
 	f.check(f.Each(func(h *lab.Host) error {
 		if err := h.PowerLoss(f.t.Context()); err != nil {
@@ -179,24 +180,24 @@ func (f *bareFleet) losesAllPower() {
 		}
 		return h.Booted(f.t.Context())
 	}))
-	health := strings.Replace(documented(f.t, firstClusterPage, "n1#")[5], "member list",
+	health := strings.Replace(documentedCommands(f.t, firstClusterPage, "n1#")[5], "member list",
 		"endpoint health --cluster 2>&1", 1)
 	f.within(f.limit(), "all are back with TLS", func() bool {
-		said, err := f.Hosts[0].Shell(f.t.Context(), f.login+health)
-		return err == nil && strings.Count(said, " is healthy") == 3
+		output, err := f.Hosts[0].Shell(f.t.Context(), f.login+health)
+		return err == nil && strings.Count(output, " is healthy") == 3
 	})
 }
 
-// isAuthenticated checks that etcd accepts a certificate whose user has no permissions, and that quorumd has the
+// checkAuthentication checks that etcd accepts a certificate whose user has no permissions, and that quorumd has the
 // permissions it needs: the leader's host completes an operation.
-func (f *bareFleet) isAuthenticated() {
+func (f *bareFleet) checkAuthentication() {
 	f.t.Helper()
-	read := strings.Replace(documented(f.t, firstClusterPage, "n1#")[5], "member list", "get a", 1)
+	read := strings.Replace(documentedCommands(f.t, firstClusterPage, "n1#")[5], "member list", "get a", 1)
 	f.shell(f.Hosts[0], f.login+read)
 	stranger := strings.NewReplacer("client.crt", "peer.crt", "client.key", "peer.key").Replace(read) + " 2>&1 || true"
-	if said := f.shell(f.Hosts[0], stranger); !strings.Contains(said, "permission denied") &&
-		!strings.Contains(said, "user name not found") {
-		f.t.Errorf("a client whose certificate names no user of etcd gets: %s", said)
+	if output := f.shell(f.Hosts[0], stranger); !strings.Contains(output, "permission denied") &&
+		!strings.Contains(output, "user name not found") {
+		f.t.Errorf("a client whose certificate names no user of etcd gets: %s", output)
 	}
 	leader := f.leader()
 	f.within(f.limit(), leader.Name+" has completed an operation", func() bool {
@@ -205,8 +206,8 @@ func (f *bareFleet) isAuthenticated() {
 	})
 }
 
-// loosely adds the lab's waits and its limits for the disk.
-func (f *bareFleet) loosely(h *lab.Host) error {
+// loosenLimits adds the lab's waits and its limits for the disk.
+func (f *bareFleet) loosenLimits(h *lab.Host) error {
 	settings := h.Settings()
 	if f.shipped {
 		delete(settings, "timing")

@@ -65,12 +65,12 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 	return f
 }
 
-// standingFleet returns five hosts: three voters, a standby and a spare. They were set up once for all tests, powered
-// off, and have recovered without an operator.
-func standingFleet(t *testing.T) *fleet {
+// formedFleetRunning returns five hosts: three voters, a standby and a spare. They were set up once for all tests,
+// powered off, and have recovered without an operator.
+func formedFleetRunning(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t)})
-	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.atRest() })
+	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.isIdle() })
 	return f
 }
 
@@ -90,7 +90,7 @@ func formedFleet(t *testing.T) string {
 	return dir
 }
 
-// save ends a running fleet, and keeps its files for standingFleet.
+// save ends a running fleet, and keeps its files for formedFleetRunning.
 func (f *fleet) save(dir string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
@@ -113,12 +113,14 @@ func packageFile(t *testing.T, dir string) string {
 	return found[0]
 }
 
-// manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: without quorumd
-// it would start at boot.
-func (f *fleet) manage(h *lab.Host) error { return f.manageWith(h, func(lab.Settings) {}) }
+// installManaged installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: without
+// quorumd it would start at boot.
+func (f *fleet) installManaged(h *lab.Host) error {
+	return f.installManagedWith(h, func(lab.Settings) {})
+}
 
-// manageWith is like manage, with other settings.
-func (f *fleet) manageWith(h *lab.Host, change func(lab.Settings)) error {
+// installManagedWith is like installManaged, with other settings.
+func (f *fleet) installManagedWith(h *lab.Host, change func(lab.Settings)) error {
 	ctx := f.t.Context()
 	if err := h.Install(ctx, f.deb); err != nil {
 		return err
@@ -135,9 +137,9 @@ func (f *fleet) manageWith(h *lab.Host, change func(lab.Settings)) error {
 // form turns bare hosts into a cluster of three voters and a standby.
 func (f *fleet) form() {
 	f.t.Helper()
-	f.check(f.Each(f.manage))
+	f.check(f.Each(f.installManaged))
 	f.eventually("no host bootstraps without a request", func() bool {
-		return f.names(f.Hosts[4], "CLUSTER_UNREACHABLE")
+		return f.hasReason(f.Hosts[4], "CLUSTER_UNREACHABLE")
 	})
 	// A bare host that reboots before a cluster exists must not bootstrap one.
 	f.eventually("etcd is held back on a bare host", func() bool {
@@ -146,7 +148,7 @@ func (f *fleet) form() {
 	})
 	f.check(f.Hosts[4].Reboot(f.t.Context()))
 	f.bootstrap(f.Hosts[0])
-	f.within(2*bound, "there are three voters and a standby", func() bool { return f.has(3, 1) && f.atRest() })
+	f.within(2*bound, "there are three voters and a standby", func() bool { return f.has(3, 1) && f.isIdle() })
 }
 
 // bootstrap bootstraps the cluster on a host, with quorumctl there.
@@ -227,8 +229,8 @@ func (f *fleet) is(h *lab.Host, role control.Role) bool {
 	return ok && s.Role == role
 }
 
-// names reports whether a host's agent has this reason, first or not.
-func (f *fleet) names(h *lab.Host, code string) bool {
+// hasReason reports whether a host's agent has this reason, first or not.
+func (f *fleet) hasReason(h *lab.Host, code string) bool {
 	s, ok := f.status(h)
 	for _, r := range s.Reasons {
 		if r.Code == code {
@@ -312,8 +314,8 @@ func (f *fleet) op() *record.Op {
 	return &op
 }
 
-// atRest reports whether no operation is in flight and the lock is free.
-func (f *fleet) atRest() bool { return f.absent(f.keys().Op()) && f.absent(f.keys().Lock()) }
+// isIdle reports whether no operation is in flight and the lock is free.
+func (f *fleet) isIdle() bool { return f.absent(f.keys().Op()) && f.absent(f.keys().Lock()) }
 
 // has reports whether the member list has that many voters and learners, all of them started.
 func (f *fleet) has(voters, learners int) bool {

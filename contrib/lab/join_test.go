@@ -42,10 +42,10 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 		if s, _ := f.status(h); !strings.HasPrefix(s.Host.BootID, strings.TrimSpace(boot)) {
 			t.Errorf("the agent on %s is of boot %q, the host of %q", h.Name, s.Host.BootID, boot)
 		}
-		if said := f.shell(h,
-			"journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); said != "" &&
-			!strings.Contains(said, "No entries") {
-			t.Errorf("the errands on %s log warnings:\n%s", h.Name, said)
+		if output := f.shell(h,
+			"journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); output != "" &&
+			!strings.Contains(output, "No entries") {
+			t.Errorf("the errands on %s log warnings:\n%s", h.Name, output)
 		}
 	}
 	t.Logf("systemctl status etcd on n1:\n%s", f.shell(f.Hosts[0], "systemctl status --no-pager --lines=0 etcd"))

@@ -43,16 +43,16 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 		micros, err := strconv.ParseInt(field("__REALTIME_TIMESTAMP"), 10, 64)
 		f.check(err)
 		log.entries = append(log.entries, entry{
-			at: said(field("MESSAGE"), time.UnixMicro(micros)), from: field("SYSLOG_IDENTIFIER"),
+			at: writtenAt(field("MESSAGE"), time.UnixMicro(micros)), from: field("SYSLOG_IDENTIFIER"),
 			priority: field("PRIORITY"), text: field("MESSAGE"),
 		})
 	}
 	return log
 }
 
-// said returns when a line was written: etcd's own timestamp, or else when the journal received it. The journal
+// writtenAt returns when a line was written: etcd's own timestamp, or else when the journal received it. The journal
 // receives the last lines of a process a few milliseconds late, after systemd has logged its end.
-func said(message string, received time.Time) time.Time {
+func writtenAt(message string, received time.Time) time.Time {
 	var line struct {
 		At time.Time `json:"ts"`
 	}
@@ -72,8 +72,8 @@ func (l bootLog) find(from, text string) (entry, bool) {
 	return entry{}, false
 }
 
-// must returns the first line of a program that contains the text; it fails the test if there is none.
-func (l bootLog) must(from, text string) entry {
+// mustFind returns the first line of a program that contains the text; it fails the test if there is none.
+func (l bootLog) mustFind(from, text string) entry {
 	l.f.t.Helper()
 	e, found := l.find(from, text)
 	if !found {
@@ -82,12 +82,12 @@ func (l bootLog) must(from, text string) entry {
 	return e
 }
 
-// inOrder checks that these lines exist in this order. Each is given by a program and a text.
-func (l bootLog) inOrder(lines ...[2]string) {
+// checkOrder checks that these lines exist in this order. Each is given by a program and a text.
+func (l bootLog) checkOrder(lines ...[2]string) {
 	l.f.t.Helper()
 	var before entry
 	for _, line := range lines {
-		e := l.must(line[0], line[1])
+		e := l.mustFind(line[0], line[1])
 		if e.at.Before(before.at) {
 			l.f.t.Errorf("in the journal of %s %q of %v comes before %q of %v", l.host, e.text, e.at, before.text,
 				before.at)

@@ -24,15 +24,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// lanes is how many tests run in parallel, each in its own lab. They wait most of the time.
-var lanes = flag.Int("lab.lanes", 2, "how many tests run in parallel")
+// parallelTests is how many tests run in parallel, each in its own lab. They wait most of the time.
+var parallelTests = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 
-// standingVariable is the environment variable with the directory of the fleet that all tests share; see standingFleet.
+// standingVariable is the environment variable with the directory of the fleet that all tests share; see
+// formedFleetRunning.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
-// early are the tests that start first: the one that leaves a fleet for the rest, then some that need no fleet, then
-// those that take longest.
-var early = []string{
+// startOrder are the tests that start first: the one that leaves a fleet for the rest, then some that need no fleet,
+// then those that take longest.
+var startOrder = []string{
 	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
 	"TestAManuallyBuiltClusterIsAdoptedWithoutARestart",
 	"TestAHostLosesPowerNetworkAndDisk",
@@ -44,8 +45,8 @@ var early = []string{
 	"TestEtcdServesWhateverFailsInQuorumd",
 }
 
-// inLanes runs every test in its own process, some in parallel, and returns the exit code for all.
-func inLanes(cache string) int {
+// runInParallel runs every test in its own process, some in parallel, and returns the exit code for all.
+func runInParallel(cache string) int {
 	names, err := testNames()
 	var shared *os.File
 	if err == nil {
@@ -65,12 +66,12 @@ func inLanes(cache string) int {
 	var all sync.WaitGroup
 	var mu sync.Mutex // guards the output and the list of failures
 	var failed []string
-	for range *lanes {
+	for range *parallelTests {
 		all.Go(func() {
 			for name := range queue {
-				said, err := runAlone(name, shared.Name())
+				output, err := runAlone(name, shared.Name())
 				mu.Lock()
-				_, _ = os.Stdout.Write(said)
+				_, _ = os.Stdout.Write(output)
 				if err != nil {
 					fmt.Printf("%s has not passed: %v\n", name, err)
 					failed = append(failed, name)
@@ -80,18 +81,19 @@ func inLanes(cache string) int {
 		})
 	}
 	all.Wait()
-	return again(failed, shared.Name())
+	return retryFailed(failed, shared.Name())
 }
 
-// again runs failed tests once more, one at a time: ten hosts on two cores are slower than any real deployment. It does
-// not run if more than four tests have failed: then timing is not the cause. Nor is it the cause if a test fails alone.
-func again(failed []string, shared string) (code int) {
-	if len(failed) > 4 || *lanes < 2 {
+// retryFailed runs failed tests once more, one at a time: ten hosts on two cores are slower than any real deployment.
+// It does not run if more than four tests have failed: then timing is not the cause. Nor is it the cause if a test
+// fails alone.
+func retryFailed(failed []string, shared string) (code int) {
+	if len(failed) > 4 || *parallelTests < 2 {
 		return min(len(failed), 1)
 	}
 	for _, name := range failed {
-		said, err := runAlone(name, shared)
-		_, _ = os.Stdout.Write(said)
+		output, err := runAlone(name, shared)
+		_, _ = os.Stdout.Write(output)
 		if err != nil {
 			fmt.Printf("%s has not passed by itself either: %v\n", name, err)
 			code = 1
@@ -121,10 +123,10 @@ func testNames() ([]string, error) {
 		names = slices.DeleteFunc(names, pattern.MatchString)
 	}
 	rank := func(name string) int {
-		if i := slices.Index(early, name); i >= 0 {
+		if i := slices.Index(startOrder, name); i >= 0 {
 			return i
 		}
-		return len(early)
+		return len(startOrder)
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	return names, nil
@@ -139,12 +141,12 @@ func runAlone(name, shared string) ([]byte, error) {
 		"-test.timeout=" + flag.Lookup("test.timeout").Value.String(),
 	}
 	cmd := exec.Command("/proc/self/exe", args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Env = append(os.Environ(), standingVariable+"="+shared)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	err := cmd.Run()
-	text := said.Bytes()
+	text := output.Bytes()
 	if err == nil {
 		text = bytes.TrimSuffix(text, []byte("PASS\n")) // PASS is printed once, for all tests
 	}

@@ -23,7 +23,7 @@ import (
 // TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, return with a
 // broken disk, and then disappear for good. The test cannot try another kernel: the hosts of a lab share the machine's.
 func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	h := f.follower(nil)
 	next, other := f.leader(), f.follower(h)
@@ -49,10 +49,10 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	})
 	waits("while the first has a broken disk")
 	f.eventually("it reports that it is overdue", func() bool {
-		return f.names(h, "MAINTENANCE_OVERDUE") && f.metric(h, "quorumd_maintenance_overdue") == 1
+		return f.hasReason(h, "MAINTENANCE_OVERDUE") && f.metric(h, "quorumd_maintenance_overdue") == 1
 	})
 	f.shell(h, "quorumctl maintenance off --no-wait")
-	f.eventually("it reports that it cannot come back", func() bool { return f.names(h, "DATA_UNUSABLE") })
+	f.eventually("it reports that it cannot come back", func() bool { return f.hasReason(h, "DATA_UNUSABLE") })
 	t.Logf("quorumctl status on %s, whose disk is broken:\n%s", h.Name, f.shell(h, "quorumctl status || :"))
 
 	f.check(h.PowerLoss(t.Context())) // for good
@@ -67,7 +67,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		}
 	}
 	status := ""
-	// once the lock is free, the others know it as well
+	// the others observe it once the lock is free
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
@@ -87,7 +87,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
 			s.LastMaintenance.Reason == "new flags"
 	})
-	f.returnsHarmlessly(h)
+	f.checkHarmlessReturn(h)
 }
 
 // releaseOperation releases the operation of another host as an operator, and checks that the history records who did
@@ -114,10 +114,10 @@ func (f *fleet) releaseOperation(by, of *lab.Host) {
 	}
 }
 
-// returnsHarmlessly powers on a host whose member was removed meanwhile.
-func (f *fleet) returnsHarmlessly(h *lab.Host) {
+// checkHarmlessReturn powers on a host whose member was removed meanwhile.
+func (f *fleet) checkHarmlessReturn(h *lab.Host) {
 	f.t.Helper()
-	f.eventually("there are 3 voters and a standby without it", func() bool { return f.has(3, 1) && f.atRest() })
+	f.eventually("there are 3 voters and a standby without it", func() bool { return f.has(3, 1) && f.isIdle() })
 	before, past := f.roles(), len(f.steps())
 	f.check(h.PowerOn(f.t.Context()))
 	f.check(h.Booted(f.t.Context()))
@@ -125,7 +125,7 @@ func (f *fleet) returnsHarmlessly(h *lab.Host) {
 		s, ok := f.status(h)
 		return ok && s.Role == control.RoleSpare && s.Maintenance == nil
 	})
-	f.rest()
+	f.waitIdle()
 	f.verify(3, 1)
 	if after := f.roles(); fmt.Sprint(after) != fmt.Sprint(before) {
 		f.t.Errorf("the members were %v, and are %v", before, after)

@@ -31,11 +31,11 @@ func output(cmd *exec.Cmd) (string, error) {
 	if err == nil {
 		return stdout.String(), nil
 	}
-	said := strings.TrimSpace(stderr.String() + stdout.String())
-	if len(said) > 2000 {
-		said = "… " + said[len(said)-2000:]
+	output := strings.TrimSpace(stderr.String() + stdout.String())
+	if len(output) > 2000 {
+		output = "… " + output[len(output)-2000:]
 	}
-	return stdout.String(), fmt.Errorf("cannot run %q: %w: %s", strings.Join(cmd.Args, " "), err, said)
+	return stdout.String(), fmt.Errorf("cannot run %q: %w: %s", strings.Join(cmd.Args, " "), err, output)
 }
 
 // until polls until cond holds or ctx ends; what describes the condition.

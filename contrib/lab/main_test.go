@@ -36,13 +36,13 @@ func enter(m *testing.M) int {
 	flag.Parse()
 	cache, err := cacheDir()
 	if !lab.Inside() && err == nil {
-		err = makeReady(cache)
+		err = prepareMachine(cache)
 	}
 	if list := flag.Lookup("test.list").Value.String(); err == nil && list != "" {
 		return m.Run()
 	}
-	if err == nil && !lab.Inside() && *lanes > 0 {
-		return inLanes(cache)
+	if err == nil && !lab.Inside() && *parallelTests > 0 {
+		return runInParallel(cache)
 	}
 	if err == nil {
 		rootFS, err = lab.Debian12.Root(context.Background(), cache)
@@ -57,8 +57,8 @@ func enter(m *testing.M) int {
 	})
 }
 
-// makeReady installs what is missing, and makes this process end with its parent.
-func makeReady(cache string) error {
+// prepareMachine installs what is missing, and makes this process end with its parent.
+func prepareMachine(cache string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0); err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func makeReady(cache string) error {
 	if _, err := lab.Debian12.Root(context.Background(), cache); err != nil {
 		return err
 	}
-	for release, test := range ofOtherReleases() { // the namespaces of the tests have no network
-		if !played(test) {
+	for release, test := range otherReleaseTests() { // the namespaces of the tests have no network
+		if !isSelected(test) {
 			continue
 		}
 		if _, err := release.Root(context.Background(), cache); err != nil {
@@ -79,8 +79,8 @@ func makeReady(cache string) error {
 	return nil
 }
 
-// played reports whether a test is selected.
-func played(test string) bool {
+// isSelected reports whether a test is selected.
+func isSelected(test string) bool {
 	run, _, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	skip := flag.Lookup("test.skip").Value.String()
 	wanted, err := regexp.MatchString(run, test)

@@ -16,19 +16,19 @@ import (
 // TestNoOtherHostGoesDownDuringMaintenance upgrades a host in maintenance, cuts its power and restores it. The next
 // host also has a request, and must wait throughout.
 func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	members := f.roles()
 	h := f.follower(nil)
 	next := f.leader()
 	t.Logf("quorumctl maintenance on:\n%s", f.shell(h, "quorumctl maintenance on --reason 'new disk' --wait=2m"))
-	f.down(h)
+	f.checkDown(h)
 	f.shell(next, "quorumctl cycle --reason 'new flags' --no-wait")
 	waits := func(what string) {
 		t.Helper()
 		f.never(3*time.Second, "the next host goes down "+what, func() bool { return !f.serves(next) })
 		f.eventually("the next host reports which host it waits for", func() bool {
-			return f.names(next, "OPERATION_IN_FLIGHT")
+			return f.hasReason(next, "OPERATION_IN_FLIGHT")
 		})
 	}
 	waits("while the first is in maintenance")
@@ -37,7 +37,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 		s, ok := f.status(h)
 		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
 	})
-	f.down(h)
+	f.checkDown(h)
 
 	f.check(h.PowerLoss(t.Context()))
 	waits("while the first has no power")
@@ -48,7 +48,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 		s, ok := f.status(h)
 		return ok && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
 	})
-	f.down(h)
+	f.checkDown(h)
 	waits("when the first has power again")
 
 	t.Logf("quorumctl maintenance off:\n%s", f.shell(h, "quorumctl maintenance off --wait=2m"))
@@ -58,14 +58,14 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
 			s.LastMaintenance.Reason == "new flags"
 	})
-	f.rest()
+	f.waitIdle()
 	if now := f.roles(); len(now) != len(members) {
 		t.Errorf("the members were %v, and are %v", members, now)
 	}
 }
 
-// down checks that a host's etcd is stopped, and that its agent reports the maintenance.
-func (f *fleet) down(h *lab.Host) {
+// checkDown checks that a host's etcd is stopped, and that its agent reports the maintenance.
+func (f *fleet) checkDown(h *lab.Host) {
 	f.t.Helper()
 	if state, _ := h.Property(f.t.Context(), "etcd", "ActiveState"); state != "inactive" {
 		f.t.Errorf("%s is in maintenance, and its etcd is %s", h.Name, state)

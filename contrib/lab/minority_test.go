@@ -20,46 +20,46 @@ import (
 // their etcds keep those reports. The dead host then returns on the leader's side, where the other follower is reported
 // as dead until the cut heals.
 func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
-	f := standingFleet(t)
-	f.repair(func(lab.Settings) {})
-	f.rest()
-	before, acts, ctx := f.roles(), f.acts(), t.Context()
+	f := formedFleetRunning(t)
+	f.enableRepair(func(lab.Settings) {})
+	f.waitIdle()
+	before, acts, ctx := f.roles(), f.mutatingSteps(), t.Context()
 	leader, dead := f.leader(), f.follower(nil)
 	other := f.follower(dead)
 	minority := slices.DeleteFunc(slices.Clone(f.Hosts), func(h *lab.Host) bool { return h == leader || h == dead })
 	f.check(dead.PowerLoss(ctx))
 	f.eventually("the hosts of both other voters call "+dead.Name+" dead", func() bool {
-		return f.names(leader, "VOTER_DEAD") && f.names(other, "VOTER_DEAD")
+		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(other, "VOTER_DEAD")
 	})
-	told := time.Now()
+	output := time.Now()
 	if op := f.op(); op != nil {
 		t.Fatalf("its grace is over already: %+v", op)
 	}
-	f.check(f.all(minority, func(h *lab.Host) error {
+	f.check(f.forHosts(minority, func(h *lab.Host) error {
 		return errors.Join(f.Cut(ctx, h, leader), f.Cut(ctx, leader, h), f.Cut(ctx, h, dead), f.Cut(ctx, dead, h))
 	}))
-	tried := f.tried(minority)
+	tried := f.attemptedSteps(minority)
 	f.check(dead.PowerOn(ctx))
 	f.eventually("the leader and "+dead.Name+", which is back, accept writes", f.writes)
 	f.eventually("they call "+other.Name+" dead now", func() bool {
-		return f.names(leader, "VOTER_DEAD") && f.names(dead, "VOTER_DEAD")
+		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(dead, "VOTER_DEAD")
 	})
-	f.never(time.Until(told.Add(2*grace+promptly)), "a host acts", func() bool {
-		return f.op() != nil || !maps.Equal(tried, f.tried(minority))
+	f.never(time.Until(output.Add(2*grace+replaceBound)), "a host acts", func() bool {
+		return f.op() != nil || !maps.Equal(tried, f.attemptedSteps(minority))
 	})
 	f.check(f.Heal(ctx))
-	f.rest()
+	f.waitIdle()
 	f.verify(3, 1)
 	if now := f.roles(); !maps.Equal(before, now) {
 		t.Errorf("the members were %v, and are %v", before, now)
 	}
-	if now := f.acts(); !slices.Equal(acts, now) {
+	if now := f.mutatingSteps(); !slices.Equal(acts, now) {
 		t.Errorf("these steps were taken: %v", now[len(acts):])
 	}
 }
 
-// tried counts the steps that the agents of hosts have taken or attempted.
-func (f *fleet) tried(hosts []*lab.Host) map[string]uint64 {
+// attemptedSteps counts the steps that the agents of hosts have taken or attempted.
+func (f *fleet) attemptedSteps(hosts []*lab.Host) map[string]uint64 {
 	f.t.Helper()
 	n := map[string]uint64{}
 	for _, h := range hosts {

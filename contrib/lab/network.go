@@ -54,7 +54,7 @@ func (h *Host) plug(ctx context.Context) error {
 	}
 	_, err = machine(ctx, strings.Join([]string{
 		"link set lo up",
-		// a fixed address, like that of a network card
+		// a fixed address, like a network card's
 		fmt.Sprintf("link set eth0 address 02:00:0a:4d:00:%02x up", h.number),
 		"addr add " + h.Address + "/24 dev eth0",
 	}, "\n"), "ip", "-n", h.Name, "-batch", "-")

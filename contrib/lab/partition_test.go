@@ -27,9 +27,9 @@ func (f *fleet) cuts() []cut {
 // TestNoHostActsWhileAVoterIsCutOff makes every cut on a leader and on a follower: writes continue without the host, no
 // host takes a step, and the state is the same as before when the host is back.
 func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	members := f.roles()
-	steps := len(f.acts())
+	steps := len(f.mutatingSteps())
 	for _, role := range []string{"leader", "follower"} {
 		for _, c := range f.cuts() {
 			h := f.leader()
@@ -42,7 +42,7 @@ func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 			f.check(f.Heal(t.Context()))
 			f.eventually("all are idle again", func() bool {
 				for _, h := range f.Hosts {
-					if !f.names(h, "IDLE") && !f.names(h, "TARGET_MET") {
+					if !f.hasReason(h, "IDLE") && !f.hasReason(h, "TARGET_MET") {
 						return false
 					}
 				}
@@ -51,7 +51,7 @@ func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 		}
 	}
 	f.verify(3, 1)
-	if now := f.acts(); len(now) != steps {
+	if now := f.mutatingSteps(); len(now) != steps {
 		t.Errorf("these steps were taken: %v", now[steps:])
 	}
 	if now := f.roles(); len(now) != len(members) {
@@ -63,7 +63,7 @@ func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 // the lock, and no other operation begins. If it returns, it completes its join; if it stays away, the others remove
 // its learner, and it joins again later.
 func TestACutOffJoinerBlocksNoOtherHostForGood(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true // the host may be unable to record the beginning of its operation
 	for _, c := range f.cuts() {
 		f.removeStandby()

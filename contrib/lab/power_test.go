@@ -22,7 +22,7 @@ import (
 )
 
 func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	phases := []struct {
 		phase  policy.OpPhase
@@ -61,7 +61,7 @@ func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
 }
 
 func TestAllHostsLosePowerAtOnce(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	before := f.roles()
 	f.check(f.Each(func(h *lab.Host) error { return h.PowerLoss(t.Context()) }))

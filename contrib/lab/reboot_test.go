@@ -22,7 +22,7 @@ import (
 // then on all hosts within one second. quorumd gets no request: it observes the reboot through logind, whose shutdown
 // it delays.
 func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.killed = true
 	members := f.roles()
 	for _, role := range []string{"leader", "follower"} {
@@ -32,7 +32,7 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 			f.setCooldown(h)
 		}
 		f.waitHealthy()
-		report := f.under(func([]*lab.Host) { f.check(h.Reboot(t.Context())) })
+		report := f.underWrites(func([]*lab.Host) { f.check(h.Reboot(t.Context())) })
 		t.Logf("%s, the %s, rebooted: %d writes acknowledged, %d failed, longest gap %v", h.Name, role, report.Acked,
 			report.Failed, report.LongestGap)
 		if report.Failed > 0 {
@@ -41,8 +41,8 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 		if report.LongestGap > 3*time.Second { // an election takes less
 			t.Errorf("no write was acknowledged for %v", report.LongestGap)
 		}
-		f.wentDownWithPermission(h, role == "leader")
-		f.rest()
+		f.checkPermittedReboot(h, role == "leader")
+		f.waitIdle()
 	}
 
 	f.waitHealthy()
@@ -52,8 +52,8 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	}
 	f.check(f.Each(func(h *lab.Host) error { return h.Reboot(t.Context()) }))
 	f.verify(3, 1)
-	f.wentDownTogether(voters)
-	f.rest()
+	f.checkSimultaneousReboot(voters)
+	f.waitIdle()
 	for name, boot := range f.boots() {
 		if boot == boots[name] {
 			t.Errorf("%s has not rebooted", name)
@@ -71,7 +71,7 @@ func (f *fleet) setCooldown(h *lab.Host) {
 	const settings = "/etc/quorumd/quorumd.yaml"
 	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+
 		" && systemctl restart quorumd")
-	f.eventually(h.Name+" is content", func() bool { return f.names(h, "IDLE") })
+	f.eventually(h.Name+" is content", func() bool { return f.hasReason(h, "IDLE") })
 }
 
 // waitHealthy waits until every member's host has been found healthy since it booted. Before that, no host may go down.
@@ -100,55 +100,55 @@ var (
 	goesDown     = [2]string{"systemd", "Shutting down."}
 )
 
-// wentDownWithPermission checks, in the journal of a rebooted host, that quorumd noticed the reboot, transferred
+// checkPermittedReboot checks, in the journal of a rebooted host, that quorumd noticed the reboot, transferred
 // leadership if the host led, and stopped etcd cleanly before the machine went down.
-func (f *fleet) wentDownWithPermission(h *lab.Host, led bool) {
+func (f *fleet) checkPermittedReboot(h *lab.Host, led bool) {
 	f.t.Helper()
 	log := f.lastBoot(h)
-	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.must(rebootBegins[0], rebootBegins[1]).at))
+	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.mustFind(rebootBegins[0], rebootBegins[1]).at))
 	if led {
-		log.inOrder(noticed, moved, signalled)
+		log.checkOrder(noticed, moved, signalled)
 	}
-	log.inOrder(rebootBegins, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
+	log.checkOrder(rebootBegins, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
 }
 
-// wentDownTogether checks the journals of all hosts, which rebooted within the same second. One host must have been
-// allowed to reboot, and the others must have waited for that as long as logind permits. Those whose vote was lost must
-// have warned all logged-in users.
-func (f *fleet) wentDownTogether(voters []*lab.Host) {
+// checkSimultaneousReboot checks the journals of all hosts, which rebooted within the same second. One host must have
+// been allowed to reboot, and the others must have waited for that as long as logind permits. Those whose vote was lost
+// must have warned all logged-in users.
+func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 	f.t.Helper()
 	var begun []time.Time
 	var turns []string
 	for _, h := range f.Hosts {
 		log := f.lastBoot(h)
-		begins := log.must(rebootBegins[0], rebootBegins[1]).at
+		begins := log.mustFind(rebootBegins[0], rebootBegins[1]).at
 		begun = append(begun, begins)
 		f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(begins))
-		log.inOrder(rebootBegins, noticed, goesOn, goesDown)
+		log.checkOrder(rebootBegins, noticed, goesOn, goesDown)
 		if !f.is(h, control.RoleSpare) {
-			log.inOrder(noticed, signalled, etcdEnds, etcdEnded, goesDown)
+			log.checkOrder(noticed, signalled, etcdEnds, etcdEnded, goesDown)
 		}
 		if _, had := log.find(letGo[0], letGo[1]); had {
 			turns = append(turns, h.Name)
-			log.inOrder(letGo, goesOn)
+			log.checkOrder(letGo, goesOn)
 			continue
 		}
 		// half a second is left for logind
-		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
+		if waited := log.mustFind(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
 			f.t.Errorf("%s went down after %v without permission", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
-			log.must("quorumd", "shutting down without permission; no vote is lost")
+			log.mustFind("quorumd", "shutting down without permission; no vote is lost")
 			continue
 		}
-		if e := log.must("quorumd", alarm); e.priority != "0" {
+		if e := log.mustFind("quorumd", shutdownWarning); e.priority != "0" {
 			f.t.Errorf("the journal of %s has %q with priority %q", h.Name, e.text, e.priority)
 		}
-		if screen := f.shell(h, "cat "+screenPath); !strings.Contains(screen, alarm) {
-			f.t.Errorf("who was logged in on %s saw\n%s", h.Name, screen)
+		if screen := f.shell(h, "cat "+screenPath); !strings.Contains(screen, shutdownWarning) {
+			f.t.Errorf("the user logged in on %s saw\n%s", h.Name, screen)
 		}
 	}
-	if len(turns) == 0 { // a spare may be back so soon that another host is allowed as well
+	if len(turns) == 0 { // more than one, if a spare is back so soon that another host may go down, too
 		f.t.Error("no host was allowed to reboot")
 	}
 	f.t.Logf("%v were allowed to reboot", turns)
@@ -158,8 +158,8 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 	}
 }
 
-// alarm is quorumd's warning when the machine shuts down although the cluster cannot spare it.
-const alarm = "THIS MACHINE IS GOING DOWN AND "
+// shutdownWarning is quorumd's warning when the machine shuts down although the cluster cannot spare it.
+const shutdownWarning = "THIS MACHINE IS GOING DOWN AND "
 
 // screenPath is the recorded terminal of the user that logIn logs in.
 const screenPath = "/root/screen"
@@ -172,9 +172,9 @@ func (f *fleet) logIn(h *lab.Host) {
 	f.eventually("a user is logged in on "+h.Name, func() bool { return f.shell(h, "who") != "" })
 }
 
-// under calls do with the voters while a client writes, and waits until all voters are back. It returns the result of
-// the writes.
-func (f *fleet) under(do func(voters []*lab.Host)) testbed.LoadReport {
+// underWrites calls do with the voters while a client writes, and waits until all voters are back. It returns the
+// result of the writes.
+func (f *fleet) underWrites(do func(voters []*lab.Host)) testbed.LoadReport {
 	f.t.Helper()
 	voters := f.role(control.RoleVoter)
 	var endpoints []string
@@ -201,16 +201,16 @@ func (f *fleet) allServe(hosts []*lab.Host) bool {
 	return !slices.Contains(serve, false)
 }
 
-// rest waits until no operation is in flight and every agent is idle.
-func (f *fleet) rest() {
+// waitIdle waits until no operation is in flight and every agent is idle.
+func (f *fleet) waitIdle() {
 	f.t.Helper()
 	f.eventually("all are idle", func() bool {
 		for _, h := range f.Hosts {
-			if !f.names(h, "IDLE") && !f.names(h, "TARGET_MET") {
+			if !f.hasReason(h, "IDLE") && !f.hasReason(h, "TARGET_MET") {
 				return false
 			}
 		}
-		return f.atRest()
+		return f.isIdle()
 	})
 }
 

@@ -49,19 +49,19 @@ func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
 	return report
 }
 
-// planned types the first two of the three commands of contrib/docs/disaster-recovery.md, and returns the third.
-func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
+// makePlan types the first two of the three commands of contrib/docs/disaster-recovery.md, and returns the third.
+func (f *bareFleet) makePlan(left, gone []*lab.Host) (apply string) {
 	f.t.Helper()
-	commands := documented(f.t, "disaster-recovery.md", "you$")
+	commands := documentedCommands(f.t, "disaster-recovery.md", "you$")
 	if len(commands) != 3 {
 		f.t.Fatalf("the page has %d commands for operators with ssh, want three: %q", len(commands), commands)
 	}
-	f.check(os.RemoveAll(filepath.Join(f.you, "plan.json"))) // of an earlier round: no plan is overwritten
+	f.check(os.RemoveAll(filepath.Join(f.operatorDir, "plan.json"))) // of an earlier round: no plan is overwritten
 	var names, files, others []string
 	for _, h := range left {
 		names, files = append(names, h.Name), append(files, h.Name+".json")
 		f.eventually(h.Name+" sees no quorum, and reports that in its facts", func() bool {
-			return f.names(h, string(policy.NoQuorum)) && !f.seesQuorum(h)
+			return f.hasReason(h, string(policy.NoQuorum)) && !f.seesQuorum(h)
 		})
 	}
 	for _, h := range gone {
@@ -73,7 +73,7 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 			"--cluster demo", "--cluster prod").Replace(commands[i])
 	}
 	for _, command := range commands[:2] {
-		f.t.Logf("you$ %s\n%s", command, f.types(command))
+		f.t.Logf("you$ %s\n%s", command, f.runAsOperator(command))
 	}
 	return commands[2]
 }
@@ -86,8 +86,8 @@ func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	return err != nil || facts.Quorum
 }
 
-// recovered waits until a host has carried out its part of a plan made after that time.
-func (f *bareFleet) recovered(h *lab.Host, since time.Time) {
+// waitRecovered waits until a host has carried out its part of a plan made after that time.
+func (f *bareFleet) waitRecovered(h *lab.Host, since time.Time) {
 	f.t.Helper()
 	f.eventually(h.Name+" has carried out its part of the plan", func() bool {
 		s, ok := f.status(h)
@@ -96,19 +96,19 @@ func (f *bareFleet) recovered(h *lab.Host, since time.Time) {
 	})
 }
 
-// readsBack checks that every acknowledged write is in the store, and that watchers must read again.
-func (f *bareFleet) readsBack(h *lab.Host, report testbed.LoadReport) {
+// checkReadBack checks that every acknowledged write is in the store, and that watchers must read again.
+func (f *bareFleet) checkReadBack(h *lab.Host, report testbed.LoadReport) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
-	last, err := report.AllThere(ctx, f.etcds[h], "load/")
+	last, err := report.ReadBack(ctx, f.etcds[h], "load/")
 	f.check(err)
 	f.check(testbed.CheckCompacted(ctx, f.etcds[h], last))
 	f.t.Logf("all %d writes are there, and a watch from revision %d has to read again", report.Acked, last)
 }
 
-// comesBackEmpty powers on hosts whose disks were replaced by new ones.
-func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
+// powerOnEmpty powers on hosts whose disks were replaced by new ones.
+func (f *bareFleet) powerOnEmpty(hosts ...*lab.Host) {
 	f.t.Helper()
 	for _, h := range hosts {
 		f.check(h.Renew(f.t.Context()))
@@ -117,76 +117,76 @@ func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
 	}
 }
 
-// setAside returns the directories to which a host has moved old data.
-func (f *fleet) setAside(h *lab.Host) []string {
+// movedAsideOn returns the directories to which a host has moved old data.
+func (f *fleet) movedAsideOn(h *lab.Host) []string {
 	f.t.Helper()
 	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
 }
 
 // With several rounds the recovered cluster loses its majority repeatedly.
 func TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands(t *testing.T) {
-	f := bare(t, 3)
-	f.makeCluster()
+	f := newBareFleet(t, 3)
+	f.bootstrapAsDocumented()
 	for range *rounds {
-		f.losesTwoOfThree()
+		f.loseTwoOfThree()
 	}
 }
 
-func (f *bareFleet) losesTwoOfThree() {
+func (f *bareFleet) loseTwoOfThree() {
 	t := f.t
 	t.Helper()
 	n1, n2, n3 := f.Hosts[0], f.Hosts[1], f.Hosts[2]
 	report := f.loseUnderWrites(n2, n3)
 	began := time.Now()
-	apply := f.planned([]*lab.Host{n1}, []*lab.Host{n2, n3})
-	t.Logf("you$ %s\n%s", apply, f.types(apply))
-	f.recovered(n1, began)
+	apply := f.makePlan([]*lab.Host{n1}, []*lab.Host{n2, n3})
+	t.Logf("you$ %s\n%s", apply, f.runAsOperator(apply))
+	f.waitRecovered(n1, began)
 	t.Logf("n1 serves again %s after the first command\n%s", time.Since(began).Round(time.Second),
 		f.shell(n1, "quorumctl recover status"))
-	f.readsBack(n1, report)
+	f.checkReadBack(n1, report)
 	if !f.has(1, 0) {
 		t.Errorf("the members are %v", f.roles())
 	}
-	t.Logf("you$ %s\n%s", apply, f.types(apply)) // once more: it is done already
+	t.Logf("you$ %s\n%s", apply, f.runAsOperator(apply)) // once more: it is done already
 
 	f.check(n3.PowerOn(t.Context())) // a survivor that the plan does not include, with its old data
 	f.check(n3.Booted(t.Context()))
 	f.eventually("n3 moves its data aside, and waits for a third host", func() bool {
 		s, ok := f.status(n3)
-		return ok && s.Role == control.RoleSpare && f.names(n3, string(policy.EvenVoters))
+		return ok && s.Role == control.RoleSpare && f.hasReason(n3, string(policy.EvenVoters))
 	})
-	if aside := f.setAside(n3); len(aside) == 0 {
+	if aside := f.movedAsideOn(n3); len(aside) == 0 {
 		t.Error("n3 has not moved its old data aside")
 	}
-	f.comesBackEmpty(n2)
+	f.powerOnEmpty(n2)
 	f.within(2*bound, "there are 3 voters", func() bool { return f.has(3, 0) })
-	f.readsBack(n3, report)
+	f.checkReadBack(n3, report)
 }
 
 func TestQuorumLossOfFiveIsRecoveredByTheThreeDocumentedCommands(t *testing.T) {
-	f := bare(t, 5)
-	f.makeCluster()
+	f := newBareFleet(t, 5)
+	f.bootstrapAsDocumented()
 	for range *rounds {
-		f.losesThreeOfFive()
+		f.loseThreeOfFive()
 	}
 }
 
-func (f *bareFleet) losesThreeOfFive() {
+func (f *bareFleet) loseThreeOfFive() {
 	t := f.t
 	t.Helper()
 	left, gone := f.Hosts[:2], f.Hosts[2:]
 	report := f.loseUnderWrites(gone...)
 	began := time.Now()
-	apply := f.planned(left, gone)
-	t.Logf("you$ %s\n%s", apply, f.types(apply))
+	apply := f.makePlan(left, gone)
+	t.Logf("you$ %s\n%s", apply, f.runAsOperator(apply))
 	var survivor *lab.Host
 	for _, h := range left {
-		f.recovered(h, began)
+		f.waitRecovered(h, began)
 		s, ok := f.status(h)
 		switch {
 		case ok && s.LastRecovery != nil && s.LastRecovery.Alone && survivor == nil:
 			survivor = h
-		case len(f.setAside(h)) == 0:
+		case len(f.movedAsideOn(h)) == 0:
 			t.Errorf("%s does not continue alone, and has not moved its old data aside", h.Name)
 		}
 	}
@@ -194,26 +194,26 @@ func (f *bareFleet) losesThreeOfFive() {
 		t.Fatal("no host continues alone")
 	}
 	t.Logf("%s serves again %s after the first command", survivor.Name, time.Since(began).Round(time.Second))
-	f.readsBack(survivor, report)
+	f.checkReadBack(survivor, report)
 	if !f.has(1, 0) {
 		t.Errorf("the members are %v", f.roles())
 	}
-	f.comesBackEmpty(gone...)
+	f.powerOnEmpty(gone...)
 	f.within(4*bound, "there are 5 voters", func() bool { return f.has(5, 0) })
 	for _, h := range f.Hosts {
-		f.readsBack(h, report)
+		f.checkReadBack(h, report)
 	}
 }
 
 // TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses cuts the survivor's power at each step that is visible from
 // outside. The operator does not repeat any command.
 func TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses(t *testing.T) {
-	f := bare(t, 3)
-	f.makeCluster()
+	f := newBareFleet(t, 3)
+	f.bootstrapAsDocumented()
 	n1, gone := f.Hosts[0], f.Hosts[1:]
 	report, began := f.loseUnderWrites(gone...), time.Now()
-	apply := f.planned(f.Hosts[:1], gone)
-	t.Logf("you$ %s\n%s", apply, f.types(apply))
+	apply := f.makePlan(f.Hosts[:1], gone)
+	t.Logf("you$ %s\n%s", apply, f.runAsOperator(apply))
 	data := "/var/lib/etcd/*/"
 	for _, moment := range []struct {
 		what string
@@ -221,8 +221,8 @@ func TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses(t *testing.T) {
 	}{
 		{"it has accepted the plan", func() bool { return true }},
 		{"its etcd is stopped", func() bool { s, ok := f.status(n1); return ok && s.Unit.State == "inactive" }},
-		{"the copy has begun", func() bool { return f.isThere(n1, data+"quorumd-recover-*") }},
-		{"its old data was moved aside", func() bool { return f.isThere(n1, data+"member.quorumd-*") }},
+		{"the copy has begun", func() bool { return f.fileExists(n1, data+"quorumd-recover-*") }},
+		{"its old data was moved aside", func() bool { return f.fileExists(n1, data+"member.quorumd-*") }},
 		{"its etcd serves", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 			defer cancel()
@@ -236,18 +236,18 @@ func TestASurvivorCompletesAPlanDespiteRepeatedPowerLosses(t *testing.T) {
 		f.check(n1.PowerOn(t.Context()))
 		f.check(n1.Booted(t.Context()))
 	}
-	f.recovered(n1, began)
-	f.readsBack(n1, report)
-	if aside := f.setAside(n1); len(aside) != 1 {
+	f.waitRecovered(n1, began)
+	f.checkReadBack(n1, report)
+	if aside := f.movedAsideOn(n1); len(aside) != 1 {
 		t.Errorf("old data was moved aside as %v, want once", aside)
 	}
-	f.comesBackEmpty(gone...)
+	f.powerOnEmpty(gone...)
 	f.within(2*bound, "there are 3 voters", func() bool { return f.has(3, 0) })
-	f.readsBack(gone[0], report)
+	f.checkReadBack(gone[0], report)
 }
 
-// isThere reports whether a file on a host matches a pattern.
-func (f *bareFleet) isThere(h *lab.Host, pattern string) bool {
+// fileExists reports whether a file on a host matches a pattern.
+func (f *bareFleet) fileExists(h *lab.Host, pattern string) bool {
 	found, err := filepath.Glob(h.Path(pattern))
 	return err == nil && len(found) > 0
 }

@@ -37,29 +37,29 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	}
 	start := func(hosts []*lab.Host) {
 		for _, h := range hosts {
-			f.check(f.manageWith(h, five))
+			f.check(f.installManagedWith(h, five))
 		}
 	}
 	start(f.Hosts[:5])
 	f.bootstrap(f.Hosts[0])
-	f.within(3*bound, "there are five voters", func() bool { return f.has(5, 0) && f.atRest() })
+	f.within(3*bound, "there are five voters", func() bool { return f.has(5, 0) && f.isIdle() })
 	start(f.Hosts[5:])
-	f.rest()
+	f.waitIdle()
 	before := f.roles()
 
 	apart := f.Hosts[1:3]
 	for _, domains := range [][]string{{"", ""}, {"rack-n2", "rack-n3"}} {
 		for i, h := range apart {
-			f.moves(h, domains[i], five)
+			f.changeDomain(h, domains[i], five)
 		}
-		f.check(f.powerLoss(apart))
+		f.check(f.cutPower(apart))
 		f.within(grace+bound, fmt.Sprintf("no host replaces two in %q, and reports why", domains), func() bool {
 			return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 voters look unhealthy or dead together")
 		})
 		t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
 		f.never(10*time.Second, "anything begins", func() bool { return f.op() != nil })
 		f.check(f.powerOn(apart))
-		f.rest()
+		f.waitIdle()
 		f.verify(5, 0)
 		if now := f.roles(); !maps.Equal(before, now) {
 			t.Errorf("the members were %v, and are %v", before, now)
@@ -67,17 +67,17 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	}
 
 	together := f.Hosts[3:5]
-	f.check(f.powerLoss(together))
+	f.check(f.cutPower(together))
 	began := time.Now()
-	told := map[string]string{}
+	output := map[string]string{}
 	f.within(2*(grace+bound), "five vote without the two of one rack", func() bool {
-		f.notes(told, began)
+		f.logReports(output, began)
 		return f.has(5, 0) && !slices.ContainsFunc(f.members(), func(m *etcdserverpb.Member) bool {
 			return m.Name == together[0].Name || m.Name == together[1].Name
 		})
 	})
 	t.Logf("full strength %.1f s after two of five lost power, the grace being %v", time.Since(began).Seconds(), grace)
-	f.eventually("the second replacement has ended", f.atRest)
+	f.eventually("the second replacement has ended", f.isIdle)
 	for _, h := range together {
 		f.checkRepairHistory(h)
 	}
@@ -89,9 +89,9 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f.checkHeld()
 }
 
-// moves restarts the agent of a host with another failure domain, or an unknown one. It waits until all hosts report
-// it.
-func (f *fleet) moves(h *lab.Host, domain string, change func(lab.Settings)) {
+// changeDomain restarts the agent of a host with another failure domain, or an unknown one. It waits until all hosts
+// report it.
+func (f *fleet) changeDomain(h *lab.Host, domain string, change func(lab.Settings)) {
 	f.t.Helper()
 	s := h.Settings()
 	change(s)
@@ -106,18 +106,18 @@ func (f *fleet) moves(h *lab.Host, domain string, change func(lab.Settings)) {
 			})
 		})
 	})
-	f.rest()
+	f.waitIdle()
 }
 
-func (f *fleet) powerLoss(hosts []*lab.Host) error {
-	return f.all(hosts, func(h *lab.Host) error { return h.PowerLoss(f.t.Context()) })
+func (f *fleet) cutPower(hosts []*lab.Host) error {
+	return f.forHosts(hosts, func(h *lab.Host) error { return h.PowerLoss(f.t.Context()) })
 }
 
 func (f *fleet) powerOn(hosts []*lab.Host) error {
-	return f.all(hosts, func(h *lab.Host) error { return h.PowerOn(f.t.Context()) })
+	return f.forHosts(hosts, func(h *lab.Host) error { return h.PowerOn(f.t.Context()) })
 }
 
-func (f *fleet) all(hosts []*lab.Host, do func(h *lab.Host) error) error {
+func (f *fleet) forHosts(hosts []*lab.Host, do func(h *lab.Host) error) error {
 	var group errgroup.Group
 	for _, h := range hosts {
 		group.Go(func() error { return do(h) })
@@ -129,9 +129,9 @@ func (f *fleet) all(hosts []*lab.Host, do func(h *lab.Host) error) error {
 // all voters from each other, each for longer than the grace period. No agent runs on the follower, so it cannot report
 // its own state.
 func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
-	f := standingFleet(t)
-	f.repair(func(lab.Settings) {})
-	f.rest()
+	f := formedFleetRunning(t)
+	f.enableRepair(func(lab.Settings) {})
+	f.waitIdle()
 	before := f.roles()
 	h, ctx := f.follower(nil), t.Context()
 	f.shell(h, "systemctl stop quorumd")
@@ -153,12 +153,12 @@ func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 			t.Fatalf("%s leads", h.Name)
 		}
 		f.check(c.do(leader))
-		f.never(grace+promptly, "an operation begins while "+c.name, func() bool { return f.op() != nil })
+		f.never(grace+replaceBound, "an operation begins while "+c.name, func() bool { return f.op() != nil })
 		f.check(f.Heal(ctx))
 		f.eventually("writes continue", f.writes)
 	}
 	f.shell(h, "systemctl start quorumd")
-	f.rest()
+	f.waitIdle()
 	f.verify(3, 1)
 	if now := f.roles(); !maps.Equal(before, now) {
 		t.Errorf("the members were %v, and are %v", before, now)
@@ -167,15 +167,15 @@ func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 
 // TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne fills the database first.
 func TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne(t *testing.T) {
-	f := standingFleet(t)
-	f.repair(func(lab.Settings) {})
+	f := formedFleetRunning(t)
+	f.enableRepair(func(lab.Settings) {})
 	f.fill(11_000, 91_000)
-	f.rest()
+	f.waitIdle()
 	standby, dead := f.role(control.RoleStandby)[0], f.follower(nil)
-	f.repairs(dead)
+	f.cutPowerAndWaitReplaced(dead)
 	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, control.RoleVoter) })
 	f.within(3*bound, "the spare has copied the database, and is the standby", func() bool {
-		return f.has(3, 1) && f.atRest()
+		return f.has(3, 1) && f.isIdle()
 	})
 }
 

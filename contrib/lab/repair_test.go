@@ -23,34 +23,34 @@ import (
 const (
 	// grace is the shortest time after which quorumd may replace a dead voter.
 	grace = 30 * time.Second
-	// promptly is how long after the grace period a standby becomes a voter in place of a host that has lost power, on
-	// an otherwise idle machine.
-	promptly = 15 * time.Second
+	// replaceBound is how long after the grace period a standby becomes a voter in place of a host that has lost power,
+	// on an otherwise idle machine.
+	replaceBound = 15 * time.Second
 )
 
 // TestTheStandbyReplacesADeadLeaderWhichReturnsHarmlessly cuts the leader's power under writes.
 func TestTheStandbyReplacesADeadLeaderWhichReturnsHarmlessly(t *testing.T) {
-	f := standingFleet(t)
-	f.repair(func(lab.Settings) {})
+	f := formedFleetRunning(t)
+	f.enableRepair(func(lab.Settings) {})
 	standby, dead := f.role(control.RoleStandby)[0], f.leader()
-	f.repairs(dead)
+	f.cutPowerAndWaitReplaced(dead)
 	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, control.RoleVoter) })
-	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.atRest() })
-	f.returnsHarmlessly(dead)
+	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.isIdle() })
+	f.checkHarmlessReturn(dead)
 	f.checkHeld()
 }
 
 // TestASpareReplacesADeadFollowerAndThenADeadLeader has no standby. The second replacement is the last one within the
 // daily limit.
 func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
-	f := standingFleet(t)
-	f.repair(func(s lab.Settings) { s["cluster"]["standbys"] = 0 })
+	f := formedFleetRunning(t)
+	f.enableRepair(func(s lab.Settings) { s["cluster"]["standbys"] = 0 })
 	f.removeStandby()
 	f.verify(3, 0)
 	follower := f.follower(nil)
-	f.repairs(follower)
+	f.cutPowerAndWaitReplaced(follower)
 	leader := f.leader()
-	f.repairs(leader)
+	f.cutPowerAndWaitReplaced(leader)
 
 	f.check(follower.PowerOn(t.Context()))
 	f.eventually(follower.Name+" is a spare when it is back", func() bool { return f.is(follower, control.RoleSpare) })
@@ -70,8 +70,8 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f.checkHeld()
 }
 
-// repair restarts all agents, configured to replace dead voters from now on.
-func (f *fleet) repair(change func(lab.Settings)) {
+// enableRepair restarts all agents, configured to replace dead voters from now on.
+func (f *fleet) enableRepair(change func(lab.Settings)) {
 	f.t.Helper()
 	f.killed = true // a host that loses power may be unable to record the beginning of its operation
 	f.check(f.Each(func(h *lab.Host) error {
@@ -90,8 +90,9 @@ func (f *fleet) repair(change func(lab.Settings)) {
 	})
 }
 
-// repairs cuts a voter's power under writes, and waits until another host has become a voter in its place.
-func (f *fleet) repairs(dead *lab.Host) {
+// cutPowerAndWaitReplaced cuts a voter's power under writes, and waits until another host has become a voter in its
+// place.
+func (f *fleet) cutPowerAndWaitReplaced(dead *lab.Host) {
 	f.t.Helper()
 	load := f.load(dead)
 	defer load.Stop()
@@ -99,11 +100,11 @@ func (f *fleet) repairs(dead *lab.Host) {
 	began := time.Now()
 	last := map[string]string{}
 	f.within(grace+bound, "another host replaces "+dead.Name, func() bool {
-		f.notes(last, began)
+		f.logReports(last, began)
 		return f.fullWithout(dead)
 	})
 	took := time.Since(began)
-	f.eventually("the replacement has ended", f.atRest)
+	f.eventually("the replacement has ended", f.isIdle)
 	f.checkRecords()
 	f.checkHistory()
 	report := load.Stop()
@@ -113,8 +114,8 @@ func (f *fleet) repairs(dead *lab.Host) {
 	if took < grace {
 		f.t.Errorf("%s was replaced %v after it lost power, the grace is %v", dead.Name, took, grace)
 	}
-	if took > grace+promptly && *rounds >= roundsToJudge {
-		f.t.Errorf("%s was replaced after %v, want %v at most", dead.Name, took, grace+promptly)
+	if took > grace+replaceBound && *rounds >= roundsToJudge {
+		f.t.Errorf("%s was replaced after %v, want %v at most", dead.Name, took, grace+replaceBound)
 	}
 	f.checkWrites(report)
 	f.checkRepairHistory(dead)
@@ -205,8 +206,8 @@ func (f *fleet) fullWithout(dead *lab.Host) bool {
 	return voters == 3
 }
 
-// notes logs each change in a host's report of members that do not answer, ignoring its seconds.
-func (f *fleet) notes(last map[string]string, began time.Time) {
+// logReports logs each change in a host's report of members that do not answer, ignoring its seconds.
+func (f *fleet) logReports(last map[string]string, began time.Time) {
 	for _, h := range f.Hosts {
 		s, ok := f.status(h)
 		if !ok || len(s.Reasons) == 0 {

@@ -64,7 +64,7 @@ func manners() []manner {
 			restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd"),
 		},
 		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) {
-			f.rollOut(control.RolloutRequest{Work: control.WorkRestart, Hosts: names(voters)})
+			f.runRollout(control.RolloutRequest{Work: control.WorkRestart, Hosts: names(voters)})
 		}},
 	}
 }
@@ -85,13 +85,13 @@ func (o *outcome) note(r testbed.LoadReport) {
 // TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5
 // s. It prints the figures of all manners; quorumd's rollout must fail no write.
 func TestARolloutOfRestartsFailsNoWrite(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.compareManners()
 }
 
 // TestARolloutOverFiveVotersFailsNoWrite does the same with five voters.
 func TestARolloutOverFiveVotersFailsNoWrite(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	f.check(f.Each(func(h *lab.Host) error {
 		s := h.Settings()
 		s["cluster"]["voters"], s["cluster"]["standbys"] = 5, 0
@@ -101,8 +101,8 @@ func TestARolloutOverFiveVotersFailsNoWrite(t *testing.T) {
 		_, err := h.Shell(t.Context(), "systemctl restart quorumd")
 		return err
 	}))
-	f.within(2*bound, "there are five voters", func() bool { return f.has(5, 0) && f.atRest() })
-	f.rest()
+	f.within(2*bound, "there are five voters", func() bool { return f.has(5, 0) && f.isIdle() })
+	f.waitIdle()
 	f.compareManners()
 }
 
@@ -135,7 +135,7 @@ func (f *fleet) restartAll(m manner) outcome {
 	f.t.Helper()
 	before := f.etcdPIDs()
 	var got outcome
-	report := f.under(func(voters []*lab.Host) {
+	report := f.underWrites(func(voters []*lab.Host) {
 		stop := watchSync(f.t.Context(), voters)
 		defer func() { got.fewer = stop() }()
 		m.restart(f, voters)
@@ -148,7 +148,7 @@ func (f *fleet) restartAll(m manner) outcome {
 			f.t.Errorf("%s: etcd on %s was not restarted", m.name, h.Name)
 		}
 	}
-	f.rest()
+	f.waitIdle()
 	return got
 }
 

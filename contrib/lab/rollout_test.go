@@ -22,7 +22,7 @@ import (
 // TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes, for as many rounds as the test of
 // restarts.
 func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	members := f.roles()
 	var all []outcome
 	for round := range *rounds {
@@ -45,10 +45,10 @@ func (f *fleet) rebootAll() outcome {
 	f.t.Helper()
 	boots, began := f.boots(), time.Now()
 	var got outcome
-	report := f.under(func(voters []*lab.Host) {
+	report := f.underWrites(func(voters []*lab.Host) {
 		stop := watchSync(f.t.Context(), voters)
 		defer func() { got.fewer = stop() }()
-		f.rollOut(control.RolloutRequest{Work: control.WorkReboot})
+		f.runRollout(control.RolloutRequest{Work: control.WorkReboot})
 	})
 	got.note(report)
 	for name, boot := range f.boots() {
@@ -56,15 +56,15 @@ func (f *fleet) rebootAll() outcome {
 			f.t.Errorf("%s has not rebooted", name)
 		}
 	}
-	f.oneDownAtATime(began)
-	f.rest()
+	f.checkOneDownAtATime(began)
+	f.waitIdle()
 	return got
 }
 
 // TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown runs a program on all voters, as root in the packaged
 // unit, under writes.
 func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	const script = `printf '#!/bin/sh\necho "$(id -un) $(systemctl show -P ActiveState etcd) $QUORUMD_COMMAND $QUORUMD_REASON" >>/var/log/commanded\n' ` +
 		`>/etc/quorumd/hooks/commands.d/look && chmod +x /etc/quorumd/hooks/commands.d/look`
 	f.check(f.Each(func(h *lab.Host) error {
@@ -73,9 +73,9 @@ func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) 
 	}))
 	began := time.Now()
 	var voters []*lab.Host
-	report := f.under(func(all []*lab.Host) {
+	report := f.underWrites(func(all []*lab.Host) {
 		voters = all
-		f.rollOut(control.RolloutRequest{Work: control.WorkCommand, Command: "look", Hosts: names(all)})
+		f.runRollout(control.RolloutRequest{Work: control.WorkCommand, Command: "look", Hosts: names(all)})
 	})
 	t.Logf("%d writes acknowledged, %d failed, longest gap %v", report.Acked, report.Failed, report.LongestGap)
 	if report.Failed > 0 {
@@ -86,8 +86,8 @@ func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) 
 			t.Errorf("%s: the command saw %q, want %q once", h.Name, got, want)
 		}
 	}
-	f.oneDownAtATime(began)
-	f.rest()
+	f.checkOneDownAtATime(began)
+	f.waitIdle()
 }
 
 // reason is the reason of every rollout of the lab.
@@ -101,8 +101,8 @@ func names(hosts []*lab.Host) []string {
 	return out
 }
 
-// rollOut starts a rollout and waits until it is done.
-func (f *fleet) rollOut(request control.RolloutRequest) {
+// runRollout starts a rollout and waits until it is done.
+func (f *fleet) runRollout(request control.RolloutRequest) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
 	defer cancel()
@@ -132,8 +132,8 @@ type absence struct {
 	from, to time.Time
 }
 
-// oneDownAtATime checks in the journals since then that no two members were down at the same time.
-func (f *fleet) oneDownAtATime(since time.Time) {
+// checkOneDownAtATime checks in the journals since then that no two members were down at the same time.
+func (f *fleet) checkOneDownAtATime(since time.Time) {
 	f.t.Helper()
 	var all []absence
 	for _, h := range append(f.role(control.RoleVoter), f.role(control.RoleStandby)...) {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestAnUpgradeOfAllHostsUnderLoadFailsNoWrite(t *testing.T) {
-	f := standingFleet(t)
+	f := formedFleetRunning(t)
 	next := packageFile(t, "next")
 	const before, after = "0.0.1", "0.0.2"
 	pids, members := f.etcdPIDs(), f.roles()

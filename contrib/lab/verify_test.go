@@ -22,7 +22,7 @@ func (f *fleet) verify(voters, learners int) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("there are %d voters and %d learners, and nothing is in flight", voters, learners),
 		func() bool {
-			return f.has(voters, learners) && f.atRest()
+			return f.has(voters, learners) && f.isIdle()
 		})
 	f.checkRecords()
 	f.checkHistory()
@@ -38,11 +38,11 @@ func (f *fleet) checkRecords() {
 	f.check(err)
 	events, err := testbed.Changes(ctx, client)
 	f.check(err)
-	f.none(testbed.CheckChanges(events, f.keys()))
+	f.checkNone(testbed.CheckChanges(events, f.keys()))
 }
 
-// none fails the test with these errors, if any.
-func (f *fleet) none(wrong []error) {
+// checkNone fails the test with these errors, if any.
+func (f *fleet) checkNone(wrong []error) {
 	f.t.Helper()
 	for _, err := range wrong {
 		f.t.Error(err)
@@ -74,9 +74,9 @@ func (f *fleet) steps(but ...policy.StepKind) []string {
 	return steps
 }
 
-// acts returns the steps that change something. A host that releases the lock just when it is cut off records a
-// failure: it held the lock, but did nothing under it.
-func (f *fleet) acts() []string {
+// mutatingSteps returns the steps that change something. A host that releases the lock just when it is cut off records
+// a failure: it held the lock, but did nothing under it.
+func (f *fleet) mutatingSteps() []string {
 	f.t.Helper()
 	return f.steps(policy.StepTakeLock, policy.StepReleaseLock)
 }
@@ -86,7 +86,7 @@ func (f *fleet) checkHistory() {
 	f.t.Helper()
 	lines, err := f.history()
 	f.check(err)
-	f.none(testbed.CheckHistory(lines, f.killed))
+	f.checkNone(testbed.CheckHistory(lines, f.killed))
 }
 
 // noteData records every directory that contains data.
@@ -105,5 +105,5 @@ func (f *fleet) dataDirs() testbed.DataDirs {
 // checkData checks that every directory ever recorded still exists.
 func (f *fleet) checkData() {
 	f.t.Helper()
-	f.none(f.data.Missing(f.dataDirs()))
+	f.checkNone(f.data.Missing(f.dataDirs()))
 }

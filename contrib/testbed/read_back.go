@@ -13,9 +13,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// AllThere checks that a cluster has every acknowledged write of the load with that prefix, and returns the revision of
-// the last one. The error names lost writes. AllThere ignores writes that failed.
-func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefix string) (last int64, err error) {
+// ReadBack checks that a cluster has every acknowledged write of the load with that prefix, and returns the revision of
+// the last one. The error names lost writes. ReadBack ignores writes that failed.
+func (r LoadReport) ReadBack(ctx context.Context, client *clientv3.Client, prefix string) (last int64, err error) {
 	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the writes back: %w", err)
@@ -41,10 +41,10 @@ func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefi
 func CheckCompacted(ctx context.Context, client *clientv3.Client, revision int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	told := <-client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))
-	if !errors.Is(told.Err(), rpctypes.ErrCompacted) {
+	response := <-client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))
+	if !errors.Is(response.Err(), rpctypes.ErrCompacted) {
 		return fmt.Errorf("a watcher that resumes at revision %d receives no compaction error: %w", revision,
-			cmp.Or(told.Err(), errors.New("it receives changes")))
+			cmp.Or(response.Err(), errors.New("it receives changes")))
 	}
 	return nil
 }

@@ -45,16 +45,16 @@ func StartS3(t testing.TB) (address, objects string) {
 	objects, address = filepath.Join(data, S3Bucket), fmt.Sprintf("127.0.0.1:%d", FreePorts(t, 1)[0])
 	must(os.MkdirAll(objects, 0o700))
 	must(os.Mkdir(meta, 0o700))
-	var said bytes.Buffer
+	var output bytes.Buffer
 	command := exec.Command(program, "--port", address, "--quiet", "posix", "--sidecar", meta, data)
 	command.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+S3AccessKey, "ROOT_SECRET_KEY="+S3SecretKey)
-	command.Stdout, command.Stderr = &said, &said
+	command.Stdout, command.Stderr = &output, &output
 	must(command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("the S3 server answers with status %s", &said)
+			t.Logf("the output of the S3 server:\n%s", &output)
 		}
 	})
 	Eventually(t, s3Bound, "the S3 server answers", func() bool {

@@ -111,7 +111,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			began == "" && l.Code == string(policy.StepRollBack))
 		switch {
 		case begins && l.Outcome == record.StepError:
-			killed = true // the operation may have begun nevertheless, unrecorded
+			killed = true // the operation may have begun without a record
 		case begins:
 			if began != "" {
 				wrong = append(wrong, fmt.Errorf("history: %s began an operation during that of %s", l.Name,

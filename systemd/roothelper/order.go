@@ -158,8 +158,8 @@ func (h Hooks) check() error {
 	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
 		return fmt.Errorf("%q is not a valid run ID", cut(h.ID))
 	case named != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
-		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
-			"first", cut(h.Program))
+		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
+			"digit first", cut(h.Program))
 	case h.Until < 0:
 		return errors.New("the start time is before the boot")
 	}

@@ -110,11 +110,11 @@ func odd() map[string]string {
 		initial("n1=http://n1:2380", "existing", "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"): "invalid token",
 		initial("n1=http://n1:2380", "newer", ""):                                      "not a valid initial cluster",
 		run("during", ""):           "not a hook type",
-		run("before", "x"):          "no name of a command",
-		run("command", "../x"):      "no name of a command",
-		run("command", "-x"):        "no name of a command",
-		run("command", ".x"):        "no name of a command",
-		run("command", ""):          "no name of a command",
+		run("before", "x"):          "not a valid command name",
+		run("command", "../x"):      "not a valid command name",
+		run("command", "-x"):        "not a valid command name",
+		run("command", ".x"):        "not a valid command name",
+		run("command", ""):          "not a valid command name",
 		run("before:../x", ""):      "not a hook type",
 		initial("", "existing", ""): "is not a member",
 		initial(strings.Repeat("a=http://a:1,", 70)+"a=http://a:1", "existing", ""): "the limits are",
@@ -166,7 +166,7 @@ func TestTheClientSendsNoInvalidOrder(t *testing.T) {
 	for what, give := range map[string]func() error{
 		"not a valid agent name": func() error { return Client{socket, ".."}.SetStartGuard(t.Context(), true) },
 		"unknown order":          func() error { return Client{socket, "a"}.Drive(t.Context(), "kill") },
-		"no name of a command": func() error {
+		"not a valid command name": func() error {
 			return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "command", ID: "1", Program: ".."})
 		},
 		"not a hook type": func() error {
