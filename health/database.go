@@ -66,11 +66,11 @@ func declareDatabaseSpace(t Thresholds) declaration {
 					}
 					return last
 				},
-				words: func(f Figure, l Limit) string {
-					if math.IsInf(f.Value, 1) {
+				words: func(n float64, l Limit) string {
+					if math.IsInf(n, 1) {
 						return "etcd's database is on the same file system as its WAL"
 					}
-					return fmt.Sprintf("%s free for etcd's database, limit %s", showBytes(uint64(f.Value)),
+					return fmt.Sprintf("%s free for etcd's database, limit %s", showBytes(uint64(n)),
 						showBytes(uint64(l.Enter)))
 				},
 			}

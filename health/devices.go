@@ -65,12 +65,3 @@ func SilentDevices(why string) DevicesReading {
 	f := Figure{Absent: why}
 	return DevicesReading{Absent: why, FileSystem: FileSystem{ReadOnly: f, Errors: f}}
 }
-
-// declareDevices declares the checks of the devices and the file system below etcd's data.
-func declareDevices() []declaration {
-	return []declaration{
-		declareReadOnly(), declareDamage(), declareInodes(), declareRAID(), declareResync(), declareDeviceErrors(),
-		declareLogged(),
-		declareDurability(),
-	}
-}

@@ -59,14 +59,3 @@ type Part struct {
 	Known     bool
 	Absent    string // why it is unknown, as a stable text
 }
-
-// advises declares a check whose findings prevent nothing.
-func advises(name, source string, limit Limit, p Problem, gather func(*track) evidence) declaration {
-	return declaration{
-		Check: Check{
-			Name: name, Component: p.Component, Gates: Nothing, Source: source, Limits: []Limit{limit},
-			Problems: []Problem{p}, Runbook: findingRunbook,
-		},
-		start: OK, gather: gather,
-	}
-}
