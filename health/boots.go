@@ -29,8 +29,8 @@ var checkBootLoop = advice{
 	limit:  Limit{Of: "boots", Unit: "in the last hour", Enter: bootLoopLimit, Leave: bootLoopLimit},
 	code:   BootLoop,
 	title:  "The machine keeps rebooting.",
-	meaning: "Each reboot takes its etcd down and makes it catch up afterwards. While it is down, the fault tolerance " +
-		"of the cluster is lower by one.",
+	meaning: "Each reboot takes its etcd down and makes it catch up afterwards. While it is down, the fault " +
+		"tolerance of the cluster is lower by one.",
 	remedy: "check 'journalctl --list-boots', the end of each boot, and the event log of the BMC; until it is fixed: " +
 		"'quorumctl maintenance on'",
 	measure: exceeds(0, time.Minute, func(in Input) Figure { return in.Machine.Boots },

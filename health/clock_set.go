@@ -31,10 +31,11 @@ var checkSteps = advice{
 	limit:  Limit{Of: "clock steps", Unit: "an hour"},
 	code:   ClockStepped,
 	title:  "The clock was stepped while the machine was running.",
-	meaning: "It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate validation " +
-		"and anything that compares times are. Repeated steps usually mean that two services set the clock.",
-	remedy: "check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let one service " +
-		"keep the clock, by slewing",
+	meaning: "It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate " +
+		"validation and anything that compares times are. Repeated steps usually mean that two services set the " +
+		"clock.",
+	remedy: "check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let one " +
+		"service keep the clock, by slewing",
 	measure: func(a advice, at *track) evidence {
 		s := &steps{}
 		return grows(clockSpan,
@@ -88,8 +89,8 @@ var checkClockSource = advice{
 	title:  "The kernel uses a slow clock source.",
 	meaning: "The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
 		"microsecond or more, and etcd reads it often.",
-	remedy: "check 'journalctl -k -g clocksource' for the cause; a newer firmware or kernel often fixes it, as does a " +
-		"reboot",
+	remedy: "check 'journalctl -k -g clocksource' for the cause; a newer firmware or kernel often fixes it, as does " +
+		"a reboot",
 	measure: lists(clockUnstable, clockUnstable, listed{
 		bad:  "the kernel uses a slow clock source",
 		well: "the kernel uses a fast clock source",

@@ -127,7 +127,8 @@ func declarations(t Thresholds) []declaration {
 		checkLeaderless, checkLeaders, checkProposals, checkApplies, checkHeartbeats, checkEtcdFsync, checkEtcdCommit)
 	all = append(all, declareQuota())
 	add(checkAlarm, checkSizeApart,
-		checkReadOnly, checkDamage, checkInodes, checkRAID, checkResync, checkDeviceErrors, checkLogged, checkDurability,
+		checkReadOnly, checkDamage, checkInodes, checkRAID, checkResync, checkDeviceErrors, checkLogged,
+		checkDurability,
 		checkPartition, checkOneWay, checkLargeLost,
 		checkLink, checkLinkSpeed, checkFlaps, checkLinkErrors, checkLossy, checkRetransmissions, checkDiscovery)
 	return append(all, declareExternalChecks(t)...)

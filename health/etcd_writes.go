@@ -26,18 +26,18 @@ const (
 	etcdWritesFewest            = 300
 )
 
-// checkEtcdFsync is the check of how long etcd waits for its log. It only advises: the probe decides whether the disk is
-// fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
+// checkEtcdFsync is the check of how long etcd waits for its log. It only advises: the probe decides whether the disk
+// is fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
 var checkEtcdFsync = advice{
 	name: "etcd-fsync", component: Etcd, behind: []string{fsyncName, "cpu"},
 	source: walFsyncSource,
 	limit:  Limit{Of: "p99 of etcd's WAL fsync", Unit: "ms", Enter: etcdFsync, Leave: etcdFsyncLeave},
 	code:   EtcdFsyncSlow,
 	title:  "etcd's WAL fsync is slow.",
-	meaning: "etcd's own p99 of WAL fsyncs is above the limit of its hardware guide. While this member leads, each slow " +
-		"fsync delays the writes of all clients.",
-	remedy: "check the disk with 'quorumctl health'; if it is healthy, other workloads compete for this host's disk or " +
-		"CPU ('iostat -x 1', 'pidstat -d 1')",
+	meaning: "etcd's own p99 of WAL fsyncs is above the limit of its hardware guide. While this member leads, each " +
+		"slow fsync delays the writes of all clients.",
+	remedy: "check the disk with 'quorumctl health'; if it is healthy, other workloads compete for this host's disk " +
+		"or CPU ('iostat -x 1', 'pidstat -d 1')",
 	measure: writes("WAL fsync", func(r EtcdReading) Histogram { return r.WALFsync }),
 }
 
@@ -48,10 +48,10 @@ var checkEtcdCommit = advice{
 	limit:  Limit{Of: "p99 of etcd's backend commit", Unit: "ms", Enter: etcdCommit, Leave: etcdCommitLeave},
 	code:   EtcdCommitSlow,
 	title:  "etcd's backend commit is slow.",
-	meaning: "etcd's own p99 of backend commits is above the limit of its hardware guide. Reads wait for commits, and a " +
-		"member with slow commits falls behind.",
-	remedy: "check the disk with 'quorumctl health'; if it is healthy, the writes are too large or too many: check the " +
-		"database size with 'etcdctl endpoint status' and find the clients that write most",
+	meaning: "etcd's own p99 of backend commits is above the limit of its hardware guide. Reads wait for commits, " +
+		"and a member with slow commits falls behind.",
+	remedy: "check the disk with 'quorumctl health'; if it is healthy, the writes are too large or too many: check " +
+		"the database size with 'etcdctl endpoint status' and find the clients that write most",
 	measure: writes("backend commit", func(r EtcdReading) Histogram { return r.BackendCommit }),
 }
 

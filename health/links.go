@@ -139,7 +139,7 @@ var checkLinkSpeed = advice{
 	meaning: "It runs slower than before, or in half duplex. Snapshots take longer, and heartbeats queue behind them.",
 	remedy: "check 'ethtool' for what both sides advertise; replace the cable or the transceiver. If the speed is " +
 		"intended, mute the finding with 'quorumctl health mute'",
-	measure: func(a advice, at *track) evidence {
+	measure: func(_ advice, at *track) evidence {
 		e := &linkSpeed{best: map[string]float64{}}
 		e.listed = listed{
 			spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
@@ -214,11 +214,12 @@ func (e *linkSpeed) recall(memory []byte, _, _ time.Duration) error {
 // checkFlaps is the check of flapping links.
 var checkFlaps = advice{
 	name: "link-flaps", component: Network,
-	source:  "carrier_changes" + linkSource,
-	limit:   Limit{Of: "link changes", Unit: "in ten minutes", Enter: linkFlaps},
-	code:    LinkFlapping,
-	title:   "A link is flapping.",
-	meaning: "Every change loses packets, and a switch may forward nothing for seconds afterwards. Leader changes follow.",
+	source: "carrier_changes" + linkSource,
+	limit:  Limit{Of: "link changes", Unit: "in ten minutes", Enter: linkFlaps},
+	code:   LinkFlapping,
+	title:  "A link is flapping.",
+	meaning: "Every change loses packets, and a switch may forward nothing for seconds afterwards. Leader changes " +
+		"follow.",
 	remedy: "check 'journalctl -k' for the interface and the times; replace its cable or transceiver, or try another " +
 		"switch port",
 	measure: func(a advice, at *track) evidence {

@@ -65,10 +65,10 @@ var checkPartition = advice{
 	limit: Limit{Of: "unreachable hosts", Unit: networkUnit},
 	code:  NetworkPartition,
 	title: "Two hosts that are both up cannot reach each other.",
-	meaning: "Both reach the cluster through other hosts, but no connection between the two succeeds. The cluster works " +
-		"as long as a leader reaches a majority; the next failure may end that.",
-	remedy: "check 'quorumctl network' for what the failing connections have in common: a cable, a switch, a route, a " +
-		"firewall",
+	meaning: "Both reach the cluster through other hosts, but no connection between the two succeeds. The cluster " +
+		"works as long as a leader reaches a majority; the next failure may end that.",
+	remedy: "check 'quorumctl network' for what the failing connections have in common: a cable, a switch, a route, " +
+		"a firewall",
 	measure: ways(NetworkReading.parted),
 }
 

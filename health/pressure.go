@@ -16,16 +16,16 @@ const (
 	waitedFor           = 5 * time.Minute
 )
 
-// checkCPUPressure is the check of processes that wait for a CPU. Other workloads may wait while etcd does not: the check
-// of CPU starvation shows whether the probe waits.
+// checkCPUPressure is the check of processes that wait for a CPU. Other workloads may wait while etcd does not: the
+// check of CPU starvation shows whether the probe waits.
 var checkCPUPressure = advice{
 	name: "cpu-pressure", component: Machine, behind: []string{"cpu"},
 	source: "some avg60 of /proc/pressure/cpu",
 	limit:  Limit{Of: "time a process waited for a CPU", Unit: "%", Enter: waited, Leave: waitedLeave},
 	code:   CPUPressure,
 	title:  "The CPUs are overloaded.",
-	meaning: "Nearly all the time at least one runnable process waits for a CPU. Priorities decide which one: it may be " +
-		"etcd.",
+	meaning: "Nearly all the time at least one runnable process waits for a CPU. Priorities decide which one: it may " +
+		"be etcd.",
 	remedy: "check 'top'; move other workloads off this host, or lower their priority",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.ProcessorWaited },
 		says("a process waited for a CPU for %.0f %% of the last minute, limit %.0f %%")),

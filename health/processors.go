@@ -27,8 +27,8 @@ var checkThrottling = advice{
 	limit:  Limit{Of: "thermal throttlings", Unit: "an hour", Enter: throttleLimit},
 	code:   Throttled,
 	title:  "The CPUs are thermally throttled.",
-	meaning: "They run at reduced speed, often the lowest, until they have cooled down. Everything on this host takes " +
-		"longer, including etcd.",
+	meaning: "They run at reduced speed, often the lowest, until they have cooled down. Everything on this host " +
+		"takes longer, including etcd.",
 	remedy: "check fans, dust and airflow, and what else runs on this host; 'quorumctl health' lists sensor alarms",
 	measure: func(a advice, at *track) evidence {
 		r := risen{}
@@ -54,7 +54,8 @@ var checkMachineChecks = advice{
 	title:  "The CPU reported an uncorrectable hardware error.",
 	meaning: "A part, usually memory or a cache, returned wrong data. Whatever used it was lost, possibly a process; " +
 		"the next error may stop the machine.",
-	remedy: "find the part with 'ras-mc-ctl --errors' or 'journalctl -k -g mce'; replace it. A reboot clears the finding",
+	remedy: "find the part with 'ras-mc-ctl --errors' or 'journalctl -k -g mce'; replace it. A reboot clears the " +
+		"finding",
 	measure: lists(0, time.Minute, listed{
 		bad:     "a machine check",
 		well:    "no machine check",
@@ -91,8 +92,8 @@ var checkHung = advice{
 	limit: Limit{Of: "hung tasks", Unit: "an hour"},
 	code:  TasksHung,
 	title: "Tasks are hung in the kernel.",
-	meaning: "They were blocked for two minutes, usually on a device or a lock, and could not be killed. If etcd is one " +
-		"of them, it does not respond and cannot be stopped.",
+	meaning: "They were blocked for two minutes, usually on a device or a lock, and could not be killed. If etcd is " +
+		"one of them, it does not respond and cannot be stopped.",
 	remedy: "check 'journalctl -k -g blocked' for the tasks and what each waits for: a drive, a network file system",
 	measure: grows(hungSpan,
 		Input.hung,

@@ -23,8 +23,8 @@ var checkRetransmissions = advice{
 	limit:  Limit{Of: "retransmitted segments", Unit: "% in five minutes", Enter: resent, Leave: resentLeave},
 	code:   Retransmissions,
 	title:  "TCP retransmits many segments.",
-	meaning: "The network loses packets, on this host or on the way. Everything behind a lost packet waits at least a " +
-		"fifth of a second: the leader's heartbeats arrive late.",
+	meaning: "The network loses packets, on this host or on the way. Everything behind a lost packet waits at least " +
+		"a fifth of a second: the leader's heartbeats arrive late.",
 	remedy: "find the connections with 'ss -ti' ('retrans'); if all go to one host, check that host, otherwise this " +
 		"one: 'ip -s link', cables, the switch",
 	measure: func(a advice, at *track) evidence {

@@ -57,8 +57,8 @@ var checkFailing = advice{
 	},
 }
 
-// eachDrive returns what a check of each drive lists. A drive that no longer answers keeps its last state: silence is no
-// recovery.
+// eachDrive returns what a check of each drive lists. A drive that no longer answers keeps its last state: silence is
+// no recovery.
 func eachDrive(bad, well string, look func(Drive) string) listed {
 	last := map[string]string{}
 	return listed{

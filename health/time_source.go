@@ -57,8 +57,8 @@ var checkTimeSource = advice{
 	title: "chrony has no time source.",
 	meaning: "No time server that it trusts has answered for a while. The clock runs free and drifts from the other " +
 		"hosts; etcd leases do not depend on it.",
-	remedy: "check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or configure " +
-		"others in chrony.conf",
+	remedy: "check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or " +
+		"configure others in chrony.conf",
 	measure: lists(sourceFor, sourceWellFor, listed{
 		bad:  "chrony has no reachable source",
 		well: "chrony has a reachable source",
