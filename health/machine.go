@@ -43,16 +43,6 @@ type MachineReading struct {
 	At time.Duration
 }
 
-// Silent returns the reading of a machine that reports nothing, with the reason.
-func Silent(why string) MachineReading {
-	f, p := Figure{Absent: why}, Part{Absent: why}
-	return MachineReading{
-		MemoryAvailable: f, MemoryStalled: f, ProcessesKilled: f, MemoryCorrected: f, MemoryUncorrected: f,
-		ClockError: f, Booted: f, Throttled: f, MachineChecks: f, TasksHung: f, ProcessorWaited: f, DiskWaited: f,
-		Boots: f, BootsUnexpected: f, Segments: p, Processor: p,
-	}
-}
-
 // Part is a pair of counters, the second being a part of the first. The zero value means not measured.
 type Part struct {
 	Of, Among float64

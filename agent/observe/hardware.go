@@ -27,8 +27,7 @@ func (j *judge) askDrives(ctx context.Context) health.HardwareReading {
 		return health.HardwareReading{}
 	}
 	look := func(context.Context) health.HardwareReading { return j.opt.Hardware() }
-	return lastReading(ctx, j, &j.hardware, hardwareEvery, look, health.SilentHardware,
-		"drive health data is out of date")
+	return lastReading(ctx, j, &j.hardware, hardwareEvery, look, "drive health data is out of date")
 }
 
 func (j *judge) askChips(ctx context.Context) health.Several[health.Sensor] {
@@ -36,7 +35,5 @@ func (j *judge) askChips(ctx context.Context) health.Several[health.Sensor] {
 		return health.Several[health.Sensor]{}
 	}
 	look := func(context.Context) health.Several[health.Sensor] { return j.opt.Chips() }
-	return lastReading(ctx, j, &j.chips, hardwareEvery, look,
-		func(why string) health.Several[health.Sensor] { return health.Several[health.Sensor]{Absent: why} },
-		"sensor readings are out of date")
+	return lastReading(ctx, j, &j.chips, hardwareEvery, look, "sensor readings are out of date")
 }

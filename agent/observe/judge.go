@@ -166,14 +166,13 @@ func (j *judge) logAbsent(changes []health.Change) {
 // lastReading refreshes a reading in the background and returns its last value. If that is too old, it returns a
 // reading without data that states the reason.
 func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration,
-	look func(context.Context) T,
-	silent func(why string) T, why string,
+	look func(context.Context) T, why string,
 ) T {
 	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })
 	now := j.opt.Now()
 	seen, _, fresh := l.Get(now, maxAge*every)
 	if !fresh && l.Age(now) < math.MaxInt64 {
-		return silent(why)
+		return health.NotAvailable[T](why)
 	}
 	return seen
 }
@@ -187,7 +186,7 @@ func (j *judge) machine(ctx context.Context) health.MachineReading {
 		return health.MachineReading{}
 	}
 	look := func(context.Context) health.MachineReading { return j.opt.Sensors() }
-	return lastReading(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
+	return lastReading(ctx, j, &j.sensors, sensorsEvery, look, kernelSilent)
 }
 
 // devicesBelow returns the state of the devices below etcd's data.
@@ -196,7 +195,7 @@ func (j *judge) devicesBelow(ctx context.Context, device uint64) health.DevicesR
 		return health.DevicesReading{}
 	}
 	look := func(context.Context) health.DevicesReading { return j.opt.Devices(device) }
-	return lastReading(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
+	return lastReading(ctx, j, &j.devices, sensorsEvery, look, kernelSilent)
 }
 
 // database returns the state of the file system of etcd's database, which may differ from that of its write-ahead log.
@@ -209,7 +208,7 @@ func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading
 		return unknown
 	}
 	look := func(context.Context) health.DatabaseReading { return j.opt.Database(log) }
-	seen := lastReading(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
+	seen := lastReading(ctx, j, &j.databases, sensorsEvery, look,
 		"the file system of etcd's database does not respond")
 	if j.databases.Age(j.opt.Now()) == math.MaxInt64 {
 		return unknown
@@ -222,8 +221,7 @@ func (j *judge) linked(ctx context.Context) health.LinkReading {
 	if j.opt.Links == nil {
 		return health.LinkReading{}
 	}
-	silent := func(why string) health.LinkReading { return health.LinkReading{Absent: why} }
-	return lastReading(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
+	return lastReading(ctx, j, &j.links, sensorsEvery, j.opt.Links, kernelSilent)
 }
 
 func (j *judge) reading(from disk.Reading) health.DiskReading {

@@ -17,7 +17,7 @@ func TestAnUnexpectedRebootIsFoundAtTheNextBoot(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	look := func(state, id string) health.MachineReading {
-		kernel := func() health.MachineReading { return health.Silent("not here") }
+		kernel := func() health.MachineReading { return health.NotAvailable[health.MachineReading]("not here") }
 		return boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, id, time.Now()), time.Now}.with(kernel)()
 	}
 	for name, tc := range map[string]struct {
