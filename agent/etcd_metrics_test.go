@@ -30,7 +30,7 @@ func TestHangingEtcdMetricsDelayNothingAndCountOnceTheyArrive(t *testing.T) {
 			if !answers.Load() {
 				<-ctx.Done()
 				endless.Add(1)
-				return health.SilentEtcd("etcd timed out")
+				return health.NotAvailable[health.EtcdReading]("etcd timed out")
 			}
 			full := health.Figure{Value: 1 << 30, Known: true}
 			return health.EtcdReading{HasLeader: full, DBSize: full, DBInUse: full, Quota: full}

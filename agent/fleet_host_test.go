@@ -71,8 +71,7 @@ func (h *fleetHost) boot(id string) {
 		Sources: observe.Sources{
 			EtcdVersion:    func(context.Context) (string, error) { return "3.6.16", nil },
 			ExternalChecks: h.externalChecks,
-			Sensors:        h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
-			Chips: h.chips, Network: h.network, Database: h.database, MemberMetrics: f.memberMetrics,
+			EtcdMetrics:    h.metrics, Network: h.network, MemberMetrics: f.memberMetrics, Readings: h.readings(),
 		},
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
@@ -89,6 +88,38 @@ func (h *fleetHost) boot(id string) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.agent.Run(ctx) }()
 	h.end = func() { cancel(); <-done }
+}
+
+// readings returns a source for each reading that the host has.
+func (h *fleetHost) readings() (all []observe.Source) {
+	if h.sensors != nil {
+		all = append(all, observe.Reading(10*time.Second, "kernel readings are out of date",
+			func(in *health.Input) *health.MachineReading { return &in.Machine },
+			func(context.Context) health.MachineReading { return h.sensors() }))
+	}
+	if h.links != nil {
+		all = append(all, observe.Reading(10*time.Second, "kernel readings are out of date",
+			func(in *health.Input) *health.LinkReading { return &in.Links }, h.links))
+	}
+	if h.devices != nil {
+		all = append(all, observe.DeviceReading(10*time.Second, "kernel readings are out of date",
+			func(in *health.Input) *health.DevicesReading { return &in.Devices }, h.devices))
+	}
+	if h.database != nil {
+		all = append(all, observe.DeviceReading(10*time.Second, "the file system of etcd's database does not respond",
+			func(in *health.Input) *health.DatabaseReading { return &in.Database }, h.database))
+	}
+	if h.hardware != nil {
+		all = append(all, observe.Reading(time.Minute, "drive health data is out of date",
+			func(in *health.Input) *health.HardwareReading { return &in.Hardware },
+			func(context.Context) health.HardwareReading { return h.hardware() }))
+	}
+	if h.chips != nil {
+		all = append(all, observe.Reading(time.Minute, "sensor readings are out of date",
+			func(in *health.Input) *health.Several[health.Sensor] { return &in.Hardware.Sensors },
+			func(context.Context) health.Several[health.Sensor] { return h.chips() }))
+	}
+	return all
 }
 
 // die ends the agent before it can clean up.

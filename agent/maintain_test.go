@@ -138,7 +138,9 @@ func TestARunningRolloutsRequestCannotBeCancelledOnItsHost(t *testing.T) {
 		f.pass(time.Minute)
 		f.takeDown("v3")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
-		must(t, v2.files.TakeTurn(&hoststate.Request{Work: policy.WorkReboot, Rollout: "x", Since: time.Now().UTC()}))
+		must(t, v2.files.TakeTurn(&hoststate.Request{
+			Standing: policy.Standing{Work: policy.WorkReboot}, Rollout: "x", Since: time.Now().UTC(),
+		}))
 		value, err := record.Encode(record.Rollout{
 			ID: "x", Work: "reboot", State: record.RolloutRunning,
 			Hosts: []record.RolloutHost{{ID: "id-v2", Name: "v2", State: record.HostWaiting}},

@@ -85,7 +85,7 @@ func TestTheDevicesBelowTheDataAreShownAndAHangingOneDelaysNothing(t *testing.T)
 			default:
 			}
 			if n != fleetDevice {
-				return health.SilentDevices("another device")
+				return health.NotAvailable[health.DevicesReading]("another device")
 			}
 			return health.DevicesReading{Chain: []health.Device{
 				{Name: "md0", Kind: "raid", On: []string{"sda"}},

@@ -57,9 +57,9 @@ func (f *fleet) memberMetrics(_ context.Context, url string) health.EtcdReading 
 	name, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
 	h := f.hosts[name]
 	if h == nil || !h.runs() {
-		return health.SilentEtcd("it does not answer")
+		return health.NotAvailable[health.EtcdReading]("it does not answer")
 	}
-	seen := health.SilentEtcd("it is not simulated")
+	seen := health.NotAvailable[health.EtcdReading]("it is not simulated")
 	seen.WALFsync = h.histogram()
 	return seen
 }

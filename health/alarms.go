@@ -16,32 +16,22 @@ const (
 	alarmWell = 5 * time.Minute
 )
 
-// declareAlarms declares the check of chip alarms: fans, power, and critical temperatures.
-func declareAlarms() declaration {
-	return declaration{
-		Check: Check{
-			Name: "alarms", Component: Machine, Gates: Nothing,
-			Source: "fan, power and critical-temperature alarms of hwmon",
-			Limits: []Limit{{Of: "alarms", Unit: "of any sensor"}},
-			Problems: []Problem{
-				{
-					HardwareAlarm, Machine, Warm, "A hardware sensor raised an alarm.",
-					"A fan, a power supply or a temperature is outside its limits. The machine throttles first and " +
-						"then powers off.",
-					"check 'sensors' and the event log of the BMC; replace the part that it names",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &listed{
-				spell: spell{code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell},
-				bad:   "a sensor raises an alarm", well: "no sensor raises an alarm", look: alarming,
-				missing: noAlarm,
-			}
-		},
-	}
+// checkAlarms is the check of chip alarms: fans, power, and critical temperatures.
+var checkAlarms = advice{
+	name: "alarms", component: Machine,
+	source: "fan, power and critical-temperature alarms of hwmon",
+	limit:  Limit{Of: "alarms", Unit: "of any sensor"},
+	code:   HardwareAlarm,
+	title:  "A hardware sensor raised an alarm.",
+	meaning: "A fan, a power supply or a temperature is outside its limits. The machine throttles first and " +
+		"then powers off.",
+	remedy: "check 'sensors' and the event log of the BMC; replace the part that it names",
+	measure: lists(alarmFor, alarmWell, listed{
+		bad:     "a sensor raises an alarm",
+		well:    "no sensor raises an alarm",
+		missing: noAlarm,
+		look:    alarming,
+	}),
 }
 
 // noAlarm returns why no alarm could be read.

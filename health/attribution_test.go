@@ -231,7 +231,7 @@ func TestTheProbeAloneDistinguishesDeviceAndFileSystem(t *testing.T) {
 	t.Parallel()
 	for direct, want := range map[time.Duration]Cause{40 * ms: CauseDevice, ms: CauseFileSystem, 7 * ms: ""} {
 		b := newBench(t, DefaultThresholds())
-		b.member, b.devices = true, SilentDevices("the kernel does not tell")
+		b.member, b.devices = true, NotAvailable[DevicesReading]("the kernel does not tell")
 		for range 600 {
 			b.now += time.Second
 			b.sample(LaneDirect, direct)

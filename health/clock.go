@@ -4,7 +4,6 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -19,36 +18,18 @@ const (
 	clockFor                    = 10 * time.Minute
 )
 
-// declareClock declares the check of the wall clock. It only advises: etcd does not depend on the wall clock, and a
+// checkClock is the check of the wall clock. It only advises: etcd does not depend on the wall clock, and a
 // comparison with the members' clocks keeps a host with a wrong clock from joining.
-func declareClock() declaration {
-	limit := Limit{Of: "maximum clock error", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
-	return declaration{
-		Check: Check{
-			Name: "clock", Component: Machine, Gates: Nothing, Behind: []string{"time-source"},
-			Source: "maxerror and STA_UNSYNC of adjtimex(2)",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					ClockUnsynchronised, Machine, Warm, "The clock is not synchronised.",
-					"The kernel has received no time correction for a while. Certificate validation, log " +
-						"timestamps and anything that compares times drift with it; etcd leases do not.",
-					"check 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd and make sure " +
-						"that it reaches its servers",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &level{
-				spell: spell{code: ClockUnsynchronised, track: at, badFor: clockFor, wellFor: time.Minute},
-				limit: limit,
-				of:    func(in Input) Figure { return in.Machine.ClockError },
-				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("maximum clock error %.1f s, limit %.0f s", f.Value, l.Enter)
-				},
-			}
-		},
-	}
+var checkClock = advice{
+	name: "clock", component: Machine, behind: []string{"time-source"},
+	source: "maxerror and STA_UNSYNC of adjtimex(2)",
+	limit:  Limit{Of: "maximum clock error", Unit: "s", Enter: clockError, Leave: clockErrorLeave},
+	code:   ClockUnsynchronised,
+	title:  "The clock is not synchronised.",
+	meaning: "The kernel has received no time correction for a while. Certificate validation, log " +
+		"timestamps and anything that compares times drift with it; etcd leases do not.",
+	remedy: "check 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd and make sure " +
+		"that it reaches its servers",
+	measure: exceeds(clockFor, time.Minute, func(in Input) Figure { return in.Machine.ClockError },
+		says("maximum clock error %.1f s, limit %.0f s")),
 }

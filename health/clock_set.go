@@ -24,30 +24,31 @@ const (
 	clockUnstable = time.Minute
 )
 
-// declareSteps declares the check of a wall clock that is stepped rather than slewed.
-func declareSteps() declaration {
-	limit := Limit{Of: "clock steps", Unit: "an hour"}
-	p := Problem{
-		ClockStepped, Machine, Warm, "The clock was stepped while the machine was running.",
-		"It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate validation " +
-			"and anything that compares times are. Repeated steps usually mean that two services set the clock.",
-		"check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let one service " +
-			"keep the clock, by slewing",
-	}
-	return advises("clock-steps", "the wall clock compared with the monotonic clock, every 10 s", limit, p,
-		func(at *track) evidence {
-			s := &steps{}
-			return &counted{
-				code: ClockStepped, limit: limit, span: clockSpan, track: at, of: s.of,
-				words: func(n float64, _ Limit) string {
-					times := "once"
-					if n != 1 {
-						times = fmt.Sprintf("%.0f times", n)
-					}
-					return fmt.Sprintf("the clock was stepped %s in the last hour%s, limit 0", times, s.last())
-				},
-			}
-		})
+// checkSteps is the check of a wall clock that is stepped rather than slewed.
+var checkSteps = advice{
+	name: "clock-steps", component: Machine,
+	source: "the wall clock compared with the monotonic clock, every 10 s",
+	limit:  Limit{Of: "clock steps", Unit: "an hour"},
+	code:   ClockStepped,
+	title:  "The clock was stepped while the machine was running.",
+	meaning: "It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate " +
+		"validation and anything that compares times are. Repeated steps usually mean that two services set the " +
+		"clock.",
+	remedy: "check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let one " +
+		"service keep the clock, by slewing",
+	measure: func(a advice, at *track) evidence {
+		s := &steps{}
+		return grows(clockSpan,
+			s.of,
+			func(n float64, _ Limit) string {
+				times := "once"
+				if n != 1 {
+					times = fmt.Sprintf("%.0f times", n)
+				}
+				return fmt.Sprintf("the clock was stepped %s in the last hour%s, limit 0", times, s.last())
+			},
+		)(a, at)
+	},
 }
 
 // steps counts how often the clock was set since the first reading.
@@ -79,34 +80,32 @@ func (s *steps) last() string {
 	return fmt.Sprintf(", last by %+.1f s", s.by)
 }
 
-// declareClockSource declares the check of the kernel's clock source.
-func declareClockSource() declaration {
-	p := Problem{
-		ClockSourceSlow, Machine, Warm, "The kernel uses a slow clock source.",
-		"The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
-			"microsecond or more, and etcd reads it often.",
-		"check 'journalctl -k -g clocksource' for the cause; a newer firmware or kernel often fixes it, as does a " +
-			"reboot",
-	}
-	limit := Limit{Of: "slow clock sources", Unit: "in use"}
-	return advises("clock-source", "current_clocksource of the kernel", limit, p,
-		func(at *track) evidence {
-			return &listed{
-				spell: spell{code: ClockSourceSlow, track: at, badFor: clockUnstable, wellFor: clockUnstable},
-				bad:   "the kernel uses a slow clock source", well: "the kernel uses a fast clock source",
-				missing: func(in Input) string {
-					if in.Machine.ClockSource != "" {
-						return ""
-					}
-					return cmp.Or(in.Machine.Booted.absent(), "the kernel does not report its clock source")
-				},
-				look: func(in Input, _ bool) []string {
-					source := in.Machine.ClockSource
-					if !slices.Contains([]string{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"}, source) {
-						return nil
-					}
-					return []string{"clock source " + source}
-				},
+// checkClockSource is the check of the kernel's clock source.
+var checkClockSource = advice{
+	name: "clock-source", component: Machine,
+	source: "current_clocksource of the kernel",
+	limit:  Limit{Of: "slow clock sources", Unit: "in use"},
+	code:   ClockSourceSlow,
+	title:  "The kernel uses a slow clock source.",
+	meaning: "The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
+		"microsecond or more, and etcd reads it often.",
+	remedy: "check 'journalctl -k -g clocksource' for the cause; a newer firmware or kernel often fixes it, as does " +
+		"a reboot",
+	measure: lists(clockUnstable, clockUnstable, listed{
+		bad:  "the kernel uses a slow clock source",
+		well: "the kernel uses a fast clock source",
+		missing: func(in Input) string {
+			if in.Machine.ClockSource != "" {
+				return ""
 			}
-		})
+			return cmp.Or(in.Machine.Booted.absent(), "the kernel does not report its clock source")
+		},
+		look: func(in Input, _ bool) []string {
+			source := in.Machine.ClockSource
+			if !slices.Contains([]string{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"}, source) {
+				return nil
+			}
+			return []string{"clock source " + source}
+		},
+	}),
 }

@@ -19,7 +19,6 @@ type counted struct {
 	code   Code
 	limit  Limit
 	span   time.Duration
-	track  *track
 	of     func(Input) Figure
 	words  func(n float64, l Limit) string
 	figure Figure

@@ -17,7 +17,7 @@ const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 // DatabaseReading is the last reading of the file system of etcd's database, if that differs from the file system of
 // the WAL, which the probe covers. The zero value means that both are the same, and is ignored.
 type DatabaseReading struct {
-	// Apart means that the database is on a file system of its own, or that this is unknown.
+	// Apart means that the database is on a file system of its own. That is also assumed if Absent is set.
 	Apart bool
 	// Free and Total are its bytes. If Total is 0 they are unknown, and Absent is the reason.
 	Free, Total uint64
@@ -26,11 +26,6 @@ type DatabaseReading struct {
 	Inodes, InodesFree uint64
 	// Devices is what the kernel reports about the devices below it.
 	Devices DevicesReading
-}
-
-// SilentDatabase returns the reading of a file system that reports nothing, with the reason.
-func SilentDatabase(why string) DatabaseReading {
-	return DatabaseReading{Apart: true, Absent: why, Devices: SilentDevices(why)}
 }
 
 // declareDatabaseSpace declares the check of free space for etcd's database if the WAL is elsewhere. In that case
@@ -66,11 +61,11 @@ func declareDatabaseSpace(t Thresholds) declaration {
 					}
 					return last
 				},
-				words: func(f Figure, l Limit) string {
-					if math.IsInf(f.Value, 1) {
+				words: func(n float64, l Limit) string {
+					if math.IsInf(n, 1) {
 						return "etcd's database is on the same file system as its WAL"
 					}
-					return fmt.Sprintf("%s free for etcd's database, limit %s", showBytes(uint64(f.Value)),
+					return fmt.Sprintf("%s free for etcd's database, limit %s", showBytes(uint64(n)),
 						showBytes(uint64(l.Enter)))
 				},
 			}
@@ -78,10 +73,13 @@ func declareDatabaseSpace(t Thresholds) declaration {
 	}
 }
 
+// apart reports whether the database has to be assumed on a file system of its own.
+func (d DatabaseReading) apart() bool { return d.Apart || d.Absent != "" }
+
 // room returns the free space. It is infinite if the database shares the WAL's file system: then there is no finding.
 func (d DatabaseReading) room() Figure {
 	switch {
-	case !d.Apart:
+	case !d.apart():
 		return Figure{Value: math.Inf(1), Known: true}
 	case d.Total == 0:
 		return Figure{Absent: d.Absent}
@@ -94,7 +92,7 @@ func (d DatabaseReading) room() Figure {
 func (in Input) inodes() (Figure, string) {
 	log, d := in.Disk.inodes(), in.Database
 	silent := in.Disk.Total == 0 || in.Disk.UsageAge > usageFresh
-	if !d.Apart || silent {
+	if !d.apart() || silent {
 		return log, ""
 	}
 	if d.Total == 0 {
@@ -116,7 +114,7 @@ type place struct {
 
 // places returns all places. Devices under both are listed only under the log's.
 func (in Input) places() []place {
-	if !in.Database.Apart {
+	if !in.Database.apart() {
 		return []place{{in.Devices, "etcd's data"}}
 	}
 	own := in.Database.Devices

@@ -16,7 +16,7 @@ func someDatabase(chance func(percent int) bool) DatabaseReading {
 		d.Free = 1 << 20
 	}
 	if chance(20) {
-		return SilentDatabase("it hangs")
+		return NotAvailable[DatabaseReading]("it hangs")
 	}
 	return d
 }
@@ -98,7 +98,7 @@ func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
 		},
 		"in memory": {
 			func(b *bench) {
-				b.database.Devices = SilentDevices("tmpfs has no block device")
+				b.database.Devices = NotAvailable[DevicesReading]("tmpfs has no block device")
 				b.database.Devices.FileSystem.Type = "tmpfs"
 			},
 			DurabilityDoubtful, "etcd's database is on tmpfs: it is in memory and lost on power loss",
@@ -119,7 +119,7 @@ func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
 func TestAFullDatabaseGatesEverythingEvenWhenItFallsSilent(t *testing.T) {
 	t.Parallel()
 	b := splitBench(t)
-	b.database = SilentDatabase("it hangs")
+	b.database = NotAvailable[DatabaseReading]("it hangs")
 	b.each(10*time.Minute, ms)
 	if v := b.result; v.State != OK || len(v.Findings) > 0 ||
 		!slices.Contains(v.NotAvailable, Absence{"database-space", Disk, "it hangs"}) ||
@@ -133,7 +133,7 @@ func TestAFullDatabaseGatesEverythingEvenWhenItFallsSilent(t *testing.T) {
 	if v := b.result; v.State != Warm || v.Code != DatabaseSpaceLow || v.Gates != Everything {
 		t.Fatalf("got %+v", v)
 	}
-	b.database = SilentDatabase("it hangs")
+	b.database = NotAvailable[DatabaseReading]("it hangs")
 	b.each(time.Hour, ms)
 	if v := b.result; v.Code != DatabaseSpaceLow || v.Gates != Everything {
 		t.Errorf("full and hanging: %+v", v)

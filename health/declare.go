@@ -111,21 +111,27 @@ type declaration struct {
 // declarations returns all checks. The first one provides the text while nothing is wrong. A cause in Behind must come
 // before the check that names it.
 func declarations(t Thresholds) []declaration {
-	return slices.Concat([]declaration{
-		declareFsync(t), declareSpace(t), declareCPU(t), declareDatabaseSpace(t),
-		declareFailing(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
-		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareTimeSource(),
-		declareClock(),
-		declareSteps(), declareClockSource(), declareThrottling(), declareMachineChecks(), declareHung(),
-		declareBootLoop(), declareUnexpectedReboot(),
-		declareCPUPressure(), declareIOPressure(),
-		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
-		declareLeaderless(), declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(),
-		declareEtcdFsync(),
-		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
-	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{
-		declareLossy(), declareRetransmissions(), declareDiscovery(),
-	}, declareExternalChecks(t))
+	all := []declaration{declareFsync(t), declareSpace(t), declareCPU(t), declareDatabaseSpace(t)}
+	add := func(more ...advice) {
+		for _, a := range more {
+			all = append(all, a.declare())
+		}
+	}
+	add(checkFailing, checkWear, checkDriveErrors, checkHeat, checkAlarms,
+		checkMemory, checkPressure, checkKills, checkModules)
+	all = append(all, declareBroken())
+	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkHung,
+		checkBootLoop, checkUnexpectedReboot, checkCPUPressure, checkIOPressure)
+	all = append(all, declareCertificates())
+	add(checkVersion, checkSettings, checkHeartbeatSet,
+		checkLeaderless, checkLeaders, checkProposals, checkApplies, checkHeartbeats, checkEtcdFsync, checkEtcdCommit)
+	all = append(all, declareQuota())
+	add(checkAlarm, checkSizeApart,
+		checkReadOnly, checkDamage, checkInodes, checkRAID, checkResync, checkDeviceErrors, checkLogged,
+		checkDurability,
+		checkPartition, checkOneWay, checkLargeLost,
+		checkLink, checkLinkSpeed, checkFlaps, checkLinkErrors, checkLossy, checkRetransmissions, checkDiscovery)
+	return append(all, declareExternalChecks(t)...)
 }
 
 // Checks returns all checks of a judge with these thresholds.

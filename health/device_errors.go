@@ -10,43 +10,34 @@ const DeviceErrors Code = "DEVICE_ERRORS"
 
 const deviceErrorsSpan = 24 * time.Hour
 
-// declareDeviceErrors declares the check of commands that a drive did not answer in time, and of reads that a RAID
+// checkDeviceErrors is the check of commands that a drive did not answer in time, and of reads that a RAID
 // array had to take from another member device. SCSI's own error counter is not used: it also counts every command that
 // a drive does not know, such as half of those that smartctl sends.
-func declareDeviceErrors() declaration {
-	return declaration{
-		Check: Check{
-			Name: "device-errors", Component: Disk, Gates: Nothing,
-			Source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +
-				"(md)",
-			Limits: []Limit{{Of: "new errors of a device", Unit: "a day"}},
-			Problems: []Problem{
-				{
-					DeviceErrors, Disk, Warm, "A drive under etcd's data timed out or returned read errors.",
-					"The kernel gave up on a command, or a RAID array had to read the data from another member " +
-						"device. Drives that start like this often fail soon.",
-					"find the drive with 'quorumctl health'; check 'journalctl -k' and 'smartctl -x' for it, its " +
-						"cable and its power; replace it if the errors continue",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(*track) evidence {
-			return &counters{
-				code: DeviceErrors, span: deviceErrorsSpan, kept: map[string]growth{},
-				bad: "a device reports new errors", well: "no device reports new errors", over: "a day",
-				missing: func(in Input) string { return in.missing(place.uncounted) },
-				partly:  func(in Input) []string { return in.partly(place.uncounted) },
-				look: func(in Input) (all []counter) {
-					for _, p := range in.places() {
-						all = append(all, p.counted()...)
-					}
-					return all
-				},
+var checkDeviceErrors = advice{
+	name: "device-errors", component: Disk,
+	source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +
+		"(md)",
+	limit: Limit{Of: "new errors of a device", Unit: "a day"},
+	code:  DeviceErrors,
+	title: "A drive under etcd's data timed out or returned read errors.",
+	meaning: "The kernel gave up on a command, or a RAID array had to read the data from another member " +
+		"device. Drives that start like this often fail soon.",
+	remedy: "find the drive with 'quorumctl health'; check 'journalctl -k' and 'smartctl -x' for it, its " +
+		"cable and its power; replace it if the errors continue",
+	measure: errorCounts(counters{
+		span:    deviceErrorsSpan,
+		over:    "a day",
+		bad:     "a device reports new errors",
+		well:    "no device reports new errors",
+		missing: func(in Input) string { return in.missing(place.uncounted) },
+		partly:  func(in Input) []string { return in.partly(place.uncounted) },
+		look: func(in Input) (all []counter) {
+			for _, p := range in.places() {
+				all = append(all, p.counted()...)
 			}
+			return all
 		},
-	}
+	}),
 }
 
 // uncounted returns why no device of a place has error counters; empty if one does.

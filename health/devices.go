@@ -59,18 +59,3 @@ type Traffic struct {
 
 // Leaf reports whether no device is below this one.
 func (d Device) Leaf() bool { return len(d.On) == 0 }
-
-// SilentDevices returns the reading of devices that report nothing, with the reason.
-func SilentDevices(why string) DevicesReading {
-	f := Figure{Absent: why}
-	return DevicesReading{Absent: why, FileSystem: FileSystem{ReadOnly: f, Errors: f}}
-}
-
-// declareDevices declares the checks of the devices and the file system below etcd's data.
-func declareDevices() []declaration {
-	return []declaration{
-		declareReadOnly(), declareDamage(), declareInodes(), declareRAID(), declareResync(), declareDeviceErrors(),
-		declareLogged(),
-		declareDurability(),
-	}
-}

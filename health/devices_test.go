@@ -33,7 +33,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 		d.Chain[1].Errors.Value = 2
 	}
 	if chance(10) {
-		return SilentDevices("the kernel does not tell")
+		return NotAvailable[DevicesReading]("the kernel does not tell")
 	}
 	return d
 }
@@ -193,7 +193,7 @@ func TestDataInMemoryIsNotDurable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	b.devices = SilentDevices("it has no block device")
+	b.devices = NotAvailable[DevicesReading]("it has no block device")
 	b.devices.FileSystem.Type = "tmpfs"
 	b.each(10*time.Minute, ms)
 	if got := b.found(DurabilityDoubtful); got != "etcd's data is on tmpfs: it is in memory and lost on power loss" {
@@ -205,7 +205,7 @@ func TestSilentDevicesAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	b.devices = SilentDevices("tmpfs has no block device")
+	b.devices = NotAvailable[DevicesReading]("tmpfs has no block device")
 	b.next.Inodes = 0
 	b.each(10*time.Minute, ms)
 	var names []string

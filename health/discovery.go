@@ -43,36 +43,33 @@ func (d DiscoveryReading) wrong() string {
 	return ""
 }
 
-// declareDiscovery declares the check of cluster.discovery. It only advises: the agent keeps using endpoints that it
+// checkDiscovery is the check of cluster.discovery. It only advises: the agent keeps using endpoints that it
 // learned earlier, and no step depends on a complete answer.
-func declareDiscovery() declaration {
-	p := Problem{
-		DiscoveryFaulty, Network, Warm, "Endpoint discovery fails or returns too few endpoints.",
-		"cluster.discovery returned nothing, timed out, was rejected, or named fewer endpoints than the cluster " +
-			"has members. This host keeps using the endpoints that it knows; a host that starts now may not find " +
-			"the cluster.",
-		"check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must name " +
-			"all members, and in time",
-	}
-	limit := Limit{Of: "members not returned", Unit: "of all"}
-	return advises("discovery", "the results of cluster.discovery, and etcd's member list", limit, p,
-		func(at *track) evidence {
-			return &listed{
-				spell: spell{code: DiscoveryFaulty, track: at, badFor: discoveryBadFor, wellFor: discoveryWellFor},
-				bad:   "discovery fails or does not return all members",
-				well:  "discovery returns all members, or is not configured",
-				missing: func(in Input) string {
-					if in.Discovery.Set && !in.Discovery.Asked {
-						return "cluster.discovery has not run yet"
-					}
-					return ""
-				},
-				look: func(in Input, _ bool) []string {
-					if wrong := in.Discovery.wrong(); wrong != "" {
-						return []string{wrong}
-					}
-					return nil
-				},
+var checkDiscovery = advice{
+	name: "discovery", component: Network,
+	source: "the results of cluster.discovery, and etcd's member list",
+	limit:  Limit{Of: "members not returned", Unit: "of all"},
+	code:   DiscoveryFaulty,
+	title:  "Endpoint discovery fails or returns too few endpoints.",
+	meaning: "cluster.discovery returned nothing, timed out, was rejected, or named fewer endpoints than the cluster " +
+		"has members. This host keeps using the endpoints that it knows; a host that starts now may not find " +
+		"the cluster.",
+	remedy: "check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must name " +
+		"all members, and in time",
+	measure: lists(discoveryBadFor, discoveryWellFor, listed{
+		bad:  "discovery fails or does not return all members",
+		well: "discovery returns all members, or is not configured",
+		missing: func(in Input) string {
+			if in.Discovery.Set && !in.Discovery.Asked {
+				return "cluster.discovery has not run yet"
 			}
-		})
+			return ""
+		},
+		look: func(in Input, _ bool) []string {
+			if wrong := in.Discovery.wrong(); wrong != "" {
+				return []string{wrong}
+			}
+			return nil
+		},
+	}),
 }

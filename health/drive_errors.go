@@ -8,35 +8,25 @@ const DriveErrorsGrown Code = "DRIVE_ERRORS"
 
 const driveErrorsSpan = 7 * day
 
-// declareDriveErrors declares the check of errors that drives count. The counts at the first reading are ignored: many
+// checkDriveErrors is the check of errors that drives count. The counts at the first reading are ignored: many
 // drives run for years with a few errors.
-func declareDriveErrors() declaration {
-	limit := Limit{Of: "new errors of a drive", Unit: "a week"}
-	return declaration{
-		Check: Check{
-			Name: "drive-errors", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
-			Source: smartSource,
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					DriveErrorsGrown, Machine, Warm, "A drive reports new media errors.",
-					"It recently failed to read or write some blocks. Such drives fail more often than others, and " +
-						"the data in those blocks may be lost.",
-					"check 'smartctl -x /dev/NAME'; replace the drive if the count keeps growing",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(*track) evidence {
-			return &counters{
-				code: DriveErrorsGrown, span: driveErrorsSpan, kept: map[string]growth{},
-				bad: "a drive reports new errors", well: "no drive reports new errors", over: "a week",
-				missing: func(in Input) string { return in.Hardware.Drives.absent() },
-				look:    func(in Input) []counter { return countedByDrives(in.Hardware.Drives.All) },
-			}
-		},
-	}
+var checkDriveErrors = advice{
+	name: "drive-errors", component: Machine, behind: []string{"smart"},
+	source: smartSource,
+	limit:  Limit{Of: "new errors of a drive", Unit: "a week"},
+	code:   DriveErrorsGrown,
+	title:  "A drive reports new media errors.",
+	meaning: "It recently failed to read or write some blocks. Such drives fail more often than others, and " +
+		"the data in those blocks may be lost.",
+	remedy: "check 'smartctl -x /dev/NAME'; replace the drive if the count keeps growing",
+	measure: errorCounts(counters{
+		span:    driveErrorsSpan,
+		over:    "a week",
+		bad:     "a drive reports new errors",
+		well:    "no drive reports new errors",
+		missing: func(in Input) string { return in.Hardware.Drives.absent() },
+		look:    func(in Input) []counter { return countedByDrives(in.Hardware.Drives.All) },
+	}),
 }
 
 // countedByDrives returns the counters of drives that answer.

@@ -19,62 +19,53 @@ const (
 	durabilityKept = 300 // writes past the page cache
 )
 
-// declareDurability declares the check of whether a device acknowledges writes before they are durable. It can only
+// checkDurability is the check of whether a device acknowledges writes before they are durable. It can only
 // suspect: proof needs a power cut.
-func declareDurability() declaration {
-	return declaration{
-		Check: Check{
-			Name: "durability", Component: Disk, Gates: Nothing,
-			Source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
-				"latency of the probe's direct writes",
-			Limits: []Limit{{
-				Of: "median write latency of a drive that must flush its cache", Unit: "s",
-				Enter: fastestFlush.Seconds(),
-				Leave: fastestFlush.Seconds(), Below: true,
-			}},
-			Problems: []Problem{
-				{
-					DurabilityDoubtful, Disk, Warm, "Writes may be acknowledged before they are durable.",
-					"A power cut may then undo writes that etcd has confirmed. A member that forgets writes breaks " +
-						"the cluster's guarantees, and nothing detects it beforehand.",
-					"mount without nobarrier, write 'write back' to queue/write_cache, and use neither a RAM disk " +
-						"nor the cache mode 'unsafe' of a virtual machine. If a battery or capacitors protect the " +
-						"cache, acknowledge the finding with 'quorumctl health mute DURABILITY_DOUBTFUL'",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			var direct samples
-			unknown := func(p place) string {
-				if p.FileSystem.inMemory() {
-					return ""
+var checkDurability = advice{
+	name: "durability", component: Disk,
+	source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
+		"latency of the probe's direct writes",
+	limit: Limit{
+		Of: "median write latency of a drive that must flush its cache", Unit: "s",
+		Enter: fastestFlush.Seconds(),
+		Leave: fastestFlush.Seconds(), Below: true,
+	},
+	code:  DurabilityDoubtful,
+	title: "Writes may be acknowledged before they are durable.",
+	meaning: "A power cut may then undo writes that etcd has confirmed. A member that forgets writes breaks " +
+		"the cluster's guarantees, and nothing detects it beforehand.",
+	remedy: "mount without nobarrier, write 'write back' to queue/write_cache, and use neither a RAM disk " +
+		"nor the cache mode 'unsafe' of a virtual machine. If a battery or capacitors protect the " +
+		"cache, acknowledge the finding with 'quorumctl health mute DURABILITY_DOUBTFUL'",
+	measure: func(a advice, at *track) evidence {
+		var direct samples
+		unknown := func(p place) string {
+			if p.FileSystem.inMemory() {
+				return ""
+			}
+			return p.absent()
+		}
+		return lists(durabilityFor, durabilityFor, listed{
+			bad:     "writes may be acknowledged early",
+			well:    "no sign of early acknowledgement",
+			missing: func(in Input) string { return in.missing(unknown) },
+			partly:  func(in Input) []string { return in.partly(unknown) },
+			look: func(in Input, _ bool) (wrong []string) {
+				for _, s := range in.Disk.Samples {
+					if s.Lane == LaneDirect {
+						direct = append(direct, s)
+					}
 				}
-				return p.absent()
-			}
-			return &listed{
-				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
-				bad:   "writes may be acknowledged early", well: "no sign of early acknowledgement",
-				missing: func(in Input) string { return in.missing(unknown) },
-				partly:  func(in Input) []string { return in.partly(unknown) },
-				look: func(in Input, _ bool) (wrong []string) {
-					for _, s := range in.Disk.Samples {
-						if s.Lane == LaneDirect {
-							direct = append(direct, s)
-						}
-					}
-					direct = direct.keep(durabilityKept)
-					timed := direct // the probe's writes, which go to the first place
-					for _, p := range in.places() {
-						wrong = append(wrong, p.durability(timed)...)
-						timed = nil
-					}
-					return wrong
-				},
-			}
-		},
-	}
+				direct = direct.keep(durabilityKept)
+				timed := direct // the probe's writes, which go to the first place
+				for _, p := range in.places() {
+					wrong = append(wrong, p.durability(timed)...)
+					timed = nil
+				}
+				return wrong
+			},
+		})(a, at)
+	},
 }
 
 // durability returns what indicates that acknowledged writes are not durable.

@@ -63,13 +63,3 @@ type Peer struct {
 
 // etcdSource is where the local etcd reports about itself.
 const etcdSource = " of the local etcd's /metrics"
-
-// SilentEtcd returns the reading of an etcd that reports nothing, with the reason.
-func SilentEtcd(why string) EtcdReading {
-	h, f := Histogram{Absent: why}, Figure{Absent: why}
-	return EtcdReading{
-		WALFsync: h, BackendCommit: h, HasLeader: f, LeaderChanges: f, ProposalsFailed: f,
-		SlowApplies: f, HeartbeatFailures: f, DBSize: f, DBInUse: f, Quota: f, Alarms: f, OwnSize: f, SmallestSize: f,
-		FarthestRTT: f, Settings: EtcdSettings{Absent: why},
-	}
-}

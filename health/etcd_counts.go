@@ -4,7 +4,6 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -22,86 +21,61 @@ const (
 	appliesSlowLeave        = 10
 )
 
-// declareLeaders declares the check of how often the leader changes.
-func declareLeaders() declaration {
-	return countsOfEtcd(Check{
-		Name: "etcd-leaders", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
-		Source: "etcd_server_leader_changes_seen_total" + etcdSource,
-	}, Problem{
-		Code: EtcdLeaderChanges, Title: "The cluster changes its leader too often.",
-		Meaning: "Each election blocks writes for about a second. The usual cause is a leader whose disk, CPU or " +
-			"network delays its heartbeats.",
-		Remedy: "find the leader with 'quorumctl status'; run 'quorumctl health' on the hosts that have led and " +
-			"check their disks, CPUs and the network between them",
-	}, etcdCountsSpan, Limit{Of: "leader changes", Enter: leaderChanges, Leave: 1},
-		"%.0f leader changes in the last %s",
-		func(in Input) Figure { return in.Etcd.LeaderChanges })
+// checkLeaders is the check of how often the leader changes.
+var checkLeaders = advice{
+	name: "etcd-leaders", component: Etcd, behind: []string{fsyncName, "cpu"},
+	source: "etcd_server_leader_changes_seen_total" + etcdSource,
+	limit:  Limit{Of: "leader changes", Unit: "in 15 min", Enter: leaderChanges, Leave: 1},
+	code:   EtcdLeaderChanges,
+	title:  "The cluster changes its leader too often.",
+	meaning: "Each election blocks writes for about a second. The usual cause is a leader whose disk, CPU or " +
+		"network delays its heartbeats.",
+	remedy: "find the leader with 'quorumctl status'; run 'quorumctl health' on the hosts that have led and " +
+		"check their disks, CPUs and the network between them",
+	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.LeaderChanges },
+		says("%.0f leader changes in the last 15 min, limit %.0f")),
 }
 
-// declareProposals declares the check of failed proposals.
-func declareProposals() declaration {
-	return countsOfEtcd(Check{
-		Name: "etcd-proposals", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
-		Source: "etcd_server_proposals_failed_total" + etcdSource,
-	}, Problem{
-		Code: EtcdProposalsFail, Title: "Proposals are failing.",
-		Meaning: "Writes were not committed: there was no leader, no quorum was reachable, or the client timed out " +
-			"first. Their clients received an error.",
-		Remedy: "check 'quorumctl status' for members that are down, and 'quorumctl health' on each host",
-	}, etcdCountsSpan, Limit{Of: "failed proposals", Enter: proposalsFail, Leave: 0},
-		"%.0f proposals failed in the last %s",
-		func(in Input) Figure { return in.Etcd.ProposalsFailed })
+// checkProposals is the check of failed proposals.
+var checkProposals = advice{
+	name: "etcd-proposals", component: Etcd, behind: []string{fsyncName, "cpu"},
+	source: "etcd_server_proposals_failed_total" + etcdSource,
+	limit:  Limit{Of: "failed proposals", Unit: "in 15 min", Enter: proposalsFail},
+	code:   EtcdProposalsFail,
+	title:  "Proposals are failing.",
+	meaning: "Writes were not committed: there was no leader, no quorum was reachable, or the client timed out " +
+		"first. Their clients received an error.",
+	remedy: "check 'quorumctl status' for members that are down, and 'quorumctl health' on each host",
+	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.ProposalsFailed },
+		says("%.0f proposals failed in the last 15 min, limit %.0f")),
 }
 
-// declareApplies declares the check of requests that this member applies slowly.
-func declareApplies() declaration {
-	return countsOfEtcd(Check{
-		Name: "etcd-applies", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
-		Source: "etcd_server_slow_apply_total" + etcdSource,
-	}, Problem{
-		Code: EtcdAppliesSlow, Title: "etcd applies many requests slowly.",
-		Meaning: "Each of these took over 100 ms on this member. The cause is a slow disk, CPU starvation, or " +
-			"clients that read very many keys at once.",
-		Remedy: "check 'journalctl -u etcd -g \"took too long\"' for the requests; if they read whole ranges, make " +
-			"their clients paginate",
-	}, etcdCountsSpan, Limit{Of: "requests that took over 100 ms", Enter: appliesSlow, Leave: appliesSlowLeave},
-		"%.0f requests took over 100 ms in the last %s",
-		func(in Input) Figure { return in.Etcd.SlowApplies })
+// checkApplies is the check of requests that this member applies slowly.
+var checkApplies = advice{
+	name: "etcd-applies", component: Etcd, behind: []string{fsyncName, "cpu"},
+	source: "etcd_server_slow_apply_total" + etcdSource,
+	limit:  Limit{Of: "requests that took over 100 ms", Unit: "in 15 min", Enter: appliesSlow, Leave: appliesSlowLeave},
+	code:   EtcdAppliesSlow,
+	title:  "etcd applies many requests slowly.",
+	meaning: "Each of these took over 100 ms on this member. The cause is a slow disk, CPU starvation, or " +
+		"clients that read very many keys at once.",
+	remedy: "check 'journalctl -u etcd -g \"took too long\"' for the requests; if they read whole ranges, make " +
+		"their clients paginate",
+	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.SlowApplies },
+		says("%.0f requests took over 100 ms in the last 15 min, limit %.0f")),
 }
 
-// declareHeartbeats declares the check of heartbeats that a leader sends late.
-func declareHeartbeats() declaration {
-	return countsOfEtcd(Check{
-		Name: "etcd-heartbeats", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
-		Source: "etcd_server_heartbeat_send_failures_total" + etcdSource,
-	}, Problem{
-		Code: EtcdHeartbeatsLate, Title: "The leader sends its heartbeats late.",
-		Meaning: "This member leads and is too slow to send heartbeats in time. Followers that miss ten of them " +
-			"elect another leader.",
-		Remedy: "check the disk with 'quorumctl health' and the CPU with 'vmstat 1'; move other workloads off this " +
-			"host",
-	}, etcdCountsSpan, Limit{Of: "late heartbeats", Enter: heartbeatsLate, Leave: 0},
-		"%.0f heartbeats were sent late in the last %s",
-		func(in Input) Figure { return in.Etcd.HeartbeatFailures })
-}
-
-// countsOfEtcd declares a check that advises if a counter of the local etcd grows too fast. The count restarts with
-// etcd. words is a format for the number and the span.
-func countsOfEtcd(c Check, p Problem, span time.Duration, limit Limit, words string,
-	of func(Input) Figure,
-) declaration {
-	limit.Unit = "in " + show(span)
-	p.Component, p.State = Etcd, Warm
-	c.Component, c.Limits, c.Problems, c.Runbook = Etcd, []Limit{limit}, []Problem{p}, findingRunbook
-	return declaration{
-		Check: c, start: OK,
-		gather: func(at *track) evidence {
-			return &counted{
-				code: p.Code, limit: limit, span: span, track: at, of: of,
-				words: func(n float64, l Limit) string {
-					return fmt.Sprintf(words+", limit %.0f", n, show(span), l.Enter)
-				},
-			}
-		},
-	}
+// checkHeartbeats is the check of heartbeats that a leader sends late.
+var checkHeartbeats = advice{
+	name: "etcd-heartbeats", component: Etcd, behind: []string{fsyncName, "cpu"},
+	source: "etcd_server_heartbeat_send_failures_total" + etcdSource,
+	limit:  Limit{Of: "late heartbeats", Unit: "in 15 min", Enter: heartbeatsLate},
+	code:   EtcdHeartbeatsLate,
+	title:  "The leader sends its heartbeats late.",
+	meaning: "This member leads and is too slow to send heartbeats in time. Followers that miss ten of them " +
+		"elect another leader.",
+	remedy: "check the disk with 'quorumctl health' and the CPU with 'vmstat 1'; move other workloads off this " +
+		"host",
+	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.HeartbeatFailures },
+		says("%.0f heartbeats were sent late in the last 15 min, limit %.0f")),
 }

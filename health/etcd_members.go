@@ -21,75 +21,54 @@ const (
 	sizeApartFor              = time.Hour
 )
 
-// declareAlarm declares the check of errors that etcd itself reports.
-func declareAlarm() declaration {
-	return declaration{
-		Check: Check{
-			Name: "etcd-alarm", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
-			Limits: []Limit{{Of: "alarms of etcd", Unit: "at a time"}},
-			Problems: []Problem{
-				{
-					EtcdAlarm, Etcd, Warm, "etcd raised an alarm.",
-					"With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +
-						"rest.",
-					"run 'etcdctl alarm list'; for NOSPACE 'etcdctl compact REVISION', then 'etcdctl " +
-						"--command-timeout=10m defrag' on one member at a time, the leader last, then 'etcdctl " +
-						"alarm disarm'; for CORRUPT replace the member that it names, then disarm",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &listed{
-				spell: spell{code: EtcdAlarm, track: at, wellFor: time.Minute},
-				bad:   "etcd reports an alarm", well: "etcd reports no alarm",
-				look:    func(in Input, _ bool) []string { return reported(in.Etcd.Errors) },
-				missing: func(in Input) string { return in.Etcd.Alarms.absent() },
-			}
-		},
-	}
+// checkAlarm is the check of errors that etcd itself reports.
+var checkAlarm = advice{
+	name: "etcd-alarm", component: Etcd,
+	source: "the status of the local member",
+	limit:  Limit{Of: "alarms of etcd", Unit: "at a time"},
+	code:   EtcdAlarm,
+	title:  "etcd raised an alarm.",
+	meaning: "With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +
+		"rest.",
+	remedy: "run 'etcdctl alarm list'; for NOSPACE 'etcdctl compact REVISION', then 'etcdctl " +
+		"--command-timeout=10m defrag' on one member at a time, the leader last, then 'etcdctl " +
+		"alarm disarm'; for CORRUPT replace the member that it names, then disarm",
+	measure: lists(0, time.Minute, listed{
+		bad:     "etcd reports an alarm",
+		well:    "etcd reports no alarm",
+		missing: func(in Input) string { return in.Etcd.Alarms.absent() },
+		look:    func(in Input, _ bool) []string { return reported(in.Etcd.Errors) },
+	}),
 }
 
-// declareSizeApart declares the check of a database that is larger than the others': the same content with more free
+// checkSizeApart is the check of a database that is larger than the others': the same content with more free
 // pages.
-func declareSizeApart() declaration {
-	limit := Limit{
+var checkSizeApart = advice{
+	name: "etcd-size", component: Etcd,
+	source: "the status of each member",
+	limit: Limit{
 		Of: "database size", Unit: "times that of the smallest voter's", Enter: sizeApart, Leave: sizeApartLeave,
-	}
-	return declaration{
-		Check: Check{
-			Name: "etcd-size", Component: Etcd, Gates: Nothing, Source: "the status of each member",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					EtcdSizeDiffers, Etcd, Warm, "The database of this member is far larger than another member's.",
-					"All members hold the same keys, so the difference is free pages. They are read, copied and " +
-						"sent all the same, and count against the quota.",
-					"run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: it serves no " +
-						"requests meanwhile",
-				},
+	},
+	code:  EtcdSizeDiffers,
+	title: "The database of this member is far larger than another member's.",
+	meaning: "All members hold the same keys, so the difference is free pages. They are read, copied and " +
+		"sent all the same, and count against the quota.",
+	remedy: "run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: it serves no " +
+		"requests meanwhile",
+	measure: func(a advice, at *track) evidence {
+		var seen EtcdReading
+		return exceeds(sizeApartFor, time.Minute,
+			func(in Input) Figure {
+				seen = in.Etcd
+				return apart(seen)
 			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			var seen EtcdReading
-			return &level{
-				spell: spell{code: EtcdSizeDiffers, track: at, badFor: sizeApartFor, wellFor: time.Minute},
-				limit: limit,
-				of: func(in Input) Figure {
-					seen = in.Etcd
-					return apart(seen)
-				},
-				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("database %s, on the smallest other voter %s: factor %.1f, limit %.0f",
-						showBytes(uint64(seen.OwnSize.Value)), showBytes(uint64(seen.SmallestSize.Value)),
-						f.Value, l.Enter)
-				},
-			}
-		},
-	}
+			func(n float64, l Limit) string {
+				return fmt.Sprintf("database %s, on the smallest other voter %s: factor %.1f, limit %.0f",
+					showBytes(uint64(seen.OwnSize.Value)), showBytes(uint64(seen.SmallestSize.Value)),
+					n, l.Enter)
+			},
+		)(a, at)
+	},
 }
 
 // apart returns the ratio of the local database to the smallest of the others. It ignores small ones.

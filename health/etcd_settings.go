@@ -89,33 +89,22 @@ func risks() []risk {
 	}
 }
 
-// declareSettings declares the check of harmful flags.
-func declareSettings() declaration {
-	return declaration{
-		Check: Check{
-			Name: "etcd-settings", Component: Etcd, Gates: Nothing,
-			Source: "etcd.environment, and the command line of the local etcd",
-			Limits: []Limit{{Of: "risky settings", Unit: "at a time"}},
-			Problems: []Problem{
-				{
-					EtcdSettingsRisky, Etcd, Warm, "etcd runs with risky settings.",
-					"Nothing is broken yet. Each of these settings disables something that protects the cluster.",
-					"apply the fix that the finding names for each setting, in etcd.environment or in etcd's unit, " +
-						"on all hosts alike, and roll it out with 'quorumctl rollout'",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &listed{
-				spell: spell{code: EtcdSettingsRisky, track: at, wellFor: time.Minute},
-				bad:   "a setting is risky", well: "no setting is risky",
-				look:    func(in Input, _ bool) []string { return in.Etcd.Settings.harms() },
-				missing: func(in Input) string { return in.Etcd.Settings.absent() },
-			}
-		},
-	}
+// checkSettings is the check of harmful flags.
+var checkSettings = advice{
+	name: "etcd-settings", component: Etcd,
+	source:  "etcd.environment, and the command line of the local etcd",
+	limit:   Limit{Of: "risky settings", Unit: "at a time"},
+	code:    EtcdSettingsRisky,
+	title:   "etcd runs with risky settings.",
+	meaning: "Nothing is broken yet. Each of these settings disables something that protects the cluster.",
+	remedy: "apply the fix that the finding names for each setting, in etcd.environment or in etcd's unit, " +
+		"on all hosts alike, and roll it out with 'quorumctl rollout'",
+	measure: lists(0, time.Minute, listed{
+		bad:     "a setting is risky",
+		well:    "no setting is risky",
+		missing: func(in Input) string { return in.Etcd.Settings.absent() },
+		look:    func(in Input, _ bool) []string { return in.Etcd.Settings.harms() },
+	}),
 }
 
 // harms returns what may happen.
@@ -134,49 +123,36 @@ const (
 	usualHeartbeat                    = 100 // ms
 )
 
-// declareHeartbeatSet declares the check of etcd's heartbeat interval against the distance to the other members.
-func declareHeartbeatSet() declaration {
-	limit := Limit{
+// checkHeartbeatSet is the check of etcd's heartbeat interval against the distance to the other members.
+var checkHeartbeatSet = advice{
+	name: "etcd-heartbeat-set", component: Etcd,
+	source: "the status calls to the members, and heartbeat-interval from etcd-settings",
+	limit: Limit{
 		Of: "round-trip time to the farthest voter", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
 		Leave: heartbeatUsedLeave,
-	}
-	return declaration{
-		Check: Check{
-			Name: "etcd-heartbeat-set", Component: Etcd, Gates: Nothing,
-			Source: "the status calls to the members, and heartbeat-interval from etcd-settings",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					EtcdHeartbeatShort, Etcd, Warm,
-					"etcd's heartbeat interval is too short for the network latency.",
-					"A heartbeat must arrive well within its interval. Otherwise members miss heartbeats whenever " +
-						"the network is a little slower, and elect another leader.",
-					"find the slow connection with 'quorumctl network'; or set heartbeat-interval to at least two " +
-						"and a half times that latency and election-timeout to ten times the interval, on all " +
-						"hosts alike",
-				},
+	},
+	code:  EtcdHeartbeatShort,
+	title: "etcd's heartbeat interval is too short for the network latency.",
+	meaning: "A heartbeat must arrive well within its interval. Otherwise members miss heartbeats whenever " +
+		"the network is a little slower, and elect another leader.",
+	remedy: "find the slow connection with 'quorumctl network'; or set heartbeat-interval to at least two " +
+		"and a half times that latency and election-timeout to ten times the interval, on all " +
+		"hosts alike",
+	measure: func(a advice, at *track) evidence {
+		var seen EtcdReading
+		return exceeds(heartbeatFor, heartbeatFor,
+			func(in Input) Figure {
+				seen = in.Etcd
+				return seen.heartbeatUsed()
 			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			var seen EtcdReading
-			return &level{
-				spell: spell{code: EtcdHeartbeatShort, track: at, badFor: heartbeatFor, wellFor: heartbeatFor},
-				limit: limit,
-				of: func(in Input) Figure {
-					seen = in.Etcd
-					return seen.heartbeatUsed()
-				},
-				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("round-trip time to the farthest voter %s, %.0f %% of the heartbeat interval "+
-						"of "+
-						"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), f.Value,
-						show(seen.Settings.Heartbeat()), l.Enter)
-				},
-			}
-		},
-	}
+			func(n float64, l Limit) string {
+				return fmt.Sprintf("round-trip time to the farthest voter %s, %.0f %% of the heartbeat interval "+
+					"of "+
+					"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), n,
+					show(seen.Settings.Heartbeat()), l.Enter)
+			},
+		)(a, at)
+	},
 }
 
 // Heartbeat returns the configured interval, or etcd's default if it is unknown.

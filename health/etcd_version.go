@@ -26,44 +26,33 @@ func securityFloors() []securityFloor {
 	return []securityFloor{{3, 5, 33, disclosed, as}, {3, 6, 14, disclosed, as}, {3, 7, 1, disclosed, as}}
 }
 
-// declareVersion declares the check of the version of the local etcd. It only advises: membership depends on a minimum
+// checkVersion is the check of the version of the local etcd. It only advises: membership depends on a minimum
 // version of its own, which the policy checks.
-func declareVersion() declaration {
-	limit := Limit{Of: "patch releases behind the first fixed release", Unit: "of its minor version"}
-	return declaration{
-		Check: Check{
-			Name: "etcd-version", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					EtcdVersionUnsafe, Etcd, Warm, "This version of etcd has known vulnerabilities.",
-					"Newer patch releases fix published security advisories. They need no data migration.",
-					"install a newer patch release of etcd on all hosts and roll it out with 'quorumctl rollout'",
-				},
+var checkVersion = advice{
+	name: "etcd-version", component: Etcd,
+	source:  "the status of the local member",
+	limit:   Limit{Of: "patch releases behind the first fixed release", Unit: "of its minor version"},
+	code:    EtcdVersionUnsafe,
+	title:   "This version of etcd has known vulnerabilities.",
+	meaning: "Newer patch releases fix published security advisories. They need no data migration.",
+	remedy:  "install a newer patch release of etcd on all hosts and roll it out with 'quorumctl rollout'",
+	measure: func(a advice, at *track) evidence {
+		var version string
+		return exceeds(0, time.Minute,
+			func(in Input) Figure {
+				if !in.Etcd.Alarms.Known { // there is no status
+					return in.Etcd.Alarms
+				}
+				version = in.Etcd.Version
+				behind, _ := belowFloor(version)
+				return behind
 			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			var version string
-			return &level{
-				spell: spell{code: EtcdVersionUnsafe, track: at, wellFor: time.Minute},
-				limit: limit,
-				of: func(in Input) Figure {
-					if !in.Etcd.Alarms.Known { // there is no status
-						return in.Etcd.Alarms
-					}
-					version = in.Etcd.Version
-					behind, _ := belowFloor(version)
-					return behind
-				},
-				words: func(Figure, Limit) string {
-					_, text := belowFloor(version)
-					return text
-				},
-			}
-		},
-	}
+			func(float64, Limit) string {
+				_, text := belowFloor(version)
+				return text
+			},
+		)(a, at)
+	},
 }
 
 // belowFloor returns how many releases a version is behind the one with all known fixes, as a number and in words.

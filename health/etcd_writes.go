@@ -26,36 +26,33 @@ const (
 	etcdWritesFewest            = 300
 )
 
-// declareEtcdFsync declares the check of how long etcd waits for its log. It only advises: the probe decides whether
-// the disk is fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
-func declareEtcdFsync() declaration {
-	return writesOfEtcd("etcd-fsync", walFsyncSource, "WAL fsync",
-		func(r EtcdReading) Histogram { return r.WALFsync },
-		Limit{Of: "p99 of etcd's WAL fsync", Unit: "ms", Enter: etcdFsync, Leave: etcdFsyncLeave},
-		Problem{
-			Code: EtcdFsyncSlow, Title: "etcd's WAL fsync is slow.",
-			Meaning: "etcd's own p99 of WAL fsyncs is above the limit of its hardware guide. While this member " +
-				"leads, each slow fsync delays the writes of all clients.",
-			Remedy: "check the disk with 'quorumctl health'; if it is healthy, other workloads compete for this " +
-				"host's disk or CPU ('iostat -x 1', 'pidstat -d 1')",
-		})
+// checkEtcdFsync is the check of how long etcd waits for its log. It only advises: the probe decides whether the disk
+// is fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
+var checkEtcdFsync = advice{
+	name: "etcd-fsync", component: Etcd, behind: []string{fsyncName, "cpu"},
+	source: walFsyncSource,
+	limit:  Limit{Of: "p99 of etcd's WAL fsync", Unit: "ms", Enter: etcdFsync, Leave: etcdFsyncLeave},
+	code:   EtcdFsyncSlow,
+	title:  "etcd's WAL fsync is slow.",
+	meaning: "etcd's own p99 of WAL fsyncs is above the limit of its hardware guide. While this member leads, each " +
+		"slow fsync delays the writes of all clients.",
+	remedy: "check the disk with 'quorumctl health'; if it is healthy, other workloads compete for this host's disk " +
+		"or CPU ('iostat -x 1', 'pidstat -d 1')",
+	measure: writes("WAL fsync", func(r EtcdReading) Histogram { return r.WALFsync }),
 }
 
-// declareEtcdCommit declares the check of how long etcd waits for its database.
-func declareEtcdCommit() declaration {
-	return writesOfEtcd("etcd-commit", backendCommitSource, "backend commit",
-		func(r EtcdReading) Histogram { return r.BackendCommit },
-		Limit{
-			Of: "p99 of etcd's backend commit", Unit: "ms", Enter: etcdCommit,
-			Leave: etcdCommitLeave,
-		},
-		Problem{
-			Code: EtcdCommitSlow, Title: "etcd's backend commit is slow.",
-			Meaning: "etcd's own p99 of backend commits is above the limit of its hardware guide. Reads wait for " +
-				"commits, and a member with slow commits falls behind.",
-			Remedy: "check the disk with 'quorumctl health'; if it is healthy, the writes are too large or too " +
-				"many: check the database size with 'etcdctl endpoint status' and find the clients that write most",
-		})
+// checkEtcdCommit is the check of how long etcd waits for its database.
+var checkEtcdCommit = advice{
+	name: "etcd-commit", component: Etcd, behind: []string{fsyncName, "cpu"},
+	source: backendCommitSource,
+	limit:  Limit{Of: "p99 of etcd's backend commit", Unit: "ms", Enter: etcdCommit, Leave: etcdCommitLeave},
+	code:   EtcdCommitSlow,
+	title:  "etcd's backend commit is slow.",
+	meaning: "etcd's own p99 of backend commits is above the limit of its hardware guide. Reads wait for commits, " +
+		"and a member with slow commits falls behind.",
+	remedy: "check the disk with 'quorumctl health'; if it is healthy, the writes are too large or too many: check " +
+		"the database size with 'etcdctl endpoint status' and find the clients that write most",
+	measure: writes("backend commit", func(r EtcdReading) Histogram { return r.BackendCommit }),
 }
 
 const (
@@ -63,33 +60,20 @@ const (
 	backendCommitSource = "etcd_disk_backend_commit_duration_seconds" + etcdSource
 )
 
-// writesOfEtcd declares a check of one of etcd's histograms.
-func writesOfEtcd(name, source, what string, of func(EtcdReading) Histogram, limit Limit, p Problem) declaration {
-	p.Component, p.State = Etcd, Warm
-	return declaration{
-		Check: Check{
-			Name: name, Component: Etcd, Gates: Nothing, Behind: []string{fsyncName, "cpu"}, Source: source,
-			Limits: []Limit{limit}, Problems: []Problem{p}, Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			kept, p99 := &Recent{}, Bucket{}
-			return &level{
-				spell: spell{code: p.Code, track: at, badFor: etcdWritesBad, wellFor: etcdWritesSpan},
-				limit: limit,
-				of: func(in Input) (f Figure) {
-					f, last := slowest(kept, in.Etcd.At, of(in.Etcd))
-					if f.Known {
-						p99 = last
-					}
-					return f
-				},
-				words: func(_ Figure, l Limit) string {
-					return fmt.Sprintf("p99 of etcd's %s %s over the last %s, limit %.0f ms", what, p99,
-						show(etcdWritesSpan), l.Enter)
-				},
+// writes returns the evidence of a check of one of etcd's histograms.
+func writes(what string, of func(EtcdReading) Histogram) func(advice, *track) evidence {
+	return func(a advice, at *track) evidence {
+		kept, p99 := &Recent{}, Bucket{}
+		return exceeds(etcdWritesBad, etcdWritesSpan, func(in Input) Figure {
+			f, last := slowest(kept, in.Etcd.At, of(in.Etcd))
+			if f.Known {
+				p99 = last
 			}
-		},
+			return f
+		}, func(_ float64, l Limit) string {
+			return fmt.Sprintf("p99 of etcd's %s %s over the last %s, limit %.0f ms", what, p99, show(etcdWritesSpan),
+				l.Enter)
+		})(a, at)
 	}
 }
 

@@ -3,7 +3,10 @@
 
 package health
 
-import "cmp"
+import (
+	"cmp"
+	"reflect"
+)
 
 // Figure is a number that may be missing. The zero value means not measured. As everywhere in this package, the reason
 // for a missing reading is a stable text: it contains no numbers that change from one reading to the next.
@@ -23,4 +26,22 @@ func (f Figure) absent() string {
 		return ""
 	}
 	return cmp.Or(f.Absent, notYet)
+}
+
+// NotAvailable returns a reading, for example a [MachineReading], in which everything is missing for that reason.
+func NotAvailable[T any](why string) (reading T) {
+	setAbsent(reflect.ValueOf(&reading).Elem(), why)
+	return reading
+}
+
+// setAbsent sets all fields of that name.
+func setAbsent(v reflect.Value, why string) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case v.Type().Field(i).Name == "Absent":
+			f.SetString(why)
+		case f.Kind() == reflect.Struct:
+			setAbsent(f, why)
+		}
+	}
 }

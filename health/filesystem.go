@@ -35,84 +35,66 @@ func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ram
 // inodesLow is the percentage of inodes that must be free.
 const inodesLow, inodesLeave = 5, 7
 
-// declareReadOnly declares the check of whether the file system is writable. The probe notices by itself; this check
+// checkReadOnly is the check of whether the file system is writable. The probe notices by itself; this check
 // reports why.
-func declareReadOnly() declaration {
-	return declaration{
-		Check: Check{
-			Name: "readonly", Component: Disk, Gates: Nothing,
-			Source: "the options of the file system of etcd's data in /proc/self/mountinfo",
-			Limits: []Limit{{Of: "read-only file systems", Unit: "under etcd's data"}},
-			Problems: []Problem{
-				{
-					FileSystemReadOnly, Disk, Warm, "The file system of etcd's data is read-only.",
-					"It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
-						"write there.",
-					"check 'journalctl -k' for the cause; unmount it, repair it (fsck or xfs_repair) and mount it " +
-						"again",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
-			return &listed{
-				spell: spell{code: FileSystemReadOnly, track: at, wellFor: time.Minute},
-				bad:   "the file system is read-only", well: "the file system is writable",
-				missing: func(in Input) string { return in.missing(unknown) },
-				partly:  func(in Input) []string { return in.partly(unknown) },
-				look: func(in Input, _ bool) (found []string) {
-					for _, p := range in.places() {
-						if p.FileSystem.ReadOnly.Value != 0 {
-							found = append(found, "the "+p.FileSystem.Type+" of "+p.of+" is read-only")
-						}
+var checkReadOnly = advice{
+	name: "readonly", component: Disk,
+	source: "the options of the file system of etcd's data in /proc/self/mountinfo",
+	limit:  Limit{Of: "read-only file systems", Unit: "under etcd's data"},
+	code:   FileSystemReadOnly,
+	title:  "The file system of etcd's data is read-only.",
+	meaning: "It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
+		"write there.",
+	remedy: "check 'journalctl -k' for the cause; unmount it, repair it (fsck or xfs_repair) and mount it " +
+		"again",
+	measure: func(a advice, at *track) evidence {
+		unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
+		return lists(0, time.Minute, listed{
+			bad:     "the file system is read-only",
+			well:    "the file system is writable",
+			missing: func(in Input) string { return in.missing(unknown) },
+			partly:  func(in Input) []string { return in.partly(unknown) },
+			look: func(in Input, _ bool) (found []string) {
+				for _, p := range in.places() {
+					if p.FileSystem.ReadOnly.Value != 0 {
+						found = append(found, "the "+p.FileSystem.Type+" of "+p.of+" is read-only")
 					}
-					return found
-				},
-			}
-		},
-	}
+				}
+				return found
+			},
+		})(a, at)
+	},
 }
 
-// declareDamage declares the check of damage that the file system detected. It is remembered on the disk until the file
+// checkDamage is the check of damage that the file system detected. It is remembered on the disk until the file
 // system is checked.
-func declareDamage() declaration {
-	return declaration{
-		Check: Check{
-			Name: "damage", Component: Disk, Gates: Nothing,
-			Source: "errors_count of ext4; other file systems have none",
-			Limits: []Limit{{Of: "recorded errors", Unit: "since the last check"}},
-			Problems: []Problem{
-				{
-					FileSystemErrors, Disk, Warm, "The file system of etcd's data is corrupted.",
-					"The kernel recorded an error in it that has not been repaired since. Files may be damaged, " +
-						"and the next error may turn it read-only.",
-					"check 'journalctl -k -g EXT4-fs' for the error; under maintenance, unmount it and run 'e2fsck " +
-						"-f'",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			unknown := func(p place) string { return p.FileSystem.Errors.absent() }
-			return &listed{
-				spell: spell{code: FileSystemErrors, track: at, wellFor: time.Minute},
-				bad:   "the file system has recorded errors", well: "the file system has recorded no error",
-				missing: func(in Input) string { return in.missing(unknown) },
-				partly:  func(in Input) []string { return in.partly(unknown) },
-				look: func(in Input, _ bool) (found []string) {
-					for _, p := range in.places() {
-						if p.FileSystem.Errors.Value != 0 {
-							found = append(found, "the "+p.FileSystem.damage(p.of))
-						}
+var checkDamage = advice{
+	name: "damage", component: Disk,
+	source: "errors_count of ext4; other file systems have none",
+	limit:  Limit{Of: "recorded errors", Unit: "since the last check"},
+	code:   FileSystemErrors,
+	title:  "The file system of etcd's data is corrupted.",
+	meaning: "The kernel recorded an error in it that has not been repaired since. Files may be damaged, " +
+		"and the next error may turn it read-only.",
+	remedy: "check 'journalctl -k -g EXT4-fs' for the error; under maintenance, unmount it and run 'e2fsck " +
+		"-f'",
+	measure: func(a advice, at *track) evidence {
+		unknown := func(p place) string { return p.FileSystem.Errors.absent() }
+		return lists(0, time.Minute, listed{
+			bad:     "the file system has recorded errors",
+			well:    "the file system has recorded no error",
+			missing: func(in Input) string { return in.missing(unknown) },
+			partly:  func(in Input) []string { return in.partly(unknown) },
+			look: func(in Input, _ bool) (found []string) {
+				for _, p := range in.places() {
+					if p.FileSystem.Errors.Value != 0 {
+						found = append(found, "the "+p.FileSystem.damage(p.of))
 					}
-					return found
-				},
-			}
-		},
-	}
+				}
+				return found
+			},
+		})(a, at)
+	},
 }
 
 // damage describes the recorded errors, with the name of the etcd data on it.
@@ -124,40 +106,28 @@ func (s FileSystem) damage(of string) string {
 	return text
 }
 
-// declareInodes declares the check of free inodes.
-func declareInodes() declaration {
-	limit := Limit{Of: "free inodes", Unit: "%", Enter: inodesLow, Leave: inodesLeave, Below: true}
-	return declaration{
-		Check: Check{
-			Name: "inodes", Component: Disk, Gates: Nothing,
-			Source: "statfs of the file system that the probe writes to, and of that of etcd's database",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					InodesLow, Disk, Warm, "The file system of etcd's data is running out of inodes.",
-					"Without free inodes no file can be created. etcd creates one for every 64 MB of its WAL and " +
-						"stops as if the disk were full.",
-					"check 'df -i' and remove what creates many small files on the file system of etcd's data",
-				},
+// checkInodes is the check of free inodes.
+var checkInodes = advice{
+	name: "inodes", component: Disk,
+	source: "statfs of the file system that the probe writes to, and of that of etcd's database",
+	limit:  Limit{Of: "free inodes", Unit: "%", Enter: inodesLow, Leave: inodesLeave, Below: true},
+	code:   InodesLow,
+	title:  "The file system of etcd's data is running out of inodes.",
+	meaning: "Without free inodes no file can be created. etcd creates one for every 64 MB of its WAL and " +
+		"stops as if the disk were full.",
+	remedy: "check 'df -i' and remove what creates many small files on the file system of etcd's data",
+	measure: func(a advice, at *track) evidence {
+		var of string
+		return exceeds(time.Minute, time.Minute,
+			func(in Input) (f Figure) {
+				f, of = in.inodes()
+				return f
 			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			var of string
-			return &level{
-				spell: spell{code: InodesLow, track: at, badFor: time.Minute, wellFor: time.Minute},
-				limit: limit,
-				of: func(in Input) (f Figure) {
-					f, of = in.inodes()
-					return f
-				},
-				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("%.1f %% of the inodes%s are free, limit %.0f %%", f.Value, of, l.Enter)
-				},
-			}
-		},
-	}
+			func(n float64, l Limit) string {
+				return fmt.Sprintf("%.1f %% of the inodes%s are free, limit %.0f %%", n, of, l.Enter)
+			},
+		)(a, at)
+	},
 }
 
 // inodes returns the percentage of free inodes.

@@ -16,14 +16,6 @@ type HardwareReading struct {
 	TasksHung Figure
 }
 
-// SilentHardware returns the reading of hardware that reports nothing, with the reason.
-func SilentHardware(why string) HardwareReading {
-	return HardwareReading{
-		Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why},
-		Logged: Several[LoggedErrors]{Absent: why}, Time: TimeSource{Absent: why}, TasksHung: Figure{Absent: why},
-	}
-}
-
 // Several is a reading of several things of one kind. The zero value means not measured.
 type Several[T any] struct {
 	All []T

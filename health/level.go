@@ -12,7 +12,7 @@ type level struct {
 
 	limit  Limit
 	of     func(Input) Figure
-	words  func(Figure, Limit) string
+	words  func(float64, Limit) string
 	figure Figure
 }
 
@@ -31,7 +31,7 @@ func (l *level) grade() float64 { return l.limit.grade(l.figure.Value) }
 
 func (l *level) absent() string { return l.figure.absent() }
 
-func (l *level) present() string { return l.words(l.figure, l.limit) }
+func (l *level) present() string { return l.words(l.figure.Value, l.limit) }
 
 func (l *level) text() string { return l.currentText(l.present()) }
 

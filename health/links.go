@@ -75,28 +75,22 @@ func (r LinkReading) ports() []Link {
 	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
 }
 
-// declareLinks declares all checks of network interfaces.
-func declareLinks() []declaration {
-	return []declaration{declareLink(), declareLinkSpeed(), declareFlaps(), declareLinkErrors()}
-}
-
-// declareLink declares the check of interfaces without a link. Other checks find that etcd is unreachable; this one
+// checkLink is the check of interfaces without a link. Other checks find that etcd is unreachable; this one
 // reports why, and notices a bond's port that no other check does.
-func declareLink() declaration {
-	p := Problem{
-		LinkDown, Network, Warm, "An interface that carries etcd's traffic has no link.",
-		"A bond with a missing leg is up, without redundancy. A single interface without a link carries nothing.",
-		"find it with 'ip link' and in /proc/net/bonding; check its cable, its transceiver and the switch port",
-	}
-	return advises("link", "carrier"+linkSource+"; mii_status and ad_aggregator_id of the legs of a bond",
-		Limit{Of: "interfaces without a link", Unit: "of all"}, p, func(at *track) evidence {
-			return &listed{
-				spell: spell{code: LinkDown, track: at, badFor: linkFor, wellFor: linkFor},
-				bad:   "an interface has no link", well: "every interface has a link",
-				missing: func(in Input) string { return in.Links.absent() },
-				look:    func(in Input, _ bool) []string { return in.Links.down() },
-			}
-		})
+var checkLink = advice{
+	name: "link", component: Network,
+	source:  "carrier" + linkSource + "; mii_status and ad_aggregator_id of the legs of a bond",
+	limit:   Limit{Of: "interfaces without a link", Unit: "of all"},
+	code:    LinkDown,
+	title:   "An interface that carries etcd's traffic has no link.",
+	meaning: "A bond with a missing leg is up, without redundancy. A single interface without a link carries nothing.",
+	remedy:  "find it with 'ip link' and in /proc/net/bonding; check its cable, its transceiver and the switch port",
+	measure: lists(linkFor, linkFor, listed{
+		bad:     "an interface has no link",
+		well:    "every interface has a link",
+		missing: func(in Input) string { return in.Links.absent() },
+		look:    func(in Input, _ bool) []string { return in.Links.down() },
+	}),
 }
 
 // down names the interfaces without a link, but not those above them.
@@ -135,24 +129,25 @@ func (r LinkReading) withoutIt(name string) string {
 	return ""
 }
 
-// declareLinkSpeed declares the check of interfaces that are slower than they were.
-func declareLinkSpeed() declaration {
-	p := Problem{
-		LinkSlow, Network, Warm, "An interface that carries etcd's traffic negotiated a lower speed.",
-		"It runs slower than before, or in half duplex. Snapshots take longer, and heartbeats queue behind them.",
-		"check 'ethtool' for what both sides advertise; replace the cable or the transceiver. If the speed is " +
-			"intended, mute the finding with 'quorumctl health mute'",
-	}
-	return advises("link-speed", "speed and duplex"+linkSource,
-		Limit{Of: "interfaces slower than their best speed", Unit: "since the boot"}, p, func(at *track) evidence {
-			e := &linkSpeed{best: map[string]float64{}}
-			e.listed = listed{
-				spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
-				bad:   "an interface is slower than before", well: "every interface is as fast as before",
-				missing: e.missing, look: e.look,
-			}
-			return e
-		})
+// checkLinkSpeed is the check of interfaces that are slower than they were.
+var checkLinkSpeed = advice{
+	name: "link-speed", component: Network,
+	source:  "speed and duplex" + linkSource,
+	limit:   Limit{Of: "interfaces slower than their best speed", Unit: "since the boot"},
+	code:    LinkSlow,
+	title:   "An interface that carries etcd's traffic negotiated a lower speed.",
+	meaning: "It runs slower than before, or in half duplex. Snapshots take longer, and heartbeats queue behind them.",
+	remedy: "check 'ethtool' for what both sides advertise; replace the cable or the transceiver. If the speed is " +
+		"intended, mute the finding with 'quorumctl health mute'",
+	measure: func(_ advice, at *track) evidence {
+		e := &linkSpeed{best: map[string]float64{}}
+		e.listed = listed{
+			spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
+			bad:   "an interface is slower than before", well: "every interface is as fast as before",
+			missing: e.missing, look: e.look,
+		}
+		return e
+	},
 }
 
 // linkSpeed is the evidence on speeds.
@@ -216,25 +211,22 @@ func (e *linkSpeed) recall(memory []byte, _, _ time.Duration) error {
 	return nil
 }
 
-// declareFlaps declares the check of flapping links.
-func declareFlaps() declaration {
-	limit := Limit{Of: "link changes", Unit: "in ten minutes", Enter: linkFlaps}
-	p := Problem{
-		LinkFlapping, Network, Warm, "A link is flapping.",
-		"Every change loses packets, and a switch may forward nothing for seconds afterwards. Leader changes follow.",
-		"check 'journalctl -k' for the interface and the times; replace its cable or transceiver, or try another " +
-			"switch port",
-	}
-	return advises("link-flaps", "carrier_changes"+linkSource, limit, p, func(at *track) evidence {
+// checkFlaps is the check of flapping links.
+var checkFlaps = advice{
+	name: "link-flaps", component: Network,
+	source: "carrier_changes" + linkSource,
+	limit:  Limit{Of: "link changes", Unit: "in ten minutes", Enter: linkFlaps},
+	code:   LinkFlapping,
+	title:  "A link is flapping.",
+	meaning: "Every change loses packets, and a switch may forward nothing for seconds afterwards. Leader changes " +
+		"follow.",
+	remedy: "check 'journalctl -k' for the interface and the times; replace its cable or transceiver, or try another " +
+		"switch port",
+	measure: func(a advice, at *track) evidence {
 		r := risen{}
-		return &counted{
-			code: LinkFlapping, limit: limit, span: linkFlapSpan, track: at,
-			of: func(in Input) Figure { return in.Links.changes(&r) },
-			words: func(n float64, l Limit) string {
-				return fmt.Sprintf("%.0f link changes in the last ten minutes, limit %.0f", n, l.Enter)
-			},
-		}
-	})
+		return grows(linkFlapSpan, func(in Input) Figure { return in.Links.changes(&r) },
+			says("%.0f link changes in the last ten minutes, limit %.0f"))(a, at)
+	},
 }
 
 // changes adds up how often links changed.
@@ -252,32 +244,31 @@ func (r LinkReading) changes(seen *risen) Figure {
 	return seen.figure(last)
 }
 
-// declareLinkErrors declares the check of packets that arrive broken, or for which there was no buffer. The kernel's
+// checkLinkErrors is the check of packets that arrive broken, or for which there was no buffer. The kernel's
 // drop counter is not used: it also counts every packet that no program on this host wants.
-func declareLinkErrors() declaration {
-	limit := Limit{
+var checkLinkErrors = advice{
+	name: "link-errors", component: Network,
+	source: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped" + linkSource,
+	limit: Limit{
 		Of: "corrupted or dropped packets", Unit: "% in ten minutes", Enter: linkErrors, Leave: linkErrorsLeave,
-	}
-	p := Problem{
-		LinkErrors, Network, Warm, "This host corrupts or drops packets of etcd's traffic.",
-		"Corrupted packets point to a cable, transceiver or switch port; dropped ones to a host that does not " +
-			"drain its queue in time. Each is retransmitted a fifth of a second later, when etcd's heartbeat is " +
-			"already overdue.",
-		"check 'ip -s -s link' and 'ethtool -S' for which of the two; replace the cable or transceiver, or find " +
-			"what keeps the CPUs busy",
-	}
-	return advises("link-errors", "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped"+linkSource,
-		limit, p, func(at *track) evidence {
-			e := &linkLosses{limit: limit, by: map[string]*losses{}}
-			return &listed{
-				spell: spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
-				bad:   fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", limit.Enter),
-				well: fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped",
-					limit.Leave),
-				look:    e.look,
-				missing: func(in Input) string { return in.Links.counts() },
-			}
-		})
+	},
+	code:  LinkErrors,
+	title: "This host corrupts or drops packets of etcd's traffic.",
+	meaning: "Corrupted packets point to a cable, transceiver or switch port; dropped ones to a host that does not " +
+		"drain its queue in time. Each is retransmitted a fifth of a second later, when etcd's heartbeat is " +
+		"already overdue.",
+	remedy: "check 'ip -s -s link' and 'ethtool -S' for which of the two; replace the cable or transceiver, or find " +
+		"what keeps the CPUs busy",
+	measure: func(a advice, at *track) evidence {
+		e := &linkLosses{limit: a.limit, by: map[string]*losses{}}
+		return lists(linkFor, linkErrorSpan, listed{
+			bad: fmt.Sprintf("over %.10g %% of an interface's packets are corrupted or dropped", a.limit.Enter),
+			well: fmt.Sprintf("at most %.10g %% of any interface's packets are corrupted or dropped",
+				a.limit.Leave),
+			missing: func(in Input) string { return in.Links.counts() },
+			look:    e.look,
+		})(a, at)
+	},
 }
 
 // counts returns why no interface counts broken packets.

@@ -22,47 +22,38 @@ type LoggedErrors struct {
 	FileSystem uint64 `json:"fileSystem,omitempty"` // errors detected by a file system
 }
 
-// declareLogged declares the check of errors in the kernel log. It only advises: a log line is no measurement, and the
+// checkLogged is the check of errors in the kernel log. It only advises: a log line is no measurement, and the
 // probe meets the same errors as etcd.
-func declareLogged() declaration {
-	return declaration{
-		Check: Check{
-			Name: "kernel-log", Component: Disk, Gates: Nothing,
-			Source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
-				"devices below etcd's data",
-			Limits: []Limit{{Of: "lines of one type about a device", Unit: "a day"}},
-			Problems: []Problem{
-				{
-					KernelLogErrors, Disk, Warm, "The kernel logged new errors of a device under etcd's data.",
-					"A request failed, a drive was reset, or a file system found corruption. A single occurrence " +
-						"may be a loose cable; drives that start like this often fail soon.",
-					"find the device with 'quorumctl health'; check 'journalctl -k -g NAME' and 'smartctl -x' of " +
-						"the drive; replace it if the errors continue",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(*track) evidence {
-			return &counters{
-				code: KernelLogErrors, span: loggedSpan, kept: map[string]growth{}, over: "a day",
-				bad: "the log has a new device error", well: "the log has no new device error",
-				missing: func(in Input) string {
-					if why := in.Hardware.Logged.absent(); why != "" {
-						return why
-					}
-					return in.missing(place.absent)
-				},
-				partly: func(in Input) []string { return in.partly(place.absent) },
-				look: func(in Input) (all []counter) {
-					for _, p := range in.places() {
-						all = append(all, p.logged(in.Hardware.Logged.All)...)
-					}
-					return all
-				},
+var checkLogged = advice{
+	name: "kernel-log", component: Disk,
+	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
+		"devices below etcd's data",
+	limit: Limit{Of: "lines of one type about a device", Unit: "a day"},
+	code:  KernelLogErrors,
+	title: "The kernel logged new errors of a device under etcd's data.",
+	meaning: "A request failed, a drive was reset, or a file system found corruption. A single occurrence " +
+		"may be a loose cable; drives that start like this often fail soon.",
+	remedy: "find the device with 'quorumctl health'; check 'journalctl -k -g NAME' and 'smartctl -x' of " +
+		"the drive; replace it if the errors continue",
+	measure: errorCounts(counters{
+		span: loggedSpan,
+		over: "a day",
+		bad:  "the log has a new device error",
+		well: "the log has no new device error",
+		missing: func(in Input) string {
+			if why := in.Hardware.Logged.absent(); why != "" {
+				return why
 			}
+			return in.missing(place.absent)
 		},
-	}
+		partly: func(in Input) []string { return in.partly(place.absent) },
+		look: func(in Input) (all []counter) {
+			for _, p := range in.places() {
+				all = append(all, p.logged(in.Hardware.Logged.All)...)
+			}
+			return all
+		},
+	}),
 }
 
 // logged returns the counters of the chain's devices. A device without a line has had no error so far.

@@ -43,30 +43,9 @@ type MachineReading struct {
 	At time.Duration
 }
 
-// Silent returns the reading of a machine that reports nothing, with the reason.
-func Silent(why string) MachineReading {
-	f, p := Figure{Absent: why}, Part{Absent: why}
-	return MachineReading{
-		MemoryAvailable: f, MemoryStalled: f, ProcessesKilled: f, MemoryCorrected: f, MemoryUncorrected: f,
-		ClockError: f, Booted: f, Throttled: f, MachineChecks: f, TasksHung: f, ProcessorWaited: f, DiskWaited: f,
-		Boots: f, BootsUnexpected: f, Segments: p, Processor: p,
-	}
-}
-
 // Part is a pair of counters, the second being a part of the first. The zero value means not measured.
 type Part struct {
 	Of, Among float64
 	Known     bool
 	Absent    string // why it is unknown, as a stable text
-}
-
-// advises declares a check whose findings prevent nothing.
-func advises(name, source string, limit Limit, p Problem, gather func(*track) evidence) declaration {
-	return declaration{
-		Check: Check{
-			Name: name, Component: p.Component, Gates: Nothing, Source: source, Limits: []Limit{limit},
-			Problems: []Problem{p}, Runbook: findingRunbook,
-		},
-		start: OK, gather: gather,
-	}
 }

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -22,70 +21,33 @@ const (
 	memoryFor                   = time.Minute
 )
 
-// declareMemory declares the check of available memory. It only advises: etcd still works on such a machine, and the
+// checkMemory is the check of available memory. It only advises: etcd still works on such a machine, and the
 // probe notices when it no longer does.
-func declareMemory() declaration {
-	limit := Limit{
+var checkMemory = advice{
+	name: "memory", component: Machine,
+	source: "MemAvailable of /proc/meminfo",
+	limit: Limit{
 		Of: "memory available", Unit: "%", Enter: memoryLow, Leave: memoryLowLeave, Below: true,
-	}
-	return declaration{
-		Check: Check{
-			Name: "memory", Component: Machine, Gates: Nothing,
-			Source: "MemAvailable of /proc/meminfo",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					MemoryLow, Machine, Warm, "Memory is running low.",
-					"Little memory is available without swapping. The kernel first drops the page cache of etcd's " +
-						"database and finally kills processes, possibly etcd.",
-					"check 'ps aux --sort=-rss'; move other workloads off this host, or limit their memory",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &level{
-				spell: spell{code: MemoryLow, track: at, badFor: memoryFor, wellFor: memoryFor},
-				limit: limit,
-				of:    func(in Input) Figure { return in.Machine.MemoryAvailable },
-				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("%.0f %% of the memory is available, limit %.0f %%", f.Value, l.Enter)
-				},
-			}
-		},
-	}
+	},
+	code:  MemoryLow,
+	title: "Memory is running low.",
+	meaning: "Little memory is available without swapping. The kernel first drops the page cache of etcd's " +
+		"database and finally kills processes, possibly etcd.",
+	remedy: "check 'ps aux --sort=-rss'; move other workloads off this host, or limit their memory",
+	measure: exceeds(memoryFor, memoryFor, func(in Input) Figure { return in.Machine.MemoryAvailable },
+		says("%.0f %% of the memory is available, limit %.0f %%")),
 }
 
-// declarePressure declares the check of time lost waiting for memory.
-func declarePressure() declaration {
-	limit := Limit{Of: "time stalled on memory", Unit: "%", Enter: memoryFull, Leave: memoryFullLeave}
-	return declaration{
-		Check: Check{
-			Name: "pressure", Component: Machine, Gates: Nothing, Behind: []string{"memory"},
-			Source: "full avg60 of /proc/pressure/memory",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					MemoryPressure, Machine, Warm, "The machine is stalled on memory.",
-					"For part of every minute no process runs because all of them wait for memory. etcd misses its " +
-						"heartbeats during that time.",
-					"check 'vmstat 1' for swapping and 'ps aux --sort=-rss'; move other workloads off this host",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &level{
-				spell: spell{code: MemoryPressure, track: at, wellFor: memoryFor},
-				limit: limit,
-				of:    func(in Input) Figure { return in.Machine.MemoryStalled },
-				words: func(f Figure, l Limit) string {
-					return fmt.Sprintf("all processes stalled on memory for %.1f %% of the last minute, limit %.0f %%",
-						f.Value, l.Enter)
-				},
-			}
-		},
-	}
+// checkPressure is the check of time lost waiting for memory.
+var checkPressure = advice{
+	name: "pressure", component: Machine, behind: []string{"memory"},
+	source: "full avg60 of /proc/pressure/memory",
+	limit:  Limit{Of: "time stalled on memory", Unit: "%", Enter: memoryFull, Leave: memoryFullLeave},
+	code:   MemoryPressure,
+	title:  "The machine is stalled on memory.",
+	meaning: "For part of every minute no process runs because all of them wait for memory. etcd misses its " +
+		"heartbeats during that time.",
+	remedy: "check 'vmstat 1' for swapping and 'ps aux --sort=-rss'; move other workloads off this host",
+	measure: exceeds(0, memoryFor, func(in Input) Figure { return in.Machine.MemoryStalled },
+		says("all processes stalled on memory for %.1f %% of the last minute, limit %.0f %%")),
 }

@@ -19,35 +19,18 @@ const (
 	modulesLimit = 10 // corrected errors in that time
 )
 
-// declareModules declares the check of corrected memory errors. They cost nothing, but modules with many of them soon
+// checkModules is the check of corrected memory errors. They cost nothing, but modules with many of them soon
 // have an uncorrectable one.
-func declareModules() declaration {
-	limit := Limit{Of: "corrected errors", Unit: "a day", Enter: modulesLimit, Leave: modulesLimit / 2}
-	return declaration{
-		Check: Check{
-			Name: "modules", Component: Machine, Gates: Nothing,
-			Source: "ce_count of the memory controllers (EDAC)",
-			Limits: []Limit{limit},
-			Problems: []Problem{
-				{
-					MemoryCorrected, Machine, Warm, "A memory module reports many corrected errors.",
-					"No data was lost. Modules with many corrected errors fail more often than others.",
-					"find the module with 'edac-util -v' or 'ras-mc-ctl --errors'; replace it",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &counted{
-				code: MemoryCorrected, limit: limit, span: modulesSpan, track: at,
-				of: func(in Input) Figure { return in.Machine.MemoryCorrected },
-				words: func(n float64, l Limit) string {
-					return fmt.Sprintf("%.0f corrected memory errors in the last day, limit %.0f", n, l.Enter)
-				},
-			}
-		},
-	}
+var checkModules = advice{
+	name: "modules", component: Machine,
+	source:  "ce_count of the memory controllers (EDAC)",
+	limit:   Limit{Of: "corrected errors", Unit: "a day", Enter: modulesLimit, Leave: modulesLimit / 2},
+	code:    MemoryCorrected,
+	title:   "A memory module reports many corrected errors.",
+	meaning: "No data was lost. Modules with many corrected errors fail more often than others.",
+	remedy:  "find the module with 'edac-util -v' or 'ras-mc-ctl --errors'; replace it",
+	measure: grows(modulesSpan, func(in Input) Figure { return in.Machine.MemoryCorrected },
+		says("%.0f corrected memory errors in the last day, limit %.0f")),
 }
 
 // declareBroken declares the check of uncorrectable memory errors. The content of such memory is wrong, and etcd would

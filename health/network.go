@@ -54,62 +54,57 @@ const (
 	observersAgree = 2
 )
 
-const networkSource = "what each host measures on the members' peer and client ports; see quorumctl network"
+const (
+	networkSource = "what each host measures on the members' peer and client ports; see quorumctl network"
+	networkUnit   = "from or to this host"
+)
 
-// declareNetwork declares all checks of the network.
-func declareNetwork() []declaration {
-	return []declaration{declarePartition(), declareOneWay(), declareLargeLost()}
+// checkPartition is the check of hosts that do not reach each other although both belong to the cluster.
+var checkPartition = advice{
+	name: "partition", component: Network, source: networkSource,
+	limit: Limit{Of: "unreachable hosts", Unit: networkUnit},
+	code:  NetworkPartition,
+	title: "Two hosts that are both up cannot reach each other.",
+	meaning: "Both reach the cluster through other hosts, but no connection between the two succeeds. The cluster " +
+		"works as long as a leader reaches a majority; the next failure may end that.",
+	remedy: "check 'quorumctl network' for what the failing connections have in common: a cable, a switch, a route, " +
+		"a firewall",
+	measure: ways(NetworkReading.parted),
 }
 
-// declarePartition declares the check of hosts that do not reach each other although both belong to the cluster.
-func declarePartition() declaration {
-	return declareWays("partition", "unreachable hosts", Problem{
-		NetworkPartition, Network, Warm, "Two hosts that are both up cannot reach each other.",
-		"Both reach the cluster through other hosts, but no connection between the two succeeds. The cluster works " +
-			"as long as a leader reaches a majority; the next failure may end that.",
-		"check 'quorumctl network' for what the failing connections have in common: a cable, a switch, a route, a " +
-			"firewall",
-	}, NetworkReading.parted)
+// checkOneWay is the check of hosts that reach each other in one direction only.
+var checkOneWay = advice{
+	name: "one-way", component: Network, source: networkSource,
+	limit:   Limit{Of: "one-way connections", Unit: networkUnit},
+	code:    NetworkOneWay,
+	title:   "Connections between two hosts succeed in one direction only.",
+	meaning: "etcd members need both directions: each sends to the other over its own connections.",
+	remedy:  "check the firewall rules on and between the two hosts for etcd's ports",
+	measure: ways(NetworkReading.oneWay),
 }
 
-// declareOneWay declares the check of hosts that reach each other in one direction only.
-func declareOneWay() declaration {
-	return declareWays("one-way", "one-way connections", Problem{
-		NetworkOneWay, Network, Warm, "Connections between two hosts succeed in one direction only.",
-		"etcd members need both directions: each sends to the other over its own connections.",
-		"check the firewall rules on and between the two hosts for etcd's ports",
-	}, NetworkReading.oneWay)
+// checkLargeLost is the check of connections that only small packets get through.
+var checkLargeLost = advice{
+	name: "large-packets", component: Network, source: networkSource,
+	limit: Limit{Of: "connections that lose large packets", Unit: networkUnit},
+	code:  NetworkLargeLost,
+	title: "Large packets are lost on a path where small ones get through.",
+	meaning: "Heartbeats arrive but log entries do not: a member looks alive and falls behind, or never receives its " +
+		"snapshot. A hop has a smaller MTU, and the ICMP message that would report it is dropped (an MTU black " +
+		"hole).",
+	remedy: "compare the MTU of both hosts and of the path between them ('ip link', 'tracepath'); allow ICMP " +
+		"\"fragmentation needed\"",
+	measure: ways(NetworkReading.large),
 }
 
-// declareLargeLost declares the check of ways on which only small packets get through.
-func declareLargeLost() declaration {
-	return declareWays("large-packets", "connections that lose large packets", Problem{
-		NetworkLargeLost, Network, Warm, "Large packets are lost on a path where small ones get through.",
-		"Heartbeats arrive but log entries do not: a member looks alive and falls behind, or never receives its " +
-			"snapshot. A hop has a smaller MTU, and the ICMP message that would report it is dropped (an MTU black " +
-			"hole).",
-		"compare the MTU of both hosts and of the path between them ('ip link', 'tracepath'); allow ICMP " +
-			"\"fragmentation needed\"",
-	}, NetworkReading.large)
-}
-
-// declareWays declares a check of something wrong with ways from or to this host.
-func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []string) declaration {
-	return declaration{
-		Check: Check{
-			Name: name, Component: Network, Gates: Nothing, Source: networkSource,
-			Limits:   []Limit{{Of: of, Unit: "from or to this host"}},
-			Problems: []Problem{problem}, Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &listed{
-				spell: spell{code: problem.Code, track: at, badFor: networkBad, wellFor: networkWell},
-				bad:   of, well: "no " + of + " from or to this host",
-				look:    func(in Input, _ bool) []string { return wrong(in.Network) },
-				missing: func(in Input) string { return in.Network.absent() },
-			}
-		},
+// ways returns the evidence of a check of connections from or to this host.
+func ways(wrong func(NetworkReading) []string) func(advice, *track) evidence {
+	return func(a advice, at *track) evidence {
+		return lists(networkBad, networkWell, listed{
+			bad: a.limit.Of, well: "no " + a.limit.Of + " " + networkUnit,
+			missing: func(in Input) string { return in.Network.absent() },
+			look:    func(in Input, _ bool) []string { return wrong(in.Network) },
+		})(a, at)
 	}
 }
 

@@ -22,38 +22,35 @@ const (
 	loss, lossLeave = 3.0, 1.5 // percent
 )
 
-// declareLossy declares the check of retransmissions to a host, among the probes that this host sends to its member.
-// The kernel's count for the whole host says less: most of that traffic may never leave it.
-func declareLossy() declaration {
-	limit := Limit{Of: "retransmitted segments to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave}
-	p := Problem{
-		NetworkLossy, Network, Warm, "Packets are lost on the path to another host.",
-		"The other host answers, but part of the traffic is lost on the way there or back. Everything behind a " +
-			"lost packet waits at least a fifth of a second, and a new connection a full second: heartbeats arrive " +
-			"late.",
-		"compare with the connections to and between the other hosts; check 'ip -s link' on both hosts, then the " +
-			"cables and the switch between them",
-	}
-	d := advises("loss", "TCP_INFO of this host's own connections to the members' peer and client ports, and of its "+
-		"etcd's connections to its peers, over five minutes (sock_diag)",
-		limit, p, func(at *track) evidence {
-			e := &wayLosses{limit: limit, by: map[string]*window{}, peers: peerLosses{limit: limit}}
-			return &listed{
-				spell:   spell{code: NetworkLossy, track: at, badFor: time.Minute, wellFor: time.Minute},
-				bad:     fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", limit.Enter),
-				well:    fmt.Sprintf("at most %.10g %% of the segments to any host are retransmitted", limit.Leave),
-				look:    e.look,
-				missing: func(in Input) string { return in.Network.absent() },
-				partly: func(in Input) []string {
-					if peers := in.Links.Peers; !peers.Known && peers.Absent != "" {
-						return []string{"etcd's own connections: " + peers.Absent}
-					}
-					return nil
-				},
-			}
-		})
-	d.Behind = []string{"partition", "one-way", "large-packets", "link", "link-errors"}
-	return d
+// checkLossy is the check of retransmissions to a host, among the probes that this host sends to its member. The
+// kernel's count for the whole host says less: most of that traffic may never leave it.
+var checkLossy = advice{
+	name: "loss", component: Network,
+	behind: []string{"partition", "one-way", "large-packets", "link", "link-errors"},
+	source: "TCP_INFO of this host's own connections to the members' peer and client ports, and of its etcd's " +
+		"connections to its peers, over five minutes (sock_diag)",
+	limit: Limit{Of: "retransmitted segments to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave},
+	code:  NetworkLossy,
+	title: "Packets are lost on the path to another host.",
+	meaning: "The other host answers, but part of the traffic is lost on the way there or back. Everything behind a " +
+		"lost packet waits at least a fifth of a second, and a new connection a full second: heartbeats arrive late.",
+	remedy: "compare with the connections to and between the other hosts; check 'ip -s link' on both hosts, then the " +
+		"cables and the switch between them",
+	measure: func(a advice, at *track) evidence {
+		e := &wayLosses{limit: a.limit, by: map[string]*window{}, peers: peerLosses{limit: a.limit}}
+		return lists(time.Minute, time.Minute, listed{
+			bad:     fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", a.limit.Enter),
+			well:    fmt.Sprintf("at most %.10g %% of the segments to any host are retransmitted", a.limit.Leave),
+			look:    e.look,
+			missing: func(in Input) string { return in.Network.absent() },
+			partly: func(in Input) []string {
+				if peers := in.Links.Peers; !peers.Known && peers.Absent != "" {
+					return []string{"etcd's own connections: " + peers.Absent}
+				}
+				return nil
+			},
+		})(a, at)
+	},
 }
 
 // wayLosses keeps the counts for each host.

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -21,57 +20,53 @@ const (
 	hungSpan      = time.Hour
 )
 
-// declareThrottling declares the check of CPUs throttled for heat.
-func declareThrottling() declaration {
-	limit := Limit{Of: "thermal throttlings", Unit: "an hour", Enter: throttleLimit}
-	p := Problem{
-		Throttled, Machine, Warm, "The CPUs are thermally throttled.",
-		"They run at reduced speed, often the lowest, until they have cooled down. Everything on this host takes " +
-			"longer, including etcd.",
-		"check fans, dust and airflow, and what else runs on this host; 'quorumctl health' lists sensor alarms",
-	}
-	return advises("throttling", "core_throttle_count and package_throttle_count, the mean of all CPUs", limit, p,
-		func(at *track) evidence {
-			r := risen{}
-			return &counted{
-				code: Throttled, limit: limit, span: throttleSpan, track: at,
-				of: func(in Input) Figure {
-					n := in.Machine.Throttled
-					if !n.Known {
-						return n
-					}
-					return r.figure(map[string]float64{"": n.Value})
-				},
-				words: func(n float64, l Limit) string {
-					return fmt.Sprintf("%.0f thermal throttlings in the last hour, limit %.0f",
-						n, l.Enter)
-				},
-			}
-		})
+// checkThrottling is the check of CPUs throttled for heat.
+var checkThrottling = advice{
+	name: "throttling", component: Machine,
+	source: "core_throttle_count and package_throttle_count, the mean of all CPUs",
+	limit:  Limit{Of: "thermal throttlings", Unit: "an hour", Enter: throttleLimit},
+	code:   Throttled,
+	title:  "The CPUs are thermally throttled.",
+	meaning: "They run at reduced speed, often the lowest, until they have cooled down. Everything on this host " +
+		"takes longer, including etcd.",
+	remedy: "check fans, dust and airflow, and what else runs on this host; 'quorumctl health' lists sensor alarms",
+	measure: func(a advice, at *track) evidence {
+		r := risen{}
+		return grows(throttleSpan,
+			func(in Input) Figure {
+				n := in.Machine.Throttled
+				if !n.Known {
+					return n
+				}
+				return r.figure(map[string]float64{"": n.Value})
+			},
+			says("%.0f thermal throttlings in the last hour, limit %.0f"),
+		)(a, at)
+	},
 }
 
-// declareMachineChecks declares the check of errors that a CPU reports about itself and the hardware near it.
-func declareMachineChecks() declaration {
-	p := Problem{
-		MachineCheck, Machine, Warm, "The CPU reported an uncorrectable hardware error.",
-		"A part, usually memory or a cache, returned wrong data. Whatever used it was lost, possibly a process; " +
-			"the next error may stop the machine.",
-		"find the part with 'ras-mc-ctl --errors' or 'journalctl -k -g mce'; replace it. A reboot clears the finding",
-	}
-	return advises("machine-checks", "the machine-check flag in /proc/sys/kernel/tainted (x86)",
-		Limit{Of: "machine checks", Unit: "since the boot"}, p, func(at *track) evidence {
-			return &listed{
-				spell: spell{code: MachineCheck, track: at, wellFor: time.Minute},
-				bad:   "a machine check", well: "no machine check",
-				missing: func(in Input) string { return in.Machine.MachineChecks.absent() },
-				look: func(in Input, _ bool) []string {
-					if in.Machine.MachineChecks.Value == 0 {
-						return nil
-					}
-					return []string{"1 machine check since the boot, limit 0"}
-				},
+// checkMachineChecks is the check of errors that a CPU reports about itself and the hardware near it.
+var checkMachineChecks = advice{
+	name: "machine-checks", component: Machine,
+	source: "the machine-check flag in /proc/sys/kernel/tainted (x86)",
+	limit:  Limit{Of: "machine checks", Unit: "since the boot"},
+	code:   MachineCheck,
+	title:  "The CPU reported an uncorrectable hardware error.",
+	meaning: "A part, usually memory or a cache, returned wrong data. Whatever used it was lost, possibly a process; " +
+		"the next error may stop the machine.",
+	remedy: "find the part with 'ras-mc-ctl --errors' or 'journalctl -k -g mce'; replace it. A reboot clears the " +
+		"finding",
+	measure: lists(0, time.Minute, listed{
+		bad:     "a machine check",
+		well:    "no machine check",
+		missing: func(in Input) string { return in.Machine.MachineChecks.absent() },
+		look: func(in Input, _ bool) []string {
+			if in.Machine.MachineChecks.Value == 0 {
+				return nil
 			}
-		})
+			return []string{"1 machine check since the boot, limit 0"}
+		},
+	}),
 }
 
 // HungUncounted is the reason if a kernel does not count hung tasks but logs each one.
@@ -89,24 +84,21 @@ func (in Input) hung() Figure {
 	}
 }
 
-// declareHung declares the check of tasks that do not run for minutes.
-func declareHung() declaration {
-	limit := Limit{Of: "hung tasks", Unit: "an hour"}
-	p := Problem{
-		TasksHung, Machine, Warm, "Tasks are hung in the kernel.",
-		"They were blocked for two minutes, usually on a device or a lock, and could not be killed. If etcd is one " +
-			"of them, it does not respond and cannot be stopped.",
-		"check 'journalctl -k -g blocked' for the tasks and what each waits for: a drive, a network file system",
-	}
-	const source = "/proc/sys/kernel/hung_task_detect_count, or the kernel log, which quorumd-kernel-log.service " +
-		"scans every two minutes"
-	return advises("hung-tasks", source, limit, p, func(at *track) evidence {
-		return &counted{
-			code: TasksHung, limit: limit, span: hungSpan, track: at,
-			of: Input.hung,
-			words: func(n float64, _ Limit) string {
-				return plural(int(n), "hung task") + " in the last hour, limit 0"
-			},
-		}
-	})
+// checkHung is the check of tasks that do not run for minutes.
+var checkHung = advice{
+	name: "hung-tasks", component: Machine,
+	source: "/proc/sys/kernel/hung_task_detect_count, or the kernel log, which quorumd-kernel-log.service " +
+		"scans every two minutes",
+	limit: Limit{Of: "hung tasks", Unit: "an hour"},
+	code:  TasksHung,
+	title: "Tasks are hung in the kernel.",
+	meaning: "They were blocked for two minutes, usually on a device or a lock, and could not be killed. If etcd is " +
+		"one of them, it does not respond and cannot be stopped.",
+	remedy: "check 'journalctl -k -g blocked' for the tasks and what each waits for: a drive, a network file system",
+	measure: grows(hungSpan,
+		Input.hung,
+		func(n float64, _ Limit) string {
+			return plural(int(n), "hung task") + " in the last hour, limit 0"
+		},
+	),
 }

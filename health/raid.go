@@ -29,70 +29,48 @@ type Array struct {
 	Absent string
 }
 
-// declareRAID declares the check of arrays with missing member devices.
-func declareRAID() declaration {
-	return declaration{
-		Check: Check{
-			Name: "raid", Component: Disk, Gates: Nothing,
-			Source: "degraded, array_state and sync_action of the RAID arrays under etcd's data (md)",
-			Limits: []Limit{{Of: "missing member devices", Unit: "in an array"}},
-			Problems: []Problem{
-				{
-					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data is degraded.",
-					"Unless the finding says that the array has failed, no data is lost. The next drive failure " +
-						"may lose it, and writes are slower during the rebuild.",
-					"check 'cat /proc/mdstat' and 'mdadm --detail'; replace the failed drive and add the new one " +
-						"with 'mdadm --add'",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			e := eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
-				"an array is degraded", "no array is degraded", Array.lacking)
-			e.partly = func(in Input) []string {
-				all := in.partly(place.absent)
-				for _, p := range in.places() {
-					all = append(all, p.unknownArrays()...)
-				}
-				return all
+// checkRAID is the check of arrays with missing member devices.
+var checkRAID = advice{
+	name: "raid", component: Disk,
+	source: "degraded, array_state and sync_action of the RAID arrays under etcd's data (md)",
+	limit:  Limit{Of: "missing member devices", Unit: "in an array"},
+	code:   RAIDDegraded,
+	title:  "A RAID array under etcd's data is degraded.",
+	meaning: "Unless the finding says that the array has failed, no data is lost. The next drive failure " +
+		"may lose it, and writes are slower during the rebuild.",
+	remedy: "check 'cat /proc/mdstat' and 'mdadm --detail'; replace the failed drive and add the new one " +
+		"with 'mdadm --add'",
+	measure: func(a advice, at *track) evidence {
+		l := eachArray("an array is degraded", "no array is degraded", Array.lacking)
+		l.partly = func(in Input) []string {
+			all := in.partly(place.absent)
+			for _, p := range in.places() {
+				all = append(all, p.unknownArrays()...)
 			}
-			return e
-		},
-	}
+			return all
+		}
+		return lists(0, time.Minute, l)(a, at)
+	},
 }
 
-// declareResync declares the check of arrays that resynchronise their member devices. A check of the array is not a
+// checkResync is the check of arrays that resynchronise their member devices. A check of the array is not a
 // resync.
-func declareResync() declaration {
-	return declaration{
-		Check: Check{
-			Name: "resync", Component: Disk, Gates: Nothing, Behind: []string{"raid"},
-			Source: "sync_action of the RAID arrays under etcd's data (md); a check or repair does not count",
-			Limits: []Limit{{Of: "resyncing arrays", Unit: "for 1 min"}},
-			Problems: []Problem{
-				{
-					RAIDResyncing, Disk, Warm, "A RAID array under etcd's data is resyncing.",
-					"The host went down without stopping the array, or the array is new or being reshaped. Until " +
-						"the resync ends, its member devices differ and writes are slower.",
-					"none, it ends by itself; 'cat /proc/mdstat' shows the progress",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return eachArray(spell{code: RAIDResyncing, track: at, badFor: time.Minute, wellFor: time.Minute},
-				"an array resyncs", "no array resyncs", Array.resyncing)
-		},
-	}
+var checkResync = advice{
+	name: "resync", component: Disk, behind: []string{"raid"},
+	source: "sync_action of the RAID arrays under etcd's data (md); a check or repair does not count",
+	limit:  Limit{Of: "resyncing arrays", Unit: "for 1 min"},
+	code:   RAIDResyncing,
+	title:  "A RAID array under etcd's data is resyncing.",
+	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +
+		"the resync ends, its member devices differ and writes are slower.",
+	remedy:  "none, it ends by itself; 'cat /proc/mdstat' shows the progress",
+	measure: lists(time.Minute, time.Minute, eachArray("an array resyncs", "no array resyncs", Array.resyncing)),
 }
 
-// eachArray returns the evidence of a check of each array under etcd's data.
-func eachArray(timing spell, bad, well string, wrong func(Array) string) *listed {
-	return &listed{
-		spell: timing, bad: bad, well: well,
+// eachArray returns what a check of each array under etcd's data lists.
+func eachArray(bad, well string, wrong func(Array) string) listed {
+	return listed{
+		bad: bad, well: well,
 		missing: func(in Input) string {
 			return in.missing(func(p place) string {
 				silent := p.unknownArrays()

@@ -37,41 +37,32 @@ func warnings() []string {
 	}
 }
 
-// declareFailing declares the check of what drives report about themselves. It only advises: drives that report failure
+// checkFailing is the check of what drives report about themselves. It only advises: drives that report failure
 // may run for another year, and a quarter of those that fail never reported it. The probe sees what etcd would see.
-func declareFailing() declaration {
-	return declaration{
-		Check: Check{
-			Name: "smart", Component: Machine, Gates: Nothing,
-			Source: smartSource,
-			Limits: []Limit{{Of: "critical warnings or failed self-assessments", Unit: "of any drive"}},
-			Problems: []Problem{
-				{
-					DriveFailing, Machine, Warm, "A drive reports that it is failing.",
-					"The drive reports failure or a critical warning, and fails more often than drives that do " +
-						"not. A drive whose capacitor has failed loses acknowledged writes.",
-					"check 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason …' " +
-						"and replace the drive",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			e := eachDrive(at, DriveFailing, "a drive reports failure or a critical warning",
-				"no drive reports failure or a critical warning", failing)
-			e.partly = silentDrives
-			return e
-		},
-	}
+var checkFailing = advice{
+	name: "smart", component: Machine,
+	source: smartSource,
+	limit:  Limit{Of: "critical warnings or failed self-assessments", Unit: "of any drive"},
+	code:   DriveFailing,
+	title:  "A drive reports that it is failing.",
+	meaning: "The drive reports failure or a critical warning, and fails more often than drives that do " +
+		"not. A drive whose capacitor has failed loses acknowledged writes.",
+	remedy: "check 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason …' " +
+		"and replace the drive",
+	measure: func(a advice, at *track) evidence {
+		l := eachDrive("a drive reports failure or a critical warning",
+			"no drive reports failure or a critical warning", failing)
+		l.partly = silentDrives
+		return lists(0, drivesFor, l)(a, at)
+	},
 }
 
-// eachDrive returns the evidence of a check of each drive. A drive that no longer answers keeps its last state: silence
-// is no recovery.
-func eachDrive(at *track, code Code, bad, well string, look func(Drive) string) *listed {
+// eachDrive returns what a check of each drive lists. A drive that no longer answers keeps its last state: silence is
+// no recovery.
+func eachDrive(bad, well string, look func(Drive) string) listed {
 	last := map[string]string{}
-	return &listed{
-		spell: spell{code: code, track: at, wellFor: drivesFor}, bad: bad, well: well,
+	return listed{
+		bad: bad, well: well,
 		missing: func(in Input) string { return in.Hardware.Drives.absent() },
 		look: func(in Input, _ bool) (found []string) {
 			before := last
@@ -126,33 +117,24 @@ func failing(d Drive) string {
 	return ""
 }
 
-// declareWear declares the check of the remaining life of drives.
-func declareWear() declaration {
-	return declaration{
-		Check: Check{
-			Name: "drive-wear", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
-			Source: smartSource,
-			Limits: []Limit{
-				{Of: "rated endurance used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1},
-				{Of: "spare blocks left", Unit: "% of the drive's own threshold", Enter: 100, Leave: 100, Below: true},
-			},
-			Problems: []Problem{
-				{
-					DriveWorn, Machine, Warm, "A drive is worn out.",
-					"Its rated endurance is used up, or its spare blocks are running out. It works for now; in the " +
-						"end it rejects writes.",
-					"check 'smartctl -x /dev/NAME'; plan its replacement",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return eachDrive(at, DriveWorn,
-				"a drive's spare blocks are below its own threshold, or its rated endurance is used up",
-				"every drive has spare blocks and rated endurance left", worn)
-		},
-	}
+// checkWear is the check of the remaining life of drives.
+var checkWear = advice{
+	name: "drive-wear", component: Machine, behind: []string{"smart"},
+	source: smartSource,
+	limit:  Limit{Of: "rated endurance used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1},
+	also: []Limit{
+		{Of: "spare blocks left", Unit: "% of the drive's own threshold", Enter: 100, Leave: 100, Below: true},
+	},
+	code:  DriveWorn,
+	title: "A drive is worn out.",
+	meaning: "Its rated endurance is used up, or its spare blocks are running out. It works for now; in the end it " +
+		"rejects writes.",
+	remedy: "check 'smartctl -x /dev/NAME'; plan its replacement",
+	measure: func(a advice, at *track) evidence {
+		return lists(0, drivesFor, eachDrive(
+			"a drive's spare blocks are below its own threshold, or its rated endurance is used up",
+			"every drive has spare blocks and rated endurance left", worn))(a, at)
+	},
 }
 
 // worn returns how worn a drive is.
@@ -166,33 +148,22 @@ func worn(d Drive) string {
 	return ""
 }
 
-// declareHeat declares the check of the temperature of drives. A hot drive throttles itself.
-func declareHeat() declaration {
-	return declaration{
-		Check: Check{
-			Name: "drive-heat", Component: Machine, Gates: Nothing,
-			Source: "hwmon of the drives, and the critical warnings of " + smartSource,
-			Limits: []Limit{{Of: "temperature over the drive's own limit", Unit: "°C", Leave: -cooler}},
-			Problems: []Problem{
-				{
-					DriveHot, Machine, Warm, "A drive is overheating.",
-					"Its temperature exceeds its own limit. It throttles, which makes writes slower, and shuts " +
-						"down if that does not help.",
-					"check fans, filters and the air inlet; 'sensors' lists all temperatures",
-				},
-			},
-			Runbook: findingRunbook,
-		},
-		start: OK,
-		gather: func(at *track) evidence {
-			return &listed{
-				spell: spell{code: DriveHot, track: at, badFor: time.Minute, wellFor: drivesFor},
-				bad:   "a drive exceeds its own temperature limit, or reports a temperature warning",
-				well:  fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
-				look:  tooHot, missing: noTemperature,
-			}
-		},
-	}
+// checkHeat is the check of the temperature of drives. A hot drive throttles itself.
+var checkHeat = advice{
+	name: "drive-heat", component: Machine,
+	source: "hwmon of the drives, and the critical warnings of " + smartSource,
+	limit:  Limit{Of: "temperature over the drive's own limit", Unit: "°C", Leave: -cooler},
+	code:   DriveHot,
+	title:  "A drive is overheating.",
+	meaning: "Its temperature exceeds its own limit. It throttles, which makes writes slower, and shuts " +
+		"down if that does not help.",
+	remedy: "check fans, filters and the air inlet; 'sensors' lists all temperatures",
+	measure: lists(time.Minute, drivesFor, listed{
+		bad:     "a drive exceeds its own temperature limit, or reports a temperature warning",
+		well:    fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
+		missing: noTemperature,
+		look:    tooHot,
+	}),
 }
 
 // noTemperature returns why no drive can be found too hot: none has that warning, and no thermometer has a limit.

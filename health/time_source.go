@@ -44,37 +44,35 @@ func (s TimeSource) wrong() string {
 	return ""
 }
 
-// declareTimeSource declares the check of chrony's sources. The kernel reports a bad clock late: chrony continues to
+// checkTimeSource is the check of chrony's sources. The kernel reports a bad clock late: chrony continues to
 // correct it by what it learned before, and reports an error to the kernel that hardly grows.
-func declareTimeSource() declaration {
-	p := Problem{
-		ClockNoSource, Machine, Warm, "chrony has no time source.",
-		"No time server that it trusts has answered for a while. The clock runs free and drifts from the other " +
-			"hosts; etcd leases do not depend on it.",
-		"check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or configure " +
-			"others in chrony.conf",
-	}
-	limit := Limit{
+var checkTimeSource = advice{
+	name: "time-source", component: Machine,
+	source: "chronyd on 127.0.0.1, port 323, every minute",
+	limit: Limit{
 		Of: "time since the last update from a source", Unit: "s", Enter: sourceSilent.Seconds(),
 		Leave: sourceSilent.Seconds(),
-	}
-	return advises("time-source", "chronyd on 127.0.0.1, port 323, every minute", limit, p,
-		func(at *track) evidence {
-			return &listed{
-				spell: spell{code: ClockNoSource, track: at, badFor: sourceFor, wellFor: sourceWellFor},
-				bad:   "chrony has no reachable source", well: "chrony has a reachable source",
-				missing: func(in Input) string {
-					if s := in.Hardware.Time; !s.Known {
-						return cmp.Or(s.Absent, notYet)
-					}
-					return ""
-				},
-				look: func(in Input, _ bool) []string {
-					if wrong := in.Hardware.Time.wrong(); wrong != "" {
-						return []string{wrong}
-					}
-					return nil
-				},
+	},
+	code:  ClockNoSource,
+	title: "chrony has no time source.",
+	meaning: "No time server that it trusts has answered for a while. The clock runs free and drifts from the other " +
+		"hosts; etcd leases do not depend on it.",
+	remedy: "check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or " +
+		"configure others in chrony.conf",
+	measure: lists(sourceFor, sourceWellFor, listed{
+		bad:  "chrony has no reachable source",
+		well: "chrony has a reachable source",
+		missing: func(in Input) string {
+			if s := in.Hardware.Time; !s.Known {
+				return cmp.Or(s.Absent, notYet)
 			}
-		})
+			return ""
+		},
+		look: func(in Input, _ bool) []string {
+			if wrong := in.Hardware.Time.wrong(); wrong != "" {
+				return []string{wrong}
+			}
+			return nil
+		},
+	}),
 }

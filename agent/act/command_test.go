@@ -79,7 +79,9 @@ func commandOptions(t *testing.T, disk hoststate.Files, programs hooks.Programs)
 	t.Helper()
 	opt := options(t, disk)
 	opt.Hooks = programs
-	k := &hoststate.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	k := &hoststate.Request{
+		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
+	}
 	ask(t, opt, k)
 	return opt, k
 }

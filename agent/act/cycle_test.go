@@ -16,8 +16,10 @@ import (
 func TestStopForACancelledRequestLeavesTheNewRequestAlone(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
-	decided := &hoststate.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
-	ask(t, opt, &hoststate.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)})
+	decided := &hoststate.Request{Standing: policy.Standing{Work: policy.WorkMaintenance}, Since: time.Unix(1, 0)}
+	ask(t, opt, &hoststate.Request{
+		Standing: policy.Standing{Work: policy.WorkMaintenance, KeepRunning: true}, Since: time.Unix(2, 0),
+	})
 	if err := New(opt).noteStop(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
 		!strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("the take-down ended with %v", err)
@@ -31,7 +33,9 @@ func TestStopForACancelledRequestLeavesTheNewRequestAlone(t *testing.T) {
 func TestNoOperationBeginsForACancelledRequest(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
-	r := decided(policy.StepBeginCycle, &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})
+	r := decided(policy.StepBeginCycle, &hoststate.Request{
+		Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(1, 0),
+	})
 	err := New(opt).beginCycle(t.Context(), &task{on: r})
 	if err == nil || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("it ended with %v", err)

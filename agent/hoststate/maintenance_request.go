@@ -10,28 +10,18 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// RequestSpec is an operator's request for an operation on this host.
-type RequestSpec struct {
-	policy.Standing
-
-	For    time.Duration
-	At     time.Time
-	BootID string // the boot during which it is requested
-}
-
-// Ask records w as this host's request, or renews the pending request. It is refused if the pending request conflicts.
-func (f *State) Ask(w RequestSpec) (refused *policy.Refusal, err error) {
+// Ask records next as this host's request, or renews the pending request. It is refused if the pending request
+// conflicts.
+func (f *State) Ask(next Request) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
-			k = &Request{
-				Work: w.Work, Program: w.Program, By: w.By, Since: w.At.UTC(), AskedIn: w.BootID,
-				KeepRunning: w.KeepRunning, External: w.External,
-			}
+			value := next
+			k = &value
 		}
-		var next policy.Standing
-		next, refused = k.Standing(w.BootID).Renewed(w.Standing)
-		if k.becomes(next); refused == nil {
-			k.Lasts(w.For, w.At)
+		var renewed policy.Standing
+		renewed, refused = k.At(next.AskedIn).Renewed(next.Standing)
+		if k.becomes(renewed); refused == nil {
+			k.Lasts(next.For, next.Since)
 		}
 		return k, nil
 	})
@@ -56,7 +46,7 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 		var next policy.Standing
 		var withdrawn bool
 		rolls := w.Rolling != nil && k.Rollout == w.Rolling.ID
-		if next, withdrawn, refused = k.Standing("").Finished(w.Waives, rolls); withdrawn {
+		if next, withdrawn, refused = k.At("").Finished(w.Waives, rolls); withdrawn {
 			return nil, k.End(policy.Cancelled, "by "+w.By, w.At.UTC())
 		}
 		k.becomes(next)

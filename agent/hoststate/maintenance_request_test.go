@@ -19,10 +19,10 @@ func newState(t *testing.T) *State {
 	return f
 }
 
-func reboot() RequestSpec {
-	return RequestSpec{
+func reboot() Request {
+	return Request{
 		Standing: policy.Standing{Work: policy.WorkReboot, Reason: "kernel", By: "root"}, For: time.Hour,
-		At: time.Unix(1000, 0),
+		Since: time.Unix(1000, 0),
 	}
 }
 
@@ -31,7 +31,7 @@ func TestARenewedRequestKeepsItsPlaceInTheQueue(t *testing.T) {
 	f := newState(t)
 	for i, reason := range []string{"kernel", "firmware"} {
 		w := reboot()
-		w.Reason, w.For, w.At = reason, time.Duration(i+1)*time.Hour, w.At.Add(time.Duration(i)*time.Minute)
+		w.Reason, w.For, w.Since = reason, time.Duration(i+1)*time.Hour, w.Since.Add(time.Duration(i)*time.Minute)
 		refused, err := f.Ask(w)
 		must(t, err)
 		if refused != nil {
@@ -39,7 +39,7 @@ func TestARenewedRequestKeepsItsPlaceInTheQueue(t *testing.T) {
 		}
 	}
 	k, _ := f.Asked()
-	if !k.Since.Equal(reboot().At) || k.Reason != "firmware" || k.For != 2*time.Hour {
+	if !k.Since.Equal(reboot().Since) || k.Reason != "firmware" || k.For != 2*time.Hour {
 		t.Errorf("the request is %+v", k)
 	}
 }

@@ -28,7 +28,7 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	var asked *Request
 	b.At = b.At.UTC().Round(0)
 	err := f.markRequest(func(k *Request) {
-		k.becomes(k.Standing("").Begins())
+		k.becomes(k.At("").Begins())
 		k.begun(b)
 		value := *k
 		asked = &value
@@ -48,7 +48,7 @@ func (f *State) OperationSeen(of *Request, b Beginning) error {
 		if *k != *of {
 			return
 		}
-		k.becomes(k.Standing("").Recorded())
+		k.becomes(k.At("").Recorded())
 		if k.Began.IsZero() {
 			k.begun(b)
 		}
@@ -108,7 +108,7 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) error {
 	return f.markRequest(func(k *Request) {
 		if k.Since.Equal(of.Since) {
-			k.becomes(k.Standing("").ProgramEnded(how))
+			k.becomes(k.At("").ProgramEnded(how))
 			k.RanText = text
 		}
 	})
@@ -122,7 +122,7 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 		if in != nil && in.ID == k.Rollout {
 			k.RolloutResumed = max(k.RolloutResumed, in.Resumed)
 		}
-		k.becomes(k.Standing("").OperationEnds())
+		k.becomes(k.At("").OperationEnds())
 	})
 }
 
@@ -135,7 +135,7 @@ func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.S
 	if !k.Since.Equal(of.Since) {
 		return false
 	}
-	next, inForce := transition(k.Standing(""))
+	next, inForce := transition(k.At(""))
 	k.becomes(next)
 	return inForce
 }

@@ -23,32 +23,27 @@ type requestFile struct {
 	Last *End     `json:"last,omitempty"`
 }
 
-// Request is a request to take this host down and bring it back, as stored on disk. policy.Standing documents its flags
-// and their transitions.
+// Request is a request to take this host down and bring it back, as stored on disk.
 type Request struct {
-	Work           policy.Work   `json:"work"`
-	Reason         string        `json:"reason"`
-	By             string        `json:"by"`
+	policy.Standing
+
 	Since          time.Time     `json:"since"`
 	For            time.Duration `json:"for"` // overdue this long after its operation began; 0: never
-	KeepRunning    bool          `json:"keepRunning,omitempty"`
-	External       bool          `json:"external,omitempty"`
-	Hurried        bool          `json:"hurried,omitempty"` // the machine shuts down within seconds regardless
 	Rollout        string        `json:"rollout,omitempty"`
 	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that rollout had been resumed; see End
-	Program        string        `json:"program,omitempty"`        // of a command request
-	ProgramRun
-	Ended   bool   `json:"over,omitempty"`    // an operator has reported it done, or its operation is about to end
-	Waived  bool   `json:"waived,omitempty"`  // an operator ended it although the hooks that run afterwards had failed
-	Stopped bool   `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
-	BootID  string `json:"bootID,omitempty"`  // the boot in which its operation began
-	// Seen: its operation was observed in etcd, and is in flight until it ends or is released
-	Seen    bool   `json:"seen,omitempty"`
-	AskedIn string `json:"askedIn,omitempty"` // the boot during which it was requested
 
-	Began   time.Time     `json:"began,omitzero"`   // when its operation began, if it has
-	Clock   time.Duration `json:"clock,omitempty"`  // the same as time since boot
-	Cluster ID            `json:"cluster,omitzero"` // the cluster in which its operation began
+	// Of a command's program. Its start is recorded before the program is started: its result is in a directory that a
+	// reboot clears, so without the record a program that was running when the machine lost power would run again.
+
+	RanText string        `json:"ranText,omitempty"` // for display
+	RanIn   string        `json:"ranIn,omitempty"`   // the boot during which it was started
+	RanAt   time.Duration `json:"ranAt,omitempty"`   // start time, since that boot
+
+	AskedIn string        `json:"askedIn,omitempty"` // the boot during which it was requested
+	BootID  string        `json:"bootID,omitempty"`  // the boot in which its operation began, if it has
+	Began   time.Time     `json:"began,omitzero"`    // when that was
+	Clock   time.Duration `json:"clock,omitempty"`   // the same as time since boot
+	Cluster ID            `json:"cluster,omitzero"`  // the cluster in which its operation began
 }
 
 // End is how a request ended.
@@ -82,23 +77,20 @@ func (k *Request) Lasts(d time.Duration, now time.Time) {
 	}
 }
 
-// Standing converts the request to the policy's input. bootID is the current boot.
-func (k *Request) Standing(bootID string) policy.Standing {
-	return policy.Standing{
-		By: k.By, Reason: k.Reason, Work: k.Work, Program: k.Program,
-		KeepRunning: k.KeepRunning, External: k.External, Hurried: k.Hurried,
-		Ended: k.Ended, Waived: k.Waived, Begun: k.BootID != "", Seen: k.Seen, Stopped: k.Stopped, Ran: k.Ran,
-		OtherBoot: cmp.Or(k.BootID, k.AskedIn) != bootID,
-	}
+// At returns the request as the policy's input. bootID is the current boot.
+func (k *Request) At(bootID string) policy.Standing {
+	s := k.Standing
+	s.Begun, s.OtherBoot = k.BootID != "", cmp.Or(k.BootID, k.AskedIn) != bootID
+	return s
 }
 
-// becomes copies the result of a transition into the request.
+// becomes records the result of a transition.
 func (k *Request) becomes(s policy.Standing) {
-	k.Reason, k.Hurried, k.Ended, k.Waived = s.Reason, s.Hurried, s.Ended, s.Waived
-	k.Seen, k.Stopped, k.Ran = s.Seen, s.Stopped, s.Ran
 	if !s.Begun && k.BootID != "" {
 		k.begun(Beginning{})
 	}
+	s.Begun, s.OtherBoot = false, false
+	k.Standing = s
 }
 
 // begun records when and where the request's operation began. The zero value clears the record.
@@ -162,7 +154,7 @@ func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) er
 
 // moves applies a transition to the request, if there is one.
 func (f *State) moves(transition func(policy.Standing) policy.Standing) error {
-	return f.markRequest(func(k *Request) { k.becomes(transition(k.Standing(""))) })
+	return f.markRequest(func(k *Request) { k.becomes(transition(k.At(""))) })
 }
 
 // markRequest changes the request, if there is one.
@@ -173,16 +165,6 @@ func (f *State) markRequest(mark func(k *Request)) error {
 		}
 		return k, nil
 	})
-}
-
-// ProgramRun is what this host's disk records about a command's program. The start is recorded before the program is
-// started: its result is in a directory that a reboot clears, so without the record a program that was running when the
-// machine lost power would silently run again.
-type ProgramRun struct {
-	Ran     policy.HookState `json:"ran,omitempty"`     // running once started, then done or failed
-	RanText string           `json:"ranText,omitempty"` // for display
-	RanIn   string           `json:"ranIn,omitempty"`   // the boot during which it was started
-	RanAt   time.Duration    `json:"ranAt,omitempty"`   // start time, since that boot
 }
 
 // CommandRun returns the run of a command's program.

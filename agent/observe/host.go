@@ -38,14 +38,17 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 
+// spoolEvery is how often the directory for restore tests is read.
+const spoolEvery = 10 * time.Second
+
 // lookAtSpool reads the directory for restore tests in the background.
 func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	if o.opt.Spool == nil {
 		return
 	}
 	look := func(context.Context) (policy.Spool, error) { return o.opt.Spool() }
-	o.spool.Refresh(ctx, o.opt.Now, sensorsEvery, lookTimeout, look)
-	r.Spool = found(&o.spool, r.At, maxAge*sensorsEvery)
+	o.spool.Refresh(ctx, o.opt.Now, spoolEvery, lookTimeout, look)
+	r.Spool = found(&o.spool, r.At, maxAge*spoolEvery)
 	r.Spool.Value.Testing = o.opt.Testing != nil && o.opt.Testing()
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,23 +40,14 @@ type judge struct {
 
 	saved     time.Duration
 	unsaved   bool
-	hardware  poll.Look[health.HardwareReading]
-	chips     poll.Look[health.Several[health.Sensor]]
 	completed uint64        // flushes that the block device had completed at the last reading
 	progress  time.Duration // when completed last changed while our own write was in flight
-	sensors   poll.Look[health.MachineReading]
 	etcd      poll.Look[health.EtcdReading]
 	peers     peers
-	devices   poll.Look[health.DevicesReading]
-	databases poll.Look[health.DatabaseReading]
-	links     poll.Look[health.LinkReading]
 }
 
 // saveEvery is how often the health state is saved while it does not change.
 const saveEvery = 10 * time.Second
-
-// sensorsEvery is how often the state of the machine, apart from its disk, is read.
-const sensorsEvery = 10 * time.Second
 
 // healthName is the file in the runtime directory that keeps the health state across restarts of the agent.
 const healthName = "health.json"
@@ -112,14 +102,14 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	if j.opt.ExternalChecks != nil {
 		r.ExternalChecks = j.opt.ExternalChecks.Read(ctx)
 	}
-	assessment, changes := j.health.Observe(health.Input{
-		ExternalChecks: r.ExternalChecks, Hardware: j.askHardware(ctx),
-		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
-		Etcd:    j.local(ctx, r),
-		Network: j.network(r), Discovery: j.discovered(r),
-		Devices: j.devicesBelow(ctx, r.Reading.Device), Database: j.database(ctx, r.Reading.Device),
-		Links: j.linked(ctx),
-	})
+	in := health.Input{
+		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Etcd: j.local(ctx, r), Network: j.network(r),
+		Discovery: j.discovered(r), ExternalChecks: r.ExternalChecks,
+	}
+	for _, source := range j.opt.Readings {
+		source.fill(ctx, j.opt.Now, r.Reading.Device, &in)
+	}
+	assessment, changes := j.health.Observe(in)
 	j.logAbsent(changes)
 	for _, c := range changes {
 		if c.NotAvailable != "" {
@@ -161,69 +151,6 @@ func (j *judge) logAbsent(changes []health.Change) {
 		j.log.Info("check not available; ignored", "check", strings.Join(names, ", "), "component",
 			c.Component, "why", c.NotAvailable)
 	}
-}
-
-// lastReading refreshes a reading in the background and returns its last value. If that is too old, it returns a
-// reading without data that states the reason.
-func lastReading[T any](ctx context.Context, j *judge, l *poll.Look[T], every time.Duration,
-	look func(context.Context) T,
-	silent func(why string) T, why string,
-) T {
-	l.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (T, error) { return look(ctx), nil })
-	now := j.opt.Now()
-	seen, _, fresh := l.Get(now, maxAge*every)
-	if !fresh && l.Age(now) < math.MaxInt64 {
-		return silent(why)
-	}
-	return seen
-}
-
-// kernelSilent is the reason stated if the kernel's readings are too old.
-const kernelSilent = "kernel readings are out of date"
-
-// machine returns the state of the machine, apart from its disk.
-func (j *judge) machine(ctx context.Context) health.MachineReading {
-	if j.opt.Sensors == nil {
-		return health.MachineReading{}
-	}
-	look := func(context.Context) health.MachineReading { return j.opt.Sensors() }
-	return lastReading(ctx, j, &j.sensors, sensorsEvery, look, health.Silent, kernelSilent)
-}
-
-// devicesBelow returns the state of the devices below etcd's data.
-func (j *judge) devicesBelow(ctx context.Context, device uint64) health.DevicesReading {
-	if j.opt.Devices == nil || device == 0 {
-		return health.DevicesReading{}
-	}
-	look := func(context.Context) health.DevicesReading { return j.opt.Devices(device) }
-	return lastReading(ctx, j, &j.devices, sensorsEvery, look, health.SilentDevices, kernelSilent)
-}
-
-// database returns the state of the file system of etcd's database, which may differ from that of its write-ahead log.
-func (j *judge) database(ctx context.Context, log uint64) health.DatabaseReading {
-	if j.opt.Database == nil {
-		return health.DatabaseReading{}
-	}
-	unknown := health.DatabaseReading{Apart: true}
-	if log == 0 {
-		return unknown
-	}
-	look := func(context.Context) health.DatabaseReading { return j.opt.Database(log) }
-	seen := lastReading(ctx, j, &j.databases, sensorsEvery, look, health.SilentDatabase,
-		"the file system of etcd's database does not respond")
-	if j.databases.Age(j.opt.Now()) == math.MaxInt64 {
-		return unknown
-	}
-	return seen
-}
-
-// linked returns the state of the interfaces that carry etcd's traffic.
-func (j *judge) linked(ctx context.Context) health.LinkReading {
-	if j.opt.Links == nil {
-		return health.LinkReading{}
-	}
-	silent := func(why string) health.LinkReading { return health.LinkReading{Absent: why} }
-	return lastReading(ctx, j, &j.links, sensorsEvery, j.opt.Links, silent, kernelSilent)
 }
 
 func (j *judge) reading(from disk.Reading) health.DiskReading {

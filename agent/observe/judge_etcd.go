@@ -47,7 +47,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
 		j.etcd.Forget() // the counters of the next process start from zero
 		j.peers = peers{}
-		silent := health.SilentEtcd("etcd does not run here")
+		silent := health.NotAvailable[health.EtcdReading]("etcd does not run here")
 		silent.Process = j.process(r, unit)
 		silent.Certificates = j.certificates(ctx, r)
 		return silent
@@ -103,7 +103,7 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	now := j.opt.Now()
 	seen, _, fresh := j.etcd.Get(now, maxAge*metricsEvery)
 	if !fresh && j.etcd.Age(now) < math.MaxInt64 {
-		return health.SilentEtcd("etcd has not answered for a while")
+		return health.NotAvailable[health.EtcdReading]("etcd has not answered for a while")
 	}
 	return seen
 }

@@ -62,18 +62,8 @@ type Sources struct {
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
 	// BlockProgress returns the counters of the block device under the probe.
 	BlockProgress func(device uint64) (disk.Progress, error)
-	// Sensors returns the state of the machine except for its disk. It may hang.
-	Sensors func() health.MachineReading
-	// Devices returns the devices below a file system, by its device number. It may hang.
-	Devices func(device uint64) health.DevicesReading
-	// Database returns the state of the file system of etcd's database if it differs from that of the write-ahead log,
-	// whose device number is log. It may hang.
-	Database func(log uint64) health.DatabaseReading
-	// Links returns the state of the interfaces that carry etcd's traffic. It may hang.
-	Links func(context.Context) health.LinkReading
-	// Hardware returns the readings of the drives, and Chips those of the sensors. Both may hang, Chips more often.
-	Hardware func() health.HardwareReading
-	Chips    func() health.Several[health.Sensor]
+	// Readings fill the parts of the health input that are read on this host without etcd, in this order.
+	Readings []Source
 	// ExternalChecks are the operator's own checks.
 	ExternalChecks ExternalChecks
 	// Network probes the members from this host.

@@ -38,10 +38,12 @@ func observerOf(opt Options) *Observer {
 func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
-	started := hoststate.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
+	started := hoststate.Request{
+		Standing: policy.Standing{Ran: policy.HooksRunning}, RanIn: "boot-1", RanAt: minute,
+	}
 	nothing := hooks.Result{State: hooks.None}
 	for name, c := range map[string]struct {
-		noted    hoststate.ProgramRun
+		noted    hoststate.Request
 		boot     string
 		at       time.Duration
 		programs fakePrograms
@@ -49,20 +51,20 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 		says     string
 	}{
 		"it was not started": {
-			hoststate.ProgramRun{},
+			hoststate.Request{},
 			"boot-1", minute,
 			fakePrograms{result: nothing},
 			policy.HooksDue, "",
 		},
 		"it is missing": {
-			hoststate.ProgramRun{},
+			hoststate.Request{},
 			"boot-1", minute,
 			fakePrograms{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
 			policy.HooksFailed,
 			"upgrade: there is none",
 		},
 		"it was not started, state unreadable": {
-			hoststate.ProgramRun{},
+			hoststate.Request{},
 			"boot-1", minute,
 			fakePrograms{err: errors.New("denied")},
 			policy.HooksDue, "denied",
@@ -110,16 +112,16 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 			policy.HooksFailed, "is not run again",
 		},
 		"its end was noted before the reboot": {
-			hoststate.ProgramRun{Ran: policy.HooksDone, RanIn: "boot-1"},
+			hoststate.Request{Standing: policy.Standing{Ran: policy.HooksDone}, RanIn: "boot-1"},
 			"boot-2",
 			minute,
 			fakePrograms{result: nothing},
 			policy.HooksDone, "",
 		},
 		"its failure was noted": {
-			hoststate.ProgramRun{
-				Ran:     policy.HooksFailed,
-				RanText: "upgrade: exit status 7", RanIn: "boot-1",
+			hoststate.Request{
+				Standing: policy.Standing{Ran: policy.HooksFailed},
+				RanText:  "upgrade: exit status 7", RanIn: "boot-1",
 			},
 			"boot-2", minute,
 			fakePrograms{result: nothing},
@@ -129,10 +131,8 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 		var conf config.Config
 		conf.Maintenance.CommandTimeout = 30 * minute
 		o := observerOf(Options{Config: conf, BootID: c.boot, Programs: c.programs})
-		k := &hoststate.Request{
-			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1",
-			ProgramRun: c.noted,
-		}
+		k := &c.noted
+		k.Work, k.Program, k.Since, k.BootID = policy.WorkCommand, "upgrade", time.Unix(1, 0), "boot-1"
 		r := &round.Round{At: c.at, Request: k}
 		o.askCommand(t.Context(), r)
 		if got := o.view.command(r); got.State != c.want ||
@@ -140,7 +140,9 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
 		}
 	}
-	r := &round.Round{Request: &hoststate.Request{Work: policy.WorkCommand, Program: "upgrade"}}
+	r := &round.Round{
+		Request: &hoststate.Request{Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}},
+	}
 	o := observerOf(Options{})
 	o.askCommand(t.Context(), r)
 	if none := o.view.command(r); none.State != policy.HooksFailed {
@@ -152,7 +154,7 @@ func TestTheStateOfACommandIsNotReadBeforeItIsStarted(t *testing.T) {
 	t.Parallel()
 	o := observerOf(Options{BootID: "boot-1", Programs: fakePrograms{err: errors.New("the disk was asked")}})
 	r := &round.Round{Request: &hoststate.Request{
-		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
+		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
 	}}
 	o.askCommand(t.Context(), r)
 	if got := o.view.command(r); got.State != policy.HooksDue || strings.Contains(got.Text, "asked") {
@@ -170,8 +172,8 @@ func TestProgramsThatWereJustStartedAreNotStartedAgainAtOnce(t *testing.T) {
 		Config: c, BootID: "boot-1", Programs: fakePrograms{result: hooks.Result{State: hooks.None}},
 	})
 	k := &hoststate.Request{
-		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
-		ProgramRun: hoststate.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
+		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade", Ran: policy.HooksRunning},
+		Since:    time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
 	}
 	for run, state := range map[hooks.Run]func(r *round.Round) policy.Hooks{
 		k.CommandRun(): func(r *round.Round) policy.Hooks {
@@ -223,8 +225,8 @@ func TestTheVersionOfEtcdIsReadAgainAfterACommand(t *testing.T) {
 		look := func(ran policy.HookState, state hooks.State) string {
 			now += time.Second
 			r := &round.Round{At: now, Request: &hoststate.Request{
-				Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
-				ProgramRun: hoststate.ProgramRun{Ran: ran, RanIn: "boot-1", RanAt: now},
+				Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade", Ran: ran},
+				Since:    time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
 			}}
 			r.Programs.Command = round.HostState[hooks.Result]{Value: hooks.Result{State: state}, OK: true}
 			for range 2 {

@@ -11,9 +11,14 @@ func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
 		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed,
-		&j.shown, &j.hardware, &j.chips, &j.sensors, &j.etcd, &j.devices, &j.databases, &j.links,
+		&j.shown, &j.etcd,
 	} {
 		if l.Hung(o.opt.Now()) {
+			n++
+		}
+	}
+	for _, source := range o.opt.Readings {
+		if source.hung(o.opt.Now()) {
 			n++
 		}
 	}

@@ -119,7 +119,8 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 			at := o.opt.Now()
 			seen := o.opt.MemberMetrics(ctx, url)
 			if seen.Member != 0 && seen.Member != id { // at etcd's default http://localhost:2379, this host's own
-				seen = health.SilentEtcd(fmt.Sprintf("its client URL leads to member %x", seen.Member))
+				why := fmt.Sprintf("its client URL leads to member %x", seen.Member)
+				seen = health.NotAvailable[health.EtcdReading](why)
 			}
 			seen.At = at
 			return seen, nil

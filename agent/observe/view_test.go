@@ -78,7 +78,9 @@ func TestTheViewOfARoundIsTheSameEachTime(t *testing.T) {
 	for i := range 3 {
 		r := quiet(uint64(i)+1, time.Duration(i+1)*time.Second)
 		r.Op = &record.Op{Kind: policy.KindJoin, Host: "id-n3", Started: time.Unix(1, 0)}
-		r.OpAt, r.Request = 5, &hoststate.Request{Work: policy.WorkRestart, Since: time.Unix(2, 0)}
+		r.OpAt, r.Request = 5, &hoststate.Request{
+			Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(2, 0),
+		}
 		first := b.View(r, before)
 		if again := b.View(r, before); !reflect.DeepEqual(first, again) {
 			t.Fatalf("round %d: first %+v, then %+v", r.Number, first, again)

@@ -19,7 +19,8 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	request := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
+	now := o.opt.Wall().UTC()
+	request := hoststate.Request{For: req.For, Since: now, AskedIn: o.opt.BootID, Standing: policy.Standing{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -39,7 +40,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, err
 	}
 	if req.DryRun {
-		return wouldBe(req, by, o.opt.Wall().UTC()), nil
+		return wouldBe(req, by, now), nil
 	}
 	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.Ask(request) })
 	if err != nil {

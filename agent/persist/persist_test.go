@@ -255,7 +255,7 @@ func TestEndIsNotRecordedForARequestThatWasChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		seen := &hoststate.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
+		seen := &hoststate.Request{Standing: policy.Standing{Work: policy.WorkMaintenance}, Since: time.Unix(1, 0)}
 		now := *seen
 		now.For = time.Hour
 		must(t, b.files.TakeTurn(&now))

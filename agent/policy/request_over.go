@@ -8,23 +8,26 @@ package policy
 // and change it only by the transitions in request_moves.go. Whether the work of an operation in flight is done,
 // `worked` reads from the operation itself.
 type Standing struct {
-	By, Reason  string
-	Work        Work
-	Program     string // of a command
-	KeepRunning bool   // only the permission is wanted, etcd keeps running
-	External    bool   // something else reboots the machine
-	Hurried     bool   // the machine goes down within seconds in any case
+	Work        Work   `json:"work"`
+	Program     string `json:"program,omitempty"` // of a command
+	Reason      string `json:"reason"`
+	By          string `json:"by"`
+	KeepRunning bool   `json:"keepRunning,omitempty"` // only the permission is wanted, etcd keeps running
+	External    bool   `json:"external,omitempty"`    // something else reboots the machine
+	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds in any case
 
-	Ended   bool // an operator has ended it, or its operation is about to end
-	Waived  bool // an operator ended it although the hooks that run after it had failed
-	Begun   bool // its operation has begun
-	Seen    bool // and was seen in etcd: it is in flight until it has ended or was released
-	Stopped bool // this agent has stopped etcd for it, and has not started it since
+	Ended   bool `json:"over,omitempty"`    // an operator has ended it, or its operation is about to end
+	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks that run after it had failed
+	Seen    bool `json:"seen,omitempty"`    // its operation was seen in etcd, and is in flight
+	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for it, and has not started it since
 	// Ran is what is recorded about the program of a command: running, once it was started; done or failed; or nothing.
-	Ran HookState
-	// OtherBoot reports that its operation began in an earlier boot of the machine; or, if none has begun, that it was
-	// requested in one.
-	OtherBoot bool
+	Ran HookState `json:"ran,omitempty"`
+
+	// Begun and OtherBoot are derived from when its operation began, which is not the policy's concern: Begun means
+	// that it has, OtherBoot that it was in an earlier boot of the machine or, if none has begun, that it was requested
+	// in one.
+	Begun     bool `json:"-"`
+	OtherBoot bool `json:"-"`
 }
 
 // Rebooted reports whether the machine has been rebooted since its operation began.

@@ -156,12 +156,12 @@ func (p *process) memberMetrics(_ context.Context, url string) health.EtcdReadin
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == url })
 	if i < 0 || !w.carries(p.host, w.hosts[i]) || !w.carries(w.hosts[i], p.host) {
-		return health.SilentEtcd("it is not reached")
+		return health.NotAvailable[health.EtcdReading]("it is not reached")
 	}
 	if m := w.hosts[i].unit.member(); m == nil || !m.runs() {
-		return health.SilentEtcd("it does not answer")
+		return health.NotAvailable[health.EtcdReading]("it does not answer")
 	}
-	seen := health.SilentEtcd("it is not simulated")
+	seen := health.NotAvailable[health.EtcdReading]("it is not simulated")
 	seen.WALFsync = w.hosts[i].disk.histogram()
 	return seen
 }
@@ -175,9 +175,9 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 	defer w.mu.Unlock()
 	m := p.host.unit.member()
 	if m == nil || !m.runs() {
-		return health.SilentEtcd("it does not answer")
+		return health.NotAvailable[health.EtcdReading]("it does not answer")
 	}
-	seen := health.SilentEtcd("it is not simulated")
+	seen := health.NotAvailable[health.EtcdReading]("it is not simulated")
 	seen.HasLeader = health.Figure{Known: true}
 	if m.follows {
 		seen.HasLeader.Value = 1

@@ -27,7 +27,7 @@ func slowDiskChecks(t *testing.T) control.Checks {
 		t.Fatal(err)
 	}
 	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
-	machine := health.Silent("there is no memory controller that counts (EDAC)")
+	machine := health.NotAvailable[health.MachineReading]("there is no memory controller that counts (EDAC)")
 	machine.MemoryAvailable, machine.MemoryStalled, machine.ClockError = known(4), known(9), known(0.002)
 	var assessment health.Assessment
 	now := time.Hour

@@ -45,7 +45,7 @@ func New(base string, config func() *tls.Config) (*Reader, error) {
 func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.EtcdReading {
 	r, err := New(base, config)
 	if err != nil {
-		return health.SilentEtcd("cannot parse its client URL")
+		return health.NotAvailable[health.EtcdReading]("cannot parse its client URL")
 	}
 	return r.Read(ctx)
 }
@@ -54,7 +54,7 @@ func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.
 func (r *Reader) Read(ctx context.Context) health.EtcdReading {
 	reading, err := r.read(ctx)
 	if err != nil {
-		return health.SilentEtcd(inWords(err) + " at " + r.url)
+		return health.NotAvailable[health.EtcdReading](inWords(err) + " at " + r.url)
 	}
 	return reading
 }

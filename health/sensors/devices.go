@@ -24,7 +24,7 @@ import (
 func (r *Reader) Devices(device uint64) health.DevicesReading {
 	dirs, chain, err := r.chain(device)
 	if err != nil {
-		silent := health.SilentDevices(err.Error())
+		silent := health.NotAvailable[health.DevicesReading](err.Error())
 		if kind, readOnly, unsafe := r.options(device); kind != "" {
 			fs := &silent.FileSystem
 			fs.Type, fs.ReadOnly, fs.Unsafe = kind, readOnly, unsafe

@@ -88,7 +88,7 @@ func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
 			"device":        {Result: NotAvailable, Text: "the directory is not on a single block device"},
 			"RAID":          {Result: NotAvailable},
 		}},
-		{"silent", health.Silent("unknown"), "sda", nil, nil, map[string]Finding{
+		{"silent", health.NotAvailable[health.MachineReading]("unknown"), "sda", nil, nil, map[string]Finding{
 			"clock":         {Result: NotAvailable, Text: "unknown"},
 			"memory errors": {Result: NotAvailable, Text: "unknown"},
 			"device":        {Result: NotAvailable, Text: "the kernel does not report the type of sda"},

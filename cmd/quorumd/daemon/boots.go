@@ -45,13 +45,11 @@ func (b boots) end(stop context.Context, log *slog.Logger) {
 }
 
 // with adds the recorded boots to the kernel's reading.
-func (b boots) with(read func() health.MachineReading) func() health.MachineReading {
-	return func() health.MachineReading {
-		out, now := read(), b.wall()
-		all, _ := b.noted.Since(now.Add(-health.BootLoopSpan))
-		_, unexpected := b.noted.Since(now.Add(-health.UnexpectedSpan))
-		out.Boots = health.Figure{Value: float64(all), Known: true}
-		out.BootsUnexpected = health.Figure{Value: float64(unexpected), Known: true}
-		return out
-	}
+func (b boots) with(out health.MachineReading) health.MachineReading {
+	now := b.wall()
+	all, _ := b.noted.Since(now.Add(-health.BootLoopSpan))
+	_, unexpected := b.noted.Since(now.Add(-health.UnexpectedSpan))
+	out.Boots = health.Figure{Value: float64(all), Known: true}
+	out.BootsUnexpected = health.Figure{Value: float64(unexpected), Known: true}
+	return out
 }

@@ -17,8 +17,8 @@ func TestAnUnexpectedRebootIsFoundAtTheNextBoot(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	look := func(state, id string) health.MachineReading {
-		kernel := func() health.MachineReading { return health.Silent("not here") }
-		return boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, id, time.Now()), time.Now}.with(kernel)()
+		kernel := health.NotAvailable[health.MachineReading]("not here")
+		return boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, id, time.Now()), time.Now}.with(kernel)
 	}
 	for name, tc := range map[string]struct {
 		asked bool

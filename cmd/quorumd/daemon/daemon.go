@@ -100,7 +100,6 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	sweepRestoreTest(conf, log)
 	notifier := systemd.NewNotifier()
-	kernel := sensors.New()
 	wall := wallOf(opt)
 	boots := openBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
@@ -116,9 +115,8 @@ func Run(ctx context.Context, opt Options) error {
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 			EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
 			EtcdMetrics:  metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
-			BlockProgress: parts.blocks.Progress, Sensors: boots.with(kernel.Read), Devices: kernel.Devices,
-			Database: databaseApart(kernel, conf.Etcd), Links: carriers(kernel, conf.Etcd),
-			Hardware: hardware, Chips: chips, ExternalChecks: openChecks(conf.Checks, log), Network: prober,
+			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
+			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
 			SinceRenewal: parts.etcd.SinceRenewal, Spool: spoolReader(conf),
 		},
 		Now: sinceBoot, Wall: wall, Logger: log,

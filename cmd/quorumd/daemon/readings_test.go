@@ -4,7 +4,6 @@
 package daemon
 
 import (
-	"math"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -29,12 +28,9 @@ func TestTheInterfaceOfEtcdIsTheOneItListensOn(t *testing.T) {
 
 func TestTheDatabaseIsCheckedSeparatelyIfItsLogHasItsOwnDirectory(t *testing.T) {
 	t.Parallel()
-	kernel, dir := sensors.New(), t.TempDir()
-	if databaseApart(kernel, config.Etcd{DataDir: dir}) != nil {
-		t.Error("the log is within the data directory, and the database is checked separately")
-	}
-	look := databaseApart(kernel, config.Etcd{DataDir: dir, WALDir: "/wal"})
-	if seen := look(math.MaxUint64); !seen.Apart || seen.Total == 0 {
-		t.Errorf("seen is %+v", seen)
+	within := readings(config.Etcd{DataDir: "/data"}, sensors.New(), boots{})
+	apart := readings(config.Etcd{DataDir: "/data", WALDir: "/wal"}, sensors.New(), boots{})
+	if len(apart) != len(within)+1 {
+		t.Errorf("%d readings with a directory for the log, %d without", len(apart), len(within))
 	}
 }

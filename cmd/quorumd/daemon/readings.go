@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/health/kernellog"
@@ -20,26 +21,50 @@ import (
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-// hardware returns what is recorded of drives, of kernel messages about devices, and of chrony's time sources. It
+const (
+	// kernelEvery is how often the kernel's readings are taken, and hardwareEvery those of drives and sensors.
+	kernelEvery   = 10 * time.Second
+	hardwareEvery = time.Minute
+
+	kernelOutdated = "kernel readings are out of date"
+)
+
+// readings declares what this host reads for its health state, except the probe and etcd.
+func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Source {
+	all := []observe.Source{
+		observe.Reading(kernelEvery, kernelOutdated,
+			func(in *health.Input) *health.MachineReading { return &in.Machine },
+			func(context.Context) health.MachineReading { return booted.with(kernel.Read()) }),
+		observe.Reading(kernelEvery, kernelOutdated,
+			func(in *health.Input) *health.LinkReading { return &in.Links }, carriers(kernel, e)),
+		observe.DeviceReading(kernelEvery, kernelOutdated,
+			func(in *health.Input) *health.DevicesReading { return &in.Devices }, kernel.Devices),
+		observe.Reading(hardwareEvery, "drive health data is out of date",
+			func(in *health.Input) *health.HardwareReading { return &in.Hardware }, recorded),
+		// A hung drive may block its temperature sensor, and that is when the drive's other readings are needed.
+		observe.Reading(hardwareEvery, "sensor readings are out of date",
+			func(in *health.Input) *health.Several[health.Sensor] { return &in.Hardware.Sensors },
+			func(context.Context) health.Several[health.Sensor] { return sensors.New().Sensors() }),
+	}
+	if e.WALDir != "" {
+		all = append(all, observe.DeviceReading(kernelEvery, "the file system of etcd's database does not respond",
+			func(in *health.Input) *health.DatabaseReading {
+				in.Database.Apart = true // until the first reading
+				return &in.Database
+			},
+			func(log uint64) health.DatabaseReading { return kernel.Database(e.DataDir, log) }))
+	}
+	return all
+}
+
+// recorded returns what is recorded of drives, of kernel messages about devices, and of chrony's time sources. It
 // queries no device.
-func hardware() health.HardwareReading {
+func recorded(context.Context) health.HardwareReading {
 	logged, hung := kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic())
 	return health.HardwareReading{
 		Drives: smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),
 		Time:   sensors.New().Time(), Logged: logged, TasksHung: hung,
 	}
-}
-
-// chips returns the readings of the sensors.
-func chips() health.Several[health.Sensor] { return sensors.New().Sensors() }
-
-// databaseApart returns a function that reads the file system of etcd's database if its log has another directory; else
-// nil.
-func databaseApart(kernel *sensors.Reader, e config.Etcd) func(log uint64) health.DatabaseReading {
-	if e.WALDir == "" {
-		return nil
-	}
-	return func(log uint64) health.DatabaseReading { return kernel.Database(e.DataDir, log) }
 }
 
 // peerHost is the address or the name under which etcd's peers reach it: what it listens on, unless that is every

@@ -1,0 +1,83 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// advice declares a check that gates nothing and has one finding, of state WARM. Most checks are of this type.
+type advice struct {
+	name      string
+	component Component
+	behind    []string // see [Check.Behind]
+	source    string   // what it reads, for display
+	limit     Limit
+	also      []Limit // further limits
+
+	// The finding.
+	code                   Code
+	title, meaning, remedy string
+
+	// measure returns new evidence: one of grows, exceeds, lists, errorCounts, or evidence of its own.
+	measure func(advice, *track) evidence
+}
+
+func (a advice) declare() declaration {
+	return declaration{
+		Check: Check{
+			Name: a.name, Component: a.component, Gates: Nothing, Behind: a.behind, Source: a.source,
+			Limits:   append([]Limit{a.limit}, a.also...),
+			Problems: []Problem{{a.code, a.component, Warm, a.title, a.meaning, a.remedy}},
+			Runbook:  findingRunbook,
+		},
+		start:  OK,
+		gather: func(at *track) evidence { return a.measure(a, at) },
+	}
+}
+
+// grows returns the evidence of a check that compares the growth of a kernel counter over a span with the limit.
+func grows(span time.Duration, of func(Input) Figure, words func(float64, Limit) string,
+) func(advice, *track) evidence {
+	return func(a advice, _ *track) evidence {
+		return &counted{code: a.code, limit: a.limit, span: span, of: of, words: words}
+	}
+}
+
+// exceeds returns the evidence of a check that compares a figure with the limit. A finding begins after badFor and ends
+// after wellFor.
+func exceeds(badFor, wellFor time.Duration, of func(Input) Figure, words func(float64, Limit) string,
+) func(advice, *track) evidence {
+	return func(a advice, at *track) evidence {
+		return &level{
+			spell: spell{code: a.code, track: at, badFor: badFor, wellFor: wellFor},
+			limit: a.limit, of: of, words: words,
+		}
+	}
+}
+
+// lists returns the evidence of a check that lists unhealthy things. A finding begins after badFor and ends after
+// wellFor.
+func lists(badFor, wellFor time.Duration, l listed) func(advice, *track) evidence {
+	return func(a advice, at *track) evidence {
+		e := l
+		e.spell = spell{code: a.code, track: at, badFor: badFor, wellFor: wellFor}
+		return &e
+	}
+}
+
+// errorCounts returns the evidence of a check of several error counters.
+func errorCounts(c counters) func(advice, *track) evidence {
+	return func(a advice, _ *track) evidence {
+		e := c
+		e.code, e.kept = a.code, map[string]growth{}
+		return &e
+	}
+}
+
+// says returns the words for a value and the limit, by a format with both.
+func says(format string) func(float64, Limit) string {
+	return func(value float64, l Limit) string { return fmt.Sprintf(format, value, l.Enter) }
+}
