@@ -23,22 +23,22 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// kindOfFormat returns the name of a format, an "is" tag, for messages.
+// kindOfFormat describes a format, an "is" tag, for messages.
 func kindOfFormat(format string) string {
-	words := map[string]string{
+	kinds := map[string]string{
 		"id": "a name of a-z, 0-9, dot and dash", "name": "a name of letters, digits, dot, dash and underscore",
 		"hex": "a hexadecimal number", "url": "a URL as in https://192.0.2.1:2379",
 		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
 		"hostport": "an address as in 127.0.0.1:9379 or :9379",
-		"loopback": "an address of the loopback as in 127.0.0.1:9380",
-		"listed":   "a name and a URL as in n1=http://192.0.2.1:9381",
+		"loopback": "a loopback address as in 127.0.0.1:9380",
+		"namedURL": "a name and a URL as in n1=http://192.0.2.1:9381",
 		"network":  "a network as in 192.0.2.0/24 or 192.0.2.7",
 		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
 		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
 		"group": "a group name", "check": "a name as in check_raid",
-		"recipient": "a recipient of age as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
+		"recipient": "an age recipient as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
 	}
-	return words[format]
+	return kinds[format]
 }
 
 // kind returns what a key takes, as in "must be a duration".
@@ -93,7 +93,7 @@ func (k key) example() string {
 // parseFormat checks a non-empty text against a format, and returns its canonical form.
 func parseFormat(format, s string) (string, error) {
 	switch format {
-	case "": // one of a few words, which setScalar has checked
+	case "": // one of the allowed values, which checkNotation has checked
 		return s, nil
 	case "id":
 		return s, checkID(s)
@@ -122,8 +122,8 @@ func parseFormat(format, s string) (string, error) {
 		return s, checkLoopback(s)
 	case "network":
 		return parseNetwork(s)
-	case "listed":
-		return s, checkListed(s)
+	case "namedURL":
+		return s, checkBootstrapHost(s)
 	case "window":
 		_, err := autoreboot.ParseWindow(s)
 		return s, err
@@ -151,7 +151,7 @@ func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
 	}) || s[0] == '.' || s[0] == '-' {
-		return fmt.Errorf("must be 1 to 63 of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s",
+		return fmt.Errorf("must be 1 to 63 characters of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s",
 			quote(s))
 	}
 	return nil
@@ -177,10 +177,10 @@ func checkCheck(s string) error {
 	return nil
 }
 
-// checkRecipient accepts a public key of age.
+// checkRecipient accepts an age public key.
 func checkRecipient(s string) error {
 	if all, err := age.ParseRecipients(strings.NewReader(s)); err != nil || len(all) != 1 {
-		return fmt.Errorf("must be a recipient of age, beginning with age1, not %s; age-keygen -y FILE shows it",
+		return fmt.Errorf("must be an age recipient, beginning with age1, not %s; age-keygen -y FILE shows it",
 			quote(s))
 	}
 	return nil
@@ -203,7 +203,7 @@ func parsePath(s string) (string, error) {
 	case !filepath.IsAbs(s):
 		return "", fmt.Errorf("must be an absolute path, beginning with /, not %s", quote(s))
 	case clean == "/":
-		return "", errors.New("must not be the root directory; name a place in it")
+		return "", errors.New("must not be the root directory; choose a path below it")
 	}
 	return clean, nil
 }
@@ -257,7 +257,7 @@ func checkLoopback(s string) error {
 	if isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: no other machine may connect "+
+	return fmt.Errorf("must be a loopback address, as in 127.0.0.1:9380, not %s: no other machine may connect "+
 		"to it", quote(s))
 }
 
@@ -311,7 +311,7 @@ func parseURL(s string, listen bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", fmt.Errorf("%s is not a URL here; write http or https, a host and a port, as in "+
+		return "", fmt.Errorf("%s is not a valid URL; write http or https, a host and a port, as in "+
 			"https://192.0.2.1:2379", quote(s))
 	case u.User != nil:
 		return "", errors.New("must not have a user name in the URL; remove the part before the @")
@@ -368,8 +368,8 @@ func checkVariable(name string) error {
 	case slices.Contains(computed, name):
 		return errors.New("quorumd sets this variable itself when the member joins; remove it")
 	case name == "ETCD_CONFIG_FILE":
-		return errors.New("with a configuration file etcd ignores every variable, so quorumd's too; remove it and " +
-			"set variables")
+		return errors.New("with a configuration file etcd ignores all variables, including quorumd's; remove it " +
+			"and set variables")
 	case strings.HasPrefix(name, "ETCD_DISCOVERY"):
 		return errors.New("etcd refuses discovery together with the initial cluster that quorumd sets; remove it")
 	}
