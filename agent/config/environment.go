@@ -48,7 +48,7 @@ func (t EtcdTLS) environment() map[string]string {
 	}
 }
 
-// SingleMember returns the initial cluster of which this host is the only member.
+// SingleMember returns an initial cluster with this host as its only member.
 func (c Config) SingleMember() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
 
 // StartGuardFile returns the file whose presence keeps etcd's unit from starting. It is next to the environment file.

@@ -97,7 +97,7 @@ func TestHostileFileIsRefusedWithOneError(t *testing.T) {
 	}
 }
 
-// panicking is a reader whose panic stands for a failed check in the YAML parser.
+// panicking is a reader that panics like a failed check in the YAML parser.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("internal error") }

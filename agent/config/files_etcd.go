@@ -21,7 +21,7 @@ func (c Config) CheckEtcdFiles() error {
 		return nil
 	}
 	clients := listenerFiles{
-		config: c, keyPrefix: "", url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
+		config: c, url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
 		uses: map[string]x509.ExtKeyUsage{"serverAuth": x509.ExtKeyUsageServerAuth},
 	}
 	if c.Cluster.TLS != nil {
@@ -147,7 +147,8 @@ func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.
 		intermediates.AddCert(c)
 	}
 	_, err = leaf.Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		Roots: roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
 		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; take both from one CA",

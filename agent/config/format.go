@@ -151,8 +151,8 @@ func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
 	}) || s[0] == '.' || s[0] == '-' {
-		return fmt.Errorf("must be 1 to 63 characters of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s",
-			quote(s))
+		return fmt.Errorf("must be 1 to 63 characters of a-z, 0-9, dot and dash, beginning with a letter or digit, "+
+			"not %s", quote(s))
 	}
 	return nil
 }

@@ -190,8 +190,8 @@ func maintenanceRules(m *Maintenance) []rule {
 	return []rule{{
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
 		!m.AutoReboot || len(m.Windows) > 0,
-		"maintenance.windows is empty, but maintenance.autoReboot is true and requests a reboot only in a window; add one, as in " +
-			"\"Mon..Fri 02:00-04:00\", or remove autoReboot",
+		"maintenance.windows is empty, but maintenance.autoReboot is true and requests a reboot only in a window; " +
+			"add one, as in \"Mon..Fri 02:00-04:00\", or remove autoReboot",
 	}}
 }
 
@@ -247,7 +247,8 @@ func (d *decoder) backupRules(b *Backup) []rule {
 	}, {
 		[]string{"backup.every"},
 		b.Every == 0 || time.Duration(b.Every) >= minBackupInterval,
-		d.show("backup.every", b.Every) + " must be off, or at least " + durationfmt.Typed(minBackupInterval) + "; raise it",
+		d.show("backup.every", b.Every) + " must be off, or at least " +
+			durationfmt.Typed(minBackupInterval) + "; raise it",
 	}, {
 		[]string{"backup.restoreTest"},
 		b.RestoreTest == 0 || time.Duration(b.RestoreTest) >= minBackupInterval,

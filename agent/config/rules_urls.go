@@ -121,7 +121,8 @@ type httpsListener struct {
 	auto        string // makes etcd generate a self-signed certificate
 }
 
-// lacksCertificate reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse to start.
+// lacksCertificate reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse
+// to start.
 func (l httpsListener) lacksCertificate(variables map[string]string) bool {
 	given := variables[l.files[0]] != "" && variables[l.files[1]] != ""
 	return scheme(l.url) == "https" && !given && variables[l.auto] != "true"
@@ -145,7 +146,8 @@ func httpsListeners(e Etcd) []httpsListener {
 	}
 }
 
-// etcdTLSRules require that the section covers both listeners, and that etcd.environment does not set the same variables.
+// etcdTLSRules require that the section covers both listeners, and that etcd.environment does not set the same
+// variables.
 func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	if e.TLS == nil {
 		return nil

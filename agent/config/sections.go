@@ -195,8 +195,8 @@ type TLS struct {
 type Etcd struct {
 	// The program that runs etcd. systemd: a systemd unit. process: quorumd itself, as a child process (containers,
 	// development, demo). external: another program, such as a kubelet. With external, quorumd observes etcd through
-	// its ports, and only coordinates operations. It starts and stops etcd only if the programs start and stop exist in etcd.d,
-	// in the directory of maintenance.hooks.
+	// its ports, and only coordinates operations. It starts and stops etcd only if the programs start and stop exist in
+	// etcd.d, in the directory of maintenance.hooks.
 	Runner Runner `yaml:"runner" default:"systemd" oneOf:"systemd process external"`
 
 	// The systemd unit that runs etcd.

@@ -41,8 +41,8 @@ func readText(name string, data []byte) (text, *Problem) {
 	return t, p
 }
 
-// checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML recognizes:
-// with those, line numbers would differ from an editor's.
+// checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML
+// recognizes: with those, line numbers would differ from an editor's.
 func (t text) checkCharacters() *Problem {
 	for i, line := range t.lines {
 		line = strings.TrimSuffix(line, "\r")
