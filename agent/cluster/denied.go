@@ -5,8 +5,9 @@ package cluster
 
 import "fmt"
 
-// DeniedText names what etcd has refused, the user, and the commands that allow it. Below quorumd's own prefix a role
-// is enough. Adding, promoting and removing members and transferring leadership require etcd's role root.
+// DeniedText returns a message with etcd's refusal, the user, and the commands that grant the permissions. A role is
+// enough for keys below quorumd's own prefix. Adding, promoting and removing members and transferring leadership
+// require etcd's role root.
 func DeniedText(err error, who, prefix string) string {
 	if who == "" {
 		return fmt.Sprintf("etcd requires authentication (%s): set etcd.user and etcd.passwordFile, or "+

@@ -112,7 +112,7 @@ func TestServiceRecordsAreReadAsEtcdsOwnClientsDo(t *testing.T) {
 	}
 }
 
-func TestLyingOrHungNameServerYieldsNoEndpoints(t *testing.T) {
+func TestHostileOrHungNameServerYieldsNoEndpoints(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	ask := func() ([]string, error) {
