@@ -74,11 +74,6 @@ func (k key) section() (reflect.Type, bool) {
 // optional reports whether the key is a section that is nil if the file does not have it.
 func (k key) optional() bool { return k.field.Type.Kind() == reflect.Pointer }
 
-// decode reads the whole file into config, a Config.
-func (d *decoder) decode(config reflect.Value) {
-	d.section(d.root, config, "")
-}
-
 // add reports a problem of the key at path and marks its value as unusable.
 func (d *decoder) add(path string, line int, message string) {
 	d.bad[path] = true
@@ -244,7 +239,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 		path := fmt.Sprintf("%s[%d]", k.path, i)
 		element := reflect.New(v.Type().Elem()).Elem()
 		if entry.Kind != yaml.ScalarNode || isNull(entry) {
-			d.add(path, entry.Line, "must be "+kindOfFormat(k.tag("is"))+", not "+describe(entry))
+			d.add(path, entry.Line, "must be "+k.format().kind+", not "+describe(entry))
 		} else if err := setScalar(element, k, entry); err != nil {
 			d.add(path, entry.Line, err.Error())
 		} else if line := first[element.String()]; line > 0 {

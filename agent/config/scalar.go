@@ -104,12 +104,12 @@ func setText(v reflect.Value, k key, value string) error {
 		if _, ok := k.field.Tag.Lookup("default"); ok && k.tag("default") == "" || k.tag("derived") != "" {
 			return nil
 		}
-		return errors.New("must not be empty; write " + kindOfFormat(k.tag("is")))
+		return errors.New("must not be empty; write " + k.format().kind)
 	}
 	if err := checkPrintable(value); err != nil {
 		return err
 	}
-	value, err := parseFormat(k.tag("is"), value)
+	value, err := k.format().parse(value)
 	v.SetString(value)
 	return err
 }
