@@ -121,9 +121,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("transferInterval", "interval", "callTimeout"),
 			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxTransferInterval,
-			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " +
-				"" + call + " together, and at most " +
-				durationfmt.Typed(MaxTransferInterval) + ", because it doubles",
+			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " + call +
+				" together, and at most " + durationfmt.Typed(MaxTransferInterval) + ", because it doubles",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
@@ -253,7 +252,7 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		[]string{"backup.restoreTest"},
 		b.RestoreTest == 0 || time.Duration(b.RestoreTest) >= minBackupInterval,
 		d.show("backup.restoreTest", b.RestoreTest) + " must be off, or at least " +
-			"" + durationfmt.Typed(minBackupInterval) + "; raise it",
+			durationfmt.Typed(minBackupInterval) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
 		b.Rate >= minRate,

@@ -41,9 +41,8 @@ func (d *decoder) urlRules(c *Config) []rule {
 		[]string{"etcd.user", "cluster.discovery", "cluster.endpoints"},
 		c.Etcd.User == "" || c.Etcd.AllowUnencryptedPassword || !c.Cluster.Discovery.Any() ||
 			scheme(c.Cluster.Endpoints[0]) == "https",
-		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, " +
-			"which would receive it " +
-			"unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
+		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, which would " +
+			"receive it unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
 	})
 	if c.Cluster.TLS == nil {
 		return rules

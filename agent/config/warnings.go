@@ -51,8 +51,7 @@ func warnings(c *Config) []string {
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,
 			fmt.Sprintf("etcd.environmentFile (%s) is in paths.state, where quorumd may write, so root does not "+
-				"read it: "+
-				"use a path in /var/lib/quorumd-etcd, and set it and its .hold in the drop-in of %s",
+				"read it: use a path in /var/lib/quorumd-etcd, and set it and its .hold in the drop-in of %s",
 				c.Etcd.EnvironmentFile, c.Etcd.Unit))
 	}
 	return w
@@ -62,24 +61,19 @@ func warnings(c *Config) []string {
 func unverifiedWarnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
-		w = append(
-			w,
-			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
-				"CA is trusted: an attacker who answers DNS or writes that list can name another host; set "+
-				"cluster.tls.ca to "+
-				"the CA of etcd's servers",
-		)
+		w = append(w,
+			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public CA is "+
+				"trusted: an attacker who answers DNS or writes that list can name another host; set cluster.tls.ca "+
+				"to the CA of etcd's servers")
 	}
 	if c.Etcd.User != "" && c.Etcd.AllowUnencryptedPassword && c.Cluster.Discovery.Any() && c.Cluster.TLS == nil {
 		w = append(w, "etcd.allowUnencryptedPassword is set: the password of "+c.Etcd.User+" is sent unencrypted to "+
 			"endpoints that cluster.discovery finds")
 	}
 	if s := c.Backup.Store.S3; s != nil && scheme(s.Endpoint) == "http" && len(c.Backup.EncryptTo) == 0 {
-		w = append(
-			w,
-			"backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in "+
-				"etcd goes over the network unencrypted; use https, or set backup.encryptTo",
-		)
+		w = append(w,
+			"backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in etcd "+
+				"goes over the network unencrypted; use https, or set backup.encryptTo")
 	}
 	return w
 }
