@@ -97,7 +97,7 @@ func TestAnotherClusterDoesNotReplaceThisHostsCluster(t *testing.T) {
 	}
 }
 
-// Before a host knows its cluster, any cluster that answers counts as its own.
+// Before a host has recorded its cluster, any cluster that answers counts as its own.
 func TestAHostWithoutAClusterAcceptsAnyThatAnswers(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())

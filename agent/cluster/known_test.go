@@ -90,7 +90,7 @@ func TestADiscoveredEndpointIsUsedOnlyIfItsCertificateNamesIt(t *testing.T) {
 		Endpoints: []string{strings.Replace(noListener(t), "http:", "https:", 1)}, Discovers: true,
 		TLS: files(t)(ca.Issue("client", testbed.CertOptions{})), CallTimeout: time.Second,
 	})
-	for target, says := range map[string]string{
+	for target, wantErr := range map[string]string{
 		"https://localhost:" + own:     "certificate is not valid for any names, but wanted to match localhost",
 		"https://127.0.0.1:" + foreign: "certificate signed by unknown authority",
 	} {
@@ -98,8 +98,8 @@ func TestADiscoveredEndpointIsUsedOnlyIfItsCertificateNamesIt(t *testing.T) {
 		if _, err := c.Members(within(t)); !errors.Is(err, cluster.ErrUnreachable) {
 			t.Errorf("Members through %s returns %v", target, err)
 		}
-		if err := c.Diagnose(within(t), target); !contains(err, says) {
-			t.Errorf("Diagnose of %s returns %v, want %q", target, err, says)
+		if err := c.Diagnose(within(t), target); !contains(err, wantErr) {
+			t.Errorf("Diagnose of %s returns %v, want %q", target, err, wantErr)
 		}
 	}
 	c.Discovered([]string{"https://localhost:" + own, "https://127.0.0.1:" + own}, nil)

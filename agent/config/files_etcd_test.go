@@ -60,8 +60,8 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
-		change func(c *Config, s *EtcdTLS)
-		says   []string // empty: no problem
+		change  func(c *Config, s *EtcdTLS)
+		wantErr []string // empty: no problem
 	}{
 		"correct files": {func(*Config, *EtcdTLS) {}, nil},
 		"no section":    {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
@@ -101,11 +101,11 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		conf, s := secured(t, ca)
 		c.change(&conf, s)
 		err := conf.CheckEtcdFiles()
-		if (err == nil) != (c.says == nil) {
+		if (err == nil) != (c.wantErr == nil) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		for _, want := range c.says {
+		for _, want := range c.wantErr {
 			if _, ok := errors.AsType[Errors](err); !ok || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: no %q in\n%v", what, want, err)
 			}

@@ -17,7 +17,7 @@ import (
 func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
-	n.says.Store(&[]target{{"n1.example.com.", 2379}, {"n2.example.com.", 2379}})
+	n.records.Store(&[]target{{"n1.example.com.", 2379}, {"n2.example.com.", 2379}})
 	type answer struct {
 		endpoints []string
 		err       error
@@ -49,9 +49,9 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	}()
 	t.Cleanup(func() { close(stop); <-ended; cancel() })
 	for _, c := range []struct {
-		what string
-		says []target
-		want string // the endpoints, or a part of the error
+		what    string
+		records []target
+		want    string // the endpoints, or a part of the error
 	}{
 		{"the first answer", nil, "[https://n1.example.com:2379 https://n2.example.com:2379]"},
 		{
@@ -64,8 +64,8 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 		{"no port", []target{{"n4.example.com.", 0}}, "is not a URL"},
 		{"the first again", []target{{"n1.example.com.", 2379}}, "[https://n1.example.com:2379]"},
 	} {
-		if c.says != nil {
-			n.says.Store(&c.says)
+		if c.records != nil {
+			n.records.Store(&c.records)
 			<-answers // for a query before the change
 		}
 		got := <-answers

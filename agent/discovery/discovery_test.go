@@ -30,8 +30,8 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 		many[i] = fmt.Sprintf("https://192.0.2.1:%d", 2379+i)
 	}
 	for _, c := range []struct {
-		found []string
-		says  string // empty: it is accepted
+		found   []string
+		wantErr string // empty: it is accepted
 	}{
 		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
 		{nil, "does not prove that there is no cluster"},
@@ -50,7 +50,7 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 		{[]string{"<html>"}, "is not https"},
 	} {
 		got, err := Accept(c.found, "https")
-		if c.says == "" {
+		if c.wantErr == "" {
 			if err != nil || !slices.Equal(got, []string{
 				"https://[2001:db8::1]:2379", "https://n1:2379",
 				"https://n2:2379",
@@ -59,8 +59,8 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.says) || got != nil {
-			t.Errorf("%.80q: %v %v, want %q", c.found, got, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.wantErr) || got != nil {
+			t.Errorf("%.80q: %v %v, want %q", c.found, got, err, c.wantErr)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestFileHasOneURLPerLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := File(path)(t.Context())
-		if says := fmt.Sprint(got); err != nil && err.Error() != want || err == nil && says != want {
+		if lines := fmt.Sprint(got); err != nil && err.Error() != want || err == nil && lines != want {
 			t.Errorf("%.20q: %v %v", text, got, err)
 		}
 	}

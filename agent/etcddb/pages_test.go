@@ -119,8 +119,8 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 	t.Parallel()
 	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
 	for name, c := range map[string]struct {
-		change func(t *testing.T, text []byte)
-		says   string
+		change  func(t *testing.T, text []byte)
+		wantErr string
 	}{
 		"a branch is its own child": {func(t *testing.T, text []byte) {
 			page := find(t, text, branchPage)
@@ -175,7 +175,7 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 			text := written(t, 5000, 20)
 			c.change(t, text)
 			inspect, open := inspected(t, text)
-			if !errors.Is(inspect, ErrDamaged) || !strings.Contains(fmt.Sprint(inspect), c.says) {
+			if !errors.Is(inspect, ErrDamaged) || !strings.Contains(fmt.Sprint(inspect), c.wantErr) {
 				t.Errorf("Inspect accepts it: %v", inspect)
 			}
 			if open == nil {

@@ -65,9 +65,9 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 		return []Facts{f}
 	}
 	for what, c := range map[string]struct {
-		facts  []Facts
-		choice Choice
-		says   string
+		facts   []Facts
+		choice  Choice
+		wantErr string
 	}{
 		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), choice(gone...), "n1 sees a quorum"},
 		"no facts":             {nil, choice(), "facts of 0 hosts"},
@@ -108,7 +108,7 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			p, err := NewPlan(c.facts, c.choice)
-			if err == nil || !strings.Contains(err.Error(), c.says) {
+			if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 				t.Errorf("%v, %+v", err, p)
 			}
 		})

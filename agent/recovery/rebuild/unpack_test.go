@@ -234,7 +234,7 @@ func TestSnapshotThatDiffersFromThePlanIsNotUsedAndTheDataStays(t *testing.T) {
 	for what, try := range map[string]struct {
 		snapshot recovery.Snapshot
 		text     []byte
-		says     string
+		wantErr  string
 	}{
 		"cut off":        {*s.work.Snapshot, s.text[:len(s.text)/2], "the snapshot is damaged"},
 		"nothing":        {*s.work.Snapshot, nil, "the snapshot is damaged"},
@@ -247,7 +247,7 @@ func TestSnapshotThatDiffersFromThePlanIsNotUsedAndTheDataStays(t *testing.T) {
 		work := s.work
 		work.Snapshot = &try.snapshot
 		_, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, bytes.NewReader(try.text), nil)
-		if err == nil || !strings.Contains(err.Error(), try.says) {
+		if err == nil || !strings.Contains(err.Error(), try.wantErr) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := Swap(placeOf(m), work, time.Now()); err == nil {
