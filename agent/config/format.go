@@ -55,7 +55,7 @@ var formats = map[string]format{
 	"blackout": {"a date or range as in 2026-12-24 or 12-20..01-06", checked(checkBlackout)},
 	"unit":     {"a unit name as in etcd.service", checked(checkUnit)},
 	"group":    {"a group name", checked(checkGroup)},
-	"check":    {"a name as in check_raid", checked(checkCheck)},
+	"check":    {"a name as in check_raid", checked(checkProgram)},
 	"recipient": {
 		"an age recipient as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
 		checked(checkRecipient),
@@ -128,7 +128,7 @@ func isAlphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$: what is safe in an etcd key and in a host name.
+// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$, which is safe in an etcd key and in a host name.
 func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
@@ -139,7 +139,7 @@ func checkID(s string) error {
 	return nil
 }
 
-// checkName accepts ^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$: what is safe in ETCD_INITIAL_CLUSTER and in a table.
+// checkName accepts ^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$, which is safe in ETCD_INITIAL_CLUSTER and in a table.
 func checkName(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return !isAlphanumeric(r) && r != '.' && r != '-' && r != '_'
@@ -150,8 +150,8 @@ func checkName(s string) error {
 	return nil
 }
 
-// checkCheck accepts the name of a program in checks.dir.
-func checkCheck(s string) error {
+// checkProgram accepts the name of a program in checks.dir.
+func checkProgram(s string) error {
 	if len(s) > 32 || strings.Contains(s, ".") || checkName(s) != nil {
 		return fmt.Errorf("must be 1 to 32 letters, digits, dashes and underscores, beginning with a letter or digit, "+
 			"not %s", quote(s))

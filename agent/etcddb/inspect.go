@@ -32,7 +32,7 @@ type change struct {
 	unnamed   bool   // it only raises the revision
 }
 
-// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash is that of etcd's
+// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash equals etcd's
 // HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
 // compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
