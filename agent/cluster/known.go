@@ -49,7 +49,7 @@ func (c *Client) LastDiscovered() (n int, ran bool, err error) {
 }
 
 // Known returns the configured and the discovered endpoints. The error means that some may be missing, because the last
-// lookup failed.
+// lookup failed, or none has ended yet.
 func (c *Client) Known() ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,7 +71,7 @@ type Facts struct {
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
 	Lost    time.Time       `json:"quorumLost,omitzero"` // when it last reached one; zero if it never did
 	Log     Log             `json:"log"`
-	Members []Member        `json:"members,omitempty"` // as last listed to the agent
+	Members []Member        `json:"members,omitempty"` // the last member list that the agent read
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
 	Plans   []AppliedPlan   `json:"plans,omitempty"` // plans applied on this host and not completed
 	// Manifests are the hashes of the last snapshots' manifests, as recorded on this host.
