@@ -39,7 +39,7 @@ func TestTheDocumentedLinesForAPeerCAChangeConfigurationAndEnvironment(t *testin
 	if err != nil || before.Etcd.TLS.PeerCA != before.Etcd.TLS.CA || len(before.Warnings) != 1 {
 		t.Fatalf("%+v %v", before.Warnings, err)
 	}
-	vars, err := systemd.FormatEnvironment(before.Environment(before.Alone(), ""))
+	vars, err := systemd.FormatEnvironment(before.Environment(before.SingleMember(), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestTheDocumentedLinesForAPeerCAChangeConfigurationAndEnvironment(t *testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range after.Environment(after.Alone(), "") {
+	for name, want := range after.Environment(after.SingleMember(), "") {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}

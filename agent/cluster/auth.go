@@ -31,27 +31,27 @@ var ErrRefused = errors.New("etcd does not allow it")
 
 // Denied reports whether etcd's users and roles forbid a call.
 func Denied(err error) bool {
-	return err != nil && (code(err) == codes.PermissionDenied || unknown(err) || isEtcd(err, rpctypes.ErrAuthFailed) ||
-		errors.Is(err, ErrRefused))
+	return err != nil && (code(err) == codes.PermissionDenied || tokenRejected(err) ||
+		isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
 }
 
-// unknown reports whether etcd rejected the call because it does not recognize the caller: the token has expired, or
-// the member has restarted. Such a call has changed nothing.
-func unknown(err error) bool {
+// tokenRejected reports whether etcd rejected the call because it does not recognize the token: it has expired, or the
+// member has restarted. Such a call has changed nothing.
+func tokenRejected(err error) bool {
 	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
 }
 
-// wantsToken reports whether to repeat a call, refused with the token had, with a new token. Without a token, etcd
-// takes the user named in the client certificate and applies that user's permissions.
-func wantsToken(err error, had string) bool {
-	return unknown(err) || had == "" && code(err) == codes.PermissionDenied
+// needsNewToken reports whether to repeat a call, which failed with err and the token used, with a new token. Without a
+// token, etcd applies the permissions of the user that the client certificate names.
+func needsNewToken(err error, used string) bool {
+	return tokenRejected(err) || used == "" && code(err) == codes.PermissionDenied
 }
 
 func isEtcd(err, want error) bool { return errors.Is(rpctypes.Error(err), want) }
 
-// maxPassword is the largest password file.
-const maxPassword = 4 << 10
+// maxPasswordSize bounds a password file, in bytes.
+const maxPasswordSize = 4 << 10
 
 // ReadPassword reads a file that contains only a password. Only its owner may have access.
 func ReadPassword(path string) (string, error) {
@@ -70,15 +70,15 @@ func ReadPassword(path string) (string, error) {
 		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so other users can read or write it; "+
 			"chmod 0400", path, info.Mode().Perm())
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxPasswordSize+1))
 	text = bytes.TrimRight(text, "\r\n")
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("cannot read the password: %w", err)
 	case len(text) == 0:
 		return "", fmt.Errorf("cannot use the password: %s is empty", path)
-	case len(text) > maxPassword:
-		return "", fmt.Errorf("cannot use the password: %s is larger than %d bytes", path, maxPassword)
+	case len(text) > maxPasswordSize:
+		return "", fmt.Errorf("cannot use the password: %s is larger than %d bytes", path, maxPasswordSize)
 	case bytes.ContainsAny(text, "\r\n\x00"):
 		return "", fmt.Errorf("cannot use the password: %s has more than one line", path)
 	}
@@ -90,7 +90,7 @@ func ReadPassword(path string) (string, error) {
 var ErrUnencrypted = errors.New("it is a discovered http endpoint, so etcd's password would be sent unencrypted " +
 	"to an unverified server; use https, or set etcd.allowUnencryptedPassword: true")
 
-// exposes reports whether an endpoint must not get the password.
+// exposes reports whether an endpoint would reveal the password and must not be used.
 func (o Options) exposes(endpoint string) bool {
 	return o.Login.User != "" && !o.Login.AllowUnencrypted && o.Discovers && !slices.Contains(o.Endpoints, endpoint) &&
 		!strings.HasPrefix(endpoint, "https://")
@@ -110,7 +110,7 @@ func newLoginSource(login Login) (*loginSource, error) {
 	return s, err
 }
 
-// now returns the user and the current password; both are empty if there is none.
+// now returns the user and the current password; both are empty without a user.
 func (s *loginSource) now() (user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *Client) authenticate(ctx context.Context, before string) error {
 		case err == nil:
 			c.token.set(answer.Token)
 			return nil
-		case isEtcd(err, rpctypes.ErrAuthNotEnabled): // it has been disabled
+		case isEtcd(err, rpctypes.ErrAuthNotEnabled): // authentication was disabled
 			c.token.set("")
 			return nil
 		case refused(err):
@@ -196,7 +196,7 @@ func (c *Client) authenticate(ctx context.Context, before string) error {
 		}
 		errs = append(errs, err)
 	}
-	return fmt.Errorf("cannot authenticate as %s: %w", user, together(errs...))
+	return fmt.Errorf("cannot authenticate as %s: %w", user, joinErrors(errs...))
 }
 
 func (t *token) set(value string) {

@@ -23,14 +23,14 @@ const (
 	probe  = prefix + "lock"
 )
 
-// withAuth runs a voter with authentication. The user "limited" may use only prefix; "full" has the role root, too. The
-// password of each is its name. A token expires a second after its last use.
+// withAuth runs a voter with authentication. The user "limited" may use only prefix; "full" has the role root, too.
+// Each password is the user's name. A token expires a second after its last use.
 func withAuth(t *testing.T, version string) *testbed.Cluster {
 	t.Helper()
 	return withAuthOver(t, version, nil)
 }
 
-// withAuthOver does so with TLS, if given.
+// withAuthOver is withAuth with TLS, unless tls is nil.
 func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed.Cluster {
 	t.Helper()
 	o := quick()
@@ -94,7 +94,7 @@ func TestAUserWhoMayUseThePrefixAloneIsDeniedTheRest(t *testing.T) {
 			list := members(t, c)
 			s := c.Statuses(within(t), list.Members)[list.Members[0].ID]
 			if s.Err != nil || !s.Linearizable {
-				t.Errorf("the voter is not live to the user: %+v", s)
+				t.Errorf("the voter does not serve the user: %+v", s)
 			}
 			if _, err := c.Read(within(t), cluster.Span{Start: prefix, End: "/quorumd/demo0"}); err != nil {
 				t.Errorf("its own records: %v", err)
@@ -166,7 +166,7 @@ func TestALearnerAnswersAlthoughItIssuesNoToken(t *testing.T) {
 	})
 }
 
-func TestThePasswordCountsMoreThanTheCertificatesName(t *testing.T) {
+func TestThePasswordOverridesTheNameInTheCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	server, err := ca.Issue("server", testbed.CertOptions{})
@@ -212,7 +212,7 @@ func TestAPasswordReadableByOthersIsNotUsed(t *testing.T) {
 	}{
 		"its owner may read it":     {"secret\n", "", 0o600},
 		"its group may read it":     {"secret\n", "chmod 0400", 0o640},
-		"everybody may read it":     {"secret\n", "chmod 0400", 0o604},
+		"every user may read it":    {"secret\n", "chmod 0400", 0o604},
 		"it is empty":               {"\n", "is empty", 0o400},
 		"it has two lines":          {"a\nb\n", "more than one line", 0o400},
 		"it is endless":             {strings.Repeat("x", 5000), "larger than", 0o400},
@@ -245,8 +245,7 @@ func TestAPasswordReadableByOthersIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAPasswordIsNotSentUnencryptedToADiscoveredEndpoint has a lying DNS server name an etcd that collects the
-// password.
+// A forged DNS answer can lead to an etcd that collects the password.
 func TestAPasswordIsNotSentUnencryptedToADiscoveredEndpoint(t *testing.T) {
 	t.Parallel()
 	etcd := withAuth(t, "v3.6")
@@ -265,6 +264,6 @@ func TestAPasswordIsNotSentUnencryptedToADiscoveredEndpoint(t *testing.T) {
 	c := connectWith(t, o)
 	c.Discovered(etcd.Endpoints(), nil)
 	if _, err := c.Members(within(t)); err != nil {
-		t.Errorf("of one that is configured: %v", err)
+		t.Errorf("a configured endpoint: %v", err)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// ErrNoClock means that no member reported the time.
+// ErrNoClock means that no member reports its time.
 var ErrNoClock = errors.New("no member reports its time")
 
-// ClockOffset returns the median offset of this host's wall clock from those of the voters that answer; it is positive
-// if this host is ahead. The Date header of etcd's HTTP server has a resolution of one second, so offsets below two
-// seconds mean nothing.
+// ClockOffset returns the median offset of this host's wall clock from the clocks of the members that answer; it is
+// positive if this host's clock is ahead. The Date header of etcd's HTTP server has a resolution of one second, so
+// offsets below two seconds are not significant.
 func (c *Client) ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error) {
 	transport := &http.Transport{TLSClientConfig: c.tls.config(), DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
@@ -33,7 +33,7 @@ func (c *Client) ClockOffset(ctx context.Context, wall func() time.Time) (time.D
 		offsets = append(offsets, offset)
 	}
 	if len(offsets) == 0 {
-		return 0, fmt.Errorf("%w: %w", ErrNoClock, together(errs...))
+		return 0, fmt.Errorf("%w: %w", ErrNoClock, joinErrors(errs...))
 	}
 	slices.Sort(offsets)
 	return offsets[len(offsets)/2], nil

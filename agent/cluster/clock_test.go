@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-func TestTheClockOffsetIsThatOfTheWallClock(t *testing.T) {
+func TestTheClockOffsetFollowsTheWallClock(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	c := connect(t, noListener(t), etcd.Endpoints()[0])

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster talks to etcd: members, statuses, learner add, promotion, removal, and the
+// Package cluster is the client of etcd: member list, statuses, adding, promoting and removing members, and the
 // key-value calls that the lock and the records need. It promises:
 //
 //   - Every call is bounded, per endpoint and in total.
@@ -46,11 +46,11 @@ const window = 4 << 20
 
 // Options locate the cluster and set the timeouts.
 type Options struct {
-	Endpoints []string // client URLs of the hosts that may have a member: the first to try
-	Discovers bool     // more will come from [Client.Discovered]
+	Endpoints []string // client URLs of the hosts that may have a member
+	Discovers bool     // discovery adds endpoints with [Client.Discovered]
 	TLS       TLSFiles // zero for http
 	Login     Login    // zero for none, or the user named in the client certificate
-	// a key that this client may read; if etcd uses roles, only keys below the client's own prefix
+	// a key that this client may read: with etcd roles, one below the client's own prefix
 	Probe       string
 	CallTimeout time.Duration // for one call to one endpoint
 	Logger      *slog.Logger
@@ -66,10 +66,10 @@ type Client struct {
 
 	mu     sync.Mutex
 	conns  map[string]*clientv3.Client
-	voters []string // client URLs of the voters as last listed, or none
+	voters []string // client URLs of the voters in the last member list; may be empty
 	last   string   // the last endpoint that answered
 	failed failures
-	known  known
+	known  discovered
 	home   home
 	skips  skips
 	closed bool
@@ -185,8 +185,8 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
-// endpoints returns the endpoints to try: the voters as last listed, or those of this host's cluster, or all known
-// ones.
+// endpoints returns the endpoints to try: the voters in the last member list, or the last known voters of this host's
+// cluster, or all known endpoints.
 func (c *Client) endpoints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,17 +199,17 @@ func (c *Client) endpoints() []string {
 	return c.orderedLocked(c.knownLocked())
 }
 
-// orderedLocked puts the last endpoint that answered first, then those without a failure, then the others, the oldest
-// failure first. So a caller whose time ends early tries the rest the next time.
+// orderedLocked sorts endpoints: the last one that answered, then those without a failure, then the others, the oldest
+// failure first. So a caller that runs out of time tries the remaining endpoints next time.
 func (c *Client) orderedLocked(endpoints []string) []string {
 	list := slices.Clone(endpoints)
-	turn := func(endpoint string) int {
+	rank := func(endpoint string) int {
 		if endpoint == c.last {
 			return -1
 		}
 		return c.failed.at[endpoint]
 	}
-	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(turn(a), turn(b)) })
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return list
 }
 
@@ -229,11 +229,11 @@ func (c *Client) note(endpoint string, answered bool) {
 	c.failed.at[endpoint] = c.failed.count
 }
 
-// forgive records that an endpoint has answered, though not for this host's cluster. It then comes before endpoints
-// that do not answer at all: otherwise a host that returns to a cluster recovered meanwhile would spend its time on
-// dead ones. An endpoint cut off by the end of the caller's time comes after them, so that slow foreign endpoints do
-// not take up every attempt.
-func (c *Client) forgive(endpoint string) {
+// noteForeign records that an endpoint has answered, though not for this host's cluster. It is then tried before
+// endpoints that do not answer at all: otherwise a host that returns after its cluster was recovered would spend its
+// time on dead endpoints. An endpoint that timed out counts as failed, so that slow foreign endpoints do not take up
+// every attempt.
+func (c *Client) noteForeign(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.failed.at, endpoint)
@@ -243,11 +243,11 @@ func (c *Client) forgive(endpoint string) {
 }
 
 // setVoters sets the endpoints to use from now on, and whether they belong to another cluster than this host's.
-func (c *Client) setVoters(urls []string, away bool) {
+func (c *Client) setVoters(urls []string, foreign bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voters, c.home.foreign = urls, away
-	if !away && c.home.id != 0 {
+	c.voters, c.home.foreign = urls, foreign
+	if !foreign && c.home.id != 0 {
 		c.home.voters = urls
 	}
 	kept := c.allKnownLocked()
@@ -267,8 +267,8 @@ func (c *Client) forgetVoters() {
 	c.voters = nil
 }
 
-// ask makes a repeatable call: it tries one endpoint after another until one answers. An answer is a nil error, or an
-// error which means that the server understood and refused.
+// ask makes a repeatable call: it tries one endpoint after another until one answers. An answer is success, or a
+// refusal by a server that understood the call.
 func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	return askOf(ctx, c, c.endpoints(), call, nil)
 }
@@ -283,22 +283,22 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	var other *T
 	var none T
 	var refusal error
-	whoever := wanted == nil
+	anyAnswer := wanted == nil
 	for _, endpoint := range endpoints {
 		value, err := once(ctx, c, endpoint, call)
-		good := err == nil && (whoever || wanted(value))
+		good := err == nil && (anyAnswer || wanted(value))
 		switch {
-		case good || whoever && refused(err):
+		case good || anyAnswer && refused(err):
 			c.note(endpoint, true)
 		case err == nil || refused(err):
-			c.forgive(endpoint)
+			c.noteForeign(endpoint)
 		default:
 			c.note(endpoint, false)
 		}
 		switch {
 		case good:
 			return value, nil
-		case refused(err) && whoever:
+		case refused(err) && anyAnswer:
 			return none, err
 		case refused(err):
 			refusal = cmp.Or(refusal, err)
@@ -318,7 +318,7 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 		return none, refusal
 	}
 	c.forgetVoters()
-	return none, fmt.Errorf("%w: %w", ErrUnreachable, together(errs...))
+	return none, fmt.Errorf("%w: %w", ErrUnreachable, joinErrors(errs...))
 }
 
 // send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It calls no
@@ -349,10 +349,10 @@ func once[T any](ctx context.Context, c *Client, endpoint string,
 	defer cancel()
 	before := c.token.now()
 	value, err := call(ctx, conn)
-	if c.opt.Login.User != "" && wantsToken(err, before) { // so it has changed nothing
+	if c.opt.Login.User != "" && needsNewToken(err, before) { // so it has changed nothing
 		if err = c.authenticate(ctx, before); err == nil {
 			value, err = call(ctx, conn)
 		}
 	}
-	return value, plain(err)
+	return value, readable(err)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// asked returns the calls that try endpoints until a voter answers. Each fails unless one does.
-func asked() map[string]func(context.Context, *cluster.Client) error {
+// repeatable returns the calls that try endpoints until a voter answers, and fail if none does.
+func repeatable() map[string]func(context.Context, *cluster.Client) error {
 	const noLease = clientv3.LeaseID(4711)
 	answered := func(err error) error {
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -51,7 +51,7 @@ func asked() map[string]func(context.Context, *cluster.Client) error {
 func TestADeadEndpointCostsAtMostOneTimeoutAndOnlyOnce(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
-	for name, call := range asked() {
+	for name, call := range repeatable() {
 		c := connect(t, cut(t, etcd.Members[0]), etcd.Endpoints()[0])
 		began := time.Now()
 		if err := call(within(t), c); err != nil {
@@ -70,7 +70,7 @@ func TestADeadEndpointCostsAtMostOneTimeoutAndOnlyOnce(t *testing.T) {
 func TestAnEndpointThatRefusesCostsNoTimeout(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
-	for name, call := range asked() {
+	for name, call := range repeatable() {
 		c := connectWith(t, cluster.Options{
 			Endpoints:   []string{noListener(t), etcd.Endpoints()[0]},
 			CallTimeout: 10 * time.Second,
@@ -82,11 +82,11 @@ func TestAnEndpointThatRefusesCostsNoTimeout(t *testing.T) {
 	}
 }
 
-func TestTwoHangingEndpointsDoNotHideTheOthersFromACallerInAHurry(t *testing.T) {
+func TestTwoHangingEndpointsDoNotHideTheOthersFromAnImpatientCaller(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	m := etcd.Members[0]
-	for name, call := range asked() {
+	for name, call := range repeatable() {
 		c := connectWith(t, cluster.Options{
 			Endpoints:   []string{cut(t, m), cut(t, m), m.Options.ClientURL},
 			CallTimeout: 300 * time.Millisecond,
@@ -109,7 +109,7 @@ func TestAWriteIsSentOnceAndTheNextOneGoesElsewhere(t *testing.T) {
 	c := connect(t, cut(t, etcd.Members[0]), etcd.Endpoints()[0])
 	began := time.Now()
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("/k", "1")); err == nil || time.Since(began) > 2*time.Second {
-		t.Errorf("into the void: %v after %v", err, time.Since(began))
+		t.Errorf("to an endpoint that hangs: %v after %v", err, time.Since(began))
 	}
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("/k", "2")); err != nil {
 		t.Errorf("the next: %v", err)
@@ -124,7 +124,7 @@ func TestIfNoEndpointAnswersTheErrorNamesEachOne(t *testing.T) {
 	t.Parallel()
 	a, b := noListener(t), noListener(t)
 	c := connect(t, a, b)
-	for name, call := range asked() {
+	for name, call := range repeatable() {
 		err := call(within(t), c)
 		if !errors.Is(err, cluster.ErrUnreachable) || !contains(err, a) || !contains(err, b) {
 			t.Errorf("%s: %v", name, err)
@@ -141,7 +141,7 @@ func TestIfNoEndpointAnswersTheErrorNamesEachOne(t *testing.T) {
 func TestALearnerInTheConfiguredListIsSkipped(t *testing.T) {
 	t.Parallel()
 	etcd, learner := withLearner(t)
-	for name, call := range asked() {
+	for name, call := range repeatable() {
 		c := connect(t, learner.Options.ClientURL, etcd.Endpoints()[0])
 		if err := call(within(t), c); err != nil {
 			t.Errorf("%s with a learner first in the list: %v", name, err)
@@ -165,7 +165,7 @@ func TestLearnersAreNotUsedOnceTheMembersAreKnown(t *testing.T) {
 		learner, _ = members(t, c).ByPeerURL(o.PeerURL)
 		return slices.Equal(learner.ClientURLs, []string{url})
 	})
-	for name, call := range asked() {
+	for name, call := range repeatable() {
 		members(t, c)
 		if err := etcd.Members[0].Pause(); err != nil {
 			t.Fatal(err)
@@ -178,9 +178,9 @@ func TestLearnersAreNotUsedOnceTheMembersAreKnown(t *testing.T) {
 		}
 	}
 	if n := connections.Load(); n > 0 {
-		t.Errorf("the learner was asked %d times", n)
+		t.Errorf("the learner was called %d times", n)
 	}
-	c.Statuses(within(t), []cluster.Member{learner}) // except for its own status
+	c.Statuses(within(t), []cluster.Member{learner}) // its own status comes from the learner
 	if connections.Load() == 0 {
 		t.Error("no connection was counted: this test would not see one")
 	}
@@ -287,7 +287,7 @@ func TestReadAtNeedsNoQuorum(t *testing.T) {
 		}
 	}
 	if _, err := c.Read(within(t), spans...); err == nil {
-		t.Error("a read that all agree on was answered by one of three")
+		t.Error("a linearizable read was answered without a quorum")
 	}
 	got, err := c.ReadAt(within(t), leader.Options.ClientURL, spans...)
 	if err != nil || !reflect.DeepEqual(got, want) || len(got.Pairs) != 101 || got.Counted != 100 {

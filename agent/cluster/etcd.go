@@ -12,8 +12,8 @@ import (
 
 // Etcd is the cluster, as the agent uses it. *Client is the real one; the simulation has its own.
 type Etcd interface {
-	// SetClusterID sets the cluster that this host belongs to, so that the list of another cluster is not taken for
-	// its list; 0 if unknown.
+	// SetClusterID sets the cluster that this host belongs to, so that the member list of another cluster does not
+	// replace its own; 0 if unknown.
 	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (Member, error)
@@ -22,9 +22,9 @@ type Etcd interface {
 	RemoveMember(ctx context.Context, id uint64) error
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
 
-	// Statuses asks the members about themselves.
+	// Statuses returns the status of each member, and whether it answers a linearizable read.
 	Statuses(ctx context.Context, members []Member) map[uint64]Status
-	// Answers returns what each member reports by itself, without a quorum.
+	// Answers returns the status of each member, which needs no quorum.
 	Answers(ctx context.Context, members []Member) map[uint64]Status
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	KnownEndpoints

@@ -12,19 +12,19 @@ import (
 // ErrForeignCluster means that the endpoints belong to another cluster than this host.
 var ErrForeignCluster = errors.New("the endpoints belong to another cluster")
 
-// home is what is known about this host's cluster.
+// home describes this host's cluster.
 type home struct {
 	id      uint64          // 0: unknown, and any cluster that answers counts as this host's
-	voters  []string        // client URLs of its voters, as it last listed them
-	foreign bool            // the last list was another cluster's: writes are refused
-	logged  map[uint64]bool // other clusters that were logged
+	voters  []string        // client URLs of the voters in its last member list
+	foreign bool            // the last member list is another cluster's: writes are refused
+	logged  map[uint64]bool // other clusters that have been logged
 }
 
-// mostLogged is the most other clusters that are logged.
-const mostLogged = 16
+// maxLogged bounds the other clusters that are logged.
+const maxLogged = 16
 
-// SetClusterID sets this host's cluster; 0 if unknown. From then on, the member list of another cluster, to which
-// discovered or reused endpoints may lead, does not replace what is known about this one.
+// SetClusterID sets this host's cluster; 0 if unknown. Discovered or reused endpoints may lead to another
+// cluster: its member list then does not replace the voters of this host's cluster.
 func (c *Client) SetClusterID(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,9 +33,9 @@ func (c *Client) SetClusterID(id uint64) {
 	}
 }
 
-// lists returns the endpoints to ask for the member list, which identifies the cluster: the voters of this host's
-// cluster or, if these are unknown or silent, all endpoints ever known.
-func (c *Client) lists() []string {
+// listEndpoints returns the endpoints to ask for the member list, which identifies the cluster: the voters of this
+// host's cluster or, if these are unknown or silent, all known endpoints.
+func (c *Client) listEndpoints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.voters) > 0 && !c.home.foreign {
@@ -68,24 +68,24 @@ func (c *Client) listIsForeign() bool {
 	return c.home.foreign
 }
 
-// listed makes the voters of that list the endpoints from now on. Those of another cluster are only used for reads,
-// until a member of this host's cluster answers.
-func (c *Client) listed(list Membership, voters []string) {
-	away := c.isForeign(list.ClusterID)
-	c.setVoters(voters, away)
-	if !away {
+// useVoters makes the voters of a member list the endpoints from now on. It uses those of another cluster only for
+// reads, until a member of this host's cluster answers.
+func (c *Client) useVoters(list Membership, voters []string) {
+	foreign := c.isForeign(list.ClusterID)
+	c.setVoters(voters, foreign)
+	if !foreign {
 		return
 	}
 	c.mu.Lock()
 	id, logged := c.home.id, c.home.logged[list.ClusterID]
-	if len(c.home.logged) < mostLogged {
+	if len(c.home.logged) < maxLogged {
 		c.home.logged[list.ClusterID] = true
 	} else {
 		logged = true
 	}
 	c.mu.Unlock()
 	if !logged {
-		c.opt.Logger.Warn("endpoints answer for another cluster; this host's cluster stays as known",
+		c.opt.Logger.Warn("endpoints answer for another cluster; keeping the known voters of this host's cluster",
 			"endpoints", voters, "answers", fmt.Sprintf("%x", list.ClusterID), "belongs", fmt.Sprintf("%x", id),
 			"remedy", "check why this host's cluster does not answer, and correct cluster.endpoints or "+
 				"cluster.discovery")

@@ -24,10 +24,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Discovery names another cluster while this host's is down. The other cluster's list replaces nothing that is known,
-// nothing is written there, and it is logged once. This host's cluster is found again as soon as it is back, though no
-// configured or discovered endpoint leads to it.
-func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
+// Discovery returns another cluster while this host's cluster is down. The client keeps what it has recorded about its
+// own cluster, writes nothing to the other one, and logs it once. It finds this host's cluster again as soon as that is
+// back, although no configured or discovered endpoint leads to it.
+func TestAnotherClusterDoesNotReplaceThisHostsCluster(t *testing.T) {
 	t.Parallel()
 	ours, theirs := testbed.StartCluster(t, 1, quick()), testbed.StartCluster(t, 1, quick())
 	way := testbed.NewProxy(t, strings.TrimPrefix(ours.Endpoints()[0], "http://"))
@@ -52,7 +52,7 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 	testbed.Eventually(t, bound, "only the other cluster answers", foreign)
 	for range 2 {
 		if !foreign() {
-			t.Error("the other cluster's own data are not returned")
+			t.Error("the other cluster's list is not returned")
 		}
 	}
 	put := func() error {
@@ -76,13 +76,13 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 	}
 
 	must(t, ours.Members[0].Resume())
-	testbed.Eventually(t, bound, "ours is asked again", func() bool {
+	testbed.Eventually(t, bound, "this host's cluster is used again", func() bool {
 		list, err := c.Members(within(t))
 		return err == nil && list.ClusterID == own.ClusterID
 	})
 	for range 5 {
 		if list := members(t, c); list.ClusterID != own.ClusterID {
-			t.Fatal("the other cluster is used while ours answers")
+			t.Fatal("the other cluster is used while this host's cluster answers")
 		}
 	}
 	if err := put(); err != nil {
@@ -97,7 +97,7 @@ func TestAnotherClusterReplacesNothingKnownAboutThisHosts(t *testing.T) {
 	}
 }
 
-// Before a host knows its cluster, any cluster that answers counts as its own.
+// Before a host has recorded its cluster, any cluster that answers counts as its own.
 func TestAHostWithoutAClusterAcceptsAnyThatAnswers(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
@@ -109,10 +109,10 @@ func TestAHostWithoutAClusterAcceptsAnyThatAnswers(t *testing.T) {
 	}
 	c.SetClusterID(list.ClusterID + 1)
 	if other := members(t, c); other.ClusterID != list.ClusterID {
-		t.Errorf("the only cluster that answers is not given: %+v", other)
+		t.Errorf("the only cluster that answers is not returned: %+v", other)
 	}
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("it is written to: %v", err)
+		t.Errorf("a write to it: %v", err)
 	}
 	c.SetClusterID(list.ClusterID) // as after a recovery
 	members(t, c)
@@ -183,18 +183,18 @@ func TestEndpointsOfAnotherClusterAreTriedBeforeSilentOnes(t *testing.T) {
 		CallTimeout: patience, Dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(etcd)},
 	})
 	c.SetClusterID(1)
-	for look := range 6 {
+	for attempt := range 6 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := c.Members(ctx)
 		cancel()
 		if err != nil {
-			t.Errorf("attempt %d: no member list: %v", look, err)
+			t.Errorf("attempt %d: no member list: %v", attempt, err)
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
 		_, err = c.Read(ctx, cluster.Span{Start: "a"})
 		cancel()
 		if err != nil {
-			t.Errorf("look %d: the time of it is spent on a member that is dead: %v", look, err)
+			t.Errorf("attempt %d: no time is left for a live member: %v", attempt, err)
 		}
 	}
 }

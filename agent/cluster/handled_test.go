@@ -19,9 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestCallsOfAnIdleAgentAreNoFailuresToEtcd is about etcd's own alerts, which fire if one in a hundred calls of a
-// method fails.
-func TestCallsOfAnIdleAgentAreNoFailuresToEtcd(t *testing.T) {
+// etcd's own alerts fire if one in a hundred calls of a method fails.
+func TestEtcdCountsNoCallOfAnIdleAgentAsFailed(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 3, quick())
 	for _, m := range etcd.Members {

@@ -9,21 +9,21 @@ import (
 	"slices"
 )
 
-// mostKnown is the most endpoints kept. The configured ones and those of the last answer have priority.
-const mostKnown = 128
+// maxKnown bounds the discovered endpoints that are kept. Those of the last answer have priority.
+const maxKnown = 128
 
-// known are the discovered endpoints.
-type known struct {
-	all  []string // of all answers, those of the last one first
-	last int      // the number in the last answer
+// discovered holds the discovered endpoints.
+type discovered struct {
+	all  []string // from all answers, those of the last one first
+	last int      // number of endpoints in the last answer
 	err  error    // why there is no current answer
 }
 
 // ErrNotDiscovered means that discovery has no current answer.
 var ErrNotDiscovered = errors.New("the endpoints have not been discovered")
 
-// Discovered adds the endpoints of a discovery's answer, or records why there is none. Earlier endpoints stay known,
-// like the configured ones: they are tried if no other answers.
+// Discovered adds discovered endpoints, or records why discovery failed. Earlier endpoints stay known, like the
+// configured ones: they are tried if no other answers.
 func (c *Client) Discovered(endpoints []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,19 +37,19 @@ func (c *Client) Discovered(endpoints []string, err error) {
 			all = append(all, before)
 		}
 	}
-	c.known.all = all[:min(len(all), mostKnown)]
+	c.known.all = all[:min(len(all), maxKnown)]
 }
 
-// LastDiscovered returns the number of usable endpoints in the last answer, and why there is no current one; asked
-// reports whether there was one, or should have been.
-func (c *Client) LastDiscovered() (n int, asked bool, err error) {
+// LastDiscovered returns the number of endpoints in the last successful answer, and the error of the last lookup. ran
+// reports whether any lookup has ended.
+func (c *Client) LastDiscovered() (n int, ran bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known.last, c.known.last > 0 || c.known.err != nil, c.known.err
 }
 
-// Known returns the configured endpoints and all that were ever discovered. The error means that some may be missing,
-// since discovery has no current answer.
+// Known returns the configured and the discovered endpoints. The error means that some may be missing, because the last
+// lookup failed, or none has ended yet.
 func (c *Client) Known() ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -85,25 +85,25 @@ func TestADiscoveredEndpointIsUsedOnlyIfItsCertificateNamesIt(t *testing.T) {
 		_, port, _ = strings.Cut(testbed.StartCluster(t, 1, o).Endpoints()[0], "127.0.0.1:")
 		return port
 	}
-	own, stranger := serve(ca), serve(other)
+	own, foreign := serve(ca), serve(other)
 	c := connectWith(t, cluster.Options{
 		Endpoints: []string{strings.Replace(noListener(t), "http:", "https:", 1)}, Discovers: true,
 		TLS: files(t)(ca.Issue("client", testbed.CertOptions{})), CallTimeout: time.Second,
 	})
-	for target, says := range map[string]string{
-		"https://localhost:" + own:      "certificate is not valid for any names, but wanted to match localhost",
-		"https://127.0.0.1:" + stranger: "certificate signed by unknown authority",
+	for target, wantErr := range map[string]string{
+		"https://localhost:" + own:     "certificate is not valid for any names, but wanted to match localhost",
+		"https://127.0.0.1:" + foreign: "certificate signed by unknown authority",
 	} {
 		c.Discovered([]string{target}, nil)
 		if _, err := c.Members(within(t)); !errors.Is(err, cluster.ErrUnreachable) {
-			t.Errorf("%s lists members, or says %v", target, err)
+			t.Errorf("Members through %s returns %v", target, err)
 		}
-		if err := c.Diagnose(within(t), target); !contains(err, says) {
-			t.Errorf("of %s is said: %v, want %q", target, err, says)
+		if err := c.Diagnose(within(t), target); !contains(err, wantErr) {
+			t.Errorf("Diagnose of %s returns %v, want %q", target, err, wantErr)
 		}
 	}
 	c.Discovered([]string{"https://localhost:" + own, "https://127.0.0.1:" + own}, nil)
 	if list := members(t, c); len(list.Members) != 1 {
-		t.Errorf("the target that is in its certificate lists %+v", list)
+		t.Errorf("the target in its certificate lists %+v", list)
 	}
 }

@@ -21,7 +21,7 @@ type Pair struct {
 	CreateRevision int64
 	ModRevision    int64
 	Lease          int64
-	Oversized      int // size of a value over the limit, which is omitted; 0 for any other
+	Oversized      int // size of a value that is omitted because it exceeds the limit; otherwise 0
 }
 
 // Range is the answer to a read.
@@ -42,7 +42,7 @@ func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	})
 }
 
-// Grant creates a lease of ttl seconds and returns the time that the server chose, which may be longer: at least 1.5
+// Grant creates a lease of ttl seconds and returns the TTL chosen by the server, which may be longer: at least 1.5
 // times its election timeout.
 func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
 	answer, err := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
@@ -54,8 +54,8 @@ func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64,
 	return answer.ID, answer.TTL, nil
 }
 
-// KeepAliveOnce renews a lease through any voter that answers, and returns its seconds. An expired lease is
-// rpctypes.ErrLeaseNotFound. It calls no other cluster than this host's.
+// KeepAliveOnce renews a lease through any voter that answers, and returns its TTL in seconds. The error for an expired
+// lease is rpctypes.ErrLeaseNotFound. It calls no other cluster than this host's.
 func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	if c.listIsForeign() {
 		return 0, ErrForeignCluster
@@ -82,10 +82,10 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 	if err != nil {
 		return 0, clientv3.ContextError(ctx, err)
 	}
-	// etcd counts a stream that is cut off as failed ("Unavailable"), and its own rules alert on that. So the stream is
-	// closed in order. The request has its answer already, and this delays it only briefly.
+	// etcd counts a stream that is cut off as failed ("Unavailable"), and its alerting rules fire on that. So close the
+	// stream cleanly. The answer has already arrived; the delay is short.
 	if stream.CloseSend() == nil {
-		late := time.AfterFunc(farewell, cancel)
+		late := time.AfterFunc(closeTimeout, cancel)
 		defer late.Stop()
 		_, _ = stream.Recv() // the end of the stream
 	}
@@ -95,8 +95,8 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 	return answer.GetTTL(), nil
 }
 
-// farewell is the longest wait for the end of a stream.
-const farewell = 200 * time.Millisecond
+// closeTimeout bounds the wait for the end of a stream.
+const closeTimeout = 200 * time.Millisecond
 
 // SinceRenewal returns the time since a lease was last renewed, to the second.
 func (c *Client) SinceRenewal(ctx context.Context, id int64) (time.Duration, error) {
@@ -127,7 +127,7 @@ func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return err
 }
 
-// Span names the keys from Start up to but without End; with an empty End, Start alone. With Count they are only
+// Span selects the keys from Start to End, excluding End; with an empty End, only Start. With Count they are only
 // counted. With First only the first key is read, without its value.
 type Span struct {
 	Start, End string
@@ -149,14 +149,15 @@ func (s Span) options() (out []clientv3.OpOption) {
 }
 
 // Read returns all current pairs of these spans at one revision: a linearizable read. It is one request for any number
-// of spans as long as each is small; otherwise it reads page by page. It is bounded: a pair with a value over the limit
-// has no value, and the keys after too many of these are left for the next read.
+// of spans as long as each is small; otherwise it reads page by page. It is bounded: a value over the limit is omitted,
+// and if there are too many of these, the remaining keys are left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 	return c.readAt(ctx, "", spans)
 }
 
 // ReadAt returns all pairs of these spans in the store of the member at that endpoint, at one revision. It needs no
-// quorum, so the answer is as old as what that member has applied; for a leader confirmed by a quorum it is current. It
+// quorum, so the answer may be stale: it contains what that member has applied. From a leader confirmed by a quorum it
+// is current. It
 // is bounded like Read.
 func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
 	return c.readAt(ctx, endpoint, spans)
@@ -164,25 +165,25 @@ func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Ra
 
 func (c *Client) readAt(ctx context.Context, endpoint string, spans []Span) (Range, error) {
 	r := &reading{c: c, at: endpoint}
-	out, err := r.together(ctx, spans)
+	out, err := r.readOnce(ctx, spans)
 	if tooLarge(err) {
-		out, err = r.carefully(ctx, spans)
+		out, err = r.readPaged(ctx, spans)
 	}
 	if compacted(err) { // between two pages
-		return r.carefully(ctx, spans)
+		return r.readPaged(ctx, spans)
 	}
 	return out, err
 }
 
-// together reads all spans in one request.
-func (r *reading) together(ctx context.Context, spans []Span) (Range, error) {
+// readOnce reads all spans in one request.
+func (r *reading) readOnce(ctx context.Context, spans []Span) (Range, error) {
 	c := r.c
 	gets := make([]clientv3.Op, len(spans))
 	for i, span := range spans {
 		options := span.options()
 		if span.End != "" && !span.Count && !span.First {
 			if len(c.skips.of(span, time.Now())) > 0 {
-				return r.carefully(ctx, spans)
+				return r.readPaged(ctx, spans)
 			}
 			options = append(options, clientv3.WithLimit(int64(c.skips.size())))
 		}

@@ -23,14 +23,14 @@ import (
 // bound is the longest wait of a test for something that takes at most a second.
 const bound = 30 * time.Second
 
-// patience allows for delays of a busy machine; no test judges by it.
+// patience allows for delays of a busy machine; no test fails because a call is slower.
 const patience = 5 * time.Minute
 
 // Names under which the test binary is not a test but a program mistaken for etcd.
 const (
 	asHanging  = "program-that-hangs"
 	asBabbling = "program-that-never-stops-printing"
-	asLiar     = "program-that-prints-its-environment"
+	asPrinter  = "program-that-prints-its-environment"
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 		}
-	case asLiar:
+	case asPrinter:
 		fmt.Printf("etcd Version: 3.6.%d\n", len(os.Environ()))
 		return
 	}

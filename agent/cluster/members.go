@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ErrNotListed means that a member that was just changed is missing from the list that was read back.
+// ErrNotListed means that a member that was just changed is missing from the member list afterwards.
 var ErrNotListed = errors.New("the member is not in the member list")
 
 // Member is an entry of the member list.
@@ -53,9 +53,9 @@ func (m Membership) ByID(id uint64) (Member, bool) {
 }
 
 // Members reads the member list, linearizably, and uses its voters as endpoints from now on. It returns the list of
-// another cluster only if no member of this host's answered; see SetClusterID.
+// another cluster only if no member of this host's cluster answered; see SetClusterID.
 func (c *Client) Members(ctx context.Context) (Membership, error) {
-	answer, err := askOf(ctx, c, c.lists(), func(ctx context.Context,
+	answer, err := askOf(ctx, c, c.listEndpoints(), func(ctx context.Context,
 		conn *clientv3.Client,
 	) (*clientv3.MemberListResponse, error) {
 		return conn.MemberList(ctx)
@@ -73,13 +73,13 @@ func (c *Client) Members(ctx context.Context) (Membership, error) {
 			urls = append(urls, m.ClientURLs...)
 		}
 	}
-	slices.SortFunc(list.Members, func(a, b Member) int { return compare(a.ID, b.ID) })
-	c.listed(list, urls)
+	slices.SortFunc(list.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	c.useVoters(list, urls)
 	return list, nil
 }
 
-// ours reads the member list of this host's cluster before a change.
-func (c *Client) ours(ctx context.Context) (Membership, error) {
+// ownMembers reads the member list, and returns an error if it is another cluster's.
+func (c *Client) ownMembers(ctx context.Context) (Membership, error) {
 	list, err := c.Members(ctx)
 	if err == nil && c.isForeign(list.ClusterID) {
 		return Membership{}, ErrForeignCluster
@@ -87,21 +87,11 @@ func (c *Client) ours(ctx context.Context) (Membership, error) {
 	return list, err
 }
 
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // Status is a member's own status, and whether it serves.
 type Status struct {
 	MemberID     uint64
 	ClusterID    uint64
-	Leader       uint64 // 0 if the member knows of none
+	Leader       uint64 // 0 if the member has none
 	Term         uint64
 	Index        uint64 // of the raft log
 	Applied      uint64
@@ -114,8 +104,8 @@ type Status struct {
 	Err          error         // why there is no answer; all other fields are then zero
 }
 
-// Statuses queries several members concurrently at their own client URLs: for their status and, from voters, for a
-// linearizable read. It takes at most the time of two calls.
+// Statuses queries several members concurrently at their own client URLs: for their status and, if they are voters, for
+// a linearizable read. It takes at most the time of two calls.
 func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Status {
 	return askAll(ctx, members, c.status)
 }
@@ -179,7 +169,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 
 // AddLearner adds a learner with that peer URL, or returns the existing one.
 func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error) {
-	list, err := c.ours(ctx)
+	list, err := c.ownMembers(ctx)
 	if err != nil {
 		return Member{}, err
 	}
@@ -189,9 +179,9 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	_, addErr := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 		return conn.MemberAddAsLearner(ctx, []string{peerURL})
 	})
-	list, err = c.ours(ctx)
+	list, err = c.ownMembers(ctx)
 	if err != nil {
-		return Member{}, together(addErr, err)
+		return Member{}, joinErrors(addErr, err)
 	}
 	m, ok := list.ByPeerURL(peerURL)
 	switch {
@@ -203,7 +193,7 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	return Member{}, ErrNotListed
 }
 
-// Promote makes a learner a voter. It asks the leader, the only member that knows the learner's progress. It succeeds
+// Promote makes a learner a voter. It calls the leader, the only member that tracks the learner's progress. It succeeds
 // if the member is a voter already.
 func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error {
 	_, promoteErr := once(ctx, c, leaderURL, func(ctx context.Context,
@@ -211,24 +201,24 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	) (*clientv3.MemberPromoteResponse, error) {
 		return conn.MemberPromote(ctx, id)
 	})
-	list, err := c.ours(ctx)
+	list, err := c.ownMembers(ctx)
 	if err != nil {
-		return together(promoteErr, err)
+		return joinErrors(promoteErr, err)
 	}
 	m, ok := list.ByID(id)
 	switch {
 	case ok && !m.Learner:
 		return nil
 	case !ok:
-		return together(ErrNotListed, promoteErr)
+		return joinErrors(ErrNotListed, promoteErr)
 	case promoteErr != nil:
 		return fmt.Errorf("cannot promote the learner: %w", promoteErr)
 	}
-	return errors.New("cannot promote the learner: etcd accepted it, but the member list still says learner")
+	return errors.New("cannot promote the learner: etcd accepted it, but it is still a learner in the member list")
 }
 
-// MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns once that one
-// leads.
+// MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns once that
+// voter leads.
 func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
 	_, err := once(ctx, c, leaderURL, func(ctx context.Context,
 		conn *clientv3.Client,
@@ -241,10 +231,10 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 	return nil
 }
 
-// RemoveMember removes a voter or a learner. It succeeds if the member is gone already. etcd refuses to remove a voter
-// that it reaches if the others would have no quorum; it is up to the caller whether the member may be removed.
+// RemoveMember removes a voter or a learner. It succeeds if the member is gone already. etcd refuses to remove a
+// connected voter if the others would have no quorum; otherwise the caller must check that the member may be removed.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
-	list, err := c.ours(ctx)
+	list, err := c.ownMembers(ctx)
 	if err != nil {
 		return err
 	}
@@ -254,11 +244,11 @@ func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.remove(ctx, "member", id)
 }
 
-// RemoveLearner removes a learner. It succeeds if the member is gone already. A member that has become a voter is left
-// alone and is an error. etcd has no removal restricted to learners: a learner that becomes a voter between the check
-// and the call is removed, unless the member that serves the call sees that the others cannot spare it.
+// RemoveLearner removes a learner. It succeeds if the member is gone already. It refuses to remove a member that has
+// become a voter. etcd has no removal restricted to learners: a learner that becomes a voter between the check and the
+// call is removed, unless the member that serves the call finds that the others would have no quorum.
 func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
-	list, err := c.ours(ctx)
+	list, err := c.ownMembers(ctx)
 	if err != nil {
 		return err
 	}
@@ -279,16 +269,16 @@ func (c *Client) remove(ctx context.Context, what string, id uint64) error {
 	) (*clientv3.MemberRemoveResponse, error) {
 		return conn.MemberRemove(ctx, id)
 	})
-	list, err := c.ours(ctx)
+	list, err := c.ownMembers(ctx)
 	if err != nil {
-		return together(removeErr, err)
+		return joinErrors(removeErr, err)
 	}
 	_, still := list.ByID(id)
 	switch {
 	case still && removeErr != nil:
 		return fmt.Errorf("cannot remove %s %x: %w", what, id, removeErr)
 	case still:
-		return fmt.Errorf("cannot remove %s %x: etcd accepted it, but the member list still has it", what, id)
+		return fmt.Errorf("cannot remove %s %x: etcd accepted it, but it is still in the member list", what, id)
 	}
 	return nil // it is gone, whatever the call returned
 }

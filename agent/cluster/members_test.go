@@ -147,7 +147,7 @@ func TestALearnerIsPromotedOnlyOnceItHasCaughtUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Promote(within(t), added.ID, leader); !contains(err, "in sync with leader") {
-		t.Errorf("one that has never started: %v", err)
+		t.Errorf("a learner that has never started: %v", err)
 	}
 	if err := c.Promote(within(t), 4711, leader); !errors.Is(err, cluster.ErrNotListed) {
 		t.Errorf("an unknown member: %v", err)
@@ -158,7 +158,7 @@ func TestALearnerIsPromotedOnlyOnceItHasCaughtUp(t *testing.T) {
 	start(t, o)
 	testbed.Eventually(t, bound, "it is promoted", func() bool { return c.Promote(within(t), added.ID, leader) == nil })
 	if m, _ := members(t, c).ByID(added.ID); m.Learner || m.ID == 0 {
-		t.Errorf("promoted, and the member list says %+v", m)
+		t.Errorf("after the promotion the member list has %+v", m)
 	}
 	if err := c.Promote(within(t), added.ID, leader); err != nil {
 		t.Errorf("a second time: %v", err)
@@ -266,7 +266,7 @@ func TestPausedMembersTakeAtMostTwoCallsAndHideNoOthers(t *testing.T) {
 		}
 	}
 	if s := of(c.Answers(within(t), list.Members), leader); s.Err != nil || s.MemberID == 0 || s.Linearizable {
-		t.Errorf("the last of three, asked for itself: %+v", s)
+		t.Errorf("the status of the last of three: %+v", s)
 	}
 	for _, m := range followers {
 		if err := m.Resume(); err != nil {

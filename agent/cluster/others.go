@@ -10,10 +10,11 @@ import (
 	"syscall"
 )
 
-// KnownEndpoints returns where members may be.
+// KnownEndpoints provides the endpoints where members may be, and connects to them.
 type KnownEndpoints interface {
 	// Known returns the endpoints; the error means that some may be missing.
 	Known() ([]string, error)
+	// Diagnose returns the error of a connection to an endpoint.
 	Diagnose(ctx context.Context, endpoint string) error
 }
 
@@ -30,5 +31,5 @@ func Others(ctx context.Context, etcd KnownEndpoints, own string) (others iter.S
 	}, missing
 }
 
-// Refuses reports whether the result of a connection means that nothing listens there.
+// Refuses reports whether a connection failed because no process listens at the endpoint.
 func Refuses(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

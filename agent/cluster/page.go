@@ -18,21 +18,21 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Bounds of a read. etcd limits the keys of an answer and not its bytes, so keys are read in small pages: any user with
-// write access below quorumd's prefix can make every value as large as etcd accepts.
+// Bounds of a read. etcd limits the number of keys in an answer, not its size, so keys are read in small pages: any
+// user with write access below quorumd's prefix can make every value as large as etcd accepts.
 const (
-	pageKeys    = 32        // most keys of a page
+	pageKeys    = 32        // maximum keys of a page
 	answerBytes = 4 << 20   // largest answer; a larger one is refused unread, and requested again in smaller pages
 	valueBytes  = 128 << 10 // largest value; a larger one is skipped
-	skipBytes   = 12 << 20  // most skipped bytes in one read; the next read continues after them
-	readKeys    = 50_000    // most keys of one read
+	skipBytes   = 12 << 20  // maximum skipped bytes in one read; the next read continues after them
+	readKeys    = 50_000    // maximum keys of one read
 	readBytes   = 64 << 20
-	skipRanges  = 48 // most remembered ranges of skipped keys
+	skipRanges  = 48 // maximum remembered ranges of skipped keys
 	skipFor     = 10 * time.Minute
 )
 
-// skipped is a range of keys that had only oversized values when last read. They are not read again as long as their
-// number is the same.
+// skipped is a range of keys that all had oversized values when last read. They are not read again while their number
+// is the same.
 type skipped struct {
 	first, last string
 	found       []Pair // without their values
@@ -41,7 +41,7 @@ type skipped struct {
 
 func (s skipped) end() string { return s.last + "\x00" }
 
-// skips are a client's known ranges by their first key, and its page size.
+// skips holds a client's skipped ranges, sorted by their first key, and its page size.
 type skips struct {
 	mu    sync.Mutex
 	known []skipped
@@ -68,8 +68,8 @@ func (s *skips) forget(first string) {
 	s.known = slices.DeleteFunc(s.known, func(k skipped) bool { return k.first == first })
 }
 
-// learn adds a run of adjacent keys, and drops the ranges that it contains.
-func (s *skips) learn(found []Pair, until time.Time) {
+// add adds a run of adjacent keys, and drops the ranges that it contains.
+func (s *skips) add(found []Pair, until time.Time) {
 	if len(found) == 0 {
 		return
 	}
@@ -99,16 +99,16 @@ func (s *skips) resize(page int) {
 // reading is one read of a client, at one revision.
 type reading struct {
 	c        *Client
-	at       string // the only endpoint, for the content of its own store; empty: any that answers
+	at       string // read only this member's store; empty: any voter that answers
 	out      Range
 	bytes    int       // kept bytes
 	oversize int       // skipped bytes
-	huge     bool      // the next key was read without its value, which exceeds the largest answer
+	huge     bool      // the next key was read without its value, which exceeds answerBytes
 	run      []Pair    // adjacent oversized keys, without values
 	until    time.Time // when that run must be read again
 }
 
-// add adds a pair, without its value if that is over the limit.
+// add adds a pair, and omits a value over the limit. It reports whether it omitted the value.
 func (r *reading) add(kv *mvccpb.KeyValue) (over bool) {
 	p := Pair{
 		Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
@@ -136,7 +136,7 @@ func (r *reading) flush() {
 	if r.until.IsZero() && len(r.run) > 0 {
 		r.until = time.Now().Add(skipFor)
 	}
-	r.c.skips.learn(r.run, r.until)
+	r.c.skips.add(r.run, r.until)
 	r.run, r.until = nil, time.Time{}
 }
 
@@ -175,7 +175,7 @@ func (r *reading) count(ctx context.Context, k skipped) (int, error) {
 	return int(answer.Count), nil
 }
 
-// pages reads the keys from start up to but without end.
+// pages reads the keys from start to end, excluding end, page by page.
 func (r *reading) pages(ctx context.Context, start, end string) error {
 	for start < end {
 		if r.full() {
@@ -189,7 +189,7 @@ func (r *reading) pages(ctx context.Context, start, end string) error {
 		case tooLarge(err) && size > 1:
 			r.c.skips.resize(size / 4)
 			continue
-		case tooLarge(err): // a single value larger than the largest answer
+		case tooLarge(err): // a single value exceeds answerBytes
 			answer, err = r.get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
 			r.huge = err == nil
 		}
@@ -226,7 +226,7 @@ func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
 	return string(kvs[len(kvs)-1].Key) + "\x00"
 }
 
-// askAt calls the endpoint of the reading, if it has one, or else any that answers.
+// askAt calls the endpoint of the reading if it has one, otherwise any voter that answers.
 func askAt[T any](ctx context.Context, r *reading, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	if r.at != "" {
 		return once(ctx, r.c, r.at, call)
@@ -267,8 +267,8 @@ func (r *reading) one(ctx context.Context, key string) error {
 	return nil
 }
 
-// carefully reads the spans again, one after another, because one answer for all of them would be too large.
-func (r *reading) carefully(ctx context.Context, spans []Span) (Range, error) {
+// readPaged reads the spans one after another, page by page, because one answer for all of them would be too large.
+func (r *reading) readPaged(ctx context.Context, spans []Span) (Range, error) {
 	*r = reading{c: r.c, at: r.at}
 	if _, err := r.get(ctx, spans[0].Start, clientv3.WithCountOnly()); err != nil {
 		return Range{}, err
@@ -300,16 +300,15 @@ func (r *reading) carefully(ctx context.Context, spans []Span) (Range, error) {
 	return r.out, nil
 }
 
-// tooLarge reports whether this side refused an answer because of its size.
+// tooLarge reports whether this client refused an answer because of its size.
 func tooLarge(err error) bool {
 	return code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }
 
 func compacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
 
-// ReadLast returns the last limit pairs of a prefix, newest key first. If the keys continue with a number of 16
-// hexadecimal digits, up to the revision, it reads little more than these; etcd itself would read all keys to sort
-// them.
+// ReadLast returns the last limit pairs of a prefix, the last key first. If the prefix is followed by 16 hexadecimal
+// digits with a number up to the revision, it reads few other keys; etcd itself would read all keys to sort them.
 func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
 	r := &reading{c: c}
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-var oversized = flag.Int("cluster.oversized", 40, "values of 1.4 MB that are planted")
+var oversized = flag.Int("cluster.oversized", 40, "number of values of 1.4 MB to write")
 
 // put writes a value, with retries: on a busy disk a large one may take longer than one call.
 func put(t *testing.T, c *cluster.Client, key, value string) {
@@ -87,7 +87,7 @@ func TestOversizedValuesAreSkippedInBoundedMemoryAndTheRestIsRead(t *testing.T) 
 			good, bad, rest = read()
 		}
 	})
-	t.Logf("%d values of 1.4 MB: after %d reads all is known, with a heap of at most %d MiB", *oversized, reads,
+	t.Logf("%d values of 1.4 MB: all keys are found after %d reads, with a heap of at most %d MiB", *oversized, reads,
 		heap>>20)
 	if good != 100 || bad != *oversized+1 || rest != "" {
 		t.Errorf("found %d hosts and %d oversized values, up to %q", good, bad, rest)
@@ -164,13 +164,13 @@ func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 	testbed.Eventually(
 		t,
 		patience,
-		"all is read: each read skips what the one before has found too large",
+		"all is read: each read skips the values that the previous one found too large",
 		func() bool {
 			all, err = c.ReadLast(t.Context(), "/q/history/", 1000)
 			return err != nil || all.Rest == ""
 		},
 	)
 	if err != nil || len(all.Pairs) != 300 || all.Pairs[299].Oversized == 0 {
-		t.Errorf("of all there are %d, up to %q: %v", len(all.Pairs), all.Rest, err)
+		t.Errorf("%d pairs are read, up to %q: %v", len(all.Pairs), all.Rest, err)
 	}
 }

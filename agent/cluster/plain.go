@@ -13,23 +13,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// plainError replaces the text of a call's error with a readable one. errors.Is and errors.As still find the original.
-type plainError struct {
+// readableError replaces the text of a call's error with a readable one. errors.Is and errors.As still find the
+// original.
+type readableError struct {
 	text string
 	err  error
 }
 
-func (w plainError) Error() string { return w.text }
+func (w readableError) Error() string { return w.text }
 
-func (w plainError) Unwrap() error { return w.err }
+func (w readableError) Unwrap() error { return w.err }
 
-// plain makes the text of a call's error readable: those of gRPC and the etcd client are written for programs.
-func plain(err error) error {
+// readable makes the text of a call's error readable: the texts of gRPC and the etcd client are written for programs.
+func readable(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := inWords(err); text != err.Error() {
-		return plainError{text, err}
+	if text := describe(err); text != err.Error() {
+		return readableError{text, err}
 	}
 	return err
 }
@@ -47,8 +48,8 @@ func (s joined) Error() string {
 
 func (s joined) Unwrap() []error { return s }
 
-// together joins the non-nil errors on one line, for messages, logs and the status.
-func together(errs ...error) error {
+// joinErrors joins the non-nil errors on one line, for messages, logs and the status.
+func joinErrors(errs ...error) error {
 	var some joined
 	for _, err := range errs {
 		if err != nil {
@@ -61,7 +62,7 @@ func together(errs ...error) error {
 	return some
 }
 
-func inWords(err error) string {
+func describe(err error) string {
 	var known rpctypes.EtcdError
 	switch s, isStatus := status.FromError(err); {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -69,19 +70,19 @@ func inWords(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "the request was cancelled"
 	case errors.As(rpctypes.Error(err), &known):
-		return etcdWords(known)
+		return describeEtcd(known)
 	case isStatus && s.Code() == codes.DeadlineExceeded:
 		return "no answer in time"
 	case isStatus:
-		return transportWords(s.Message())
+		return describeTransport(s.Message())
 	}
-	return transportWords(err.Error())
+	return describeTransport(err.Error())
 }
 
-// etcdWords describes an error returned by etcd itself.
-func etcdWords(err rpctypes.EtcdError) string {
+// describeEtcd describes an error returned by etcd itself.
+func describeEtcd(err rpctypes.EtcdError) string {
 	for text, causes := range map[string][]error{
-		"it knows no leader": {rpctypes.ErrNoLeader},
+		"it has no leader": {rpctypes.ErrNoLeader},
 		"it did not reach consensus in time": {
 			rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
 			rpctypes.ErrTimeoutDueToConnectionLost,
@@ -98,8 +99,8 @@ func etcdWords(err rpctypes.EtcdError) string {
 	return strings.TrimPrefix(err.Error(), "etcdserver: ")
 }
 
-// transportWords strips the text that gRPC wraps around a network or TLS error.
-func transportWords(text string) string {
+// describeTransport strips the text that gRPC wraps around a network or TLS error.
+func describeTransport(text string) string {
 	for _, known := range []string{
 		"connection refused", "no route to host", "network is unreachable",
 		"connection reset by peer", "no such host",

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestACallsErrorIsInPlainWordsAndKeepsItsCause(t *testing.T) {
+func TestErrorOfACallIsReadableAndKeepsItsCause(t *testing.T) {
 	t.Parallel()
 	dial := func(cause string) error {
 		return status.Error(codes.Unavailable,
@@ -41,26 +41,26 @@ func TestACallsErrorIsInPlainWordsAndKeepsItsCause(t *testing.T) {
 			status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`),
 			"it closes the connection, or does not speak etcd's protocol",
 		},
-		{rpctypes.ErrNoLeader, "it knows no leader"},
+		{rpctypes.ErrNoLeader, "it has no leader"},
 		{rpctypes.ErrGRPCTimeoutDueToLeaderFail, "it did not reach consensus in time"},
 		{rpctypes.ErrNoSpace, "its database is full"},
 		{rpctypes.ErrPermissionDenied, "permission denied"},
 		{errors.New("the client is closed"), "the client is closed"},
 	} {
-		got := plain(c.err)
+		got := readable(c.err)
 		if got.Error() != c.want {
 			t.Errorf("%v: %q, want %q", c.err, got, c.want)
 		}
 		if !errors.Is(got, c.err) || refused(got) != refused(c.err) || code(got) != code(c.err) {
-			t.Errorf("%v is not itself any more: refused %t, code %s", c.err, refused(got), code(got))
+			t.Errorf("%v has lost its cause: refused %t, code %s", c.err, refused(got), code(got))
 		}
 	}
-	if plain(nil) != nil {
-		t.Error("an error comes of none")
+	if readable(nil) != nil {
+		t.Error("nil becomes an error")
 	}
-	if err := plain(rpctypes.ErrLeaseNotFound); !errors.Is(err, rpctypes.ErrLeaseNotFound) ||
+	if err := readable(rpctypes.ErrLeaseNotFound); !errors.Is(err, rpctypes.ErrLeaseNotFound) ||
 		!errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {
-		t.Errorf("%v: a lease that is gone is not known as that", err)
+		t.Errorf("%v: not recognized as ErrLeaseNotFound", err)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestAnAnswerThatAnotherMemberMayNotRepeatIsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
-		want bool // it is the cluster's own answer
+		want bool // it is final
 	}{
 		{rpctypes.ErrGRPCNotSupportedForLearner, false},
 		{rpctypes.ErrGRPCFutureRev, false},

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// TLSFiles are the PEM files for connections to etcd. CA may be empty for the system's roots; Cert and Key are either
+// TLSFiles are the PEM files for connections to etcd. An empty CA means the system's CAs; Cert and Key are either
 // both set or both empty.
 type TLSFiles struct {
 	Use           bool
@@ -32,7 +32,7 @@ type tlsSource struct {
 	files TLSFiles
 
 	mu   sync.Mutex
-	seen [3][]byte
+	read [3][]byte
 	conf *tls.Config
 }
 
@@ -78,8 +78,8 @@ func (s *tlsSource) reload() (changed bool, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conf != nil && bytes.Equal(read[0], s.seen[0]) && bytes.Equal(read[1], s.seen[1]) &&
-		bytes.Equal(read[2], s.seen[2]) {
+	if s.conf != nil && bytes.Equal(read[0], s.read[0]) && bytes.Equal(read[1], s.read[1]) &&
+		bytes.Equal(read[2], s.read[2]) {
 		return false, nil
 	}
 	conf, err := tlsConfig(s.files, read)
@@ -87,7 +87,7 @@ func (s *tlsSource) reload() (changed bool, err error) {
 		return false, err
 	}
 	first := s.conf == nil
-	s.seen, s.conf = read, conf
+	s.read, s.conf = read, conf
 	return !first, nil
 }
 
@@ -96,7 +96,7 @@ func tlsConfig(files TLSFiles, read [3][]byte) (*tls.Config, error) {
 	if files.CA != "" {
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM(read[0]) {
-			return nil, fmt.Errorf("cannot use %s: it holds no PEM certificate", files.CA)
+			return nil, fmt.Errorf("cannot use %s: it contains no PEM certificate", files.CA)
 		}
 	}
 	if files.Cert != "" {
@@ -124,7 +124,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
 	if err != nil {
-		return plain(err)
+		return readable(err)
 	}
 	defer conn.Close() // nothing was written
 	if u.Scheme != "https" {
@@ -132,26 +132,26 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	}
 	conf := c.tls.config()
 	if conf == nil {
-		return errors.New("the endpoint speaks https, but no TLS files are configured: set cluster.tls")
+		return errors.New("the endpoint is https, but no TLS files are configured: set cluster.tls")
 	}
 	conf.ServerName = u.Hostname()
 	secured := tls.Client(conn, conf)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		return c.tls.ended(whichSide(err))
+		return c.tls.withExpiry(nameSide(err))
 	}
-	// With TLS 1.3 the server refuses our certificate only after the handshake.
+	// With TLS 1.3 the server refuses this host's certificate only after the handshake.
 	if err := secured.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		return err
 	}
 	var one [1]byte
 	if _, err := secured.Read(one[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return c.tls.ended(whichSide(err))
+		return c.tls.withExpiry(nameSide(err))
 	}
 	return nil
 }
 
-// ended adds to err that this host's own certificate has expired, if it has.
-func (s *tlsSource) ended(err error) error {
+// withExpiry adds to err that this host's own certificate has expired, if it has.
+func (s *tlsSource) withExpiry(err error) error {
 	conf := s.config()
 	if len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
 		return err
@@ -164,27 +164,27 @@ func (s *tlsSource) ended(err error) error {
 		leaf.NotAfter.UTC().Format(time.RFC3339), renew)
 }
 
-// renew is the remedy for an operator who uses the CA of quorumctl.
+// renew is the remedy for a certificate that quorumctl pki issued.
 const renew = "renew it: quorumctl pki renew NAME, on the machine with your CA"
 
-// remoteError is the operation that crypto/tls names when the other side sent a TLS alert.
+// remoteError is the operation in crypto/tls errors when the other side sent a TLS alert.
 const remoteError = "remote error"
 
-// whichSide rewords a TLS error to name the side whose certificate is at fault, and the setting to check.
-func whichSide(err error) error {
-	remote, fromThere := errors.AsType[*net.OpError](err)
+// nameSide rewords a TLS error to name the side whose certificate is at fault, and the setting to check.
+func nameSide(err error) error {
+	remote, isRemote := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case isInvalid && invalid.Reason == x509.Expired && time.Now().After(invalid.Cert.NotAfter):
 		return fmt.Errorf("TLS: its certificate (subject %.100s) expired on %s; %s", invalid.Cert.Subject,
 			invalid.Cert.NotAfter.UTC().Format(time.RFC3339), renew)
-	case fromThere && remote.Op == remoteError:
+	case isRemote && remote.Op == remoteError:
 		return fmt.Errorf("TLS: it refuses this host's certificate: %w; see cluster.tls.cert", err)
 	case untrusted:
 		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("TLS: it accepts connections and does not respond for %s: %w; check whether etcd "+
+		return fmt.Errorf("TLS: it accepts connections but does not respond within %s: %w; check whether etcd "+
 			"hangs there",
 			durationfmt.Text(diagnoseTimeout), err)
 	case errors.Is(err, io.EOF):

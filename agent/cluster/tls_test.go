@@ -70,7 +70,7 @@ func TestAnAcceptedCertificatePermitsEveryCall(t *testing.T) {
 		t.Errorf("the clock: %v, %v", offset, err)
 	}
 	if err := c.Diagnose(within(t), url); err != nil {
-		t.Errorf("where nothing is wrong: %v", err)
+		t.Errorf("without a fault: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestReplacedFilesAreUsedAfterAReload(t *testing.T) {
 	place := files(t)(ca.WrongCA("client"))
 	c := connectTLS(t, url, place)
 	if _, err := c.Members(within(t)); !errors.Is(err, cluster.ErrUnreachable) {
-		t.Fatalf("with a stranger's certificate: %v", err)
+		t.Fatalf("with a certificate from another CA: %v", err)
 	}
 
 	replace(t, place, files(t)(ca.Issue("renewed", testbed.CertOptions{})))
@@ -105,7 +105,7 @@ func TestReplacedFilesAreUsedAfterAReload(t *testing.T) {
 		t.Errorf("after the reload: %v", err)
 	}
 
-	replace(t, place, files(t)(ca.WrongCA("stranger")))
+	replace(t, place, files(t)(ca.WrongCA("foreign")))
 	if err := c.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAReloadInTheMiddleOfARenewalKeepsTheOldFiles(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		if _, err := c.Members(within(t)); err != nil {
-			t.Errorf("after a reload that says %v: %v", err, err)
+			t.Errorf("after a reload that returned %v: %v", err, err)
 		}
 	}
 	reload("") // nothing has changed
@@ -182,8 +182,8 @@ func TestUnusableFilesAreNamedAtStart(t *testing.T) {
 	noCA := good
 	noCA.CA = empty
 	if _, err := cluster.New(cluster.Options{TLS: noCA}); !contains(err,
-		"cannot use "+empty+": it holds no PEM certificate") {
-		t.Errorf("an empty authority: %v", err)
+		"cannot use "+empty+": it contains no PEM certificate") {
+		t.Errorf("an empty CA file: %v", err)
 	}
 	noCert := good
 	noCert.Cert = empty
@@ -212,36 +212,36 @@ func TestDiagnoseNamesWhyAMemberDoesNotAnswer(t *testing.T) {
 		"nothing listens": {strings.Replace(noListener(t), "http:", "https:", 1), good, "connection refused"},
 		"cut off": {
 			"https://" + proxy.Addr(), good,
-			"TLS: it accepts connections and does not respond for 1s",
+			"TLS: it accepts connections but does not respond within 1s",
 		},
 		"no TLS files": {url, cluster.TLSFiles{}, "no TLS files are configured: set cluster.tls"},
-		"our authority is another": {
+		"this host trusts another CA": {
 			url, trustsAnother,
 			"this host does not trust its certificate: tls: failed to verify certificate: x509: certificate signed " +
 				"by unknown authority",
 		},
-		"our certificate is expired": {
+		"this host's certificate is expired": {
 			url, expired,
 			"it refuses this host's certificate: remote error: tls: expired certificate; see cluster.tls.cert; this " +
 				"host's " + expired.Cert + " (subject CN=expired) expired on 20",
 		},
-		"our certificate is unknown": {
+		"this host's certificate is from another CA": {
 			url, files(t)(ca.WrongCA("unknown")),
 			"it refuses this host's certificate: remote error: tls: unknown certificate authority",
 		},
-		"we have no certificate": {
+		"this host has no certificate": {
 			url, without,
 			"it refuses this host's certificate: remote error: tls: certificate required",
 		},
-		"the member's is expired": {
+		"the member's certificate is expired": {
 			badMember(t, "late", ca.Expired), good,
 			"TLS: its certificate (subject CN=late) expired on 20",
 		},
-		"the member's names another": {
+		"the member's certificate is for another host": {
 			badMember(t, "elsewhere", ca.WrongSAN), good,
 			"x509: certificate is valid for 192.0.2.1, not 127.0.0.1; see cluster.tls.ca",
 		},
-		"the member speaks plain": {
+		"the member uses http": {
 			"https://" + plain(t), good,
 			"TLS: it closes the connection: EOF; check whether it speaks TLS",
 		},

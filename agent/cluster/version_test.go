@@ -30,8 +30,8 @@ func program(t *testing.T, as string) string {
 	return path
 }
 
-// launched returns the command line of the test binary as the child that executes a program; see TestMain.
-func launched(t *testing.T) []string {
+// shim returns the command line of the test binary as the child that executes a program; see TestMain.
+func shim(t *testing.T) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -42,7 +42,7 @@ func launched(t *testing.T) []string {
 
 func TestAnEtcdBinaryReportsItsVersion(t *testing.T) {
 	t.Parallel()
-	got, err := cluster.BinaryVersion(within(t), launched(t), testbed.Etcd(t, "v3.6"))
+	got, err := cluster.BinaryVersion(within(t), shim(t), testbed.Etcd(t, "v3.6"))
 	if err != nil || !strings.HasPrefix(got, "3.6.") {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -50,7 +50,7 @@ func TestAnEtcdBinaryReportsItsVersion(t *testing.T) {
 
 func TestABinaryRunsWithoutOurEnvironment(t *testing.T) {
 	t.Parallel()
-	if got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asLiar)); err != nil || got != "3.6.0" {
+	if got, err := cluster.BinaryVersion(within(t), shim(t), program(t, asPrinter)); err != nil || got != "3.6.0" {
 		t.Errorf("got %s, %v; the last number counts the variables", got, err)
 	}
 }
@@ -67,7 +67,7 @@ func TestAnotherProgramHasNoVersion(t *testing.T) {
 		filepath.Join(t.TempDir(), "not-here"): "no such file or directory",
 		notExecutable:                          "permission denied",
 	} {
-		got, err := cluster.BinaryVersion(within(t), launched(t), path)
+		got, err := cluster.BinaryVersion(within(t), shim(t), path)
 		if !contains(err, want) || !contains(err, "cannot get the version of "+path+": ") {
 			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
 		}
@@ -80,7 +80,7 @@ func TestAHangingBinaryIsGivenUpOnWithTheContext(t *testing.T) {
 	began := time.Now() // before the context, whose timeout starts here
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	got, err := cluster.BinaryVersion(ctx, launched(t), hanging)
+	got, err := cluster.BinaryVersion(ctx, shim(t), hanging)
 	if took := time.Since(began); err == nil || took < 200*time.Millisecond || took > 5*time.Second {
 		t.Errorf("got %q, %v after %v", got, err, took)
 	}
@@ -89,7 +89,7 @@ func TestAHangingBinaryIsGivenUpOnWithTheContext(t *testing.T) {
 func TestAHangingBinaryIsGivenUpOnAfterAFewSecondsWithoutADeadline(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asHanging))
+	got, err := cluster.BinaryVersion(within(t), shim(t), program(t, asHanging))
 	if took := time.Since(began); err == nil || took > 10*time.Second {
 		t.Errorf("got %q, %v after %v", got, err, took)
 	}
@@ -98,8 +98,8 @@ func TestAHangingBinaryIsGivenUpOnAfterAFewSecondsWithoutADeadline(t *testing.T)
 func TestABinaryThatNeverStopsPrintingIsCutOff(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asBabbling))
+	got, err := cluster.BinaryVersion(within(t), shim(t), program(t, asBabbling))
 	if took := time.Since(began); err == nil || took > 4*time.Second {
-		t.Errorf("got %q, %v after %v; the bound of a binary that hangs is 5s", got, err, took)
+		t.Errorf("got %q, %v after %v; the timeout of a binary that hangs is 5s", got, err, took)
 	}
 }

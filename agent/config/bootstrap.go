@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Networks returns the networks that may connect to the metrics listener: this host's own, and those of Allow.
+// Networks returns the networks that may connect to the metrics listener: the loopback networks, and those in Allow.
 func (m Metrics) Networks() []netip.Prefix {
 	all := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	for _, text := range m.Allow {
@@ -24,7 +24,7 @@ func (m Metrics) Networks() []netip.Prefix {
 	return all
 }
 
-// defaultListen returns the default address: only this host's, unless other networks are allowed.
+// defaultListen returns the default address: the loopback address, or all addresses if other networks may connect.
 func (m Metrics) defaultListen() string {
 	if len(m.Allow) > 0 {
 		return ":9379"
@@ -35,8 +35,8 @@ func (m Metrics) defaultListen() string {
 // BootstrapHost is a host of bootstrap.hosts.
 type BootstrapHost struct{ Name, URL string }
 
-// Listed returns the hosts that create the cluster, by name. The first one starts.
-func (b Bootstrap) Listed() []BootstrapHost {
+// SortedHosts returns the hosts that create the cluster, sorted by name. The first one creates it, the others join.
+func (b Bootstrap) SortedHosts() []BootstrapHost {
 	var all []BootstrapHost
 	for _, text := range b.Hosts {
 		name, url, _ := strings.Cut(text, "=")
@@ -46,9 +46,9 @@ func (b Bootstrap) Listed() []BootstrapHost {
 	return all
 }
 
-// URL returns where the host of that name answers the others; "" if it is not listed.
+// URL returns the bootstrap URL of a host; "" if it is not listed.
 func (b Bootstrap) URL(name string) string {
-	for _, h := range b.Listed() {
+	for _, h := range b.SortedHosts() {
 		if h.Name == name {
 			return h.URL
 		}
@@ -56,8 +56,8 @@ func (b Bootstrap) URL(name string) string {
 	return ""
 }
 
-// defaultListen returns the address on which the host of that name answers the others; "" if it is not listed. It is
-// all addresses unless the URL has a loopback address, as the URL may have a name or an address that only others use.
+// defaultListen returns the address on which a host answers the others; "" if it is not listed. Unless the URL has a
+// loopback address, the host listens on all addresses: its URL may have a name, or an address that only others use.
 func (b Bootstrap) defaultListen(name string) string {
 	host, port, err := net.SplitHostPort(address(b.URL(name)))
 	if err != nil {
@@ -69,17 +69,17 @@ func (b Bootstrap) defaultListen(name string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Digest returns a hash of the list, for this cluster.
+// Digest returns a hash of the cluster's name, the number of hosts and their list.
 func (b Bootstrap) Digest(cluster string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %d\n", cluster, b.Expect)
-	for _, h := range b.Listed() {
+	for _, h := range b.SortedHosts() {
 		fmt.Fprintf(sum, "%q %q\n", h.Name, h.URL)
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil)[:16])
 }
 
-func checkListed(s string) error {
+func checkBootstrapHost(s string) error {
 	name, url, found := strings.Cut(s, "=")
 	if !found {
 		return errors.New("must be a name, = and a URL, as in n1=http://192.0.2.1:9381")
@@ -97,11 +97,11 @@ func checkListed(s string) error {
 
 func bootstrapRules(c *Config) []rule {
 	b := c.Bootstrap
-	if b.Expect == 0 && len(b.Hosts) == 0 { // no other host is asked
+	if b.Expect == 0 && len(b.Hosts) == 0 { // bootstrap asks no other host
 		return nil
 	}
 	names, urls := map[string]bool{}, map[string]bool{}
-	for _, h := range b.Listed() {
+	for _, h := range b.SortedHosts() {
 		names[h.Name], urls[h.URL] = true, true
 	}
 	const expect, hosts = "bootstrap.expect", "bootstrap.hosts"
@@ -109,8 +109,8 @@ func bootstrapRules(c *Config) []rule {
 		{
 			[]string{expect, hosts},
 			b.Expect == len(b.Hosts) && b.Expect >= 3 || b.Expect == 0 && len(b.Hosts) >= 2,
-			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d), and at least 3, or 0; name "+
-				"every host there once, this one too", b.Expect, len(b.Hosts)),
+			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d), and at least 3, or 0; list "+
+				"every host there once, including this one", b.Expect, len(b.Hosts)),
 		},
 		{
 			[]string{hosts},

@@ -20,7 +20,7 @@ host: {name: h}
 		text string
 		want []string
 	}{
-		"nothing, in other words": {"mode: observe\n" + before + "timing: {interval: 2000ms}\n", nil},
+		"nothing, written differently": {"mode: observe\n" + before + "timing: {interval: 2000ms}\n", nil},
 		"a mode and a duration": {
 			before + "timing: {lockTTL: 40s}\nmode: manage\n",
 			[]string{"mode", "timing.lockTTL", "timing.orphanGrace"},

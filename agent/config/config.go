@@ -57,7 +57,7 @@ func parse(name string, data []byte, hostname func() (string, error)) (Config, e
 	}
 	var c Config
 	d := &decoder{text: text, setAt: map[string]int{}, bad: map[string]bool{}}
-	d.decode(reflect.ValueOf(&c).Elem())
+	d.section(d.root, reflect.ValueOf(&c).Elem(), "")
 	d.derive(&c, hostname)
 	d.checkRules(&c)
 	if len(d.errs) > 0 {

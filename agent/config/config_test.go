@@ -263,8 +263,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults",
-			"maintenance.autoReboot does nothing here: it takes mode manage, " +
-				"and etcd as a systemd unit or run by others",
+			"maintenance.autoReboot has no effect: it requires mode manage " +
+				"and etcd.runner systemd or external",
 		},
 	}
 	if diff := cmp.Diff(want, mustParse(t, everyKey)); diff != "" {
@@ -359,7 +359,7 @@ func TestLoadRefusesUnreadableFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Load(filepath.Join(dir, "absent.yaml")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an absent file: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("a directory: %v", err)

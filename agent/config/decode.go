@@ -71,13 +71,8 @@ func (k key) section() (reflect.Type, bool) {
 	return t, t.Kind() == reflect.Struct
 }
 
-// optional reports whether the key is a section whose absence has a meaning.
+// optional reports whether the key is a section that is nil if the file does not have it.
 func (k key) optional() bool { return k.field.Type.Kind() == reflect.Pointer }
-
-// decode reads the whole file into config, a Config.
-func (d *decoder) decode(config reflect.Value) {
-	d.section(d.root, config, "")
-}
 
 // add reports a problem of the key at path and marks its value as unusable.
 func (d *decoder) add(path string, line int, message string) {
@@ -94,7 +89,7 @@ func (d *decoder) addRule(path string, line int, message string) {
 
 func (d *decoder) full() bool { return len(d.errs) > maxProblems }
 
-// allErrors returns the collected problems. If there were too many, the last one says so.
+// allErrors returns the collected problems. If there were too many, the last problem reports that.
 func (d *decoder) allErrors() Errors {
 	if !d.full() {
 		return d.errs.sorted()
@@ -244,7 +239,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 		path := fmt.Sprintf("%s[%d]", k.path, i)
 		element := reflect.New(v.Type().Elem()).Elem()
 		if entry.Kind != yaml.ScalarNode || isNull(entry) {
-			d.add(path, entry.Line, "must be "+kindOfFormat(k.tag("is"))+", not "+describe(entry))
+			d.add(path, entry.Line, "must be "+k.format().kind+", not "+describe(entry))
 		} else if err := setScalar(element, k, entry); err != nil {
 			d.add(path, entry.Line, err.Error())
 		} else if line := first[element.String()]; line > 0 {
@@ -276,7 +271,7 @@ func (d *decoder) environment(n *yaml.Node, v reflect.Value, k key) {
 		} else if line := d.setAt[path]; line > 0 {
 			d.add(path, name.Line, fmt.Sprintf("given twice, first in line %d; remove one", line))
 		} else if value.Kind != yaml.ScalarNode || isNull(value) {
-			d.add(path, value.Line, "must be a text, not "+describe(value))
+			d.add(path, value.Line, "must be text, not "+describe(value))
 		} else if err := checkPrintable(value.Value); err != nil {
 			d.add(path, value.Line, err.Error())
 		} else {

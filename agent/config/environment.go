@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Environment returns the environment of the local etcd at its start. cluster is its initial cluster: a new one if
-// token is set, otherwise the existing cluster that it joins. etcd reads these only if its data directory is empty.
+// Environment returns the variables with which the local etcd starts. cluster is its initial cluster: a new one if
+// token is set, otherwise the existing cluster that it joins. etcd ignores it unless its data directory is empty.
 func (c Config) Environment(cluster, token string) map[string]string {
 	env := map[string]string{
 		"ETCD_NAME":                        c.Host.Name,
@@ -38,7 +38,7 @@ func (c Config) Environment(cluster, token string) map[string]string {
 	return env
 }
 
-// environment returns etcd's variables for the files. Clients and peers must present a certificate.
+// environment returns the variables that make etcd use the files, and require certificates from clients and peers.
 func (t EtcdTLS) environment() map[string]string {
 	return map[string]string{
 		"ETCD_CERT_FILE": t.Cert, "ETCD_KEY_FILE": t.Key, "ETCD_TRUSTED_CA_FILE": t.CA,
@@ -48,8 +48,8 @@ func (t EtcdTLS) environment() map[string]string {
 	}
 }
 
-// Alone returns the initial cluster of this host alone.
-func (c Config) Alone() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
+// SingleMember returns an initial cluster with this host as its only member.
+func (c Config) SingleMember() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
 
 // StartGuardFile returns the file whose presence keeps etcd's unit from starting. It is next to the environment file.
 func (e Etcd) StartGuardFile() string {

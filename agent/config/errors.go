@@ -59,7 +59,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Dated splits off the problems that end once a certificate is renewed.
+// Dated separates the problems that end when a certificate is renewed from the others.
 func (e Errors) Dated() (dated, others Errors) {
 	for _, p := range e {
 		if p.Dated {
@@ -84,10 +84,10 @@ func quote(s string) string {
 
 // withoutSecret cuts a text where a private key of age begins, which an operator may have pasted by mistake.
 func withoutSecret(s string) string {
-	const begins = "AGE-SECRET-KEY-"
-	for i := range len(s) - len(begins) + 1 {
-		if strings.EqualFold(s[i:i+len(begins)], begins) {
-			return s[:i] + begins + "…"
+	const begin = "AGE-SECRET-KEY-"
+	for i := range len(s) - len(begin) + 1 {
+		if strings.EqualFold(s[i:i+len(begin)], begin) {
+			return s[:i] + begin + "…"
 		}
 	}
 	return s

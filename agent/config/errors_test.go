@@ -58,7 +58,7 @@ func TestNoErrorNamesAGoType(t *testing.T) {
 			for line := range strings.Lines(string(data)) {
 				line = strings.TrimPrefix(line, strings.TrimSuffix(filepath.Base(file), ".golden")+".yaml")
 				if !strings.HasPrefix(line, "    | ") && strings.Contains(line, word) {
-					t.Errorf("%s says %q in: %s", file, word, line)
+					t.Errorf("%s contains %q in: %s", file, word, line)
 				}
 			}
 		}
@@ -97,7 +97,7 @@ func TestHostileFileIsRefusedWithOneError(t *testing.T) {
 	}
 }
 
-// panicking is a file that trips a check inside the YAML parser.
+// panicking is a reader that panics like a failed check in the YAML parser.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("internal error") }

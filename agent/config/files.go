@@ -24,7 +24,7 @@ import (
 // machine ID if host.id is missing. The error is Errors with every problem. Parse does not do this, so that a
 // configuration can be checked on another machine.
 func (c Config) CheckFiles() error {
-	e := eyes("the user that runs quorumd")
+	u := fileUser("the user that runs quorumd")
 	var errs Errors
 	add := func(key string, err error) {
 		if err != nil {
@@ -34,11 +34,11 @@ func (c Config) CheckFiles() error {
 	if t := c.Cluster.TLS; t != nil {
 		now := time.Now()
 		if t.CA != "" {
-			add("cluster.tls.ca", e.checkAuthorities(t.CA, now))
+			add("cluster.tls.ca", u.checkCAs(t.CA, now))
 		}
 		if t.Cert != "" {
-			certPEM, certErr := e.readCertificate(t.Cert, now)
-			keyPEM, keyErr := e.readPrivateKey(t.Key)
+			certPEM, certErr := u.readCertificate(t.Cert, now)
+			keyPEM, keyErr := u.readPrivateKey(t.Key)
 			add("cluster.tls.cert", certErr)
 			add("cluster.tls.key", keyErr)
 			if certPEM != nil && keyErr == nil {
@@ -47,10 +47,10 @@ func (c Config) CheckFiles() error {
 		}
 	}
 	if path := c.Etcd.PasswordFile; path != "" {
-		add("etcd.passwordFile", e.checkPassword(path))
+		add("etcd.passwordFile", u.checkPassword(path))
 	}
 	if c.Metrics.WebConfig != "" {
-		_, err := e.readNamed(c.Metrics.WebConfig)
+		_, err := u.read(c.Metrics.WebConfig)
 		if err == nil {
 			err = web.Validate(c.Metrics.WebConfig)
 		}
@@ -71,18 +71,18 @@ func (c Config) CheckFiles() error {
 	return nil
 }
 
-// eyes says, for messages, which user must be able to read the files.
-type eyes string
+// fileUser names in messages the user who must be able to read the files.
+type fileUser string
 
-// readNamed reads a file that the configuration names.
-func (e eyes) readNamed(path string) ([]byte, error) {
+// read reads a file that the configuration names.
+func (u fileUser) read(path string) ([]byte, error) {
 	data, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s does not exist; put it there or correct the path", path)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%s cannot be read: permission denied; let %s read it and enter its directories",
-			path, e)
+			path, u)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the file: %w; correct the path", err)
 	case len(data) > MaxFileSize:
@@ -92,27 +92,27 @@ func (e eyes) readNamed(path string) ([]byte, error) {
 }
 
 // checkPassword requires one line in a file that only its owner can read. Package cluster reads it by the same rules.
-func (e eyes) checkPassword(path string) error {
-	data, err := e.readNamed(path)
+func (u fileUser) checkPassword(path string) error {
+	data, err := u.read(path)
 	if err != nil {
 		return err
 	}
 	info, err := os.Stat(path)
 	switch text := strings.TrimRight(string(data), "\r\n"); {
 	case err != nil:
-		return fmt.Errorf("cannot look at the file: %w", err)
+		return fmt.Errorf("cannot read the mode of the file: %w", err)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s has mode %04o, so others than its owner may read or write it; chmod 0400", path,
+		return fmt.Errorf("%s has mode %04o, so other users can read or write it; chmod 0400", path,
 			info.Mode().Perm())
 	case text == "" || strings.ContainsAny(text, "\r\n\x00"):
-		return fmt.Errorf("%s must hold the password on one line, and nothing else", path)
+		return fmt.Errorf("%s must contain the password on one line, and nothing else", path)
 	}
 	return nil
 }
 
-// checkAuthorities requires at least one certificate that is valid now; expired ones are common after a renewal.
-func (e eyes) checkAuthorities(path string, now time.Time) error {
-	data, err := e.readNamed(path)
+// checkCAs requires at least one certificate that is valid now; expired ones are common after a renewal.
+func (u fileUser) checkCAs(path string, now time.Time) error {
+	data, err := u.read(path)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (e eyes) checkAuthorities(path string, now time.Time) error {
 
 // readCertificate reads the client certificate. If only dates or usage are wrong, it also returns the PEM text, so that
 // the key can still be checked.
-func (e eyes) readCertificate(path string, now time.Time) ([]byte, error) {
-	data, err := e.readNamed(path)
+func (u fileUser) readCertificate(path string, now time.Time) ([]byte, error) {
+	data, err := u.read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (e eyes) readCertificate(path string, now time.Time) ([]byte, error) {
 	if err := checkDates(path, leaf, now); err != nil {
 		return data, err
 	}
-	if !usable(leaf, x509.ExtKeyUsageClientAuth) {
+	if !hasUsage(leaf, x509.ExtKeyUsageClientAuth) {
 		return data,
 			fmt.Errorf("%s may not be used by clients (its extended key usage lacks clientAuth), so etcd would "+
 				"refuse it; issue one with clientAuth", path)
@@ -151,8 +151,8 @@ func (e eyes) readCertificate(path string, now time.Time) ([]byte, error) {
 	return data, nil
 }
 
-// usable reports whether a certificate may be used for that. A certificate without usages is valid for all.
-func usable(c *x509.Certificate, use x509.ExtKeyUsage) bool {
+// hasUsage reports whether a certificate may be used for that purpose. A certificate without usages is valid for all.
+func hasUsage(c *x509.Certificate, use x509.ExtKeyUsage) bool {
 	return len(c.ExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, use) ||
 		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
@@ -176,7 +176,7 @@ func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	case len(certs) > 0:
 		return certs, nil
 	case len(other) > 0:
-		return nil, fmt.Errorf("%s has no certificate but: %s; correct the path", path, strings.Join(other, ", "))
+		return nil, fmt.Errorf("%s has no certificate, only %s; correct the path", path, strings.Join(other, ", "))
 	}
 	return nil, fmt.Errorf("%s is not PEM (no BEGIN CERTIFICATE in it); convert it to PEM or correct the path", path)
 }
@@ -224,8 +224,8 @@ func checkDates(path string, cert *x509.Certificate, now time.Time) error {
 }
 
 // readPrivateKey returns the PEM text of a file with a private key that needs no passphrase.
-func (e eyes) readPrivateKey(path string) ([]byte, error) {
-	data, err := e.readNamed(path)
+func (u fileUser) readPrivateKey(path string) ([]byte, error) {
+	data, err := u.read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (e eyes) readPrivateKey(path string) ([]byte, error) {
 		other = append(other, block.Type)
 	}
 	if len(other) > 0 {
-		return nil, fmt.Errorf("%s has no private key but: %s; correct the path", path, strings.Join(other, ", "))
+		return nil, fmt.Errorf("%s has no private key, only %s; correct the path", path, strings.Join(other, ", "))
 	}
 	return nil, fmt.Errorf("%s is not PEM (no BEGIN PRIVATE KEY in it); convert it to PEM or correct the path", path)
 }

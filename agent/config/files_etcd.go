@@ -14,21 +14,21 @@ import (
 
 // CheckEtcdFiles checks the files of etcd.tls as etcd's user: this process can read them, each certificate matches its
 // key, is valid today, has the usages that etcd needs, covers the host of its URL, and is signed by a trusted CA. The
-// error is Errors with every problem. Without the section there is none.
+// error is Errors with every problem; nil without the section.
 func (c Config) CheckEtcdFiles() error {
 	t := c.Etcd.TLS
 	if t == nil {
 		return nil
 	}
-	clients := pairFiles{
-		of: c, what: "", url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
+	clients := listenerFiles{
+		config: c, url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
 		uses: map[string]x509.ExtKeyUsage{"serverAuth": x509.ExtKeyUsageServerAuth},
 	}
 	if c.Cluster.TLS != nil {
 		clients.trust, clients.trustKey = c.Cluster.TLS.CA, "cluster.tls.ca"
 	}
-	peers := pairFiles{
-		of: c, what: "peer", url: "etcd.peerURL", host: hostOf(c.Etcd.PeerURL),
+	peers := listenerFiles{
+		config: c, keyPrefix: "peer", url: "etcd.peerURL", host: hostOf(c.Etcd.PeerURL),
 		ca: t.PeerCA, cert: t.PeerCert, key: t.PeerKey, trust: t.PeerCA, trustKey: "etcd.tls.peerCA",
 		uses: map[string]x509.ExtKeyUsage{
 			"serverAuth": x509.ExtKeyUsageServerAuth, "clientAuth": x509.ExtKeyUsageClientAuth,
@@ -52,7 +52,7 @@ func (c Config) EtcdDates() []Problem {
 	now := time.Now()
 	var problems []Problem
 	for _, f := range []struct{ key, path string }{{"etcd.tls.cert", t.Cert}, {"etcd.tls.peerCert", t.PeerCert}} {
-		text, err := eyes("").readNamed(f.path)
+		text, err := fileUser("").read(f.path)
 		if err != nil {
 			continue
 		}
@@ -67,40 +67,40 @@ func (c Config) EtcdDates() []Problem {
 	return problems
 }
 
-// pairFiles are the files of one of etcd's two listeners.
-type pairFiles struct {
-	of            Config
-	what          string // prefix of the keys
+// listenerFiles are the files of one of etcd's two listeners.
+type listenerFiles struct {
+	config        Config
+	keyPrefix     string // of the configuration keys
 	url, host     string // the key of the URL, and the host in it
 	ca, cert, key string
-	trust         string // file of the CA that must have signed cert; empty if it is not known here
+	trust         string // file of the CA that must have signed cert; empty if unknown
 	trustKey      string
 	uses          map[string]x509.ExtKeyUsage
 }
 
-// named returns the configuration key of a file.
-func (p pairFiles) named(file string) string {
-	if p.what == "" {
+// keyOf returns the configuration key of a file.
+func (p listenerFiles) keyOf(file string) string {
+	if p.keyPrefix == "" {
 		return "etcd.tls." + strings.ToLower(file)
 	}
-	return "etcd.tls." + p.what + file
+	return "etcd.tls." + p.keyPrefix + file
 }
 
-func (p pairFiles) problems(now time.Time) Errors {
-	e := eyes("etcd's user")
+func (p listenerFiles) problems(now time.Time) Errors {
+	u := fileUser("etcd's user")
 	var errs Errors
 	add := func(file string, err error) {
 		if err != nil {
-			errs = append(errs, p.of.problemOf(p.named(file), err))
+			errs = append(errs, p.config.problemOf(p.keyOf(file), err))
 		}
 	}
-	add("CA", e.checkAuthorities(p.ca, now))
-	keyPEM, keyErr := e.readPrivateKey(p.key)
+	add("CA", u.checkCAs(p.ca, now))
+	keyPEM, keyErr := u.readPrivateKey(p.key)
 	add("Key", keyErr)
 	if keyErr == nil {
-		add("Key", closed(p.key))
+		add("Key", checkPrivate(p.key))
 	}
-	certPEM, certErr := e.readNamed(p.cert)
+	certPEM, certErr := u.read(p.cert)
 	if certErr != nil {
 		add("Cert", certErr)
 		return errs
@@ -113,7 +113,7 @@ func (p pairFiles) problems(now time.Time) Errors {
 	if err := checkDates(p.cert, certs[0], now); err != nil {
 		add("Cert", err)
 	} else {
-		add("Cert", p.fits(e, certs, now))
+		add("Cert", p.checkUse(u, certs, now))
 	}
 	if keyErr == nil {
 		add("Key", checkPair(certPEM, keyPEM, p.cert, p.key))
@@ -121,33 +121,34 @@ func (p pairFiles) problems(now time.Time) Errors {
 	return errs
 }
 
-// fits returns an error if a certificate that is valid today does not suit this listener.
-func (p pairFiles) fits(e eyes, certs []*x509.Certificate, now time.Time) error {
+// checkUse returns an error if the listener cannot use a certificate that is valid today.
+func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.Time) error {
 	leaf := certs[0]
 	for name, use := range p.uses {
-		if !usable(leaf, use) {
-			return fmt.Errorf("%s may not be used as etcd uses it (its extended key usage lacks %s); issue one with %s",
+		if !hasUsage(leaf, use) {
+			return fmt.Errorf("%s may not be used by etcd (its extended key usage lacks %s); issue one with %s",
 				p.cert, name, name)
 		}
 	}
 	if err := leaf.VerifyHostname(p.host); p.host != "" && err != nil {
-		return fmt.Errorf("%s is not good for %s, which %s names: %s; issue one with that name", p.cert, p.host, p.url,
+		return fmt.Errorf("%s is not valid for %s, which %s names: %s; issue one with that name", p.cert, p.host, p.url,
 			strings.TrimPrefix(err.Error(), "x509: "))
 	}
 	if p.trust == "" {
 		return nil
 	}
-	text, err := e.readNamed(p.trust)
+	text, err := u.read(p.trust)
 	if err != nil {
-		return nil //nolint:nilerr // that is said with its own key, or by who is to read it
+		return nil //nolint:nilerr // the check of that file reports it
 	}
-	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
 	for _, c := range certs[1:] {
-		between.AddCert(c)
+		intermediates.AddCert(c)
 	}
 	_, err = leaf.Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		Roots: roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
 		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; take both from one CA",
@@ -156,8 +157,8 @@ func (p pairFiles) fits(e eyes, certs []*x509.Certificate, now time.Time) error 
 	return nil
 }
 
-// closed returns an error if other users of this host can read a private key.
-func closed(path string) error {
+// checkPrivate returns an error if every user of this host has access to a private key.
+func checkPrivate(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

@@ -60,20 +60,20 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
-		change func(c *Config, s *EtcdTLS)
-		says   []string // empty: no problem
+		change  func(c *Config, s *EtcdTLS)
+		wantErr []string // empty: no problem
 	}{
-		"as they are to be": {func(*Config, *EtcdTLS) {}, nil},
-		"no section":        {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
-		"an expired one": {
+		"correct files": {func(*Config, *EtcdTLS) {}, nil},
+		"no section":    {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
+		"an expired certificate": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = expired.Cert, expired.Key },
 			[]string{"etcd.tls.cert: " + expired.Cert + " (subject CN=y) expired on"},
 		},
-		"one for another host": {
+		"a certificate for another host": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = elsewhere.Cert, elsewhere.Key },
-			[]string{"etcd.tls.peerCert: " + elsewhere.Cert + " is not good for 127.0.0.1, which etcd.peerURL names"},
+			[]string{"etcd.tls.peerCert: " + elsewhere.Cert + " is not valid for 127.0.0.1, which etcd.peerURL names"},
 		},
-		"one of another CA": {
+		"a certificate of another CA": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = stranger.Cert, stranger.Key },
 			[]string{"which cluster.tls.ca names", "take both from one CA"},
 		},
@@ -85,15 +85,15 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 			func(c *Config, _ *EtcdTLS) { c.Cluster.TLS.CA = other.File },
 			[]string{"etcd.tls.cert: ", "was not signed by a CA in " + other.File},
 		},
-		"a certificate that peers cannot show": {
+		"a peer certificate for servers only": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = serverOnly, serverKey },
 			[]string{"etcd.tls.peerCert: ", "lacks clientAuth"},
 		},
-		"a key for everybody": {
+		"a key that every user can read": {
 			func(_ *Config, s *EtcdTLS) { s.Key = open },
 			[]string{"etcd.tls.key: " + open + " (mode 0644) is open to every user on this host; chmod 0640"},
 		},
-		"nothing there": {
+		"missing files": {
 			func(_ *Config, s *EtcdTLS) { s.CA, s.Cert, s.Key = "/nowhere/a", "/nowhere/b", "/nowhere/c" },
 			[]string{"etcd.tls.ca: /nowhere/a does not exist", "etcd.tls.cert: ", "etcd.tls.key: "},
 		},
@@ -101,11 +101,11 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		conf, s := secured(t, ca)
 		c.change(&conf, s)
 		err := conf.CheckEtcdFiles()
-		if (err == nil) != (c.says == nil) {
+		if (err == nil) != (c.wantErr == nil) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		for _, want := range c.says {
+		for _, want := range c.wantErr {
 			if _, ok := errors.AsType[Errors](err); !ok || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: no %q in\n%v", what, want, err)
 			}
@@ -121,7 +121,7 @@ func TestExpiredEtcdCertificateIsReportedWithItsDate(t *testing.T) {
 	}
 	conf, s := secured(t, ca)
 	if problems := conf.EtcdDates(); len(problems) > 0 {
-		t.Errorf("of good ones: %v", problems)
+		t.Errorf("valid certificates: %v", problems)
 	}
 	expired, err := ca.Expired("peer")
 	if err != nil {
@@ -156,7 +156,7 @@ func TestEtcdVariablesFollowFromTheTLSSection(t *testing.T) {
 		if len(c.Warnings) > 1 || shared != strings.Contains(strings.Join(c.Warnings, ""), warning) {
 			t.Errorf("%s: %q", section, c.Warnings)
 		}
-		env := c.Environment(c.Alone(), "token")
+		env := c.Environment(c.SingleMember(), "token")
 		for _, name := range slices.Sorted(maps.Keys(want)) {
 			if env[name] != want[name] {
 				t.Errorf("%s: %s is %q, want %q", section, name, env[name], want[name])

@@ -91,8 +91,8 @@ func TestGoodFilesAreAccepted(t *testing.T) {
 	both := p.write("both.pem", append(p.read(cert), p.read(key)...))
 	for name, c := range map[string]Config{
 		"no TLS":                          {Host: named()},
-		"system authorities":              with(TLS{}, ""),
-		"authorities only":                with(TLS{CA: cert}, ""),
+		"the system's CAs":                with(TLS{}, ""),
+		"a CA only":                       with(TLS{CA: cert}, ""),
 		"all":                             with(TLS{CA: cert, Cert: cert, Key: key}, web),
 		"an expired and a valid CA":       with(TLS{CA: bundle}, ""),
 		"a certificate for every use":     with(TLS{Cert: plain, Key: plainKey}, ""),

@@ -23,23 +23,47 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// kindOfFormat returns the name of a format, an "is" tag, for messages.
-func kindOfFormat(format string) string {
-	words := map[string]string{
-		"id": "a name of a-z, 0-9, dot and dash", "name": "a name of letters, digits, dot, dash and underscore",
-		"hex": "a hexadecimal number", "url": "a URL as in https://192.0.2.1:2379",
-		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
-		"hostport": "an address as in 127.0.0.1:9379 or :9379",
-		"loopback": "an address of the loopback as in 127.0.0.1:9380",
-		"listed":   "a name and a URL as in n1=http://192.0.2.1:9381",
-		"network":  "a network as in 192.0.2.0/24 or 192.0.2.7",
-		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
-		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
-		"group": "a group name", "check": "a name as in check_raid",
-		"recipient": "a recipient of age as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
-	}
-	return words[format]
+// format is the format of a string, declared with an "is" tag.
+type format struct {
+	kind  string // for messages, as in "must be an absolute path"
+	parse func(s string) (canonical string, err error)
 }
+
+// checked returns a parse function for texts that have no other form.
+func checked(check func(string) error) func(string) (string, error) {
+	return func(s string) (string, error) { return s, check(s) }
+}
+
+// formats are the formats by name. A string without one has few allowed values, which checkNotation checks.
+var formats = map[string]format{
+	"":     {"", checked(func(string) error { return nil })},
+	"id":   {"a name of a-z, 0-9, dot and dash", checked(checkID)},
+	"name": {"a name of letters, digits, dot, dash and underscore", checked(checkName)},
+	"hex":  {"a hexadecimal number", parseHex},
+	"url":  {"a URL as in https://192.0.2.1:2379", func(s string) (string, error) { return parseURL(s, false) }},
+	"listenURL": {
+		"a URL as in https://192.0.2.1:2379",
+		func(s string) (string, error) { return parseURL(s, true) },
+	},
+	"path":     {"an absolute path", parsePath},
+	"socket":   {"an absolute path", parseSocket},
+	"hostport": {"an address as in 127.0.0.1:9379 or :9379", checked(checkHostPort)},
+	"loopback": {"a loopback address as in 127.0.0.1:9380", checked(checkLoopback)},
+	"namedURL": {"a name and a URL as in n1=http://192.0.2.1:9381", checked(checkBootstrapHost)},
+	"network":  {"a network as in 192.0.2.0/24 or 192.0.2.7", parseNetwork},
+	"window":   {"a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", checked(checkWindow)},
+	"blackout": {"a date or range as in 2026-12-24 or 12-20..01-06", checked(checkBlackout)},
+	"unit":     {"a unit name as in etcd.service", checked(checkUnit)},
+	"group":    {"a group name", checked(checkGroup)},
+	"check":    {"a name as in check_raid", checked(checkProgram)},
+	"recipient": {
+		"an age recipient as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
+		checked(checkRecipient),
+	},
+}
+
+// format returns the format of a key that is a string or a list of strings.
+func (k key) format() format { return formats[k.tag("is")] }
 
 // kind returns what a key takes, as in "must be a duration".
 func (k key) kind() string {
@@ -58,11 +82,11 @@ func (k key) kind() string {
 	case int:
 		return "a number of " + k.tag("unit")
 	case []string:
-		return "a list, each entry " + kindOfFormat(k.tag("is"))
+		return "a list, each entry " + k.format().kind
 	case map[string]string:
 		return "variables and values"
 	}
-	return kindOfFormat(k.tag("is"))
+	return k.format().kind
 }
 
 // listOf returns the entries of a list in a tag.
@@ -82,7 +106,7 @@ func (k key) example() string {
 	if k.field.Type.Kind() == reflect.Slice {
 		entries := append(listOf(value), listOf(k.tag("default"))...)
 		if len(entries) == 0 {
-			_, sample, _ := strings.Cut(kindOfFormat(k.tag("is")), " as in ")
+			_, sample, _ := strings.Cut(k.format().kind, " as in ")
 			entries = strings.Fields(sample)
 		}
 		value = "[" + entries[0] + "]"
@@ -90,74 +114,32 @@ func (k key) example() string {
 	return k.name + ": " + value
 }
 
-// parseFormat checks a non-empty text against a format, and returns its canonical form.
-func parseFormat(format, s string) (string, error) {
-	switch format {
-	case "": // one of a few words, which setScalar has checked
-		return s, nil
-	case "id":
-		return s, checkID(s)
-	case "name":
-		return s, checkName(s)
-	case "hex":
-		return parseHex(s)
-	case "url":
-		return parseURL(s, false)
-	case "listenURL":
-		return parseURL(s, true)
-	case "path":
-		return parsePath(s)
-	case "socket":
-		if name := filepath.Base(s); len(name) > socketpath.MaxName {
-			return "", fmt.Errorf(
-				"a socket's name has at most %d bytes, not %d; choose a shorter one",
-				socketpath.MaxName,
-				len(name),
-			)
-		}
-		return parsePath(s)
-	case "hostport":
-		return s, checkHostPort(s)
-	case "loopback":
-		return s, checkLoopback(s)
-	case "network":
-		return parseNetwork(s)
-	case "listed":
-		return s, checkListed(s)
-	case "window":
-		_, err := autoreboot.ParseWindow(s)
-		return s, err
-	case "blackout":
-		_, err := autoreboot.ParseBlackout(s)
-		return s, err
-	case "unit":
-		return s, checkUnit(s)
-	case "group":
-		return s, checkGroup(s)
-	case "check":
-		return s, checkCheck(s)
-	case "recipient":
-		return s, checkRecipient(s)
-	}
-	return s, fmt.Errorf("has the undeclared format %q", format)
+func checkWindow(s string) error {
+	_, err := autoreboot.ParseWindow(s)
+	return err
+}
+
+func checkBlackout(s string) error {
+	_, err := autoreboot.ParseBlackout(s)
+	return err
 }
 
 func isAlphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$: what is safe in an etcd key and in a host name.
+// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$, which is safe in an etcd key and in a host name.
 func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
 	}) || s[0] == '.' || s[0] == '-' {
-		return fmt.Errorf("must be 1 to 63 of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s",
-			quote(s))
+		return fmt.Errorf("must be 1 to 63 characters of a-z, 0-9, dot and dash, beginning with a letter or digit, "+
+			"not %s", quote(s))
 	}
 	return nil
 }
 
-// checkName accepts ^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$: what is safe in ETCD_INITIAL_CLUSTER and in a table.
+// checkName accepts ^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$, which is safe in ETCD_INITIAL_CLUSTER and in a table.
 func checkName(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return !isAlphanumeric(r) && r != '.' && r != '-' && r != '_'
@@ -168,8 +150,8 @@ func checkName(s string) error {
 	return nil
 }
 
-// checkCheck accepts the name of a program in checks.dir.
-func checkCheck(s string) error {
+// checkProgram accepts the name of a program in checks.dir.
+func checkProgram(s string) error {
 	if len(s) > 32 || strings.Contains(s, ".") || checkName(s) != nil {
 		return fmt.Errorf("must be 1 to 32 letters, digits, dashes and underscores, beginning with a letter or digit, "+
 			"not %s", quote(s))
@@ -177,10 +159,10 @@ func checkCheck(s string) error {
 	return nil
 }
 
-// checkRecipient accepts a public key of age.
+// checkRecipient accepts an age public key.
 func checkRecipient(s string) error {
 	if all, err := age.ParseRecipients(strings.NewReader(s)); err != nil || len(all) != 1 {
-		return fmt.Errorf("must be a recipient of age, beginning with age1, not %s; age-keygen -y FILE shows it",
+		return fmt.Errorf("must be an age recipient, beginning with age1, not %s; age-keygen -y FILE shows it",
 			quote(s))
 	}
 	return nil
@@ -203,9 +185,18 @@ func parsePath(s string) (string, error) {
 	case !filepath.IsAbs(s):
 		return "", fmt.Errorf("must be an absolute path, beginning with /, not %s", quote(s))
 	case clean == "/":
-		return "", errors.New("must not be the root directory; name a place in it")
+		return "", errors.New("must not be the root directory; choose a path below it")
 	}
 	return clean, nil
+}
+
+// parseSocket accepts the path of a unix socket and cleans it.
+func parseSocket(s string) (string, error) {
+	if name := filepath.Base(s); len(name) > socketpath.MaxName {
+		return "", fmt.Errorf("a socket's name has at most %d bytes, not %d; choose a shorter one", socketpath.MaxName,
+			len(name))
+	}
+	return parsePath(s)
 }
 
 // checkUnit accepts the name of a systemd service (systemd.unit(5): at most 255 of letters, digits and :-_.\@).
@@ -257,7 +248,7 @@ func checkLoopback(s string) error {
 	if isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: no other machine may connect "+
+	return fmt.Errorf("must be a loopback address, as in 127.0.0.1:9380, not %s: no other machine may connect "+
 		"to it", quote(s))
 }
 
@@ -311,7 +302,7 @@ func parseURL(s string, listen bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", fmt.Errorf("%s is not a URL here; write http or https, a host and a port, as in "+
+		return "", fmt.Errorf("%s is not a valid URL; write http or https, a host and a port, as in "+
 			"https://192.0.2.1:2379", quote(s))
 	case u.User != nil:
 		return "", errors.New("must not have a user name in the URL; remove the part before the @")
@@ -368,8 +359,8 @@ func checkVariable(name string) error {
 	case slices.Contains(computed, name):
 		return errors.New("quorumd sets this variable itself when the member joins; remove it")
 	case name == "ETCD_CONFIG_FILE":
-		return errors.New("with a configuration file etcd ignores every variable, so quorumd's too; remove it and " +
-			"set variables")
+		return errors.New("with a configuration file etcd ignores all variables, including quorumd's; remove it " +
+			"and set variables")
 	case strings.HasPrefix(name, "ETCD_DISCOVERY"):
 		return errors.New("etcd refuses discovery together with the initial cluster that quorumd sets; remove it")
 	}

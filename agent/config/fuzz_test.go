@@ -59,7 +59,7 @@ func checkErrors(t *testing.T, err error, size int) {
 	for _, p := range errs {
 		if p.Message == "" || p.File != "quorumd.yaml" || p.Line < 0 || p.Line > size+1 ||
 			p.Line > 0 && p.Source == "" && p.Key != "" {
-			t.Errorf("a problem says too little: %+v", p)
+			t.Errorf("a problem lacks a message, its line or its source: %+v", p)
 		}
 	}
 	for _, r := range err.Error() {

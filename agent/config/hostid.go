@@ -13,18 +13,18 @@ import (
 	"os"
 )
 
-// HostID returns the ID of a host without a configured one. It is derived from the machine ID, which itself must not be
-// exposed (machine-id(5)).
+// HostID returns the ID of a host that has no configured ID: a hash of the machine ID, which itself must not be exposed
+// (machine-id(5)).
 func HostID() (string, error) { return hostID("/etc/machine-id") }
 
 func hostID(path string) (string, error) {
 	id, err := os.ReadFile(path)
 	id = bytes.TrimSpace(id)
 	if err == nil && (len(id) == 0 || string(id) == "uninitialized") {
-		err = errors.New(path + " holds no machine ID")
+		err = errors.New(path + " contains no machine ID")
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot tell who this host is: %w; set host.id", err)
+		return "", fmt.Errorf("cannot derive the host ID: %w; set host.id", err)
 	}
 	mac := hmac.New(sha256.New, id)
 	mac.Write([]byte("quorumd host"))

@@ -17,8 +17,8 @@ func (c Config) ProxyOn(urls []string) string {
 	return urls[i]
 }
 
-// externalRules keep the proxy off the port of an etcd that is run by others. This file does not say whether that etcd
-// also listens on addresses other than its client URL's; kubeadm adds the loopback address. Of two listeners on one
+// externalRules keep the proxy off the port of an external etcd. The configuration does not show whether that etcd also
+// listens on addresses other than its client URL's; kubeadm adds the loopback address. Of two listeners on one
 // port, the second fails to start. If listenClientURL is set, the addresses are known.
 func (d *decoder) externalRules(c *Config) []rule {
 	const listen, from, proxy = "etcd.listenClientURL", "etcd.clientURL", "proxy.listen"
@@ -29,6 +29,6 @@ func (d *decoder) externalRules(c *Config) []rule {
 		c.Etcd.Runner != RunnerExternal || d.setAt[listen] > 0 || port == "" || port != etcdPort,
 		"etcd.runner is external, and that etcd may also listen on the loopback address besides " +
 			d.show(from, c.Etcd.ClientURL) + ", as kubeadm does, so " + d.show(proxy, c.Proxy.Listen) +
-			" must have another port; or set " + listen + " to what it listens on, if that is one address",
+			" must use another port; or set " + listen + " to etcd's address, if it listens on only one",
 	}}
 }

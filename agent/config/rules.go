@@ -16,7 +16,8 @@ import (
 type rule struct {
 	keys  []string // paths of its keys; a problem is reported at the first one that the file sets
 	holds bool
-	says  string // what must be true, why, and what to do, with every key and its value
+	// message states what must be true, why, and what to do, with every key and its value.
+	message string
 }
 
 // checkRules reports every violated rule. It skips a rule if one of its keys has a problem of its own.
@@ -34,11 +35,11 @@ func (d *decoder) checkRules(c *Config) {
 				blamed = path
 			}
 		}
-		d.addRule(blamed, d.setAt[blamed], r.says)
+		d.addRule(blamed, d.setAt[blamed], r.message)
 	}
 }
 
-// show returns a key with its value, and says if that is the default, which the operator does not see in the file.
+// show returns a key with its value, and marks a default, which the operator does not see in the file.
 func (d *decoder) show(path string, value any) string {
 	if v, ok := value.(time.Duration); ok {
 		value = durationfmt.Typed(v)
@@ -54,7 +55,7 @@ func (d *decoder) checksRules(k *Checks) []rule {
 		[]string{"checks.timeout", "checks.interval"},
 		k.Timeout <= k.Interval,
 		d.show("checks.timeout", k.Timeout) + " must be at most " + d.show("checks.interval", k.Interval) +
-			", because a check that is not over is not run again; lower the first or raise the second",
+			", because a program is not started again before it has ended; lower the first or raise the second",
 	}}
 }
 
@@ -73,12 +74,12 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("renewEvery", "renewGiveUp"), 2*t.RenewEvery < t.RenewGiveUp,
 			renew + " must be less than half of " + giveUp +
-				", so that one failed renewal is not the end; lower the first or raise the second",
+				", so that one failed renewal does not stop the holder; lower the first or raise the second",
 		},
 		{
 			keys("renewGiveUp", "stepMargin", "lockTTL"), t.RenewGiveUp+t.StepMargin < t.LockTTL,
 			giveUp + " and " + margin + " together must be less than " + ttl +
-				", so that a holder stops before its lock ends; raise lockTTL or lower the others",
+				", so that a holder stops before its lock expires; raise lockTTL or lower the others",
 		},
 		{
 			keys("callTimeout", "stepMargin", "renewEvery", "lockTTL"),
@@ -120,9 +121,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("transferInterval", "interval", "callTimeout"),
 			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxTransferInterval,
-			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " +
-				"" + call + " together, and at most " +
-				durationfmt.Typed(MaxTransferInterval) + ", because it doubles",
+			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " + call +
+				" together, and at most " + durationfmt.Typed(MaxTransferInterval) + ", because it doubles",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
@@ -189,51 +189,51 @@ func maintenanceRules(m *Maintenance) []rule {
 	return []rule{{
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
 		!m.AutoReboot || len(m.Windows) > 0,
-		"maintenance.windows is empty, but maintenance.autoReboot is true and asks only in a window; add one, as in " +
-			"\"Mon..Fri 02:00-04:00\", or remove autoReboot",
+		"maintenance.windows is empty, but maintenance.autoReboot is true and requests a reboot only in a window; " +
+			"add one, as in \"Mon..Fri 02:00-04:00\", or remove autoReboot",
 	}}
 }
 
-// leastGrace is how long each voter's host needs to check another voter often enough to call it dead.
-const leastGrace = 30 * time.Second
+// minGrace is how long each voter's host needs to check another voter often enough to report it dead.
+const minGrace = 30 * time.Second
 
-// mostClean is the longest that the policy lets an ejected host wait.
-const mostClean = 24 * time.Hour
+// maxCleanFor is the longest time that the policy makes an ejected host wait.
+const maxCleanFor = 24 * time.Hour
 
 // repairRules require that no host counts as dead too soon or stays ejected forever.
 func (d *decoder) repairRules(c *Config) []rule {
 	dead, ttl := c.Repair.Dead, c.Timing.HostRecordTTL
 	return []rule{{
 		[]string{"repair.dead", "timing.hostRecordTTL"},
-		dead == 0 || time.Duration(dead) >= max(leastGrace, 2*ttl),
-		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Typed(leastGrace) + " and twice " +
-			d.show("timing.hostRecordTTL", ttl) + ", because a host that falls silent is listed as present for that " +
-			"time; raise the first or lower the second",
+		dead == 0 || time.Duration(dead) >= max(minGrace, 2*ttl),
+		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Typed(minGrace) + " and twice " +
+			d.show("timing.hostRecordTTL", ttl) + ", because etcd keeps the record of a silent host for that time; " +
+			"raise the first or lower the second",
 	}, {
 		[]string{"repair.unhealthy"},
-		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= leastGrace,
-		d.show("repair.unhealthy", c.Repair.Unhealthy) + " must be off, or at least " + durationfmt.Typed(leastGrace) +
-			", because what burdens a disk for a moment does not make it unhealthy; raise it",
+		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= minGrace,
+		d.show("repair.unhealthy", c.Repair.Unhealthy) + " must be off, or at least " + durationfmt.Typed(minGrace) +
+			", because a short load does not make a disk unhealthy; raise it",
 	}, {
 		[]string{"repair.cleanFor"},
-		c.Repair.CleanFor <= mostClean,
-		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Typed(mostClean) +
-			", which is where its doubling ends; lower it",
+		c.Repair.CleanFor <= maxCleanFor,
+		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Typed(maxCleanFor) +
+			", where its doubling ends; lower it",
 	}}
 }
 
-// leastRate is far above the rate below which a snapshot job counts as hung.
-const leastRate Size = 1 << 20
+// minRate is far above the rate below which a snapshot job counts as hung.
+const minRate Size = 1 << 20
 
-// leastBackup is a reasonable minimum for saving a large database.
-const leastBackup = time.Minute
+// minBackupInterval leaves time to save a large database.
+const minBackupInterval = time.Minute
 
 // backupRules require one store for snapshots, and a schedule that leaves time between them.
 func (d *decoder) backupRules(b *Backup) []rule {
 	return []rule{{
 		[]string{"backup.every", "backup.store.directory"},
 		b.Every == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
-		d.show("backup.every", b.Every) + " asks for snapshots, and there is no place for them; set " +
+		d.show("backup.every", b.Every) + " requests snapshots, but there is no store for them; set " +
 			"backup.store.directory or backup.store.s3",
 	}, {
 		[]string{"backup.store.directory"},
@@ -245,21 +245,22 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		"backup.store.s3 needs endpoint, bucket and credentialsFile; set all three",
 	}, {
 		[]string{"backup.every"},
-		b.Every == 0 || time.Duration(b.Every) >= leastBackup,
-		d.show("backup.every", b.Every) + " must be off, or at least " + durationfmt.Typed(leastBackup) + "; raise it",
+		b.Every == 0 || time.Duration(b.Every) >= minBackupInterval,
+		d.show("backup.every", b.Every) + " must be off, or at least " +
+			durationfmt.Typed(minBackupInterval) + "; raise it",
 	}, {
 		[]string{"backup.restoreTest"},
-		b.RestoreTest == 0 || time.Duration(b.RestoreTest) >= leastBackup,
+		b.RestoreTest == 0 || time.Duration(b.RestoreTest) >= minBackupInterval,
 		d.show("backup.restoreTest", b.RestoreTest) + " must be off, or at least " +
-			"" + durationfmt.Typed(leastBackup) + "; raise it",
+			durationfmt.Typed(minBackupInterval) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
-		b.Rate >= leastRate,
-		d.show("backup.rate", b.Rate) + " is less than " + leastRate.String() + "; raise it",
+		b.Rate >= minRate,
+		d.show("backup.rate", b.Rate) + " is less than " + minRate.String() + "; raise it",
 	}, {
 		[]string{"backup.restoreTest", "backup.store.directory"},
 		b.RestoreTest == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
-		d.show("backup.restoreTest", b.RestoreTest) + " requests restore tests, but there is no store of snapshots; " +
+		d.show("backup.restoreTest", b.RestoreTest) + " requests restore tests, but there is no store for snapshots; " +
 			"set backup.store.directory or backup.store.s3",
 	}}
 }

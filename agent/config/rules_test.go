@@ -74,7 +74,7 @@ func TestWarnsAboutHTTPSWithoutCertificatesForEtcd(t *testing.T) {
 			continue
 		}
 		for i, warning := range got {
-			if !strings.HasPrefix(warning, want[i]) || !strings.Contains(warning, "unless etcd.service has them") {
+			if !strings.HasPrefix(warning, want[i]) || !strings.Contains(warning, "unless etcd.service sets them") {
 				t.Errorf("%q: %q", environment, warning)
 			}
 		}
@@ -196,7 +196,7 @@ func TestWarnsAboutUnverifiedStoresAndEndpoints(t *testing.T) {
 		},
 		"a store over https": {Config{Backup: Backup{Store: BackupStore{S3: &S3{Endpoint: "https://s3:443"}}}}, ""},
 	} {
-		got := strings.Join(unprovenWarnings(&c.config), "\n")
+		got := strings.Join(unverifiedWarnings(&c.config), "\n")
 		if (got == "") != (c.warned == "") || !strings.Contains(got, c.warned) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -41,9 +41,8 @@ func (d *decoder) urlRules(c *Config) []rule {
 		[]string{"etcd.user", "cluster.discovery", "cluster.endpoints"},
 		c.Etcd.User == "" || c.Etcd.AllowUnencryptedPassword || !c.Cluster.Discovery.Any() ||
 			scheme(c.Cluster.Endpoints[0]) == "https",
-		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, " +
-			"which would be sent " +
-			"it unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
+		"etcd.user (" + c.Etcd.User + ") has a password, and cluster.discovery finds http endpoints, which would " +
+			"receive it unencrypted; use https, remove cluster.discovery, or set etcd.allowUnencryptedPassword: true",
 	})
 	if c.Cluster.TLS == nil {
 		return rules
@@ -52,7 +51,7 @@ func (d *decoder) urlRules(c *Config) []rule {
 }
 
 func (d *decoder) discoveryRules(k *Discovery) []rule {
-	places := []string{"cluster.discovery.srv", "cluster.discovery.file", "cluster.discovery.program"}
+	sources := []string{"cluster.discovery.srv", "cluster.discovery.file", "cluster.discovery.program"}
 	given := 0
 	for _, value := range []string{k.SRV, k.File, k.Program} {
 		if value != "" {
@@ -60,13 +59,13 @@ func (d *decoder) discoveryRules(k *Discovery) []rule {
 		}
 	}
 	return []rule{
-		{places, given <= 1, "cluster.discovery names more than one place to look; keep srv, file or program"},
+		{sources, given <= 1, "cluster.discovery has more than one source; keep srv, file or program"},
 		{
 			[]string{"cluster.discovery.timeout", "cluster.discovery.interval"},
 			k.Timeout <= k.Interval,
 			d.show("cluster.discovery.timeout", k.Timeout) + " must be at most " +
 				d.show("cluster.discovery.interval", k.Interval) +
-				", because a look that is not over is not begun again; lower the first or raise the second",
+				", because a lookup is not started again before it has ended; lower the first or raise the second",
 		},
 	}
 }
@@ -89,7 +88,7 @@ func (d *decoder) schemeRules(c *Config) []rule {
 			[]string{section, list},
 			c.Cluster.TLS != nil || !https,
 			section + " is missing, but " + list + " are https (" + first +
-				"); add the section with ca, cert and key, or \"tls: {}\" for the system's authorities and no client " +
+				"); add the section with ca, cert and key, or \"tls: {}\" for the system's CAs and no client " +
 				"certificate",
 		},
 		{
@@ -114,27 +113,29 @@ func (d *decoder) tlsPairRules(t *TLS) []rule {
 	}
 }
 
-// serving lists the variables with which etcd serves https at a URL.
-type serving struct {
+// httpsListener describes an etcd listener and the variables with which it serves https.
+type httpsListener struct {
 	listen, url string // the key and its value
 	files       [2]string
-	auto        string // makes etcd sign a certificate of its own
+	auto        string // makes etcd generate a self-signed certificate
 }
 
-// lacks reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse to start.
-func (s serving) lacks(variables map[string]string) bool {
-	given := variables[s.files[0]] != "" && variables[s.files[1]] != ""
-	return scheme(s.url) == "https" && !given && variables[s.auto] != "true"
+// lacksCertificate reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse
+// to start.
+func (l httpsListener) lacksCertificate(variables map[string]string) bool {
+	given := variables[l.files[0]] != "" && variables[l.files[1]] != ""
+	return scheme(l.url) == "https" && !given && variables[l.auto] != "true"
 }
 
-func (s serving) says(elsewhere string) string {
-	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add the section etcd.tls, or "+
-		"them to etcd.environment, unless %s",
-		s.listen, s.url, s.files[0], s.files[1], elsewhere)
+// warning returns the message about a missing certificate. unless names the other place that may set the variables.
+func (l httpsListener) warning(unless string) string {
+	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add the section etcd.tls, or set "+
+		"them in etcd.environment, unless %s",
+		l.listen, l.url, l.files[0], l.files[1], unless)
 }
 
-func servings(e Etcd) []serving {
-	return []serving{
+func httpsListeners(e Etcd) []httpsListener {
+	return []httpsListener{
 		{"etcd.listenClientURL", e.ListenClientURL, [2]string{"ETCD_CERT_FILE", "ETCD_KEY_FILE"}, "ETCD_AUTO_TLS"},
 		{
 			"etcd.listenPeerURL", e.ListenPeerURL,
@@ -144,7 +145,8 @@ func servings(e Etcd) []serving {
 	}
 }
 
-// etcdTLSRules require that the section covers both listeners, and that no other key sets the same.
+// etcdTLSRules require that the section covers both listeners, and that etcd.environment does not set the same
+// variables.
 func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	if e.TLS == nil {
 		return nil
@@ -190,7 +192,7 @@ func (d *decoder) listenNameRule(listen, advertised, value string) rule {
 	}
 }
 
-// addressRules require an address and port of its own for every listener.
+// addressRules require that every listener has its own address and port.
 func (d *decoder) addressRules(c *Config) []rule {
 	listeners := []struct{ path, from, value string }{
 		{"etcd.listenClientURL", "etcd.clientURL", c.Etcd.ListenClientURL},
@@ -215,7 +217,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 	return append(rules, d.externalRules(c)...)
 }
 
-// overlap reports whether two listeners want the same address: equal ports, and equal or unspecified hosts.
+// overlap reports whether two listeners use the same address: equal ports, and equal or unspecified hosts.
 func overlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)

@@ -44,7 +44,7 @@ func sizeUnits() []sizeUnit {
 
 // setScalar sets v to the value of n, or reports what is wrong with it.
 func setScalar(v reflect.Value, k key, n *yaml.Node) error {
-	if err := checkWriting(v, k, n); err != nil {
+	if err := checkNotation(v, k, n); err != nil {
 		return err
 	}
 	switch v.Interface().(type) {
@@ -77,9 +77,9 @@ func setScalar(v reflect.Value, k key, n *yaml.Node) error {
 	return setText(v, k, n.Value)
 }
 
-// checkWriting refuses an empty value, quotes around other types than text, and a word that is not allowed. Durations
-// and sizes may be quoted, as is common for values that are not plain numbers.
-func checkWriting(v reflect.Value, k key, n *yaml.Node) error {
+// checkNotation refuses an empty value, quotes around a number or a boolean, and a value that oneOf does not allow.
+// Durations and sizes may be quoted, as is common for values that are not plain numbers.
+func checkNotation(v reflect.Value, k key, n *yaml.Node) error {
 	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
 	bare := v.Kind() == reflect.Int || v.Kind() == reflect.Bool
 	allowed := strings.Fields(k.tag("oneOf"))
@@ -104,12 +104,12 @@ func setText(v reflect.Value, k key, value string) error {
 		if _, ok := k.field.Tag.Lookup("default"); ok && k.tag("default") == "" || k.tag("derived") != "" {
 			return nil
 		}
-		return errors.New("must not be empty; write " + kindOfFormat(k.tag("is")))
+		return errors.New("must not be empty; write " + k.format().kind)
 	}
 	if err := checkPrintable(value); err != nil {
 		return err
 	}
-	value, err := parseFormat(k.tag("is"), value)
+	value, err := k.format().parse(value)
 	v.SetString(value)
 	return err
 }
@@ -149,7 +149,7 @@ func parseSize(s string) (Size, error) {
 		case suffix == u.name:
 			return Size(number * u.bytes), nil
 		case suffix != "" && strings.EqualFold(strings.TrimSuffix(suffix, "B"), u.name[:1]) && u.bytes > 1:
-			return 0, fmt.Errorf("%s has a unit that is not known here; write %s%s", quote(s), digits, u.name)
+			return 0, fmt.Errorf("%s has an unknown unit; write %s%s", quote(s), digits, u.name)
 		}
 	}
 	return 0, fmt.Errorf("%s needs one of the units B, KiB, MiB, GiB, TiB, as in 512MiB", quote(s))
@@ -162,7 +162,7 @@ func parseInt(s string, k key) (int, error) {
 	}
 	low, err := strconv.Atoi(k.tag("min"))
 	if err != nil { // the key has no bounds
-		return value, nil //nolint:nilerr // it is the tag that is missing
+		return value, nil //nolint:nilerr // the tag is missing, the value is valid
 	}
 	high, err := strconv.Atoi(k.tag("max"))
 	if err != nil || value < low || value > high {

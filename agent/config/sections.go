@@ -36,7 +36,7 @@ type Config struct {
 	// The etcd cluster this host belongs to.
 	Cluster Cluster `yaml:"cluster"`
 
-	// Hosts that ask each other before the cluster is created, once. Without this section quorumctl bootstrap asks
+	// Hosts that ask each other once, before the cluster is created. Without this section quorumctl bootstrap asks
 	// no other host. It must be the same on all hosts.
 	Bootstrap Bootstrap `yaml:"bootstrap"`
 
@@ -81,7 +81,7 @@ type Config struct {
 	Warnings []string `yaml:"-"`
 }
 
-// Mode is what quorumd may do.
+// Mode limits what quorumd may do.
 type Mode string
 
 // The modes.
@@ -103,21 +103,21 @@ type Host struct {
 	Domain string `yaml:"domain" default:"" is:"name"`
 }
 
-// Bootstrap names the hosts that ask each other before a cluster is made.
+// Bootstrap names the hosts that ask each other before the cluster is created.
 type Bootstrap struct {
 	// 0: quorumctl bootstrap creates the cluster. If hosts are listed below, the requesting host first asks all
 	// others. It creates the cluster only when each answers that it has neither a cluster nor a request for one. Of
 	// two requests, the one on the host whose name sorts first is kept.
 	// The number of hosts below: they create the cluster automatically. The host whose name sorts first creates it,
 	// and only when every listed host answers that it has no data and never had any, has the same list, and has
-	// recorded this attempt on its disk for good. The others join as usual.
+	// recorded this attempt durably. The others join as usual.
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
 	// These hosts, including this one, each as host.name=URL. At that URL its quorumd answers the others until the
 	// cluster exists. For https it serves the certificate of metrics.webConfig, which must be valid for that URL.
 	// The others verify it against cluster.tls.ca, if that is set. A machine that can answer in a host's place can
 	// claim that it is new: use https if you do not trust the network.
-	Hosts []string `yaml:"hosts" default:"" is:"listed"`
+	Hosts []string `yaml:"hosts" default:"" is:"namedURL"`
 
 	// Address on which this host answers the others. It serves nothing else, and metrics.allow does not apply to it.
 	Listen string `yaml:"listen" derived:"the port of this host's URL in hosts" example:"" is:"hostport"`
@@ -193,10 +193,10 @@ type TLS struct {
 
 // Etcd describes the etcd member of this host.
 type Etcd struct {
-	// What runs etcd. systemd: a systemd unit. process: quorumd itself, as a child process (containers, development,
-	// demo). external: another program, such as a kubelet. With external, quorumd observes etcd through its ports,
-	// and only coordinates operations. It starts and stops etcd only if the programs start and stop exist in etcd.d,
-	// in the directory of maintenance.hooks.
+	// The program that runs etcd. systemd: a systemd unit. process: quorumd itself, as a child process (containers,
+	// development, demo). external: another program, such as a kubelet. With external, quorumd observes etcd through
+	// its ports, and only coordinates operations. It starts and stops etcd only if the programs start and stop exist in
+	// etcd.d, in the directory of maintenance.hooks.
 	Runner Runner `yaml:"runner" default:"systemd" oneOf:"systemd process external"`
 
 	// The systemd unit that runs etcd.
@@ -287,7 +287,7 @@ type EtcdTLS struct {
 	PeerKey string `yaml:"peerKey" derived:"same as key" example:"/etc/quorumd/tls/peer.key" is:"path"`
 }
 
-// Runner is what runs etcd.
+// Runner selects the program that runs etcd.
 type Runner string
 
 // The runners.
@@ -435,7 +435,7 @@ const (
 
 	// MaxTransferInterval is the longest timing.transferInterval.
 	MaxTransferInterval = time.Hour
-	// MaxJoinBackoff is where the doubling of timing.joinBackoff ends.
+	// MaxJoinBackoff is the longest backoff, at which its doubling ends.
 	MaxJoinBackoff = time.Hour
 )
 

@@ -31,7 +31,7 @@ type text struct {
 // readText parses data as YAML, or returns the problem that prevents it.
 func readText(name string, data []byte) (text, *Problem) {
 	if len(data) > MaxFileSize {
-		return text{}, &Problem{File: name, Message: "larger than 1 MiB; this is no quorumd configuration"}
+		return text{}, &Problem{File: name, Message: "larger than 1 MiB; this is not a quorumd configuration"}
 	}
 	t := text{name: name, lines: strings.Split(string(data), "\n")}
 	if p := t.checkCharacters(); p != nil {
@@ -41,8 +41,8 @@ func readText(name string, data []byte) (text, *Problem) {
 	return t, p
 }
 
-// checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML knows:
-// with those, line numbers would differ from an editor's.
+// checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML
+// recognizes: with those, line numbers would differ from an editor's.
 func (t text) checkCharacters() *Problem {
 	for i, line := range t.lines {
 		line = strings.TrimSuffix(line, "\r")
@@ -91,7 +91,7 @@ func (t *text) parse(data []byte) *Problem {
 	return nil
 }
 
-// decodeNode reads the next document. The YAML parser panics if one of its own checks fails, and with some releases a
+// decodeNode reads the next document. The YAML parser panics if one of its own checks fails, and in some releases a
 // file can cause that. A bad file must not stop an agent that reloads it.
 func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
@@ -185,7 +185,7 @@ func describe(n *yaml.Node) string {
 	case n.Kind == yaml.MappingNode:
 		return "a section"
 	case isNull(n):
-		return "nothing"
+		return "an empty value"
 	}
 	return quote(n.Value)
 }

@@ -21,13 +21,13 @@ func warnings(c *Config) []string {
 			fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts "+
 				"will not ask this one", c.Etcd.ClientURL))
 	}
-	elsewhere := "quorumd was started with them" // etcd may have more variables than quorumd writes
+	unless := "quorumd was started with them" // etcd may have more variables than quorumd writes
 	if c.Etcd.Runner == RunnerSystemd {
-		elsewhere = c.Etcd.Unit + " has them of its own (systemctl cat " + c.Etcd.Unit + ")"
+		unless = c.Etcd.Unit + " sets them (systemctl cat " + c.Etcd.Unit + ")"
 	}
-	for _, s := range servings(c.Etcd) {
-		if c.Etcd.TLS == nil && s.lacks(c.Etcd.Environment) {
-			w = append(w, s.says(elsewhere))
+	for _, s := range httpsListeners(c.Etcd) {
+		if c.Etcd.TLS == nil && s.lacksCertificate(c.Etcd.Environment) {
+			w = append(w, s.warning(unless))
 		}
 	}
 	if t := c.Etcd.TLS; t != nil && t.CA != "" && t.PeerCA == t.CA {
@@ -35,51 +35,45 @@ func warnings(c *Config) []string {
 			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate "+
 			"begin --peers)")
 	}
-	w = append(w, unprovenWarnings(c)...)
+	w = append(w, unverifiedWarnings(c)...)
 	if c.Cluster.AllowUnsafeVersion {
 		w = append(w,
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
 	}
 	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner == RunnerProcess) {
-		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, "+
-			"and etcd as a systemd unit or run by others")
+		w = append(w, "maintenance.autoReboot has no effect: it requires mode manage "+
+			"and etcd.runner systemd or external")
 	}
 	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); len(c.Metrics.Allow) == 0 && !isLoopback(host) {
 		w = append(w, fmt.Sprintf("metrics.listen (%s) is reachable from other hosts and metrics.allow is empty: "+
-			"connections from other hosts are closed → set metrics.allow, or take 127.0.0.1", c.Metrics.Listen))
+			"connections from other hosts are closed → set metrics.allow, or use 127.0.0.1", c.Metrics.Listen))
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,
 			fmt.Sprintf("etcd.environmentFile (%s) is in paths.state, where quorumd may write, so root does not "+
-				"use it: "+
-				"use a path in /var/lib/quorumd-etcd, and set it and its .hold in the drop-in of %s",
+				"read it: use a path in /var/lib/quorumd-etcd, and set it and its .hold in the drop-in of %s",
 				c.Etcd.EnvironmentFile, c.Etcd.Unit))
 	}
 	return w
 }
 
-// unprovenWarnings returns remarks on stores and endpoints whose identity or secrecy is not verified.
-func unprovenWarnings(c *Config) []string {
+// unverifiedWarnings returns remarks on stores and endpoints whose identity or secrecy is not verified.
+func unverifiedWarnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
-		w = append(
-			w,
-			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public "+
-				"CA is trusted: an attacker who answers DNS or writes that list can name another host; set "+
-				"cluster.tls.ca to "+
-				"the CA of etcd's servers",
-		)
+		w = append(w,
+			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public CA is "+
+				"trusted: an attacker who answers DNS or writes that list can name another host; set cluster.tls.ca "+
+				"to the CA of etcd's servers")
 	}
 	if c.Etcd.User != "" && c.Etcd.AllowUnencryptedPassword && c.Cluster.Discovery.Any() && c.Cluster.TLS == nil {
 		w = append(w, "etcd.allowUnencryptedPassword is set: the password of "+c.Etcd.User+" is sent unencrypted to "+
 			"endpoints that cluster.discovery finds")
 	}
 	if s := c.Backup.Store.S3; s != nil && scheme(s.Endpoint) == "http" && len(c.Backup.EncryptTo) == 0 {
-		w = append(
-			w,
-			"backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in "+
-				"etcd goes over the network unencrypted; use https, or set backup.encryptTo",
-		)
+		w = append(w,
+			"backup.store.s3.endpoint ("+s.Endpoint+") is http, and backup.encryptTo is empty: everything in etcd "+
+				"goes over the network unencrypted; use https, or set backup.encryptTo")
 	}
 	return w
 }

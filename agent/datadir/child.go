@@ -20,9 +20,9 @@ const (
 	MoveAsideCommand = "move-data-aside"
 )
 
-// abandon is how long to wait for the output of a killed child. A child that hangs in the kernel lasts until the disk
-// answers: the caller waits for that outside of its loop.
-const abandon = 500 * time.Millisecond
+// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until the
+// disk answers: the caller waits for that outside of its loop.
+const outputWait = 500 * time.Millisecond
 
 // Dir is a data directory accessed through child processes.
 type Dir struct {
@@ -60,7 +60,7 @@ func (d Dir) MoveAside(ctx context.Context) ([]string, error) {
 func (d Dir) run(ctx context.Context, verb string) ([]byte, error) {
 	args := append(append([]string{}, d.Command[1:]...), verb, d.DataDir, d.WALDir)
 	command := exec.CommandContext(ctx, d.Command[0], args...)
-	command.WaitDelay = abandon
+	command.WaitDelay = outputWait
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
@@ -74,7 +74,7 @@ func (d Dir) run(ctx context.Context, verb string) ([]byte, error) {
 	return out, err
 }
 
-// InspectMain runs in the child that reads. Its arguments are the data and the WAL directory.
+// InspectMain runs in the child that inspects. Its arguments are the data and the WAL directory.
 func InspectMain(args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("two directories are expected")
@@ -82,7 +82,7 @@ func InspectMain(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(Inspect(args[0], args[1]))
 }
 
-// MoveAsideMain runs in the child that moves.
+// MoveAsideMain runs in the child that moves. Its arguments are the data and the WAL directory.
 func MoveAsideMain(args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("two directories are expected")

@@ -26,36 +26,35 @@ type Contents struct {
 	Empty     bool   `json:"empty"`               // absent, or without etcd's files
 	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
 	MemberID  uint64 `json:"memberID,omitempty"`
-	Problem   string `json:"problem,omitempty"` // why it cannot be understood
-	// Mount is where the file systems of both directories are mounted, or would be once the directories exist; empty if
-	// unknown.
+	Problem   string `json:"problem,omitempty"` // why it cannot be read
+	// Mount lists the mount points of both directories, or of their future parents; empty if unknown.
 	Mount string `json:"mount,omitempty"`
-	// bytes that its file system has free for etcd; -1 if unknown
+	// free bytes in its file system for etcd; -1 if unknown
 	Free int64 `json:"free"`
 }
 
-// Inspect reads a data directory, and the WAL directory if it is separate. It changes nothing. Contents without a
-// member that are neither empty nor a problem were left by an etcd that ended during its first start: it creates its
-// database before its log.
+// Inspect reads a data directory, and the WAL directory if it is separate. It changes nothing. Contents that are not
+// empty and have neither a member nor a problem were left by an etcd that ended during its first start: etcd creates
+// its database before its log.
 func Inspect(dataDir, walDir string) Contents {
-	c := whileMounted(func() string { return mounts(dataDir, walDir) },
-		func() Contents { return look(dataDir, walDir) })
+	c := withMounts(func() string { return mounts(dataDir, walDir) },
+		func() Contents { return readContents(dataDir, walDir) })
 	c.Free = free(dataDir)
 	return c
 }
 
-// whileMounted calls look, and sets where the file systems are mounted if that was the same before and after: a disk
-// mounted during the look must not count as mounted and empty.
-func whileMounted(mounts func() string, look func() Contents) Contents {
+// withMounts calls read, and sets the mount points if they were the same before and after: a disk mounted in the
+// meantime must not count as mounted and empty.
+func withMounts(mounts func() string, read func() Contents) Contents {
 	before := mounts()
-	c := look()
+	c := read()
 	if after := mounts(); after == before {
 		c.Mount = after
 	}
 	return c
 }
 
-// mounts returns where the file systems of these directories are mounted, once each; "" if unknown.
+// mounts returns the mount points of these directories, each once; "" if unknown.
 func mounts(dirs ...string) string {
 	var all []string
 	for _, dir := range dirs {
@@ -73,8 +72,8 @@ func mounts(dirs ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// mountOf returns the topmost directory above the given or future one on the same device: the mount point, for any
-// disk. A sandbox that mounts a directory over itself makes no difference.
+// mountOf returns the topmost parent of a directory, which may not exist yet, on the same device: the mount point of
+// its disk. A sandbox that mounts a directory over itself makes no difference.
 func mountOf(dir string) (string, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(dir, &stat)
@@ -101,7 +100,7 @@ func mountOf(dir string) (string, error) {
 	return dir, nil
 }
 
-// free returns the free space of the file system of a directory, or of a future one.
+// free returns the free space of the file system of a directory, which may not exist yet.
 func free(dir string) int64 {
 	var stat unix.Statfs_t
 	err := unix.Statfs(dir, &stat)
@@ -115,7 +114,7 @@ func free(dir string) int64 {
 	return int64(stat.Bavail) * stat.Bsize //nolint:gosec // no file system is that large
 }
 
-func look(dataDir, walDir string) Contents {
+func readContents(dataDir, walDir string) Contents {
 	if walDir == "" {
 		walDir = filepath.Join(dataDir, "member", "wal")
 	}
@@ -155,8 +154,8 @@ func names(dir string) ([]string, error) {
 	return out, err
 }
 
-// lockDatabase takes the lock that a running etcd holds on its database (go.etcd.io/bbolt, Options), so that an etcd
-// that is just starting does not lose its files. It returns nil if there is no database.
+// lockDatabase takes the lock that a running etcd holds on its database (go.etcd.io/bbolt, Options), so that the move
+// does not take the files from an etcd that is just starting. It returns nil if there is no database.
 func lockDatabase(dataDir string) (*os.File, error) {
 	path := filepath.Join(dataDir, "member", "snap", "db")
 	db, err := os.Open(path)
@@ -177,10 +176,10 @@ func lockDatabase(dataDir string) (*os.File, error) {
 	return db, nil
 }
 
-// MoveAside renames what is in the data directory, and the WAL directory if it is separate, to new names that end in
-// the time. It returns the new names. The data directory itself stays where it is: its parent may belong to another
-// user. It fails while an etcd has the database open. Once it has returned without an error, a power failure does not
-// bring the old names back.
+// MoveAside renames the member directory in the data directory, and the WAL directory if it is separate, to names that
+// end in the time. It returns the new names. The data directory itself stays where it is: its parent may belong to
+// another user. It fails while an etcd has the database open. Once it has returned without an error, a power failure
+// does not bring the old names back.
 func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	db, err := lockDatabase(dataDir)
 	if err != nil {
@@ -191,12 +190,12 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	}
 	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
 	var moved []string
-	var above []string // directories with changed names, from this or an earlier attempt
+	var parents []string // their entries may have changed, in this or an earlier attempt
 	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {
 		if dir == "" || strings.HasPrefix(dir, filepath.Join(dataDir, "member")+string(filepath.Separator)) {
 			continue
 		}
-		above = append(above, filepath.Dir(dir))
+		parents = append(parents, filepath.Dir(dir))
 		target := dir + stamp
 		if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
 			return moved, fmt.Errorf("cannot move %s aside: %s exists", dir, target)
@@ -210,7 +209,7 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 		}
 		moved = append(moved, target)
 	}
-	for _, dir := range above {
+	for _, dir := range parents {
 		if err := SyncDir(dir); err != nil {
 			return moved, fmt.Errorf("cannot make the move of %s durable: %w", dataDir, err)
 		}
@@ -218,7 +217,7 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	return moved, nil
 }
 
-// SyncDir makes the names in a directory durable; a missing one has none.
+// SyncDir makes the names in a directory durable. It ignores a missing directory.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestMain also is the child that reads, moves, or hangs.
+// TestMain runs the tests, or is the child that inspects, moves, or hangs.
 func TestMain(m *testing.M) {
 	var verb func([]string, io.Writer) error
 	switch {
@@ -121,7 +121,7 @@ func TestDataOfAFailedFirstStartNamesNoMember(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "member", "snap", "db"), "x")
 	write(t, filepath.Join(dir, "member", "wal.tmp", "0.wal"), "x")
-	if got := look(dir, ""); got != (Contents{}) {
+	if got := readContents(dir, ""); got != (Contents{}) {
 		t.Fatalf("found %+v, want neither empty nor a problem nor a member", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestSeparateWALDirectoryIsReadToo(t *testing.T) {
 	wal := filepath.Join(dir, "wal")
 	write(t, filepath.Join(wal, "0000000000000000-0000000000000000.wal"), "not a log")
 	if got := Inspect(filepath.Join(dir, "data"), wal); got.Empty || got.Problem == "" {
-		t.Fatalf("found %+v: an empty data directory hides a log", got)
+		t.Fatalf("found %+v: the log next to an empty data directory is ignored", got)
 	}
 }
 
@@ -155,12 +155,12 @@ func TestMovingAsideRenamesAndNeverOverwrites(t *testing.T) {
 		t.Fatalf("the database is gone: %q, %v", b, err)
 	}
 	if got := Inspect(data, wal); !got.Empty {
-		t.Fatalf("after it the directory is %+v, want empty", got)
+		t.Fatalf("afterwards the directory is %+v, want empty", got)
 	}
 	// Again at the same instant: neither the moved nor the current data is overwritten.
 	write(t, filepath.Join(data, "member", "snap", "db"), "second")
 	if _, err := MoveAside(data, wal, now); err == nil {
-		t.Fatal("it overwrote data that was moved before")
+		t.Fatal("data moved earlier was overwritten")
 	}
 	if b, _ := os.ReadFile(filepath.Join(data, "member", "snap", "db")); string(b) != "second" {
 		t.Fatal("the second database is gone")
@@ -175,7 +175,7 @@ func TestMoveAsideOfAnEmptyDirectorySucceeds(t *testing.T) {
 	}
 }
 
-func TestErrorOfAFailedChildSaysWhy(t *testing.T) {
+func TestUnreadableDirectoryIsAProblem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "data", "member"), "a file, not a directory")

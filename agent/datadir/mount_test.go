@@ -24,7 +24,7 @@ func TestMountPointOfADirectoryIsFound(t *testing.T) {
 		}
 	}
 	if got, err := mountOf(filepath.Join("/proc/self/stat", "below")); err == nil {
-		t.Errorf("below a file something is mounted at %q", got)
+		t.Errorf("a path below a file has the mount point %q", got)
 	}
 }
 
@@ -36,10 +36,10 @@ func TestInspectReportsTheMountPointsOfBothDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ data, wal, want string }{
-		"one":               {dir, "", own},
-		"both on one":       {dir, filepath.Join(dir, "wal"), own},
-		"two":               {dir, "/proc/wal", own + ", /proc"},
-		"one cannot be had": {dir, "/proc/self/stat/wal", ""},
+		"one":            {dir, "", own},
+		"both on one":    {dir, filepath.Join(dir, "wal"), own},
+		"two":            {dir, "/proc/wal", own + ", /proc"},
+		"one is unknown": {dir, "/proc/self/stat/wal", ""},
 	} {
 		if got := Inspect(c.data, c.wal).Mount; got != c.want {
 			t.Errorf("%s: mounted at %q, want %q", name, got, c.want)
@@ -53,12 +53,12 @@ func TestDiskMountedDuringInspectDoesNotCountAsEmpty(t *testing.T) {
 		before, after string
 		want          string
 	}{
-		"it stays":                  {"/data", "/data", "/data"},
-		"it is mounted meanwhile":   {"/", "/data", ""},
-		"it is unmounted meanwhile": {"/data", "/", ""},
+		"it stays":                        {"/data", "/data", "/data"},
+		"it is mounted in the meantime":   {"/", "/data", ""},
+		"it is unmounted in the meantime": {"/data", "/", ""},
 	} {
 		at := c.before
-		got := whileMounted(func() string { return at }, func() Contents {
+		got := withMounts(func() string { return at }, func() Contents {
 			at = c.after
 			return Contents{Empty: true}
 		})

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	headSize    = 1 << 20 // bytes read of a WAL file: its beginning takes less than 200
+	headSize    = 1 << 20 // bytes read of a WAL file; checksum and metadata take less than 200
 	headRecords = 4       // each file begins with a checksum and the metadata
 )
 
@@ -27,7 +27,7 @@ func walMetadata(path string) (member, cluster uint64, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // it is only read
 	info, err := file.Stat()
 	if err != nil {
 		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
@@ -49,13 +49,14 @@ func metadata(records wal.Decoder) (member, cluster uint64, err error) {
 		case wal.CrcType:
 			records.UpdateCRC(record.GetCrc())
 		case wal.MetadataType:
-			return named(record.GetData())
+			return parseMetadata(record.GetData())
 		}
 	}
 	return 0, 0, errors.New("not a write-ahead log")
 }
 
-func named(data []byte) (member, cluster uint64, err error) {
+// parseMetadata returns the IDs in a metadata record.
+func parseMetadata(data []byte) (member, cluster uint64, err error) {
 	var who etcdserverpb.Metadata
 	if err := proto.Unmarshal(data, &who); err != nil {
 		return 0, 0, err
@@ -66,7 +67,7 @@ func named(data []byte) (member, cluster uint64, err error) {
 	return who.GetNodeID(), who.GetClusterID(), nil
 }
 
-// head is the beginning of a WAL file. etcd's decoder allocates up to the file's size for a record.
+// head is the beginning of a WAL file. It hides the file's size, up to which etcd's decoder allocates for a record.
 type head struct {
 	io.Reader
 	info fs.FileInfo

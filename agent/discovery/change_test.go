@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A name server changes its records between queries: each change is reported, without a restart. An invalid or empty
-// answer is reported as an error, and never as endpoints.
+// A name server changes its records between queries: Run reports each change. It reports an invalid or empty answer as
+// an error.
 func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
-	n.says.Store(&[]target{{"n1.example.com.", 2379}, {"n2.example.com.", 2379}})
+	n.records.Store(&[]target{{"n1.example.com.", 2379}, {"n2.example.com.", 2379}})
 	type answer struct {
 		endpoints []string
 		err       error
@@ -31,7 +31,7 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 			Source: func(ctx context.Context) ([]string, error) {
 				found, err := source(ctx)
 				select {
-				case <-stop: // between two queries: an unanswered one is waited for
+				case <-stop: // only between two queries
 					cancel()
 				default:
 				}
@@ -39,7 +39,7 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 			},
 			Scheme: "https", Interval: time.Millisecond, Timeout: 20 * time.Second,
 			Logger: slog.New(slog.DiscardHandler),
-			Tell: func(endpoints []string, err error) {
+			Report: func(endpoints []string, err error) {
 				select {
 				case answers <- answer{endpoints, err}:
 				case <-stop:
@@ -49,32 +49,32 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	}()
 	t.Cleanup(func() { close(stop); <-ended; cancel() })
 	for _, c := range []struct {
-		what string
-		says []target
-		want string // the endpoints, or a part of the error
+		what    string
+		records []target
+		want    string // the endpoints, or a part of the error
 	}{
-		{"as at first", nil, "[https://n1.example.com:2379 https://n2.example.com:2379]"},
+		{"the first answer", nil, "[https://n1.example.com:2379 https://n2.example.com:2379]"},
 		{
 			"all others",
 			[]target{{"n3.example.com.", 2379}, {"n4.example.com.", 2380}},
 			"[https://n3.example.com:2379 https://n4.example.com:2380]",
 		},
-		{"none", []target{}, "no such host"},
+		{"no records", []target{}, "no such host"},
 		{"fewer", []target{{"n4.example.com.", 2380}}, "[https://n4.example.com:2380]"},
 		{"no port", []target{{"n4.example.com.", 0}}, "is not a URL"},
 		{"the first again", []target{{"n1.example.com.", 2379}}, "[https://n1.example.com:2379]"},
 	} {
-		if c.says != nil {
-			n.says.Store(&c.says)
-			<-answers // its query may have been sent before
+		if c.records != nil {
+			n.records.Store(&c.records)
+			<-answers // for a query before the change
 		}
 		got := <-answers
-		said := fmt.Sprint(got.endpoints)
+		text := fmt.Sprint(got.endpoints)
 		if got.err != nil {
-			said = got.err.Error()
+			text = got.err.Error()
 		}
-		if !strings.Contains(said, c.want) || got.err != nil && got.endpoints != nil {
-			t.Errorf("%s: %s, want %s", c.what, said, c.want)
+		if !strings.Contains(text, c.want) || got.err != nil && got.endpoints != nil {
+			t.Errorf("%s: %s, want %s", c.what, text, c.want)
 		}
 	}
 }

@@ -1,15 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery asks periodically where the members of the cluster may be: DNS, a file, or a program.
+// Package discovery periodically looks up endpoints where members of the cluster may be, in DNS, a file, or the output
+// of a program. It promises:
 //
-// It promises:
 //   - One lookup at a time, bounded in time, bytes and count. A lookup that does not end in time is reported, and no
-//     second one is started meanwhile.
-//   - An answer is accepted as a whole or not at all: one entry that is not an endpoint of the wanted scheme refuses
-//     it.
+//     second one starts until it has ended.
+//   - An answer is accepted as a whole or not at all: it is refused if one entry is not an endpoint with the
+//     scheme of the configured ones.
 //   - An answer that fails, is empty or is shorter than the previous one removes no endpoint. Only etcd decides who is
-//     a member; this package finds where to ask.
+//     a member; this package finds endpoints to ask.
 package discovery
 
 import (
@@ -26,29 +26,29 @@ import (
 )
 
 const (
-	// MostEndpoints bounds an answer.
-	MostEndpoints = 64
-	// MostBytes bounds the bytes read for an answer.
-	MostBytes = 8 << 10
+	// MaxEndpoints bounds an answer.
+	MaxEndpoints = 64
+	// MaxBytes bounds the bytes read for an answer.
+	MaxBytes = 8 << 10
 
-	longestURL = 300 // a DNS name has 253 at most
+	maxURL = 300 // a DNS name has 253 at most
 )
 
 // Source returns the current endpoints, unchecked. It may outlive its context, as a read of a file on a hung disk does.
 type Source func(ctx context.Context) ([]string, error)
 
-// Options configure what to ask and how often.
+// Options configure the source and the frequency of lookups.
 type Options struct {
 	Source   Source
-	Scheme   string // http or https: of the configured endpoints
+	Scheme   string // of the configured endpoints: http or https
 	Interval time.Duration
 	Timeout  time.Duration
-	// Tell is called with every answer: the sorted endpoints, or the error.
-	Tell   func(endpoints []string, err error)
+	// Report is called after every lookup, with the sorted endpoints or the error.
+	Report func(endpoints []string, err error)
 	Logger *slog.Logger
 }
 
-// Run asks until the context ends.
+// Run looks up endpoints until the context ends.
 func Run(ctx context.Context, opt Options) {
 	tick := time.NewTicker(opt.Interval)
 	defer tick.Stop()
@@ -56,10 +56,10 @@ func Run(ctx context.Context, opt Options) {
 	var before answer
 	for first := true; ; first = false {
 		var got answer
-		if got, pending = look(ctx, opt, pending); ctx.Err() != nil {
+		if got, pending = lookup(ctx, opt, pending); ctx.Err() != nil {
 			return
 		}
-		opt.Tell(got.endpoints, got.err)
+		opt.Report(got.endpoints, got.err)
 		if first || got.text() != before.text() {
 			got.log(opt.Logger)
 		}
@@ -93,8 +93,8 @@ func (a answer) log(log *slog.Logger) {
 	log.Info("discovered endpoints", "endpoints", a.endpoints)
 }
 
-// look starts a lookup or waits for the pending one. It returns that one if it still has not ended.
-func look(ctx context.Context, opt Options, pending chan answer) (answer, chan answer) {
+// lookup starts a lookup or waits for the pending one. It also returns the lookup if that is still pending.
+func lookup(ctx context.Context, opt Options, pending chan answer) (answer, chan answer) {
 	ctx, cancel := context.WithTimeout(ctx, opt.Timeout)
 	defer cancel()
 	if pending == nil {
@@ -113,7 +113,7 @@ func look(ctx context.Context, opt Options, pending chan answer) (answer, chan a
 		return got, nil
 	case <-ctx.Done():
 	}
-	select { // a source that honours the context returns an error of its own
+	select { // a source that honours the context returns its own error
 	case got := <-pending:
 		return got, nil
 	default:
@@ -126,8 +126,8 @@ func Accept(found []string, scheme string) ([]string, error) {
 	if len(found) == 0 {
 		return nil, errors.New("the answer is empty, which does not prove that there is no cluster")
 	}
-	if len(found) > MostEndpoints {
-		return nil, fmt.Errorf("the answer has %d endpoints, the maximum is %d", len(found), MostEndpoints)
+	if len(found) > MaxEndpoints {
+		return nil, fmt.Errorf("the answer has %d endpoints, the maximum is %d", len(found), MaxEndpoints)
 	}
 	for _, text := range found {
 		if err := check(text, scheme); err != nil {
@@ -139,7 +139,7 @@ func Accept(found []string, scheme string) ([]string, error) {
 
 func check(text, scheme string) error {
 	u, err := url.Parse(text)
-	if err != nil || len(text) > longestURL {
+	if err != nil || len(text) > maxURL {
 		return errors.New("is not a URL as in " + scheme + "://192.0.2.1:2379")
 	}
 	port, err := strconv.ParseUint(u.Port(), 10, 16)

@@ -25,13 +25,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	many := make([]string, MostEndpoints+1)
+	many := make([]string, MaxEndpoints+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("https://192.0.2.1:%d", 2379+i)
 	}
 	for _, c := range []struct {
-		found []string
-		says  string // empty: it is accepted
+		found   []string
+		wantErr string // empty: it is accepted
 	}{
 		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
 		{nil, "does not prove that there is no cluster"},
@@ -50,7 +50,7 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 		{[]string{"<html>"}, "is not https"},
 	} {
 		got, err := Accept(c.found, "https")
-		if c.says == "" {
+		if c.wantErr == "" {
 			if err != nil || !slices.Equal(got, []string{
 				"https://[2001:db8::1]:2379", "https://n1:2379",
 				"https://n2:2379",
@@ -59,16 +59,16 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.says) || got != nil {
-			t.Errorf("%.80q: %v %v, want %q", c.found, got, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.wantErr) || got != nil {
+			t.Errorf("%.80q: %v %v, want %q", c.found, got, err, c.wantErr)
 		}
 	}
 }
 
-// recorder records what a run reports, in order.
+// recorder records the reports of Run, in order.
 type recorder struct{ all []string }
 
-func (t *recorder) tell(endpoints []string, err error) {
+func (t *recorder) report(endpoints []string, err error) {
 	if err != nil {
 		t.all = append(t.all, err.Error())
 		return
@@ -80,16 +80,16 @@ func TestEachLookupIsReportedAndChangesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answers := [][]string{{"http://n1:1"}, {"http://n1:1"}, {}, {}, {"http://n2:2"}}
-		looks := 0
+		lookups := 0
 		var seen recorder
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
 		go Run(ctx, Options{
 			Source: func(context.Context) ([]string, error) {
-				looks++
-				return answers[looks-1], nil
+				lookups++
+				return answers[lookups-1], nil
 			},
-			Scheme: "http", Interval: 30 * time.Second, Timeout: time.Second, Tell: seen.tell,
+			Scheme: "http", Interval: 30 * time.Second, Timeout: time.Second, Report: seen.report,
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		time.Sleep(4*30*time.Second + time.Second) //nolint:forbidigo // virtual time
@@ -108,18 +108,18 @@ func TestEachLookupIsReportedAndChangesAreLoggedOnce(t *testing.T) {
 func TestHungLookupIsReportedAndNoOtherIsStartedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
+		lookups := 0
 		var seen recorder
 		ctx, cancel := context.WithCancel(t.Context())
 		go Run(ctx, Options{
 			Source: func(context.Context) ([]string, error) {
-				if looks++; looks == 1 {
+				if lookups++; lookups == 1 {
 					// Regardless of its context, it ends within the fourth lookup.
 					time.Sleep(95 * time.Second) //nolint:forbidigo // virtual time
 				}
-				return []string{fmt.Sprintf("http://n%d:1", looks)}, nil
+				return []string{fmt.Sprintf("http://n%d:1", lookups)}, nil
 			},
-			Scheme: "http", Interval: 30 * time.Second, Timeout: 10 * time.Second, Tell: seen.tell,
+			Scheme: "http", Interval: 30 * time.Second, Timeout: 10 * time.Second, Report: seen.report,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		time.Sleep(125 * time.Second) //nolint:forbidigo // virtual time
@@ -141,15 +141,15 @@ func TestFileHasOneURLPerLine(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"# ours\n\nhttp://n1:1\n  http://n2:1  \r\n": "[http://n1:1 http://n2:1]",
-		"":                               "[]",
-		strings.Repeat("x", MostBytes+1): "it is longer than 8 KiB",
+		"":                              "[]",
+		strings.Repeat("x", MaxBytes+1): "it is longer than 8 KiB",
 	} {
 		path := filepath.Join(dir, "endpoints")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, err := File(path)(t.Context())
-		if says := fmt.Sprint(got); err != nil && err.Error() != want || err == nil && says != want {
+		if lines := fmt.Sprint(got); err != nil && err.Error() != want || err == nil && lines != want {
 			t.Errorf("%.20q: %v %v", text, got, err)
 		}
 	}

@@ -18,15 +18,15 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// liar is a name server on the loopback: over UDP it truncates each answer, over TCP it sends all of it.
-type liar struct {
+// hostileServer is a name server on the loopback: over UDP it truncates each answer, over TCP it sends all of it.
+type hostileServer struct {
 	udp net.PacketConn
 	tcp net.Listener
 	// answer returns the resources of an answer.
 	answer func(dnsmessage.Question) []dnsmessage.Resource
 }
 
-func newLiar(t *testing.T, answer func(dnsmessage.Question) []dnsmessage.Resource) *liar {
+func newHostileServer(t *testing.T, answer func(dnsmessage.Question) []dnsmessage.Resource) *hostileServer {
 	t.Helper()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,7 +36,7 @@ func newLiar(t *testing.T, answer func(dnsmessage.Question) []dnsmessage.Resourc
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &liar{udp: udp, tcp: tcp, answer: answer}
+	l := &hostileServer{udp: udp, tcp: tcp, answer: answer}
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		buffer := make([]byte, 4096)
@@ -45,7 +45,7 @@ func newLiar(t *testing.T, answer func(dnsmessage.Question) []dnsmessage.Resourc
 			if err != nil {
 				return
 			}
-			if packed, ok := l.says(buffer[:n], true); ok {
+			if packed, ok := l.reply(buffer[:n], true); ok {
 				_, _ = udp.WriteTo(packed, from)
 			}
 		}
@@ -63,7 +63,7 @@ func newLiar(t *testing.T, answer func(dnsmessage.Question) []dnsmessage.Resourc
 	return l
 }
 
-func (l *liar) serve(conn net.Conn) {
+func (l *hostileServer) serve(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	var size [2]byte
@@ -74,13 +74,13 @@ func (l *liar) serve(conn net.Conn) {
 	if _, err := io.ReadFull(conn, question); err != nil {
 		return
 	}
-	if packed, ok := l.says(question, false); ok {
-		size := uint16(len(packed)) //nolint:gosec // says keeps to it
+	if packed, ok := l.reply(question, false); ok {
+		size := uint16(len(packed)) //nolint:gosec // reply bounds it
 		_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, size), packed...))
 	}
 }
 
-func (l *liar) says(question []byte, cut bool) ([]byte, bool) {
+func (l *hostileServer) reply(question []byte, cut bool) ([]byte, bool) {
 	var m dnsmessage.Message
 	if err := m.Unpack(question); err != nil || len(m.Questions) != 1 {
 		return nil, false
@@ -96,7 +96,7 @@ func (l *liar) says(question []byte, cut bool) ([]byte, bool) {
 	return packed, err == nil && len(packed) < 1<<16
 }
 
-func (l *liar) resolver() *net.Resolver {
+func (l *hostileServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		if strings.HasPrefix(network, "tcp") {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", l.tcp.Addr().String())
@@ -147,7 +147,7 @@ func TestHostileDNSAnswersAreRefusedWithinBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLiar(t, c.answer)
+			l := newHostileServer(t, c.answer)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -51,7 +51,7 @@ func File(path string) Source {
 		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 			return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
 		}
-		text, err := io.ReadAll(io.LimitReader(f, MostBytes+1))
+		text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func File(path string) Source {
 	}
 }
 
-// Program reads a program's output like a file. run runs it, and returns at most one byte more than MostBytes.
+// Program reads a program's output like a file. run runs it, and returns at most one byte more than MaxBytes.
 func Program(run func(ctx context.Context) ([]byte, error)) Source {
 	return func(ctx context.Context) ([]string, error) {
 		text, err := run(ctx)
@@ -71,8 +71,8 @@ func Program(run func(ctx context.Context) ([]byte, error)) Source {
 }
 
 func lines(text []byte) (found []string, err error) {
-	if len(text) > MostBytes {
-		return nil, fmt.Errorf("it is longer than %d KiB", MostBytes>>10)
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("it is longer than %d KiB", MaxBytes>>10)
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

@@ -24,7 +24,7 @@ type target struct {
 // names is a name server on the loopback with the test's records.
 type names struct {
 	conn    net.PacketConn
-	says    atomic.Pointer[[]target] // nil: no answer
+	records atomic.Pointer[[]target] // nil: no answer
 	asked   atomic.Pointer[string]
 	garbage atomic.Bool
 }
@@ -65,19 +65,19 @@ func (n *names) serve() {
 		question := m.Questions[0]
 		name := question.Name.String()
 		n.asked.Store(&name)
-		says := n.says.Load()
+		records := n.records.Load()
 		switch {
 		case n.garbage.Load():
 			_, _ = n.conn.WriteTo([]byte("hello"), from)
 			continue
-		case says == nil:
+		case records == nil:
 			continue
 		}
 		m = dnsmessage.Message{
 			Header:    dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true},
 			Questions: m.Questions,
 		}
-		for _, one := range *says {
+		for _, one := range *records {
 			m.Answers = append(m.Answers, dnsmessage.Resource{
 				Header: dnsmessage.ResourceHeader{
 					Name: question.Name, Type: dnsmessage.TypeSRV, Class: dnsmessage.ClassINET,
@@ -96,7 +96,7 @@ func (n *names) serve() {
 func TestServiceRecordsAreReadAsEtcdsOwnClientsDo(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
-	n.says.Store(&[]target{{"n2.example.com.", 2379}, {"n1.example.com.", 2379}})
+	n.records.Store(&[]target{{"n2.example.com.", 2379}, {"n1.example.com.", 2379}})
 	for scheme, asked := range map[string]string{
 		"https": "_etcd-client-ssl._tcp.example.com.", "http": "_etcd-client._tcp.example.com.",
 	} {
@@ -112,7 +112,7 @@ func TestServiceRecordsAreReadAsEtcdsOwnClientsDo(t *testing.T) {
 	}
 }
 
-func TestLyingOrHungNameServerYieldsNoEndpoints(t *testing.T) {
+func TestHostileOrHungNameServerYieldsNoEndpoints(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)
 	ask := func() ([]string, error) {
@@ -136,13 +136,13 @@ func TestLyingOrHungNameServerYieldsNoEndpoints(t *testing.T) {
 		t.Errorf("garbage: %v", found)
 	}
 	n.garbage.Store(false)
-	for what, says := range map[string][]target{
+	for what, records := range map[string][]target{
 		"no records":         {},
 		"no host":            {{".", 2379}},
 		"no port":            {{"n1.example.com.", 0}},
 		"a malformed target": {{"n1.example.com.", 2379}, {"-x y.example.com.", 2379}},
 	} {
-		n.says.Store(&says)
+		n.records.Store(&records)
 		if found, err := ask(); err == nil {
 			t.Errorf("%s: %v", what, found)
 		}

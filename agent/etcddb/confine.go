@@ -24,18 +24,18 @@ func (l Limits) Confine() error { return l.set(true) }
 // ConfineSelf limits this process. [Unconfine] can lift the limits for a process that it has started.
 func (l Limits) ConfineSelf() error { return l.set(false) }
 
-func (l Limits) set(forGood bool) error {
-	for resource, most := range map[int]uint64{
+func (l Limits) set(permanent bool) error {
+	for resource, limitValue := range map[int]uint64{
 		unix.RLIMIT_DATA: l.Memory, unix.RLIMIT_CPU: uint64(max(l.CPU, 0) / time.Second),
 	} {
-		if most == 0 {
+		if limitValue == 0 {
 			continue
 		}
 		var limit unix.Rlimit
 		err := unix.Getrlimit(resource, &limit)
 		if err == nil {
-			limit.Cur = min(limit.Max, most)
-			if forGood {
+			limit.Cur = min(limit.Max, limitValue)
+			if permanent {
 				limit.Max = limit.Cur
 			}
 			err = unix.Setrlimit(resource, &limit)
@@ -57,14 +57,14 @@ func Unconfine(pid int) error {
 			err = unix.Prlimit(pid, resource, &limit, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot lift its parent's resource limits from process %d: %w", pid, err)
+			return fmt.Errorf("cannot lift the resource limits of process %d: %w", pid, err)
 		}
 	}
 	return nil
 }
 
-// HalfOfMemory returns half of this machine's memory, in bytes, and at least 1 GiB. A process may use that much while
-// etcd does not run.
+// HalfOfMemory returns half of this machine's memory, in bytes, and at least 1 GiB. A process may use that much if no
+// etcd runs.
 func HalfOfMemory() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

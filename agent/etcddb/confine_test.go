@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confined makes this program a child that exceeds its limits, or prints them.
-const confined = "QUORUMD_TEST_CONFINED"
+// childEnv is the variable that makes this program a child that exceeds its limits, or prints them.
+const childEnv = "QUORUMD_TEST_CONFINED"
 
 func TestMain(m *testing.M) {
 	limits := Limits{Memory: 200 << 20, CPU: time.Second}
 	var err error
-	switch os.Getenv(confined) {
+	switch os.Getenv(childEnv) {
 	case "":
 		os.Exit(m.Run())
 	case "memory":
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 	case "time":
 		if err = limits.Confine(); err == nil {
-			for n := 0; ; n++ { // like a walk without an end
+			for n := 0; ; n++ { // like an endless walk
 				runtime.KeepAlive(n)
 			}
 		}
@@ -61,10 +61,10 @@ func takeGigabyte() int {
 	return len(all)
 }
 
-// startUnconfined makes a child print its limits, once this process has lifted its own from it.
+// startUnconfined starts a child, lifts its limits, and lets it print them.
 func startUnconfined() int {
-	child := exec.Command(os.Args[0]) //nolint:noctx // it waits for its input, which ends with this process
-	child.Env, child.Stdout = append(os.Environ(), confined+"=limits"), os.Stdout
+	child := exec.Command(os.Args[0]) //nolint:noctx // its input ends with this process, and then it exits
+	child.Env, child.Stdout = append(os.Environ(), childEnv+"=limits"), os.Stdout
 	in, err := child.StdinPipe()
 	if err == nil {
 		err = child.Start()
@@ -79,7 +79,7 @@ func startUnconfined() int {
 	return 0
 }
 
-// printLimits prints them when the input has ended.
+// printLimits prints whether this process has the limits, once its input has ended.
 func printLimits() error {
 	var memory, cpu unix.Rlimit
 	_, err := io.Copy(io.Discard, os.Stdin)
@@ -95,7 +95,7 @@ func confinedChild(t *testing.T, kind string) (*exec.Cmd, string, error) {
 		t.Fatal(err)
 	}
 	child := exec.CommandContext(t.Context(), program)
-	child.Env = append(os.Environ(), confined+"="+kind)
+	child.Env = append(os.Environ(), childEnv+"="+kind)
 	out, err := child.CombinedOutput()
 	return child, string(out), err
 }

@@ -24,15 +24,15 @@ const keyField = 1 // of a mvccpb.KeyValue
 // ErrDamaged means that a database was modified, or that a file is not a database.
 var ErrDamaged = errors.New("the snapshot is damaged")
 
-// change is one entry of the bucket.
+// change is one entry of the bucket of keys.
 type change struct {
 	revision  int64
 	tombstone bool
-	key       uint64 // a hash of its name
+	key       uint64 // a hash of the key's name
 	unnamed   bool   // it only raises the revision
 }
 
-// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash is that of etcd's
+// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash equals etcd's
 // HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
 // compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
@@ -45,7 +45,7 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record
 	}()
 	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have been unlinked
 	if err != nil {
-		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // this proves nothing about it
+		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // not evidence of damage
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
@@ -140,7 +140,7 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
-		return change{}, errors.New("it has an invalid revision")
+		return change{}, errors.New("a revision in it is invalid")
 	}
 	var name []byte
 	var err error

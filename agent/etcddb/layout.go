@@ -1,10 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcddb knows the format of the file in which etcd keeps its keys: its buckets, revisions and contents, and
-// how a new cluster starts from one. It promises:
+// Package etcddb reads the file in which etcd keeps its keys: its buckets, revisions and contents. It also prepares
+// such a file for a new cluster. It promises:
 //
-//   - A file that is no such database, or was truncated or changed, is an error, never a crash.
+//   - A file that is not such a database, or was truncated or changed, is an error, never a crash.
 //   - Its results are the same as etcd's: revision, compaction, number of keys, and the hash of HashKV.
 package etcddb
 
@@ -19,7 +19,7 @@ const (
 
 	ScheduledCompaction = "scheduledCompactRev"
 	finishedCompaction  = "finishedCompactRev"
-	// ConsistentIndex, Term and ConfState record how far the database has followed its member's log.
+	// ConsistentIndex, Term and ConfState record how much of its member's log the database contains.
 	ConsistentIndex = "consistent_index"
 	Term            = "term"
 	ConfState       = "confState"
@@ -31,10 +31,10 @@ const (
 	AuthEnabled = "authEnabled"
 )
 
-// A revision in the database: main and sub revision with a separator; that of a deletion is longer.
+// A revision in the database: main and sub revision with a separator. The revision of a deletion is longer.
 const (
 	revisionBytes  = 8 + 1 + 8
-	tombstoneBytes = revisionBytes + 1 // the last is 't': the key was deleted
+	tombstoneBytes = revisionBytes + 1 // ends with 't': the key was deleted
 )
 
 // RevisionOf returns the main revision at the beginning of a key; 0 if it is too short.

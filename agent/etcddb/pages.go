@@ -29,26 +29,26 @@ const (
 	bucketElement = 0x01
 	noFreelist    = ^uint64(0)
 	manyFree      = 0xFFFF // then the first entry has the number of free pages
-	smallestPage  = 512
-	largestPage   = 16 << 20
-	// deepest is beyond the maximum depth: each branch has two elements or more.
-	deepest = 64
+	minPageSize   = 512
+	maxPageSize   = 16 << 20
+	// maxDepth exceeds the depth of every valid database: each branch has two elements or more.
+	maxDepth = 64
 )
 
 // pages checks the pages of a database.
 type pages struct {
 	file     io.ReaderAt
 	pageSize int64
-	high     uint64   // pages from here on are unused
+	high     uint64   // ID of the first page after the last one in use
 	seen     []uint64 // one bit per page
 	next     []uint64 // children of the checked pages
 }
 
 // CheckPages returns an error if bbolt's walk of the database would not end: bbolt follows references unchecked, so
-// that a page that is its own child uses up all memory. It reads each page once, those of a level in the order of the
-// file: otherwise a database of some GiB would take hours on a rotating disk.
+// that a page that is its own child uses up all memory. It reads each page once, and the pages of a level in the order
+// of the file: otherwise a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
-	if pageSize < smallestPage || pageSize > largestPage || pageSize&(pageSize-1) != 0 {
+	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
 		return fmt.Errorf("%w: its pages have %d bytes", ErrDamaged, pageSize)
 	}
 	p := &pages{file: file, pageSize: int64(pageSize)}
@@ -63,7 +63,7 @@ func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 		}
 	}
 	for level, depth := []uint64{root}, 1; len(level) > 0; level, depth = p.next, depth+1 {
-		if depth > deepest {
+		if depth > maxDepth {
 			return fmt.Errorf("%w: page %d is %d pages from the root", ErrDamaged, level[0], depth)
 		}
 		slices.Sort(level)
@@ -249,7 +249,7 @@ func (p *pages) bucket(at uint64, v value) error {
 	return err
 }
 
-// read reads from a page, whose bytes are known to be in the file.
+// read reads from a page that is known to be in the file.
 func (p *pages) read(into []byte, id uint64, from int64) error {
 	_, err := p.file.ReadAt(into, int64(id)*p.pageSize+from) //nolint:gosec // the page is in the file
 	return err
@@ -261,9 +261,9 @@ func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 // Open opens a database that no etcd has open, after a check of its pages.
 func Open(path string, o bbolt.Options) (*bbolt.DB, error) {
-	look := o
-	look.ReadOnly = true // then bbolt reads only the meta pages
-	db, err := bbolt.Open(path, 0, &look)
+	readOnly := o
+	readOnly.ReadOnly = true // then bbolt reads only the meta pages
+	db, err := bbolt.Open(path, 0, &readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func checkOpen(path string, db *bbolt.DB) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // it is only read
 	info, err := file.Stat()
 	if err != nil {
 		return err

@@ -119,8 +119,8 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 	t.Parallel()
 	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
 	for name, c := range map[string]struct {
-		change func(t *testing.T, text []byte)
-		says   string
+		change  func(t *testing.T, text []byte)
+		wantErr string
 	}{
 		"a branch is its own child": {func(t *testing.T, text []byte) {
 			page := find(t, text, branchPage)
@@ -130,10 +130,10 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 			page := find(t, text, branchPage)
 			put64(page[headerBytes+elementBytes+8:], le64(page[headerBytes+8:]))
 		}, "is reached twice"},
-		"a child that is no page": {func(t *testing.T, text []byte) {
+		"a child beyond the end": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1<<40)
 		}, "is out of range"},
-		"a child that is a description": {func(t *testing.T, text []byte) {
+		"a child that is a meta page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1)
 		}, "is out of range"},
 		"a page of another number": {func(t *testing.T, text []byte) {
@@ -148,25 +148,25 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		"a branch without elements": {func(t *testing.T, text []byte) {
 			binary.LittleEndian.PutUint16(find(t, text, branchPage)[10:], 0)
 		}, "neither a branch nor a leaf"},
-		"a value behind its page": {func(t *testing.T, text []byte) {
+		"a value beyond its page": {func(t *testing.T, text []byte) {
 			put32(find(t, text, leafPage)[headerBytes+12:], 1<<30)
 		}, "ends beyond the page"},
-		"a key behind its page": {func(t *testing.T, text []byte) {
+		"a key beyond its page": {func(t *testing.T, text []byte) {
 			put32(find(t, text, branchPage)[headerBytes+4:], 1<<30)
 		}, "ends beyond the page"},
-		"a list of free pages that is too long": {func(t *testing.T, text []byte) {
+		"a freelist that is too long": {func(t *testing.T, text []byte) {
 			page := find(t, text, freelistPage)
 			binary.LittleEndian.PutUint16(page[10:], manyFree)
 			put64(page[headerBytes:], 1<<40)
 		}, "free pages"},
-		"a list of free pages that is a leaf": {func(t *testing.T, text []byte) {
+		"a freelist that is a leaf": {func(t *testing.T, text []byte) {
 			leaf := le64(find(t, text, leafPage))
 			metas(text, func(m []byte) { put64(m[32:], leaf) })
 		}, "free pages"},
 		"more pages than the file has": {func(_ *testing.T, text []byte) {
 			metas(text, func(m []byte) { put64(m[40:], 1<<50) })
 		}, "pages in"},
-		"pages of a strange size": {func(_ *testing.T, text []byte) {
+		"an invalid page size": {func(_ *testing.T, text []byte) {
 			metas(text, func(m []byte) { put32(m[8:], 100) })
 		}, "100 bytes"},
 	} {
@@ -175,7 +175,7 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 			text := written(t, 5000, 20)
 			c.change(t, text)
 			inspect, open := inspected(t, text)
-			if !errors.Is(inspect, ErrDamaged) || !strings.Contains(fmt.Sprint(inspect), c.says) {
+			if !errors.Is(inspect, ErrDamaged) || !strings.Contains(fmt.Sprint(inspect), c.wantErr) {
 				t.Errorf("Inspect accepts it: %v", inspect)
 			}
 			if open == nil {
@@ -226,6 +226,6 @@ func TestPagesAreReadInTheOrderOfTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pages := len(text) / testPage; pages < 500 || file.back > 8 { // once per level, and for the list of free pages
-		t.Errorf("of %d pages it goes back %d times", pages, file.back)
+		t.Errorf("reading %d pages goes back %d times", pages, file.back)
 	}
 }

@@ -22,7 +22,7 @@ const sector = 512
 // the checksum. It returns the number of bytes written; progress receives each number of bytes.
 func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(int64)) (size int64, err error) {
 	sum := sha256.New()
-	var behind []byte // the last bytes, which may be the checksum and are not hashed yet
+	var tail []byte // the last bytes, which may be the checksum and are not hashed yet
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -31,10 +31,10 @@ func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(
 				return size, fmt.Errorf("cannot store it on this host: %w", err)
 			}
 			size += int64(n)
-			behind = append(behind, buffer[:n]...)
-			over := max(0, len(behind)-sha256.Size)
-			sum.Write(behind[:over])
-			behind = append(behind[:0], behind[over:]...)
+			tail = append(tail, buffer[:n]...)
+			over := max(0, len(tail)-sha256.Size)
+			sum.Write(tail[:over])
+			tail = append(tail[:0], tail[over:]...)
 			progress(int64(n))
 		}
 		if errors.Is(err, io.EOF) {
@@ -47,8 +47,8 @@ func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(
 	switch {
 	case size%sector != SumBytes:
 		return size, fmt.Errorf("%w: it ended without etcd's checksum, after %d bytes", ErrDamaged, size)
-	case !bytes.Equal(sum.Sum(nil), behind):
-		return size, fmt.Errorf("%w: its SHA-256 is not the one at its end", ErrDamaged)
+	case !bytes.Equal(sum.Sum(nil), tail):
+		return size, fmt.Errorf("%w: its SHA-256 differs from the one at its end", ErrDamaged)
 	}
 	return size, nil
 }

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Forget removes the membership from a database: the cluster's members, and how far it has followed their log. The keys
-// stay. A database without a membership bucket is an error.
+// Forget removes the membership from a database: the members, and the position in their log. The keys stay. A database
+// without the bucket "meta" is an error.
 func Forget(tx *bbolt.Tx) error {
 	for _, name := range []string{Members, MembersRemoved} {
 		if tx.Bucket([]byte(name)) != nil {
@@ -33,7 +33,8 @@ func Forget(tx *bbolt.Tx) error {
 	return errors.Join(meta.Delete([]byte(ConsistentIndex)), meta.Delete([]byte(Term)), meta.Delete([]byte(ConfState)))
 }
 
-// FirstLog returns the log of a new cluster in which only its one member was added, as etcd itself starts one.
+// FirstLog returns the log of a new cluster that has one entry, which adds its only member, like the log that etcd
+// creates.
 func FirstLog(member uint64, name, peerURL string) (*raftpb.HardState, *raftpb.Entry, error) {
 	who, err := json.Marshal(struct { // etcd's format of a member
 		ID       uint64   `json:"id"`

@@ -17,9 +17,9 @@ import (
 func environment(c config.Config, r *round.Round, v *policy.View) map[string]string {
 	switch policy.EnvironmentOf(*v) { //exhaustive:enforce
 	case policy.EnvironmentNew:
-		return c.Environment(c.Alone(), r.Bootstrap.Token)
+		return c.Environment(c.SingleMember(), r.Bootstrap.Token)
 	case policy.EnvironmentAlone:
-		return c.Environment(c.Alone(), "")
+		return c.Environment(c.SingleMember(), "")
 	case policy.EnvironmentListed:
 	}
 	return c.Environment(initialCluster(c, r.Membership.Members), "")

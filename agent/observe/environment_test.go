@@ -83,7 +83,7 @@ func TestEnvironmentIsReadyOnceThisProcessHasWrittenIt(t *testing.T) {
 		"nothing":                {nil, false},
 		"of a join":              {environment(c, r, &policy.View{}), false},
 		"of the new cluster":     {wanted, true},
-		"of another new cluster": {c.Environment(c.Alone(), "another"), false},
+		"of another new cluster": {c.Environment(c.SingleMember(), "another"), false},
 	} {
 		if r.Did.Environment = did.wrote; ready() != did.ready {
 			t.Errorf("written %s: ready %t", name, !did.ready)

@@ -61,7 +61,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 	}
 	if found.Rest != "" {
 		r.NoteUnreadable(policy.RecordHost, cluster.Pair{Key: found.Rest},
-			errors.New("not read, nor any record after it: the records before it are too large"))
+			errors.New("not read, like all later records: the records before it exceed the limit of one read"))
 	}
 	if want.hosts {
 		r.Hosts, r.HostsAt = hosts, r.At

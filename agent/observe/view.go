@@ -71,7 +71,7 @@ func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 		return policy.BootstrapAttempt{}
 	}
 	return policy.BootstrapAttempt{
-		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.BootstrapAnswers,
+		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.SortedHosts()[0].Name, Others: r.BootstrapAnswers,
 		OnRequest: c.Bootstrap.Expect == 0, PromisedList: r.Noted.BootstrapAttempt.List,
 		Attempt: r.Noted.BootstrapAttempt.Attempt,
 	}

@@ -56,9 +56,9 @@ func copyOf(c recovery.Copy, plan string) policy.Copy {
 	switch {
 	case c.Plan != plan:
 		return policy.Copy{}
-	case c.Runs:
+	case c.Running:
 		return policy.Copy{State: policy.CopyRuns}
-	case c.Whole:
+	case c.Complete:
 		return policy.Copy{State: policy.CopyWhole}
 	}
 	return policy.Copy{State: policy.CopyFailed, Text: c.Error}

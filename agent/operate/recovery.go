@@ -145,7 +145,7 @@ func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Reco
 // noteOf returns this host's part of a plan.
 func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) hoststate.Recovery {
 	note := hoststate.Recovery{
-		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.Of(plan.Survivor).Host,
+		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.FactsOf(plan.Survivor).Host,
 		Alone: plan.Survivor == now.HostID, Member: now.Log.Member, Term: now.Log.Term, Index: now.Log.Index, By: by,
 		Since: o.opt.Wall().UTC(),
 	}

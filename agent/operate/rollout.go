@@ -52,7 +52,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if hosts.Rest != "" {
 		against := policy.AgainstUnread(policy.Unreadable{
 			Kind: policy.RecordHost, Key: hosts.Rest,
-			Why: "not read, nor any record after it: the records before it are too large",
+			Why: "not read, like all later records: the records before it exceed the limit of one read",
 		}, len(req.Hosts) > 0)
 		if err := refused(cannot, against); err != nil {
 			return control.Rollout{}, err

@@ -43,7 +43,7 @@ func (r *Recovery) AgainstGivingUp(parted bool) *Refusal {
 		return conflicts("", "none is in force on this host", "quorumctl recover status")
 	case parted:
 		return conflicts("", "this host has begun to move its old data",
-			"let it finish: quorumctl recover status; the old data is kept next to the new, see MAJORITY LOST in "+
+			"let it finish: quorumctl recover status; the old data is kept next to the new, see QUORUM LOSS in "+
 				"quorumctl(1)")
 	}
 	return nil

@@ -16,7 +16,7 @@ func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
 		return &control.Progress{Now: c.Now, Goal: c.Goal, Unit: string(c.Unit)}
 	}
 	switch f := r.Assessment.Figures; {
-	case reason.Code == policy.Recovering && r.Copy.Runs && r.Copy.All > 0:
+	case reason.Code == policy.Recovering && r.Copy.Running && r.Copy.All > 0:
 		return EncodedBytes(r.Copy.Done, r.Copy.All)
 	case reason.Text != r.Assessment.Text:
 	case f.QualifyNeed > 0:

@@ -58,13 +58,13 @@ func TestAReasonThatQuotesTheHealthStateHasItsProgress(t *testing.T) {
 
 func TestTheSurvivorsCopyHasItsProgressInBytes(t *testing.T) {
 	t.Parallel()
-	r := &round.Round{Copy: recovery.Copy{Runs: true, Done: 3, All: 7}}
+	r := &round.Round{Copy: recovery.Copy{Running: true, Done: 3, All: 7}}
 	reason := policy.Reason{Code: policy.Recovering}
 	want := control.Progress{Now: 3, Goal: 7, Unit: control.UnitBytes}
 	if got := progressOf(r, reason); got == nil || *got != want {
 		t.Errorf("%+v", got)
 	}
-	r.Copy.Runs = false
+	r.Copy.Running = false
 	if got := progressOf(r, reason); got != nil {
 		t.Errorf("a copy that has ended: %+v", got)
 	}

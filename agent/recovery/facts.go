@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recovery holds the documents with which operators recover a cluster from quorum loss: the facts of each host,
-// the plan made from them, and a host's progress with it. It promises:
+// the plan made from them, and the progress of a host that carries it out. It
+// promises:
 //
 //   - It reads no disk, clock or network: the same facts always make the same plan, or the same refusal.
 //   - Package policy alone decides whether a plan is made, which host is the survivor, and which hosts obey. This
 //     package passes it the facts, and writes down the result.
-//   - What is read from a file is bounded, strict, and carries a checksum: a truncated or edited file is refused.
+//   - Reading a file is bounded and strict, and verifies its checksum: a truncated or edited file is refused.
 package recovery
 
 import (
@@ -47,7 +48,7 @@ type Log struct {
 	Member  record.MemberID `json:"memberID,omitzero"`
 	Term    uint64          `json:"lastTerm"`    // of the last entry of the write-ahead log
 	Index   uint64          `json:"lastIndex"`   // of the last entry
-	Commit  uint64          `json:"commitIndex"` // as far as this member knows
+	Commit  uint64          `json:"commitIndex"` // highest committed entry that this member recorded
 	// Revision is the revision of the database, which may lag behind the log; 0 while an etcd has it open.
 	Revision int64    `json:"revision,omitempty"`
 	Database int64    `json:"databaseBytes"`
@@ -55,7 +56,7 @@ type Log struct {
 	Members  []Member `json:"members,omitempty"` // as listed in the database; empty while an etcd has it open
 }
 
-// Facts are what one host knows when the quorum is lost.
+// Facts describe one host after quorum loss.
 type Facts struct {
 	Version int             `json:"version"`
 	HostID  string          `json:"hostID"`
@@ -68,12 +69,12 @@ type Facts struct {
 	Etcd    string          `json:"etcd,omitempty"` // version; empty if unknown
 	Taken   time.Time       `json:"taken"`
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost    time.Time       `json:"quorumLost,omitzero"` // since when it does not; zero if it never did
+	Lost    time.Time       `json:"quorumLost,omitzero"` // when it last reached one; zero if it never did
 	Log     Log             `json:"log"`
-	Members []Member        `json:"members,omitempty"` // as they were last listed
+	Members []Member        `json:"members,omitempty"` // the last member list that the agent read
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
 	Plans   []AppliedPlan   `json:"plans,omitempty"` // plans applied on this host and not completed
-	// Manifests are the hashes of the manifests of the last snapshots, as saved on this host.
+	// Manifests are the hashes of the last snapshots' manifests, as recorded on this host.
 	Manifests []record.Manifest `json:"manifests,omitempty"`
 	Checksum  string            `json:"checksum"`
 }
@@ -83,7 +84,7 @@ type AppliedPlan struct {
 	ID       string    `json:"id"`
 	Survivor string    `json:"survivor"`          // its name
 	GivenUp  bool      `json:"givenUp,omitempty"` // given up on this host; otherwise it is in force there
-	At       time.Time `json:"at,omitzero"`       // when it was applied; zero from an older quorumd
+	At       time.Time `json:"at"`                // when it was applied
 }
 
 // Sealed returns the facts with their checksum.
@@ -93,25 +94,25 @@ func (f Facts) Sealed() Facts {
 	return f
 }
 
-// ReadFacts reads what quorumctl recover collect has written.
+// ReadFacts reads the output of quorumctl recover collect.
 func ReadFacts(r io.Reader) (Facts, error) {
 	var f Facts
 	if err := decode(r, &f); err != nil {
 		return f, fmt.Errorf("cannot read the facts: %w", err)
 	}
 	if f.Version != Version {
-		return f, fmt.Errorf("cannot read the facts: they are of version %d, this quorumctl knows %d", f.Version,
+		return f, fmt.Errorf("cannot read the facts: they have version %d, this quorumctl supports %d", f.Version,
 			Version)
 	}
 	if f.Checksum != f.Sealed().Checksum {
-		return f, errors.New("cannot read the facts: the checksum does not fit, the file was changed")
+		return f, errors.New("cannot read the facts: checksum mismatch, the file was changed")
 	}
 	if len(f.Manifests) > MaxManifests {
 		return f, fmt.Errorf("cannot read the facts: they list %d snapshots, the limit is %d",
 			len(f.Manifests), MaxManifests)
 	}
-	if !fit(f.Plans) {
-		return f, errors.New("cannot read the facts: no quorumd tells of earlier plans like that, the file was changed")
+	if !validPlans(f.Plans) {
+		return f, errors.New("cannot read the facts: the list of earlier plans is invalid, the file was changed")
 	}
 	return f, nil
 }
@@ -119,14 +120,14 @@ func ReadFacts(r io.Reader) (Facts, error) {
 // MaxManifests bounds the snapshots in a host's facts.
 const MaxManifests = 8
 
-// mostPlans bounds the plans in a host's facts: the one in force and the last one.
-const mostPlans = 2
+// maxPlans bounds the plans in a host's facts: the one in force and the last one.
+const maxPlans = 2
 
-// fit reports whether a host can have written this list of plans.
-func fit(plans []AppliedPlan) bool {
-	return len(plans) <= mostPlans && !slices.ContainsFunc(plans, func(p AppliedPlan) bool {
+// validPlans reports whether an agent can have written this list of plans.
+func validPlans(plans []AppliedPlan) bool {
+	return len(plans) <= maxPlans && !slices.ContainsFunc(plans, func(p AppliedPlan) bool {
 		strange := strings.ContainsFunc(p.Survivor, func(r rune) bool { return !unicode.IsPrint(r) || r == ',' })
-		return !PlanID(p.ID) || p.Survivor == "" || strange
+		return !IsPlanID(p.ID) || p.Survivor == "" || strange || p.At.IsZero()
 	})
 }
 
@@ -147,18 +148,18 @@ func decode(r io.Reader, into any) error {
 		return err
 	}
 	if len(text) > MaxSize {
-		return fmt.Errorf("it is over %d bytes", MaxSize)
+		return fmt.Errorf("it is larger than %d bytes", MaxSize)
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
 		if strings.Contains(err.Error(), "unknown field") { // encoding/json has no type for that
-			err = fmt.Errorf("%w: either it was changed, or a newer quorumd wrote it, whose quorumctl reads it", err)
+			err = fmt.Errorf("%w: the file was changed, or a newer quorumd wrote it: use that version's quorumctl", err)
 		}
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more after the document")
+		return errors.New("unexpected data after the document")
 	}
 	return nil
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Made describes the result of the survivor's data.
-type Made struct {
+// Result describes the cluster that was made from the survivor's data or from a snapshot.
+type Result struct {
 	Plan    string          `json:"plan"`
 	Cluster record.MemberID `json:"clusterID"`
 	Member  record.MemberID `json:"memberID"`
-	Before  int64           `json:"revisionBefore"` // the highest revision with all of the log applied
-	After   int64           `json:"revisionAfter"`  // from which the cluster continues
+	Before  int64           `json:"revisionBefore"` // the highest one with the whole log applied
+	After   int64           `json:"revisionAfter"`  // the new cluster continues from it
 }
 
-// Plan says what each host does.
+// Plan defines the new cluster and how each host gets there.
 type Plan struct {
 	Version  int             `json:"version"`
 	ID       string          `json:"id"`
@@ -36,38 +36,39 @@ type Plan struct {
 	Gone     []string        `json:"gone"` // voters that are gone for good, by name or ID
 	// survivors of earlier plans that the operator keeps stopped, by name
 	KeptOff  []string  `json:"keptOff,omitempty"`
-	Snapshot *Snapshot `json:"snapshot,omitempty"` // what the survivor starts from, instead of its data
+	Snapshot *Snapshot `json:"snapshot,omitempty"` // the survivor starts from it, not from its data
 	Checksum string    `json:"checksum"`
 }
 
 // planIDLength is the length of a plan's ID.
 const planIDLength = 12
 
-// PlanID reports whether id is valid as the ID of a plan: it is part of a file's name.
-func PlanID(id string) bool {
+// IsPlanID reports whether id is valid as the ID of a plan, which becomes a part of file names.
+func IsPlanID(id string) bool {
 	return len(id) == planIDLength && !strings.ContainsFunc(id, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	})
 }
 
-// Choice is what the operator decides.
+// Choice holds the operator's decisions.
 type Choice struct {
 	Cluster  string   // its name, as typed
 	Gone     []string // voters that are gone for good, by name or ID
 	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
-	Survivor string   // another host than the most advanced, by name; empty for that
+	Survivor string   // by name; empty: the most advanced host
 	At       time.Time
 	ID       string // of the plan
 	New      record.MemberID
-	Snapshot *Snapshot // what to start from if no host has data; nil for the survivor's data
+	Snapshot *Snapshot // to start from if no host has data; nil: the survivor's data
 }
 
 // Loss describes what the cluster would lose with one host as the survivor.
 type Loss struct {
-	Facts  Facts
-	Behind uint64 // entries that the most advanced host has beyond this one's; at least one if this one's term is older
+	Facts Facts
+	// Behind is the number of entries that only the most advanced host has; at least one if this host's term is older.
+	Behind uint64
 	Chosen bool
-	No     string // why it cannot be the survivor
+	No     string // why it cannot be the survivor; empty if it can
 }
 
 // Compare ranks the facts, the most advanced first.
@@ -98,7 +99,7 @@ func clusterOf(all []Facts) record.MemberID {
 	return 0
 }
 
-// NewPlan makes the plan, or returns why there is none.
+// NewPlan returns the plan, or an error with the reason why none can be made.
 func NewPlan(all []Facts, w Choice) (Plan, error) {
 	decided := policy.PlanRecovery(remainsOf(all, w.At), policy.RecoveryChoice{
 		Cluster: w.Cluster, Gone: w.Gone, KeptOff: w.KeptOff, Survivor: w.Survivor, Snapshot: w.Snapshot != nil,
@@ -113,7 +114,7 @@ func NewPlan(all []Facts, w Choice) (Plan, error) {
 		Snapshot: w.Snapshot,
 	}
 	if w.Snapshot != nil {
-		p.Old = w.Snapshot.before(all)
+		p.Old = w.Snapshot.oldCluster(all)
 	}
 	p.Checksum = checksum(p)
 	return p, p.check()
@@ -126,7 +127,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// ReadPlan reads what quorumctl recover plan has written.
+// ReadPlan reads the output of quorumctl recover plan.
 func ReadPlan(r io.Reader) (Plan, error) {
 	var p Plan
 	if err := decode(r, &p); err != nil {
@@ -135,32 +136,32 @@ func ReadPlan(r io.Reader) (Plan, error) {
 	return p, p.check()
 }
 
-// check returns what is wrong with a plan from a file.
+// check returns an error if a plan from a file is invalid.
 func (p Plan) check() error {
 	sum := p.Checksum
 	p.Checksum = ""
 	switch {
 	case p.Version != Version:
-		return fmt.Errorf("cannot read the plan: it is of version %d, this one knows %d", p.Version, Version)
+		return fmt.Errorf("cannot read the plan: it has version %d, this quorumd supports %d", p.Version, Version)
 	case sum != checksum(p):
-		return errors.New("cannot read the plan: the checksum does not fit, the file was changed")
-	case !PlanID(p.ID) || p.New == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > policy.MaxRecoveryHosts:
+		return errors.New("cannot read the plan: checksum mismatch, the file was changed")
+	case !IsPlanID(p.ID) || p.New == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > policy.MaxRecoveryHosts:
 		return errors.New("cannot read the plan: the file is not a plan")
-	case p.Of(p.Survivor) == nil || p.Snapshot == nil && (p.Of(p.Survivor).Log.Empty || p.Old == 0):
-		return errors.New("cannot read the plan: it has no facts of its survivor")
+	case p.FactsOf(p.Survivor) == nil || p.Snapshot == nil && (p.FactsOf(p.Survivor).Log.Empty || p.Old == 0):
+		return errors.New("cannot read the plan: it has no facts about its survivor")
 	case p.Snapshot != nil && p.Snapshot.check() != nil:
 		return fmt.Errorf("cannot read the plan: %w", p.Snapshot.check())
 	}
 	for _, f := range p.Facts {
 		if f.Checksum != f.Sealed().Checksum {
-			return fmt.Errorf("cannot read the plan: the facts of %s were changed", f.Host)
+			return fmt.Errorf("cannot read the plan: the facts about %s were changed", f.Host)
 		}
 	}
 	return nil
 }
 
-// Of returns the facts of a host; nil if the plan has none.
-func (p Plan) Of(hostID string) *Facts {
+// FactsOf returns the facts about a host; nil if the plan has none.
+func (p Plan) FactsOf(hostID string) *Facts {
 	for i := range p.Facts {
 		if p.Facts[i].HostID == hostID {
 			return &p.Facts[i]
@@ -169,10 +170,10 @@ func (p Plan) Of(hostID string) *Facts {
 	return nil
 }
 
-// Refused returns why the host with these current facts does not obey the plan, or "".
+// Refused returns why the host with these current facts refuses the plan; "" if it accepts it.
 func (p Plan) Refused(now Facts, at time.Time) string {
 	shown := policy.OfferedPlan{ID: p.ID, Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
-	if own := p.Of(now.HostID); own != nil {
+	if own := p.FactsOf(now.HostID); own != nil {
 		of := own.remains(at)
 		shown.Own = &of
 	}

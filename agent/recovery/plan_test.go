@@ -49,10 +49,10 @@ func TestSurvivorHasTheNewestTermThenTheLongestLog(t *testing.T) {
 		t.Errorf("the plan is %+v", p)
 	}
 	if l := Compare(all); l[1].Behind != 1 || !l[0].Chosen || l[1].Chosen {
-		t.Errorf("side by side: %+v", l)
+		t.Errorf("the comparison is %+v", l)
 	}
 	if l := Compare([]Facts{fact(1, 4, 390), fact(2, 4, 400)}); l[1].Facts.Host != "n1" || l[1].Behind != 10 {
-		t.Errorf("side by side: %+v", l)
+		t.Errorf("the comparison is %+v", l)
 	}
 }
 
@@ -65,9 +65,9 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 		return []Facts{f}
 	}
 	for what, c := range map[string]struct {
-		facts  []Facts
-		choice Choice
-		says   string
+		facts   []Facts
+		choice  Choice
+		wantErr string
 	}{
 		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), choice(gone...), "n1 sees a quorum"},
 		"no facts":             {nil, choice(), "facts of 0 hosts"},
@@ -94,7 +94,7 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 			append(with(func(f *Facts) { f.Log.Cluster = 9 }), fact(2, 3, 100)), choice(gone...),
 			"the cluster with the ID",
 		},
-		"a copy of another's data": {
+		"a copy of another host's data": {
 			append(with(func(f *Facts) { f.Log.Member = 2 }), fact(2, 3, 100)), choice(gone...),
 			"one of them is a copy",
 		},
@@ -108,7 +108,7 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			p, err := NewPlan(c.facts, c.choice)
-			if err == nil || !strings.Contains(err.Error(), c.says) {
+			if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 				t.Errorf("%v, %+v", err, p)
 			}
 		})
@@ -160,7 +160,7 @@ func TestSurvivorStartsFromASnapshotIfNoDataIsLeft(t *testing.T) {
 	named := withSnapshot(choice())
 	named.Survivor = "n3"
 	if p, err := NewPlan(lostAll(0), named); err != nil || p.Survivor != "host-n3" {
-		t.Errorf("another host was named: %+v, %v", p, err)
+		t.Errorf("with n3 as the survivor: %+v, %v", p, err)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestSnapshotReplacesNewerDataOnlyOfANamedHost(t *testing.T) {
 	w := withSnapshot(choice("n4", "n5"))
 	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "n1 has the data of a voter, up to "+
 		"entry 100: plan without --from-snapshot") {
-		t.Errorf("a plan: %v", err)
+		t.Errorf("a plan that discards newer data: %v", err)
 	}
 	w.Survivor = "n2"
 	if p, err := NewPlan(all, w); err != nil || p.Survivor != "host-n2" || p.Old != 0xc1 {
@@ -191,8 +191,8 @@ func TestPlanWithAnInvalidSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*Snapshot){
 		"no name":       func(s *Snapshot) { s.Name = "" },
-		"two":           func(s *Snapshot) { s.File = "/x" },
-		"a path of its": func(s *Snapshot) { s.Name, s.File = "", "x" },
+		"name and file": func(s *Snapshot) { s.File = "/x" },
+		"relative path": func(s *Snapshot) { s.Name, s.File = "", "x" },
 		"no checksum":   func(s *Snapshot) { s.SHA256 = "ab" },
 		"no size":       func(s *Snapshot) { s.Size = 32 },
 		"no revision":   func(s *Snapshot) { s.Revision = 0 },
@@ -210,7 +210,7 @@ func TestPlanWithAnInvalidSnapshotIsRefused(t *testing.T) {
 	}
 }
 
-func TestHostObeysAPlanOnlyIfItsFactsAreUnchanged(t *testing.T) {
+func TestHostAcceptsAPlanOnlyIfItsFactsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	p, err := NewPlan([]Facts{fact(1, 3, 100)}, choice("n2", "n3", "n4", "n5"))
 	if err != nil {
@@ -233,11 +233,11 @@ func TestHostObeysAPlanOnlyIfItsFactsAreUnchanged(t *testing.T) {
 		f := now
 		change(&f)
 		if p.Refused(f, at().Add(time.Hour)) == "" {
-			t.Errorf("%s: it is obeyed", what)
+			t.Errorf("%s: the plan is accepted", what)
 		}
 	}
 	if p.Refused(now, at().Add(policy.MaxPlanAge+time.Hour)) == "" {
-		t.Error("an old plan is obeyed")
+		t.Error("an old plan is accepted")
 	}
 }
 
@@ -252,21 +252,21 @@ func TestEditedDocumentIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.ID != p.ID {
-		t.Fatalf("the document is not read: %v", err)
+		t.Fatalf("the document is refused: %v", err)
 	}
 	facts, err := json.Marshal(fact(1, 3, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadFacts(bytes.NewReader(facts)); err != nil {
-		t.Fatalf("the document is not read: %v", err)
+		t.Fatalf("the document is refused: %v", err)
 	}
 	for what, edited := range map[string]string{
 		"another index": strings.Replace(string(text), `"lastIndex": 100`, `"lastIndex": 101`, 1),
 		"another ID":    strings.Replace(string(text), p.ID, "../../../../x", 1),
 		"half":          string(text[:len(text)/2]),
 		"more":          string(text) + "{}",
-		"a new field":   strings.Replace(string(text), `"version"`, `"dance": 1, "version"`, 1),
+		"a new field":   strings.Replace(string(text), `"version"`, `"extra": 1, "version"`, 1),
 		"nothing":       "",
 		"too large":     strings.Repeat(" ", MaxSize) + string(text),
 	} {
@@ -279,7 +279,7 @@ func TestEditedDocumentIsRefused(t *testing.T) {
 	}
 }
 
-func FuzzAPlanIsReadOrRefused(f *testing.F) {
+func FuzzPlanIsReadOrRefused(f *testing.F) {
 	p, err := NewPlan([]Facts{fact(1, 3, 100)}, choice("n2", "n3", "n4", "n5"))
 	if err != nil {
 		f.Fatal(err)
@@ -292,7 +292,7 @@ func FuzzAPlanIsReadOrRefused(f *testing.F) {
 	f.Add([]byte(`{"version":1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ReadPlan(bytes.NewReader(text))
-		if err == nil && (p.Of(p.Survivor) == nil || !PlanID(p.ID)) {
+		if err == nil && (p.FactsOf(p.Survivor) == nil || !IsPlanID(p.ID)) {
 			t.Errorf("%q is a plan", text)
 		}
 	})

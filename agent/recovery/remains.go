@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// remainsOf converts the facts to the policy's type, at that moment.
+// remainsOf converts facts to the policy's type. Ages are relative to at.
 func remainsOf(all []Facts, at time.Time) []policy.HostRemains {
 	out := make([]policy.HostRemains, 0, len(all))
 	for _, f := range all {
@@ -27,16 +27,10 @@ func (f Facts) remains(at time.Time) policy.HostRemains {
 	}
 }
 
-// knownPlans returns the earlier plans. An older quorumd does not record when a plan was applied: use the time of the
-// facts.
 func (f Facts) knownPlans(at time.Time) []policy.KnownPlan {
 	var out []policy.KnownPlan
 	for _, p := range f.Plans {
-		when := p.At
-		if when.IsZero() {
-			when = f.Taken
-		}
-		out = append(out, policy.KnownPlan{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp, Age: at.Sub(when)})
+		out = append(out, policy.KnownPlan{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp, Age: at.Sub(p.At)})
 	}
 	return out
 }

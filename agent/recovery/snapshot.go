@@ -13,19 +13,19 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Snapshot is what a cluster is made from if no host with usable data is left.
+// Snapshot identifies the snapshot to make a cluster from if no host has usable data.
 type Snapshot struct {
-	Name    string          `json:"name,omitempty"` // in the host's configured store; or
+	Name    string          `json:"name,omitempty"` // in the store that the host is configured with; or
 	File    string          `json:"file,omitempty"` // its path on that host
 	Taken   time.Time       `json:"takenAt,omitzero"`
-	Cluster record.MemberID `json:"clusterID,omitzero"` // that it came from; 0 if unknown
+	Cluster record.MemberID `json:"clusterID,omitzero"` // of the saved cluster; 0 if unknown
 
 	record.Contents
 
 	Size   int64           `json:"size"`     // of the database with its checksum, in bytes
 	SHA256 string          `json:"sha256"`   // of the stored object, or of the file
-	Origin string          `json:"origin"`   // what proves that it is the snapshot that was saved
-	Member record.MemberID `json:"memberID"` // for the only member of the new cluster
+	Origin string          `json:"origin"`   // evidence that it is the snapshot that was saved
+	Member record.MemberID `json:"memberID"` // of the only member of the new cluster
 }
 
 // String returns the name or the path.
@@ -45,16 +45,16 @@ func (s Snapshot) check() error {
 	case (s.Name == "") == (s.File == ""), len(s.Name) > maxPath, len(s.File) > maxPath:
 		return errors.New("it names no snapshot, or two")
 	case s.File != "" && !filepath.IsAbs(s.File):
-		return errors.New("the path of its snapshot does not begin at the root")
+		return errors.New("the path of its snapshot is not absolute")
 	case err != nil || len(sum) != 32 || s.Size <= sha256.Size || s.Revision <= 0 || s.Member == 0:
 		return errors.New("its snapshot is invalid")
 	}
 	return nil
 }
 
-// before returns the ID of the cluster that the new one replaces: of the data that the hosts have or remember, or else
-// of the snapshot; 0 if unknown.
-func (s Snapshot) before(all []Facts) record.MemberID {
+// oldCluster returns the ID of the cluster that the new one replaces: from the hosts' data, from an agent's record, or
+// from the snapshot; 0 if unknown.
+func (s Snapshot) oldCluster(all []Facts) record.MemberID {
 	if id := clusterOf(all); id != 0 {
 		return id
 	}

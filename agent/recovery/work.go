@@ -9,24 +9,24 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Work says what to make of the survivor's data. It comes from a plan.
+// Work describes the copy to make from the survivor's data, or from a snapshot. It comes from a plan.
 type Work struct {
-	Plan      string          `json:"plan"`       // its ID, which names the copy
-	Cluster   record.MemberID `json:"clusterID"`  // for the copy
-	Old       record.MemberID `json:"oldCluster"` // of the data
+	Plan      string          `json:"plan"`       // its ID, a part of the copy's name
+	Cluster   record.MemberID `json:"clusterID"`  // of the copy
+	Old       record.MemberID `json:"oldCluster"` // of the survivor's data
 	Member    record.MemberID `json:"memberID"`   // of the survivor
 	Term      uint64          `json:"lastTerm"`   // of the last log entry
 	Index     uint64          `json:"lastIndex"`
 	Name      string          `json:"name"` // of the member
 	ClientURL string          `json:"clientURL"`
 	PeerURL   string          `json:"peerURL"`
-	// Snapshot is used instead of the data if set. The data may then belong to any cluster or be missing.
+	// Snapshot, if set, replaces the survivor's data, which may then belong to any cluster or be missing.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
-// Check returns what is wrong with work from another process.
+// Check returns an error if work from another process is invalid.
 func (w Work) Check() error {
-	if !PlanID(w.Plan) {
+	if !IsPlanID(w.Plan) {
 		return errors.New("the plan's ID is invalid")
 	}
 	if w.Snapshot != nil {
@@ -46,11 +46,11 @@ var ErrReading = errors.New("the log is still being read")
 
 // Copy is the progress of the copy of the survivor's data.
 type Copy struct {
-	Plan string // of the copy; empty if this process has started none
-	Runs bool
+	Plan    string // of the copy; empty if this process has started none
+	Running bool
 	// Done is the number of bytes copied so far, and All the total; both are 0 while unknown.
 	Done, All int64
-	Whole     bool
+	Complete  bool
 	Error     string // of the last attempt
-	Made      Made   // set once the copy is complete
+	Result    Result // set once the copy is complete
 }

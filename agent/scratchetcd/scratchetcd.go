@@ -4,7 +4,7 @@
 // Package scratchetcd runs an etcd that serves only the process that started it. It promises:
 //
 //   - The etcd listens only on Unix sockets in a directory that only its user may enter; it uses no network address.
-//   - The etcd ends when this process ends, for whatever reason, and holds the given file lock until it has ended.
+//   - The etcd ends when this process ends, for whatever reason, and keeps the given file locked until it has ended.
 //   - Nothing in the environment of this process affects its start.
 package scratchetcd
 
@@ -34,8 +34,8 @@ const (
 	logName      = "etcd.log"
 	ownerRW      = 0o600
 	ownerAll     = 0o700
-	// mostLog is the maximum number of bytes shown from the end of etcd's log after a failure.
-	mostLog = 600
+	// tailBytes is how much of the end of etcd's log is shown after a failure.
+	tailBytes = 600
 )
 
 // Listen returns the flags that make etcd listen only on its private sockets.
@@ -50,10 +50,10 @@ type Etcd struct {
 	ended   chan error
 }
 
-// Start runs program in dir, and makes dir accessible only to its owner. The etcd inherits held, so the next holder of
-// that file's lock waits for the etcd to end too. Start adds variables to the etcd's environment.
-func Start(program, dir string, args []string, held *os.File, variables ...string) (*Etcd, error) {
-	err := errors.Join(gone(filepath.Join(dir, clientSocket)), gone(filepath.Join(dir, peerSocket)),
+// Start runs program in dir, and makes dir accessible only to its owner. The etcd inherits lockFile,
+// so that the file's lock is free only after the etcd has ended, too. Start adds variables to the etcd's environment.
+func Start(program, dir string, args []string, lockFile *os.File, variables ...string) (*Etcd, error) {
+	err := errors.Join(removeIfExists(filepath.Join(dir, clientSocket)), removeIfExists(filepath.Join(dir, peerSocket)),
 		os.Chmod(dir, ownerAll)) //nolint:gosec // a directory
 	if err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 		return nil, err
 	}
 	defer out.Close()                         // etcd has its own
-	command := exec.Command(program, args...) //nolint:noctx // it is stopped in order, or with this process
+	command := exec.Command(program, args...) //nolint:noctx // Stop ends it, or the end of this process does
 	command.Dir, command.Stdout, command.Stderr = dir, out, out
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ETCD_")
 	}), variables...)
-	command.ExtraFiles = []*os.File{held}
+	command.ExtraFiles = []*os.File{lockFile}
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	e := &Etcd{dir: dir, ended: make(chan error, 1)}
 	started := make(chan error)
@@ -77,8 +77,8 @@ func Start(program, dir string, args []string, held *os.File, variables ...strin
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		e.process = command.Process
-		if err == nil { // only this process reads untrusted data
-			_ = etcddb.Unconfine(command.Process.Pid) // with this process's limits it may fail, and reports it
+		if err == nil { // the limits are for this process, which reads untrusted data
+			_ = etcddb.Unconfine(command.Process.Pid) // if this fails, etcd runs with the limits
 		}
 		started <- err
 		if err == nil {
@@ -117,7 +117,7 @@ func (e *Etcd) Stop(bound time.Duration) error {
 	defer timer.Stop()
 	select {
 	case err := <-e.ended:
-		if inOrder(err) {
+		if endedBy(err, syscall.SIGTERM) { // after a clean shutdown etcd sends itself the signal again
 			return nil
 		}
 		return err
@@ -126,9 +126,6 @@ func (e *Etcd) Stop(bound time.Duration) error {
 		return errors.Join(fmt.Errorf("etcd did not stop within %s", durationfmt.Text(bound)), err, <-e.ended)
 	}
 }
-
-// inOrder reports whether the SIGTERM that etcd was sent ended it, and no other signal.
-func inOrder(err error) bool { return endedBy(err, syscall.SIGTERM) }
 
 // Killed reports whether the result means that etcd was killed, for example by the kernel.
 func Killed(ended error) bool { return endedBy(ended, syscall.SIGKILL) }
@@ -142,16 +139,16 @@ func endedBy(err error, signal syscall.Signal) bool {
 	return is && status.Signaled() && status.Signal() == signal
 }
 
-// LastWords returns at most the last 600 bytes of etcd's log, for display.
-func (e *Etcd) LastWords() string {
+// LogTail returns at most the last 600 bytes of etcd's log, for display.
+func (e *Etcd) LogTail() string {
 	text, err := os.ReadFile(filepath.Join(e.dir, logName))
 	if err != nil {
 		return ""
 	}
-	return strings.ToValidUTF8(strings.TrimSpace(string(text[max(0, len(text)-mostLog):])), "?")
+	return strings.ToValidUTF8(strings.TrimSpace(string(text[max(0, len(text)-tailBytes):])), "?")
 }
 
-func gone(path string) error {
+func removeIfExists(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -15,44 +15,44 @@ import (
 func started(t *testing.T, script string) *Etcd {
 	t.Helper()
 	dir := t.TempDir()
-	held, err := os.Create(filepath.Join(dir, "lock"))
+	lockFile, err := os.Create(filepath.Join(dir, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { held.Close() })
-	e, err := Start("/bin/sh", dir, []string{"-c", script}, held, "ADDED=yes")
+	t.Cleanup(func() { lockFile.Close() })
+	e, err := Start("/bin/sh", dir, []string{"-c", script}, lockFile, "ADDED=yes")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-// says waits until it has written that.
-func says(t *testing.T, e *Etcd, word string) {
+// waitForOutput waits until the program has written the text.
+func waitForOutput(t *testing.T, e *Etcd, text string) {
 	t.Helper()
 	for range 200 {
-		if strings.Contains(e.LastWords(), word) {
+		if strings.Contains(e.LogTail(), text) {
 			return
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	t.Fatalf("its output is %q, want %q", e.LastWords(), word)
+	t.Fatalf("its output is %q, want %q", e.LogTail(), text)
 }
 
-func TestOnlyAnEndByTheSentSignalIsOrderly(t *testing.T) {
+func TestOnlyTheSentSignalIsACleanStop(t *testing.T) {
 	t.Parallel()
 	e := started(t, "echo up $ADDED; exec sleep 100")
-	says(t, e, "up yes")
+	waitForOutput(t, e, "up yes")
 	if err := e.Stop(time.Minute); err != nil {
 		t.Errorf("stopped: %v", err)
 	}
 	e = started(t, "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done")
-	says(t, e, "up")
+	waitForOutput(t, e, "up")
 	if err := e.Stop(time.Minute); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("ended with a code: %v", err)
 	}
 	e = started(t, "trap '' TERM; echo up; while :; do sleep 0.1; done")
-	says(t, e, "up")
+	waitForOutput(t, e, "up")
 	if err := e.Stop(50 * time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not stop within 50ms") {
 		t.Errorf("killed: %v", err)
 	}

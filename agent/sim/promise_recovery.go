@@ -38,7 +38,7 @@ func (p *promises) lostWrites(e *etcd) {
 
 // planned checks a plan's choice of the survivor.
 func (p *promises) planned(plan recovery.Plan) {
-	own := plan.Of(plan.Survivor).Log
+	own := plan.FactsOf(plan.Survivor).Log
 	for _, f := range plan.Facts {
 		l := f.Log
 		if m := p.w.etcd.find(uint64(l.Member)); m == nil || m.learner {
@@ -133,7 +133,7 @@ func (p *promises) beforeCopy(by *process) {
 
 // comesUp checks any start of an etcd.
 func (p *promises) comesUp(h *host) {
-	if h.agent != nil && h.agent.survivor.state.Runs {
+	if h.agent != nil && h.agent.survivor.state.Running {
 		p.breach("P3", h, "an etcd starts on data that are being copied")
 	}
 	k := h.planInForce()

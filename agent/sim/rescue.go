@@ -165,7 +165,7 @@ func (w *world) makePlan() {
 	r.plan, r.applied, r.refused = &plan, map[int]bool{}, 0
 	r.plans++
 	w.happen(nil, happenedFault, 78, "plan %s: survivor %s continues as %x; gone: %v", plan.ID,
-		plan.Of(plan.Survivor).Host, uint64(plan.New), plan.Gone)
+		plan.FactsOf(plan.Survivor).Host, uint64(plan.New), plan.Gone)
 	w.promises.planned(plan)
 }
 
@@ -184,7 +184,7 @@ func (w *world) applyPlan() {
 	r := &w.rescue
 	var next []*host
 	for _, h := range w.hosts {
-		if r.plan.Of(h.config.Host.ID) != nil && !r.applied[h.index] {
+		if r.plan.FactsOf(h.config.Host.ID) != nil && !r.applied[h.index] {
 			next = append(next, h)
 		}
 	}

@@ -70,9 +70,9 @@ func (s *survivorData) Abandon() {
 	w := s.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.state.Runs {
+	if s.state.Running {
 		s.which++
-		s.state.Runs, s.state.Error = false, "it was called off"
+		s.state.Running, s.state.Error = false, "it was called off"
 	}
 }
 
@@ -82,12 +82,12 @@ func (s *survivorData) Copy(work recovery.Work) {
 	w := h.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.state.Runs {
+	if s.state.Running {
 		return
 	}
 	s.which++
 	which := s.which
-	s.state = recovery.Copy{Plan: work.Plan, Runs: true}
+	s.state = recovery.Copy{Plan: work.Plan, Running: true}
 	w.promises.beforeCopy(s.p)
 	if h.unit.process {
 		s.state = recovery.Copy{Plan: work.Plan, Error: "a running etcd uses it; stop it first"}
@@ -108,7 +108,7 @@ func (s *survivorData) Copy(work recovery.Work) {
 func (s *survivorData) copyEnds(work recovery.Work) {
 	h := s.p.host
 	w := h.world
-	s.state.Runs = false
+	s.state.Running = false
 	m := h.unit.member()
 	again := h.copy != nil && h.copy.whole && h.copy.work.Plan == work.Plan
 	own := m != nil && h.data.member == uint64(work.Member) && h.data.cluster == uint64(work.Old)
@@ -118,11 +118,11 @@ func (s *survivorData) copyEnds(work recovery.Work) {
 	case h.unit.process:
 		s.state.Error = "a running etcd uses it; stop it first"
 	case again && (!own || m.applied == work.Index): // moved aside already, or unchanged
-		s.state.Whole = true
+		s.state.Complete = true
 	case !own || m.applied != work.Index || m.term != work.Term:
 		s.state.Error = fmt.Sprintf("the data are not those of the plan: entry %d, not %d", h.appliedHere(), work.Index)
 	default:
-		s.state.Whole = true
+		s.state.Complete = true
 		h.copy = &copied{work: work, whole: true, index: m.applied}
 	}
 	w.happen(h, happenedUnit, 91, "the copy ends: %q", s.state.Error)

@@ -160,7 +160,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 	case shown != nil:
 		return shown
 	case err != nil:
-		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
+		return &failure{code: exitFault, message: err.Error(), hint: "see QUORUM LOSS in quorumctl(1)"}
 	}
 	if _, err := os.Lstat(out); err == nil { // checked before asking for the name
 		return planExists(out)

@@ -59,7 +59,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 
 // writeConsequences shows what the plan does to the cluster.
 func writeConsequences(p *page, plan recovery.Plan) {
-	host, s := plan.Of(plan.Survivor).Host, plan.Snapshot
+	host, s := plan.FactsOf(plan.Survivor).Host, plan.Snapshot
 	if s == nil {
 		p.line("%s is the survivor: it continues alone with a new cluster ID instead of %s. Its revision is raised by "+
 			"1000000000, so that watchers notice. The other hosts move their data aside and join it.", host, plan.Old)

@@ -52,11 +52,11 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? "+
 				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
-		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LastWords())
+		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LogTail())
 	}
 	_ = etcd.Stop(stopBound) // the comparison is done
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
-		err = fmt.Errorf("etcd (%s) does not serve it: %w: %s", program, err, etcd.LastWords())
+		err = fmt.Errorf("etcd (%s) does not serve it: %w: %s", program, err, etcd.LogTail())
 	}
 	return version, err
 }

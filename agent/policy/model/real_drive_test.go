@@ -323,7 +323,7 @@ func (b *bench) ready(i int, says string) error {
 		}
 		s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 		if err == nil && s.Leader == 0 {
-			err = errors.New("it knows no leader")
+			err = errors.New("it has no leader")
 		}
 		if err == nil {
 			err = versionDecided(ctx, b.hosts[i].client)

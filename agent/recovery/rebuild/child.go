@@ -31,15 +31,15 @@ const (
 )
 
 const (
-	// copyBound is how long a copy may take: 8 GB on a slow disk need some minutes.
-	copyBound = time.Hour
-	// readBound is how long reading the log may take, and fresh is how long its result is reused.
-	readBound = 10 * time.Minute
-	fresh     = 10 * time.Second
-	// abandon is how long to wait for the output of a killed child.
-	abandon = 500 * time.Millisecond
-	// patience is how long a store may send nothing of a snapshot.
-	patience = 2 * time.Minute
+	// maxCopyTime is how long a copy may take: 8 GB on a slow disk need some minutes.
+	maxCopyTime = time.Hour
+	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
+	maxReadTime    = 10 * time.Minute
+	resultLifetime = 10 * time.Second
+	// outputWait is how long to wait for the output of a killed child.
+	outputWait = 500 * time.Millisecond
+	// storeTimeout is how long a store may send no data.
+	storeTimeout = 2 * time.Minute
 )
 
 // Files are a member's files, accessed through child processes. Its methods may be called concurrently.
@@ -48,13 +48,13 @@ type Files struct {
 	Place   Place
 	Etcd    string // path of the etcd that starts on the copy with --force-new-cluster
 	// Fetch, followed by the name and the checksum of a snapshot, writes its database to standard output. It runs as
-	// this process's user, who has the keys of the store. It is empty if there is no store.
+	// this process's user, who has the store's credentials. It is empty if there is no store.
 	Fetch []string
 	Ended func() // called when a copy ends; may be nil
 
 	mu      sync.Mutex
 	copy    recovery.Copy
-	abandon context.CancelFunc // stops the copy that is being made
+	cancel  context.CancelFunc // stops the running copy
 	reading *reading
 }
 
@@ -69,7 +69,7 @@ type reading struct {
 // Read returns the content of the data directory. It takes as long as reading the log twice. If the context ends
 // earlier, the error is [recovery.ErrReading]; another call waits for the same read.
 func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
-	r := f.look()
+	r := f.currentRead()
 	select {
 	case <-r.done:
 	case <-ctx.Done():
@@ -83,14 +83,14 @@ func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	return r.log, r.err
 }
 
-// look returns the running read, or one that ended a moment ago, or starts one.
-func (f *Files) look() *reading {
+// currentRead returns the running read, or one that has just ended, or starts one.
+func (f *Files) currentRead() *reading {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r := f.reading; r != nil {
 		select {
 		case <-r.done:
-			if time.Since(r.ended) < fresh {
+			if time.Since(r.ended) < resultLifetime {
 				return r
 			}
 		default:
@@ -101,7 +101,7 @@ func (f *Files) look() *reading {
 	f.reading = r
 	go func() {
 		defer close(r.done)
-		ctx, cancel := context.WithTimeout(context.Background(), readBound)
+		ctx, cancel := context.WithTimeout(context.Background(), maxReadTime)
 		defer cancel()
 		r.err = f.run(ctx, &r.log, ReadCommand, nil)
 		r.ended = time.Now()
@@ -109,56 +109,56 @@ func (f *Files) look() *reading {
 	return r
 }
 
-// Copy starts a copy in the background, unless one is being made. See State.
+// Copy starts a copy in the background, unless one is running. See State.
 func (f *Files) Copy(w recovery.Work) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.copy.Runs {
+	if f.copy.Running {
 		return
 	}
-	f.copy = recovery.Copy{Plan: w.Plan, Runs: true}
+	f.copy = recovery.Copy{Plan: w.Plan, Running: true}
 	var ctx context.Context
-	ctx, f.abandon = context.WithTimeout(context.Background(), copyBound)
-	go f.work(ctx, w)
+	ctx, f.cancel = context.WithTimeout(context.Background(), maxCopyTime)
+	go f.runCopy(ctx, w)
 }
 
-// Abandon stops a copy that is being made. Its files stay until a later copy starts over.
+// Abandon stops a running copy. Its files stay until a later copy starts over.
 func (f *Files) Abandon() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.copy.Runs {
-		f.abandon()
+	if f.copy.Running {
+		f.cancel()
 	}
 }
 
-// work makes the copy. It outlives the step that started it, and has a bound of its own.
-func (f *Files) work(ctx context.Context, w recovery.Work) {
+// runCopy makes the copy. It may outlive the step that started it, so it has its own time limit.
+func (f *Files) runCopy(ctx context.Context, w recovery.Work) {
 	done := recovery.Copy{Plan: w.Plan}
-	if err := f.rebuild(ctx, &done.Made, w); err != nil {
+	if err := f.rebuild(ctx, &done.Result, w); err != nil {
 		done.Error = err.Error()
 	} else {
-		done.Whole = true
+		done.Complete = true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.abandon() // its timer is not needed any longer
+	f.cancel() // releases its timer
 	f.copy = done
 }
 
 // rebuild makes the copy. A snapshot from a store goes through a pipe from the child that may read the store to the one
 // that may write etcd's files.
-func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Work) error {
+func (f *Files) rebuild(ctx context.Context, result *recovery.Result, w recovery.Work) error {
 	if w.Snapshot == nil || w.Snapshot.Name == "" {
-		return f.runWork(ctx, made, RebuildCommand, w, nil, f.Etcd)
+		return f.runWork(ctx, result, RebuildCommand, w, nil, f.Etcd)
 	}
 	if len(f.Fetch) == 0 {
-		return errors.New("the configuration of this host names no place for snapshots")
+		return errors.New("this host has no snapshot store configured")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	args := append(append([]string{}, f.Fetch[1:]...), w.Snapshot.Name, w.Snapshot.SHA256)
 	fetch := exec.CommandContext(ctx, f.Fetch[0], args...)
-	fetch.WaitDelay = abandon
+	fetch.WaitDelay = outputWait
 	var stderr bytes.Buffer
 	fetch.Stderr = &stderr
 	from, err := fetch.StdoutPipe()
@@ -168,12 +168,12 @@ func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Wor
 	if err := fetch.Start(); err != nil {
 		return err
 	}
-	silent := time.AfterFunc(patience, func() {
-		cancel(fmt.Errorf("the store does not answer: nothing came for %s", durationfmt.Text(patience)))
+	timeout := time.AfterFunc(storeTimeout, func() {
+		cancel(fmt.Errorf("the store has sent no data for %s", durationfmt.Text(storeTimeout)))
 	})
-	err = f.runWork(ctx, made, RebuildCommand, w, flow{from, silent}, f.Etcd)
-	silent.Stop()
-	_ = from.Close() // not needed any longer
+	err = f.runWork(ctx, result, RebuildCommand, w, idleReader{from, timeout}, f.Etcd)
+	timeout.Stop()
+	_ = from.Close() // a child that still writes then ends
 	fetched := fetch.Wait()
 	switch {
 	case err == nil:
@@ -186,30 +186,30 @@ func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Wor
 	return err
 }
 
-// flow reads from a child and ends if the child sends nothing for too long.
-type flow struct {
-	from   io.Reader
-	silent *time.Timer // ends the read
+// idleReader reads from a child, and postpones the timeout with every read.
+type idleReader struct {
+	from    io.Reader
+	timeout *time.Timer // ends the read
 }
 
-func (f flow) Read(p []byte) (int, error) {
-	n, err := f.from.Read(p)
+func (r idleReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
 	if err != nil {
-		f.silent.Stop() // all was read: the store cannot delay the rest
+		r.timeout.Stop() // the rest does not depend on the store
 		return n, err
 	}
-	f.silent.Reset(patience)
+	r.timeout.Reset(storeTimeout)
 	return n, nil
 }
 
-// State returns the progress of the copy, without waiting.
+// State returns the progress of the copy. It never waits.
 func (f *Files) State() recovery.Copy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.copy
 }
 
-// Swap moves the old data aside and puts the copy in their place. It returns the new names of the moved data.
+// Swap moves the old data aside and puts the copy in its place. It returns the new names of the moved data.
 func (f *Files) Swap(ctx context.Context, w recovery.Work) (moved []string, err error) {
 	err = f.runWork(ctx, &moved, SwapCommand, w, nil)
 	return moved, err
@@ -227,9 +227,9 @@ func (f *Files) runWork(ctx context.Context, into any, verb string, w recovery.W
 func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, more ...string) error {
 	args := append(append([]string{}, f.Command[1:]...), verb, f.Place.DataDir, f.Place.WALDir)
 	command := exec.CommandContext(ctx, f.Command[0], append(args, more...)...)
-	command.WaitDelay, command.Stdin = abandon, in
+	command.WaitDelay, command.Stdin = outputWait, in
 	var stderr bytes.Buffer
-	out := &answer{progress: f.copied}
+	out := &childOutput{progress: f.recordProgress}
 	command.Stdout, command.Stderr = out, &stderr
 	err := command.Run()
 	var exit *exec.ExitError
@@ -238,22 +238,22 @@ func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, mo
 		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
 	case errors.As(err, &exit) && stderr.Len() > 0:
 		return errors.New(string(bytes.TrimSpace(stderr.Bytes())))
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // its input is not waited for
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // after ErrWaitDelay only the input was still open
 		return err
 	}
 	return json.Unmarshal(out.last, into)
 }
 
-// copied records the progress of the copy.
-func (f *Files) copied(done, all int64) {
+// recordProgress records how much is copied.
+func (f *Files) recordProgress(done, all int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.copy.Runs {
+	if f.copy.Running {
 		f.copy.Done, f.copy.All = done, all
 	}
 }
 
-// Main runs the child. Its arguments are the command, the data and the WAL directory, and what the command needs.
+// Main runs the child. Its arguments are the command, the data and the WAL directory, and the command's own arguments.
 func Main(args []string, stdout io.Writer) error {
 	debug.SetPanicOnFault(true) // for a file that is truncated while it is mapped
 	if len(args) < 3 {
@@ -263,20 +263,20 @@ func Main(args []string, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	var answer any
-	// The etcd that runs on a copy is not limited by this. A log is read into memory as a whole.
-	err := etcddb.Limits{Memory: etcddb.HalfOfMemory(), CPU: copyBound}.ConfineSelf()
+	// The limits do not apply to the etcd that runs on a copy. Memory must hold a whole log.
+	err := etcddb.Limits{Memory: etcddb.HalfOfMemory(), CPU: maxCopyTime}.ConfineSelf()
 	switch {
 	case err != nil:
 	case verb == ReadCommand && len(rest) == 0:
 		answer, err = Read(p)
 	case verb == RebuildCommand && len(rest) == 2:
 		var w recovery.Work
-		if w, err = workOf(rest[1]); err == nil {
-			answer, err = rebuildTelling(ctx, p, w, rest[0], stdout)
+		if w, err = parseWork(rest[1]); err == nil {
+			answer, err = rebuildWithProgress(ctx, p, w, rest[0], stdout)
 		}
 	case verb == SwapCommand && len(rest) == 1:
 		var w recovery.Work
-		if w, err = workOf(rest[0]); err == nil {
+		if w, err = parseWork(rest[0]); err == nil {
 			answer, err = Swap(p, w, time.Now())
 		}
 	default:
@@ -288,21 +288,20 @@ func Main(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(answer)
 }
 
-// rebuildTelling makes the copy and reports its progress meanwhile.
-func rebuildTelling(ctx context.Context, p Place, w recovery.Work, etcd string, stdout io.Writer) (recovery.Made,
-	error,
-) {
-	how := &Progress{}
-	telling, stop := context.WithCancel(ctx)
+// rebuildWithProgress makes the copy, and reports its progress on stdout.
+func rebuildWithProgress(ctx context.Context, p Place, w recovery.Work, etcd string, stdout io.Writer,
+) (recovery.Result, error) {
+	progress := &Progress{}
+	reporting, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { how.tell(telling, stdout) })
-	made, err := Rebuild(ctx, p, w, etcd, os.Stdin, how)
+	wait.Go(func() { progress.report(reporting, stdout) })
+	result, err := Rebuild(ctx, p, w, etcd, os.Stdin, progress)
 	stop()
 	wait.Wait() // the answer must be the last line
-	return made, err
+	return result, err
 }
 
-func workOf(text string) (w recovery.Work, err error) {
+func parseWork(text string) (w recovery.Work, err error) {
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {

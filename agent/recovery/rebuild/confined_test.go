@@ -15,11 +15,11 @@ import (
 // TestChildIsConfinedBeforeItReadsAFile limits this test's process, too, to more than the other tests need.
 func TestChildIsConfinedBeforeItReadsAFile(t *testing.T) {
 	t.Parallel()
-	if err := Main([]string{"no errand", t.TempDir(), ""}, io.Discard); err == nil {
-		t.Error("an errand that there is not is no error")
+	if err := Main([]string{"no-such-command", t.TempDir(), ""}, io.Discard); err == nil {
+		t.Error("an unknown command is accepted")
 	}
 	for resource, want := range map[int]uint64{
-		unix.RLIMIT_DATA: etcddb.HalfOfMemory(), unix.RLIMIT_CPU: uint64(copyBound.Seconds()),
+		unix.RLIMIT_DATA: etcddb.HalfOfMemory(), unix.RLIMIT_CPU: uint64(maxCopyTime.Seconds()),
 	} {
 		var limit unix.Rlimit
 		if err := unix.Getrlimit(resource, &limit); err != nil || limit.Cur > want || limit.Max < limit.Cur {

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	askEvery  = 200 * time.Millisecond
-	askBound  = 5 * time.Second
-	stopBound = time.Minute
-	// forceBound is how long etcd may take to answer: it opens the database, applies the log on a disk that may be
+	pollInterval   = 200 * time.Millisecond
+	requestTimeout = 5 * time.Second
+	stopTimeout    = time.Minute
+	// forceTimeout is how long etcd may take to answer: it opens the database, applies the log on a disk that may be
 	// slow, and elects itself.
-	forceBound = 10 * time.Minute
-	// processors limits etcd's threads on a large machine, as the unit bounds their number.
+	forceTimeout = 10 * time.Minute
+	// processors limits etcd's threads on a large machine, because the unit limits their number.
 	processors = "GOMAXPROCS=4"
 )
 
 // force runs etcd once on the copy with --force-new-cluster, so that it removes all other members. Only this process
-// can reach it. force stops etcd once it has a leader and has answered a linearizable read. The flag is an argument of
-// this process only, and is not stored.
-func force(ctx context.Context, c Place, w recovery.Work, program string, held *os.File) error {
+// can reach it. force stops etcd once it has answered a linearizable read. The flag is an argument of that process
+// only, and is not stored.
+func force(ctx context.Context, c Place, w recovery.Work, program string, lockFile *os.File) error {
 	args := append(scratchetcd.Listen(),
 		"--name", w.Name, "--data-dir", c.DataDir, "--force-new-cluster",
 		"--advertise-client-urls", w.ClientURL, "--initial-advertise-peer-urls", w.PeerURL,
@@ -43,40 +43,40 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, held *
 		args = append(args, "--wal-dir", c.WALDir)
 	}
 	if w.Snapshot != nil {
-		// The log does not have what is only in the database. A joining member must therefore get the database, which
-		// it does from a log that starts with a raft snapshot. From a log with its first entry it would replay that,
-		// and get no keys.
+		// The keys are in the database, and not in the log. A joining member must therefore receive the database. The
+		// leader sends it only if its log starts with a raft snapshot: a log that has its first entry would be
+		// replayed instead, without the keys.
 		args = append(args, "--snapshot-count=1")
 	}
-	etcd, err := scratchetcd.Start(program, c.DataDir, args, held, processors)
+	etcd, err := scratchetcd.Start(program, c.DataDir, args, lockFile, processors)
 	if err != nil {
 		return fmt.Errorf("cannot force the copy: %w", err)
 	}
-	waited, done := context.WithTimeout(ctx, forceBound)
-	defer done()
-	answered := answers(waited, etcd)
-	if answered != nil && waited.Err() == nil { // it has exited
-		return fmt.Errorf("cannot force the copy: etcd has ended: %w: %s", answered, etcd.LastWords())
+	waitCtx, cancel := context.WithTimeout(ctx, forceTimeout)
+	defer cancel()
+	waitErr := waitHealthy(waitCtx, etcd)
+	if waitErr != nil && waitCtx.Err() == nil { // it has exited
+		return fmt.Errorf("cannot force the copy: etcd exited: %w: %s", waitErr, etcd.LogTail())
 	}
-	if err := etcd.Stop(stopBound); err != nil { // the copy is not used then
-		return fmt.Errorf("cannot force the copy: %w: %s", err, etcd.LastWords())
+	if err := etcd.Stop(stopTimeout); err != nil { // then the copy is not used
+		return fmt.Errorf("cannot force the copy: %w: %s", err, etcd.LogTail())
 	}
-	if answered != nil {
-		return fmt.Errorf("cannot force the copy: etcd has not answered in time: %w: %s", answered, etcd.LastWords())
+	if waitErr != nil {
+		return fmt.Errorf("cannot force the copy: etcd did not answer in time: %w: %s", waitErr, etcd.LogTail())
 	}
 	return nil
 }
 
-// answers waits until etcd answers a linearizable read. It returns etcd's error if it exits, or the context's.
-func answers(ctx context.Context, etcd *scratchetcd.Etcd) error {
-	client := http.Client{Timeout: askBound, Transport: &http.Transport{
+// waitHealthy waits until etcd answers a linearizable read. It returns etcd's error if it exits, or the context's.
+func waitHealthy(ctx context.Context, etcd *scratchetcd.Etcd) error {
+	client := http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return etcd.Dial(ctx) },
 	}}
-	tick := time.NewTicker(askEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if healthy(ctx, &client) {
+		if isHealthy(ctx, &client) {
 			return nil
 		}
 		select {
@@ -92,8 +92,9 @@ func answers(ctx context.Context, etcd *scratchetcd.Etcd) error {
 	}
 }
 
-// healthy checks all but the alarms: they are part of the database, and users of the cluster clear them.
-func healthy(ctx context.Context, client *http.Client) bool {
+// isHealthy reports whether etcd is healthy, apart from alarms: they are part of the database, and an operator clears
+// them later.
+func isHealthy(ctx context.Context, client *http.Client) bool {
 	const url = "http://etcd/health?exclude=NOSPACE&exclude=CORRUPT"
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

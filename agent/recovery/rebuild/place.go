@@ -3,8 +3,8 @@
 
 // Package rebuild makes a cluster of one member from the data of one survivor. It promises:
 //
-//   - The member's own files are only read, and in the end renamed: changes are made in a copy next to them. Nothing of
-//     the member's is deleted or overwritten.
+//   - The member's own files are only read, and in the end renamed: changes are made in a copy next to them. None of
+//     them is deleted or overwritten.
 //   - Every entry in the member's log is kept: an acknowledged write that reached this log is not lost. A log with a
 //     torn last record is read up to that record.
 //   - The copy has another cluster ID, so that no old member takes it for its own cluster. Its revision is far above
@@ -57,24 +57,24 @@ func (p Place) log() string {
 	return filepath.Join(p.member(), "wal")
 }
 
-// apart reports whether the log is outside of what is renamed with the member's directory.
-func (p Place) apart() bool {
+// separateLog reports whether the log is outside the member's directory, so that it is renamed separately.
+func (p Place) separateLog() bool {
 	return p.WALDir != "" && !strings.HasPrefix(p.WALDir, p.member()+string(filepath.Separator))
 }
 
 // maxLog bounds the log that is read into memory, in bytes. By default etcd keeps five files of 64 MB.
 const maxLog = 4 << 30
 
-// history is the content of a log.
-type history struct {
+// logContent is the content of a log.
+type logContent struct {
 	member, cluster uint64
 	state           *raftpb.HardState
-	from            *walpb.Snapshot // the snapshot entry before the entries; an empty one if there is none
+	from            *walpb.Snapshot // the snapshot entry before the entries; empty if there is none
 	entries         []*raftpb.Entry
 }
 
 // last returns the term and index of the newest entry.
-func (h history) last() (term, index uint64) {
+func (h logContent) last() (term, index uint64) {
 	if n := len(h.entries); n > 0 {
 		return h.entries[n-1].GetTerm(), h.entries[n-1].GetIndex()
 	}
@@ -83,10 +83,10 @@ func (h history) last() (term, index uint64) {
 
 // readLog reads the log of a member without locking or changing it, from the newest snapshot entry that fits the
 // database. etcd's package panics on some invalid records; readLog returns an error for them.
-func readLog(p Place, db applied) (h history, err error) {
+func readLog(p Place, db appliedState) (h logContent, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("cannot read the write-ahead log in %s: it is not one: %v", p.log(), r)
+			err = fmt.Errorf("cannot read the write-ahead log in %s: it is invalid: %v", p.log(), r)
 		}
 	}()
 	if size := sizeOf(p.log(), ".wal"); size > maxLog {
@@ -99,7 +99,7 @@ func readLog(p Place, db applied) (h history, err error) {
 	if err != nil {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
 	}
-	defer log.Close() //nolint:errcheck // it was only read
+	defer log.Close() //nolint:errcheck // it is only read
 	metadata, state, entries, err := log.ReadAll()
 	if err != nil {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
@@ -115,30 +115,30 @@ func readLog(p Place, db applied) (h history, err error) {
 	return h, nil
 }
 
-// applied is how far a database has followed the log of its member.
-type applied struct {
+// appliedState describes how much of its member's log a database contains.
+type appliedState struct {
 	index uint64 // the consistent index
 	// files is set if the etcd of this database starts only from a snapshot entry with a .snap file: 3.6 and earlier.
 	// 3.7 does not read these files, and 3.8 does not write them.
 	files bool
 }
 
-// unread returns the value for a database that an etcd has open, and which cannot be read.
-func unread() applied { return applied{index: math.MaxUint64} }
+// unreadable returns the value for a database that cannot be read because an etcd has it open.
+func unreadable() appliedState { return appliedState{index: math.MaxUint64} }
 
-// appliedOf returns how far the database has followed the log.
-func appliedOf(tx *bolt.Tx) applied {
+// appliedOf returns how much of the log the database contains.
+func appliedOf(tx *bolt.Tx) appliedState {
 	meta := tx.Bucket([]byte(etcddb.Meta))
 	if meta == nil {
-		return applied{}
+		return appliedState{}
 	}
 	version, err := semver.NewVersion(string(meta.Get([]byte(etcddb.StorageVersion))))
 	files := err != nil || version.LessThan(semver.Version{Major: 3, Minor: 7}) // before 3.6 there was no version
-	return applied{etcddb.IndexOf(meta.Get([]byte(etcddb.ConsistentIndex))), files}
+	return appliedState{etcddb.IndexOf(meta.Get([]byte(etcddb.ConsistentIndex))), files}
 }
 
-// appliedIn returns how far the database in a file has followed the log.
-func appliedIn(path string) (db applied, err error) {
+// appliedIn returns how much of the log the database in a file contains.
+func appliedIn(path string) (db appliedState, err error) {
 	err = withDatabase(path, false, func(tx *bolt.Tx) error {
 		db = appliedOf(tx)
 		return nil
@@ -148,8 +148,8 @@ func appliedIn(path string) (db applied, err error) {
 
 // newestSnapshot returns the newest valid snapshot entry of the log that is not above the consistent index of the
 // database, as etcd chooses it; an empty one if there is none. An entry above it counts if the directory has the
-// database that the leader sent with it: at its start etcd replaces the older one with it.
-func newestSnapshot(p Place, db applied) (*walpb.Snapshot, error) {
+// database that the leader sent with it: etcd replaces the older one when it starts.
+func newestSnapshot(p Place, db appliedState) (*walpb.Snapshot, error) {
 	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func newestSnapshot(p Place, db applied) (*walpb.Snapshot, error) {
 }
 
 // writeLog writes a log into a new directory.
-func writeLog(dir string, h history) (err error) {
+func writeLog(dir string, h logContent) (err error) {
 	metadata, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: &h.member, ClusterID: &h.cluster})
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func sizeOf(dir, ending string) (sum int64) {
 	return sum
 }
 
-// exists reports whether a file of that name exists.
+// exists reports whether there may be a file at path.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -20,9 +20,9 @@ func TestCopyReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	f := &Files{Command: []string{"sh", "-c", `echo '{"copied":5,"all":9}'; read end; echo '{"plan":"abcdefghijkl"}'`}}
 	from, end := io.Pipe()
-	made, ended := recovery.Made{}, make(chan error, 1)
-	f.copy = recovery.Copy{Plan: "abcdefghijkl", Runs: true}
-	go func() { ended <- f.runWork(bounded(t), &made, RebuildCommand, recovery.Work{}, from) }()
+	result, ended := recovery.Result{}, make(chan error, 1)
+	f.copy = recovery.Copy{Plan: "abcdefghijkl", Running: true}
+	go func() { ended <- f.runWork(bounded(t), &result, RebuildCommand, recovery.Work{}, from) }()
 	testbed.Eventually(t, time.Minute, "5 of 9 bytes are copied", func() bool {
 		c := f.State()
 		return c.Done == 5 && c.All == 9
@@ -31,21 +31,21 @@ func TestCopyReportsItsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	end.Close()
-	if err := <-ended; err != nil || made.Plan != "abcdefghijkl" {
-		t.Errorf("%+v, %v", made, err)
+	if err := <-ended; err != nil || result.Plan != "abcdefghijkl" {
+		t.Errorf("%+v, %v", result, err)
 	}
 }
 
 func TestChildReportsItsProgressOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		how, out := &Progress{}, &strings.Builder{}
+		progress, out := &Progress{}, &strings.Builder{}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		go func() { how.tell(ctx, out) }()
+		go func() { progress.report(ctx, out) }()
 		<-time.After(1500 * time.Millisecond) // the total is unknown so far
-		how.remains(100)
-		how.did(40)
+		progress.expect(100)
+		progress.add(40)
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if want := strings.Repeat(`{"copied":40,"all":100}`+"\n", 2); out.String() != want {
@@ -57,7 +57,7 @@ func TestChildReportsItsProgressOnceASecond(t *testing.T) {
 func TestChildOutputIsReadByLineAndBounded(t *testing.T) {
 	t.Parallel()
 	var reports []string
-	a := &answer{progress: func(done, all int64) { reports = append(reports, fmt.Sprint(done, "/", all)) }}
+	a := &childOutput{progress: func(done, all int64) { reports = append(reports, fmt.Sprint(done, "/", all)) }}
 	for _, part := range []string{`{"copi`, `ed":0,"all":9}` + "\n" + `{"copied":5,`, `"all":9}` + "\n[1]\n"} {
 		if n, err := a.Write([]byte(part)); err != nil || n != len(part) {
 			t.Fatal(n, err)
@@ -67,6 +67,6 @@ func TestChildOutputIsReadByLineAndBounded(t *testing.T) {
 		t.Errorf("reported %s", got)
 	}
 	if _, err := a.Write(make([]byte, maxAnswer+1)); err == nil {
-		t.Error("a line without an end is kept")
+		t.Error("a line above the limit is accepted")
 	}
 }

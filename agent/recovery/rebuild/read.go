@@ -23,14 +23,14 @@ const lockWait = 100 * time.Millisecond
 // maxMembers bounds the members returned.
 const maxMembers = 64
 
-// Read returns the content of a data directory. It locks and changes nothing. An etcd may run on it, and then the
-// database is not readable.
+// Read returns the content of a data directory. It locks and changes nothing. While an etcd runs on the directory, the
+// database cannot be read.
 func Read(p Place) (recovery.Log, error) {
 	if sizeOf(p.log(), ".wal") == 0 && !exists(p.database()) {
 		return recovery.Log{Empty: true}, nil
 	}
 	l := recovery.Log{Database: sizeOf(p.snap(), "db"), Bytes: sizeOf(p.log(), ".wal")}
-	db := unread()
+	db := unreadable()
 	err := withDatabase(p.database(), false, func(tx *bolt.Tx) (err error) {
 		db = appliedOf(tx)
 		l.Revision = revisionOf(tx)
@@ -77,7 +77,7 @@ func membersOf(tx *bolt.Tx) ([]recovery.Member, error) {
 			return err
 		}
 		if len(list) == maxMembers {
-			return fmt.Errorf("there are over %d members", maxMembers)
+			return fmt.Errorf("it lists more than %d members", maxMembers)
 		}
 		member := recovery.Member{ID: record.MemberID(m.ID), Name: m.Name, Learner: m.Learner}
 		if len(m.PeerURLs) > 0 {

@@ -98,30 +98,30 @@ func TestSurvivorRunsAloneWithEveryAcknowledgedWrite(t *testing.T) {
 			c, report := crashed(t, testbed.ClusterOptions{Version: version, Extra: []string{"--snapshot-count=100"}})
 			m, work := best(t, c)
 			p := placeOf(m)
-			how := &Progress{}
-			made, err := Rebuild(bounded(t), p, work, m.Options.Binary, nil, how)
+			progress := &Progress{}
+			result, err := Rebuild(bounded(t), p, work, m.Options.Binary, nil, progress)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if done, all := how.done.Load(), how.all.Load(); done != all || done < 20<<10 {
-				t.Errorf("%d bytes of %d were copied in the end", done, all)
+			if done, all := progress.done.Load(), progress.all.Load(); done != all || done < 20<<10 {
+				t.Errorf("the progress ends at %d of %d bytes", done, all)
 			}
 			again, err := Rebuild(bounded(t), p, work, "/bin/false", nil, nil)
-			if err != nil || again != made {
-				t.Errorf("made again: %+v, %v; the first time %+v", again, err, made)
+			if err != nil || again != result {
+				t.Errorf("the second call returns %+v, %v; the first %+v", again, err, result)
 			}
 			for range 2 { // repeating it changes nothing
 				if _, err := swap(p, work); err != nil {
 					t.Fatal(err)
 				}
 			}
-			alone(t, m, work, made, report)
+			alone(t, m, work, result, report)
 		})
 	}
 }
 
-// alone starts the member and checks that it is a cluster of its own with all acknowledged writes.
-func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Made, report testbed.LoadReport) {
+// alone starts the member and checks that it is the only member of its cluster, with all acknowledged writes.
+func alone(t *testing.T, m *testbed.Member, work recovery.Work, result recovery.Result, report testbed.LoadReport) {
 	t.Helper()
 	if err := m.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -160,8 +160,9 @@ func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	if put.Header.Revision <= made.After || made.Before < last || made.After-made.Before != bump {
-		t.Errorf("the next revision is %d, made is %+v, the last acknowledged %d", put.Header.Revision, made, last)
+	if put.Header.Revision <= result.After || result.Before < last || result.After-result.Before != bump {
+		t.Errorf("the next revision is %d, the result is %+v, the last acknowledged revision is %d",
+			put.Header.Revision, result, last)
 	}
 	answer := <-client.Watch(bounded(t), "load/", clientv3.WithPrefix(), clientv3.WithRev(last))
 	if !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
@@ -200,7 +201,7 @@ func saved(t *testing.T, client *clientv3.Client) {
 		Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
 	}
 	if m.Contents != want {
-		t.Errorf("the snapshot has %+v, and etcd %+v", m.Contents, want)
+		t.Errorf("the snapshot contains %+v, etcd %+v", m.Contents, want)
 	}
 }
 
@@ -218,8 +219,8 @@ func raise(t *testing.T, client *clientv3.Client, member uint64) {
 	}
 }
 
-// witnessed returns a program that runs etcd and records how.
-func witnessed(t *testing.T, etcd string) (program, note string) {
+// recordedEtcd returns a program that runs etcd and records its arguments and GOMAXPROCS.
+func recordedEtcd(t *testing.T, etcd string) (program, note string) {
 	t.Helper()
 	dir := t.TempDir()
 	program, note = filepath.Join(dir, "etcd"), filepath.Join(dir, "note")
@@ -246,25 +247,25 @@ func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 			}
 			raise(t, client, list.Members[0].ID)
 			for _, m := range c.Members {
-				if err := m.Terminate(); err != nil { // so that the database is on the disk
+				if err := m.Terminate(); err != nil { // then the database is on the disk
 					t.Fatal(err)
 				}
 				_ = m.Wait(t.Context()) // it ends by the signal
 			}
 			m, work := best(t, c)
-			program, note := witnessed(t, m.Options.Binary)
+			program, note := recordedEtcd(t, m.Options.Binary)
 			if _, err := Rebuild(bounded(t), placeOf(m), work, program, nil, nil); err != nil {
 				t.Fatal(err)
 			}
-			how, err := os.ReadFile(note)
-			if err != nil || !strings.HasPrefix(string(how), "4 ") ||
-				!strings.Contains(string(how), "--quota-backend-bytes=-1") {
-				t.Errorf("etcd was run with %s: %v", how, err)
+			recorded, err := os.ReadFile(note)
+			if err != nil || !strings.HasPrefix(string(recorded), "4 ") ||
+				!strings.Contains(string(recorded), "--quota-backend-bytes=-1") {
+				t.Errorf("etcd was run with %s: %v", recorded, err)
 			}
 			if _, err := swap(placeOf(m), work); err != nil {
 				t.Fatal(err)
 			}
-			disarmed(t, m)
+			clearsAlarms(t, m)
 		})
 	}
 }
@@ -281,8 +282,8 @@ func swap(p Place, w recovery.Work) (moved []string, err error) {
 	return moved, err
 }
 
-// disarmed checks that the recovered cluster has the alarms, and accepts writes once they are cleared.
-func disarmed(t *testing.T, m *testbed.Member) {
+// clearsAlarms checks that the recovered cluster has the alarms, and accepts writes once they are cleared.
+func clearsAlarms(t *testing.T, m *testbed.Member) {
 	t.Helper()
 	if err := m.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -314,7 +315,7 @@ func TestLogWithATornLastRecordIsReadAndNotChanged(t *testing.T) {
 	const sector = 512
 	for name, tear := range map[string]func(text []byte, end int) []byte{
 		"it ends too early": func(text []byte, end int) []byte { return text[:end-20] },
-		"a sector was not written to it": func(text []byte, end int) []byte {
+		"a sector was not written": func(text []byte, end int) []byte {
 			clear(text[end/sector*sector : end])
 			return text
 		},
@@ -356,7 +357,7 @@ func TestLeftoversOfAnEarlierAttemptAreRemovedFirst(t *testing.T) {
 	c, _ := crashed(t, testbed.ClusterOptions{})
 	m, work := best(t, c)
 	p := placeOf(m)
-	left := filepath.Join(p.copyOf(work).snap(), "db")
+	left := filepath.Join(p.copyPlace(work).snap(), "db")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -380,9 +381,9 @@ func TestLeftoversOfAnEarlierAttemptAreRemovedFirst(t *testing.T) {
 func TestFreeSpaceIsCheckedOnTheFileSystemOfTheLogToo(t *testing.T) {
 	t.Parallel()
 	p := Place{DataDir: "/data", WALDir: "/fast/wal"}
-	c := p.copyOf(recovery.Work{Plan: "abcdefghijkl"})
+	c := p.copyPlace(recovery.Work{Plan: "abcdefghijkl"})
 	for full, want := range map[string]bool{"/fast": false, "/slow": true} {
-		err := room(p, c, 1<<20, 1<<20, func(dir string) int64 {
+		err := checkSpace(p, c, 1<<20, 1<<20, func(dir string) int64 {
 			if dir == full {
 				return 0
 			}
@@ -420,10 +421,10 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 	if _, err := Rebuild(bounded(t), p, work, m.Options.Binary, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	c := p.copyOf(work)
+	c := p.copyPlace(work)
 	aside := p.member() + ".aside"
-	for what, cut := range map[string]func() error{ // each undoes a part of the swap, and is undone again
-		"nothing was done before": func() error { return nil },
+	for what, cut := range map[string]func() error{ // each undoes a part of the swap; the next swap repairs it
+		"first swap": func() error { return nil },
 		"the database was not put in place": func() error {
 			return os.Rename(p.member(), c.member())
 		},
@@ -438,12 +439,12 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// The rename of the log was lost, that of the database was not.
+	// The rename of the database is durable, the rename of the log was lost.
 	if err := os.Rename(p.log(), c.log()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Swap(p, work, time.Now()); err == nil || !exists(p.member()) {
-		t.Errorf("it succeeds without its log: %v", err)
+		t.Errorf("Swap succeeds without the log: %v", err)
 	}
 	if err := os.Rename(c.log(), p.log()); err != nil {
 		t.Fatal(err)
@@ -453,7 +454,7 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Swap(p, work, time.Now()); err == nil {
-		t.Error("it succeeds with nothing in place")
+		t.Error("Swap succeeds without the database")
 	}
 	if err := os.Rename(aside, p.member()); err != nil {
 		t.Fatal(err)
@@ -476,7 +477,7 @@ func TestCopyIsNotUsedIfTheMemberHasWrittenSince(t *testing.T) {
 	work.Index-- // the plan's log has one entry less
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "the plan was made for") {
-		t.Errorf("the copy is used: %v", err)
+		t.Errorf("the outdated copy is used: %v", err)
 	}
 }
 
@@ -489,7 +490,7 @@ func TestDataChangedSinceThePlanIsNotUsed(t *testing.T) {
 		t.Error("a copy was made")
 	}
 	if _, err := Swap(placeOf(m), work, time.Now()); err == nil {
-		t.Error("there is nothing to put in place")
+		t.Error("Swap succeeds without a copy")
 	}
 }
 
@@ -516,12 +517,12 @@ func TestSlowReadIsSharedByLaterCallers(t *testing.T) {
 	if _, err := f.Read(short); !errors.Is(err, recovery.ErrReading) {
 		t.Fatalf("a short call returns %v", err)
 	}
-	first := f.look()
+	first := f.currentRead()
 	l, err := f.Read(bounded(t))
 	if err != nil || l.Index != 7 {
 		t.Fatalf("the next call returns %+v, %v", l, err)
 	}
-	if f.look() == first {
+	if f.currentRead() == first {
 		t.Error("a later call gets the old result")
 	}
 	if _, err := f.Read(bounded(t)); err != nil {

@@ -74,11 +74,11 @@ func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	}
 }
 
-// copies checks that the copy of the data has its whole log from an entry that its database has.
+// copies checks that the copy has the whole log, from an entry that its database contains.
 func copies(t *testing.T, p Place, w recovery.Work) {
 	t.Helper()
-	c := p.copyOf(w)
-	if err := errors.Join(os.Mkdir(c.DataDir, ownerAll), fill(p, c, w, nil)); err != nil {
+	c := p.copyPlace(w)
+	if err := errors.Join(os.Mkdir(c.DataDir, ownerAll), copyData(p, c, w, nil)); err != nil {
 		t.Fatal(err)
 	}
 	db, err := appliedIn(c.database())
@@ -92,11 +92,11 @@ func copies(t *testing.T, p Place, w recovery.Work) {
 	term, index := h.last()
 	if from := h.from.GetIndex(); from == 0 || from > db.index || uint64(len(h.entries)) != index-from ||
 		h.entries[0].GetIndex() != from+1 || len(h.from.GetConfState().GetVoters()) == 0 {
-		t.Errorf("the copy has entries %d to %d after %d, its database has followed to %d", h.entries[0].GetIndex(),
-			index, from, db.index)
+		t.Errorf("the copy has entries %d to %d after snapshot entry %d, its database contains entries up to %d",
+			h.entries[0].GetIndex(), index, from, db.index)
 	}
 	if term != w.Term || index != w.Index || h.state.GetCommit() != index {
-		t.Errorf("the last entry is %d of term %d, committed to %d: the data have %+v", index, term,
+		t.Errorf("the last entry is %d of term %d, committed up to %d: the data has %+v", index, term,
 			h.state.GetCommit(), w)
 	}
 }
@@ -161,7 +161,7 @@ func TestDataWithoutSnapFilesAndOldSegmentsIsCopied(t *testing.T) {
 	copies(t, p, work)
 }
 
-func TestDataWithoutSnapFilesRunsAloneWithAnEtcdThatReadsNone(t *testing.T) {
+func TestDataWithoutSnapFilesRunsAloneWithAnEtcdThatNeedsNone(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		for _, name := range []string{"etcd-3.8-n2", "etcd-3.8-n4", "lost"} {
@@ -175,18 +175,18 @@ func TestDataWithoutSnapFilesRunsAloneWithAnEtcdThatReadsNone(t *testing.T) {
 				}
 				before, work := workOf38(t, p)
 				etcd := testbed.Etcd(t, version)
-				made, err := Rebuild(bounded(t), p, work, etcd, nil, nil)
+				result, err := Rebuild(bounded(t), p, work, etcd, nil, nil)
 				if !opens(version, name) {
 					if err == nil || !strings.Contains(err.Error(), "cannot force the copy") {
-						t.Errorf("an etcd that cannot read it: %v", err)
+						t.Errorf("an etcd that cannot open the data: %v", err)
 					}
 					return
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
-				if made.Before < before.Revision {
-					t.Errorf("the copy has revision %d, the database had %d", made.Before, before.Revision)
+				if result.Before < before.Revision {
+					t.Errorf("the copy has revision %d, the database had %d", result.Before, before.Revision)
 				}
 				if _, err := swap(p, work); err != nil {
 					t.Fatal(err)
@@ -250,7 +250,7 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		t.Fatalf("the log names %d snapshots: %v", len(named), err)
 	}
 	oldest, middle, last := named[0], named[1], named[len(named)-1]
-	chosen := func(db applied) uint64 {
+	chosen := func(db appliedState) uint64 {
 		t.Helper()
 		s, err := newestSnapshot(p, db)
 		if err != nil {
@@ -258,27 +258,27 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		}
 		return s.GetIndex()
 	}
-	is := func(what string, db applied, want uint64) {
+	is := func(what string, db appliedState, want uint64) {
 		t.Helper()
 		if got := chosen(db); got != want {
 			t.Errorf("%s: the snapshot entry is %d, want %d", what, got, want)
 		}
 	}
-	is("a database that has followed to an entry", applied{index: middle.GetIndex()}, middle.GetIndex())
-	is("a database behind it", applied{index: middle.GetIndex() - 1}, oldest.GetIndex())
-	is("a database behind all", applied{index: oldest.GetIndex() - 1}, 0)
-	is("a database open elsewhere", unread(), last.GetIndex())
+	is("a database up to an entry", appliedState{index: middle.GetIndex()}, middle.GetIndex())
+	is("a database behind it", appliedState{index: middle.GetIndex() - 1}, oldest.GetIndex())
+	is("a database behind all entries", appliedState{index: oldest.GetIndex() - 1}, 0)
+	is("a database open elsewhere", unreadable(), last.GetIndex())
 	file := func(name string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(p.snap(), name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	before := applied{index: last.GetIndex(), files: true}
-	is("an etcd that wants files, and there are none", before, last.GetIndex())
+	before := appliedState{index: last.GetIndex(), files: true}
+	is("an etcd that needs files, and there are none", before, last.GetIndex())
 	file(fmt.Sprintf("%016x-%016x.snap", middle.GetTerm(), middle.GetIndex()))
-	is("an etcd that wants files", before, middle.GetIndex())
-	is("an old file, and an etcd that wants none", applied{index: last.GetIndex()}, last.GetIndex())
+	is("an etcd that needs files", before, middle.GetIndex())
+	is("an old file, and an etcd that needs none", appliedState{index: last.GetIndex()}, last.GetIndex())
 	file(fmt.Sprintf("%016x.snap.db", last.GetIndex()))
-	is("a database that the leader has sent", applied{index: oldest.GetIndex()}, last.GetIndex())
+	is("a database that the leader has sent", appliedState{index: oldest.GetIndex()}, last.GetIndex())
 }

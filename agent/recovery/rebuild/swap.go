@@ -14,26 +14,26 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Swap moves the member's old data aside and puts the copy in their place. If an earlier swap was interrupted, it
+// Swap moves the member's old data aside and puts the copy in its place. If an earlier swap was interrupted, it
 // continues there. It returns the new names of the moved data.
 func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
-	c := p.copyOf(w)
-	made, err := readMade(c)
+	c := p.copyPlace(w)
+	result, err := readResult(c)
 	if err != nil {
-		return nil, fmt.Errorf("cannot put the copy in place: it is not whole: %w", err)
+		return nil, fmt.Errorf("cannot put the copy in place: it is not complete: %w", err)
 	}
-	if made.Plan != w.Plan || made.Cluster != w.Cluster || made.Member != w.Member {
-		return nil, fmt.Errorf("cannot put the copy in place: it is of plan %s", made.Plan)
+	if result.Plan != w.Plan || result.Cluster != w.Cluster || result.Member != w.Member {
+		return nil, fmt.Errorf("cannot put the copy in place: it was made for plan %s", result.Plan)
 	}
 	var moved []string
-	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // otherwise the old data is aside already
+	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // the old data is not aside yet
 		if !exists(c.member()) || !exists(c.log()) {
-			return nil, errors.New("cannot put the copy in place: a part of it is gone")
+			return nil, errors.New("cannot put the copy in place: a part of it is missing")
 		}
 		if moved, err = datadir.MoveAside(p.DataDir, p.WALDir, now); err != nil {
 			return moved, err
 		}
-		if p.apart() {
+		if p.separateLog() {
 			if err := placeLog(p, c); err != nil {
 				return moved, fmt.Errorf("cannot put the copy in place: %w", err)
 			}
@@ -41,14 +41,14 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	}
 	if exists(c.member()) {
 		if exists(p.member()) {
-			return moved, errors.New("cannot put the copy in place: there are data where it belongs")
+			return moved, fmt.Errorf("cannot put the copy in place: %s already exists", p.member())
 		}
 		if err := os.Rename(c.member(), p.member()); err != nil {
 			return moved, fmt.Errorf("cannot put the copy in place: %w", err)
 		}
 	}
 	if !exists(p.member()) || !exists(p.log()) {
-		return moved, errors.New("cannot put the copy in place: a part of it is gone")
+		return moved, errors.New("cannot put the copy in place: a part of it is missing")
 	}
 	return moved, datadir.SyncDir(p.DataDir)
 }

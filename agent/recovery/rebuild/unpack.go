@@ -21,10 +21,10 @@ import (
 )
 
 // unpack makes the copy from a snapshot: its database without the original members, and a new log with the one entry
-// that adds this host's member, as etcd itself starts one. Everything that the plan says of the snapshot must be true.
-func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, how *Progress) error {
+// that adds this host's member, like the log of a new etcd. The snapshot must match the plan.
+func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, progress *Progress) error {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the snapshot %s: %w", w.Snapshot, err) }
-	if err := clean(p, c, 2*w.Snapshot.Size, 2*logFile); err != nil { // etcd may rewrite each page
+	if err := prepare(p, c, 2*w.Snapshot.Size, 2*logFile); err != nil { // etcd may rewrite each page
 		return cannot(err)
 	}
 	if w.Snapshot.File != "" {
@@ -32,16 +32,16 @@ func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, ho
 		if err != nil {
 			return cannot(err)
 		}
-		defer file.Close() // it was only read
+		defer file.Close() // it is only read
 		from = file
 	}
-	if err := receive(ctx, c.database(), w.Snapshot, from, how); err != nil {
+	if err := receive(ctx, c.database(), w.Snapshot, from, progress); err != nil {
 		return cannot(err)
 	}
 	if err := withDatabase(c.database(), true, etcddb.Forget); err != nil {
 		return cannot(err)
 	}
-	h, err := newborn(w)
+	h, err := newMemberLog(w)
 	if err != nil {
 		return cannot(err)
 	}
@@ -60,8 +60,8 @@ func openSnapshot(path string) (*os.File, error) {
 	return file, nil
 }
 
-// receive writes the database and compares it with what the plan says of it.
-func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, how *Progress) (err error) {
+// receive writes the database to path and compares it with the plan.
+func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, progress *Progress) (err error) {
 	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, ownerRW)
 	if err != nil {
 		return err
@@ -69,31 +69,31 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
-	how.remains(3 * s.Size) // it is read twice more, to inspect it
-	size, err := etcddb.Receive(ctx, out, from, how.did)
+	progress.expect(3 * s.Size) // it is read twice more, to inspect it
+	size, err := etcddb.Receive(ctx, out, from, progress.add)
 	if err != nil {
 		return err
 	}
 	// for a snapshot from a store, SHA256 is the hash of the stored object
 	if s.File != "" && hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
-		return fmt.Errorf("%w: its SHA-256 is not the one that the plan names", etcddb.ErrDamaged)
+		return fmt.Errorf("%w: its SHA-256 differs from the plan's", etcddb.ErrDamaged)
 	}
-	found, err := etcddb.Inspect(ctx, out, how.did)
+	found, err := etcddb.Inspect(ctx, out, progress.add)
 	if err != nil {
 		return err
 	}
 	if size != s.Size || found != s.Contents {
-		return fmt.Errorf("%w: it has %d bytes and holds %+v, and the plan says %d and %+v", etcddb.ErrDamaged, size,
+		return fmt.Errorf("%w: it has %d bytes and contains %+v, but the plan has %d and %+v", etcddb.ErrDamaged, size,
 			found, s.Size, s.Contents)
 	}
 	return errors.Join(out.Truncate(size-etcddb.SumBytes), out.Sync())
 }
 
-// newborn returns the log of a new member: one entry, which adds it.
-func newborn(w recovery.Work) (history, error) {
+// newMemberLog returns the log of a new member: one entry, which adds it.
+func newMemberLog(w recovery.Work) (logContent, error) {
 	state, added, err := etcddb.FirstLog(uint64(w.Member), w.Name, w.PeerURL)
 	// The cluster gets its ID when the copy is complete, as it does with a survivor's data.
-	return history{
+	return logContent{
 		member: uint64(w.Member), cluster: max(uint64(w.Old), 1), state: state,
 		from: &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}, entries: []*raftpb.Entry{added},
 	}, err

@@ -26,15 +26,15 @@ import (
 
 const snapshotMember = 0xabad1dea
 
-// sent is a snapshot from a member, and the work that makes a cluster of it.
-type sent struct {
+// memberSnapshot is a snapshot from a member, and the work that makes a cluster from it.
+type memberSnapshot struct {
 	text []byte
 	work recovery.Work
 	last int64 // its revision
 }
 
 // snapshotOf writes to a cluster of three, including deletions and a compaction, and saves a snapshot.
-func snapshotOf(t *testing.T, version string) (*testbed.Cluster, sent) {
+func snapshotOf(t *testing.T, version string) (*testbed.Cluster, memberSnapshot) {
 	t.Helper()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version})
 	client := c.Client(t)
@@ -77,7 +77,7 @@ func snapshotOf(t *testing.T, version string) (*testbed.Cluster, sent) {
 	}
 	sum := sha256.Sum256(text)
 	host := c.Members[0].Options
-	return c, sent{text: text, last: last, work: recovery.Work{
+	return c, memberSnapshot{text: text, last: last, work: recovery.Work{
 		Plan: "abcdefghijkl", Cluster: 0xfeedfacecafe, Member: snapshotMember, Name: host.Name,
 		ClientURL: host.ClientURL, PeerURL: host.PeerURL,
 		Snapshot: &recovery.Snapshot{
@@ -113,13 +113,14 @@ func TestSnapshotRunsAloneWithItsKeysWithAndWithoutOldData(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				made, err := Rebuild(bounded(t), p, s.work, m.Options.Binary, bytes.NewReader(s.text), nil)
+				result, err := Rebuild(bounded(t), p, s.work, m.Options.Binary, bytes.NewReader(s.text), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				again, err := Rebuild(bounded(t), p, s.work, "/bin/false", nil, nil)
-				if err != nil || again != made || made.Before != s.last {
-					t.Errorf("made again: %+v, %v; the first time %+v of %d", again, err, made, s.last)
+				if err != nil || again != result || result.Before != s.last {
+					t.Errorf("the second call returns %+v, %v; the first %+v, the snapshot has revision %d",
+						again, err, result, s.last)
 				}
 				for range 2 { // repeating it changes nothing
 					if _, err := Swap(p, s.work, time.Now()); err != nil {
@@ -133,8 +134,8 @@ func TestSnapshotRunsAloneWithItsKeysWithAndWithoutOldData(t *testing.T) {
 	}
 }
 
-// fromSnapshot starts the member and checks that it is a cluster of its own with the keys of the snapshot.
-func fromSnapshot(t *testing.T, m *testbed.Member, s sent) {
+// fromSnapshot starts the member and checks that it is the only member of its cluster, with the keys of the snapshot.
+func fromSnapshot(t *testing.T, m *testbed.Member, s memberSnapshot) {
 	t.Helper()
 	if err := m.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -233,28 +234,28 @@ func TestSnapshotThatDiffersFromThePlanIsNotUsedAndTheDataStays(t *testing.T) {
 	for what, try := range map[string]struct {
 		snapshot recovery.Snapshot
 		text     []byte
-		says     string
+		wantErr  string
 	}{
 		"cut off":        {*s.work.Snapshot, s.text[:len(s.text)/2], "the snapshot is damaged"},
 		"nothing":        {*s.work.Snapshot, nil, "the snapshot is damaged"},
-		"a bit flipped":  {*s.work.Snapshot, flipped, "its SHA-256 is not the one at its end"},
+		"a bit flipped":  {*s.work.Snapshot, flipped, "its SHA-256 differs from the one at its end"},
 		"too long":       {*s.work.Snapshot, append(bytes.Clone(s.text), s.text...), "the snapshot is damaged"},
-		"another":        {other, s.text, "the plan says"},
-		"a changed file": {byPath, nil, "its SHA-256 is not the one at its end"},
+		"another":        {other, s.text, "but the plan has"},
+		"a changed file": {byPath, nil, "its SHA-256 differs from the one at its end"},
 		"a directory":    {noFile, nil, "it is not a regular file"},
 	} {
 		work := s.work
 		work.Snapshot = &try.snapshot
 		_, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, bytes.NewReader(try.text), nil)
-		if err == nil || !strings.Contains(err.Error(), try.says) {
+		if err == nil || !strings.Contains(err.Error(), try.wantErr) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := Swap(placeOf(m), work, time.Now()); err == nil {
-			t.Errorf("%s: it is put in place", what)
+			t.Errorf("%s: Swap succeeds", what)
 		}
 	}
 	if after, err := Read(placeOf(m)); err != nil || after.Index != before.Index || after.Cluster != before.Cluster {
-		t.Errorf("the data were %+v and are %+v: %v", before, after, err)
+		t.Errorf("the data was %+v and is %+v: %v", before, after, err)
 	}
 }
 
@@ -262,19 +263,19 @@ func TestErrorOfATruncatedDatabaseNamesTheFailedStore(t *testing.T) {
 	t.Parallel()
 	f := &Files{
 		Command: []string{"sh", "-c", "cat > /dev/null; echo 'it is cut off' >&2; exit 1", "child"},
-		Fetch:   []string{"sh", "-c", `echo "the store has lost $0" >&2; exit 1`},
+		Fetch:   []string{"sh", "-c", `echo "the store lost $0" >&2; exit 1`},
 	}
 	work := recovery.Work{Snapshot: &recovery.Snapshot{Name: "snapshot-7"}}
 	is := func(want string) {
 		t.Helper()
-		err := f.rebuild(bounded(t), &recovery.Made{}, work)
+		err := f.rebuild(bounded(t), &recovery.Result{}, work)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("the reason is: %v, and not %s", err, want)
+			t.Errorf("the error is %v, want %s", err, want)
 		}
 	}
-	is("the store has lost snapshot-7")
+	is("the store lost snapshot-7")
 	f.Fetch = []string{"sh", "-c", "echo data"}
 	is("it is cut off")
 	f.Fetch = nil
-	is("the configuration of this host names no place")
+	is("this host has no snapshot store configured")
 }

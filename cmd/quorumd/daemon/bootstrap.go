@@ -21,7 +21,7 @@ func openBootstrap(conf config.Config, trust func() *tls.Config) *bootstrap.Exch
 		return nil
 	}
 	var others []bootstrap.Host
-	for _, h := range conf.Bootstrap.Listed() {
+	for _, h := range conf.Bootstrap.SortedHosts() {
 		if h.Name != conf.Host.Name {
 			others = append(others, bootstrap.Host{Name: h.Name, URL: h.URL})
 		}

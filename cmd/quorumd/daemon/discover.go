@@ -26,7 +26,7 @@ func discover(ctx context.Context, group *errgroup.Group, c config.Cluster, clie
 	scheme, _, _ := strings.Cut(c.Endpoints[0], ":")
 	opt := discovery.Options{
 		Source: sourceOf(c.Discovery, scheme), Scheme: scheme, Interval: c.Discovery.Interval,
-		Timeout: c.Discovery.Timeout, Tell: client.Discovered, Logger: log,
+		Timeout: c.Discovery.Timeout, Report: client.Discovered, Logger: log,
 	}
 	group.Go(func() error { discovery.Run(ctx, opt); return nil })
 }

@@ -22,7 +22,7 @@ import (
 // orders returns every order that changes something, as a compromised agent would send it.
 func (d *desk) orders() map[string]func(roothelper.Client) error {
 	d.t.Helper()
-	vars := d.config().Environment(d.config().Alone(), token)
+	vars := d.config().Environment(d.config().SingleMember(), token)
 	hooks := roothelper.Hooks{When: "before", ID: "1", Reason: "x"}
 	orders := map[string]func(roothelper.Client) error{
 		roothelper.SetEnvironment: func(c roothelper.Client) error { return c.SetEnvironment(d.t.Context(), vars) },

@@ -38,7 +38,7 @@ func TestAProxyThatCannotStartReportsWhyAndWhetherToRetry(t *testing.T) {
 		code        int
 	}{
 		{"", "proxy.listen in ", exitConfig},
-		{"proxy: {listen: '0.0.0.0:2379'}\n", "must be an address of the loopback", exitConfig},
+		{"proxy: {listen: '0.0.0.0:2379'}\n", "must be a loopback address", exitConfig},
 		{"proxy: {listen: '" + taken.Addr().String() + "'}\n", "check what else listens there", exitUnavailable},
 	} {
 		path := filepath.Join(t.TempDir(), "quorumd.yaml")

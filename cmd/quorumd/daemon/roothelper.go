@@ -125,9 +125,9 @@ func checkManages(conf config.Config, agent string) error {
 func (s steering) setEnvironment(conf config.Config, i roothelper.Initial) error {
 	vars := conf.Environment(i.Cluster, i.Token)
 	switch {
-	case !i.Names(conf.Alone()):
+	case !i.Names(conf.SingleMember()):
 		return fmt.Errorf("cannot write the environment: %s is not what this host is in the initial cluster",
-			conf.Alone())
+			conf.SingleMember())
 	case roothelper.Digest(vars) != i.Digest:
 		return errors.New("cannot write the environment: the configuration has changed since quorumd has read it: " +
 			"systemctl reload quorumd")

@@ -125,7 +125,7 @@ func TestTheEnvironmentComesFromRootsConfigurationAndTheAgentsInitialCluster(t *
 	t.Parallel()
 	d := newDesk(t)
 	joins := d.config().Environment("8e9e05c52164694d=http://n2:2380,n1=http://n1:2380", "")
-	for _, vars := range []map[string]string{d.config().Environment(d.config().Alone(), token), joins} {
+	for _, vars := range []map[string]string{d.config().Environment(d.config().SingleMember(), token), joins} {
 		if err := d.order(vars); err != nil {
 			t.Fatal(err)
 		}
