@@ -30,7 +30,7 @@ func (f *fleet) remove(keys ...string) {
 func (f *fleet) keeps(name string) {
 	f.t.Helper()
 	req := control.MaintenanceRequest{
-		Work: control.WorkMaintenance, Reason: "a test", For: 4 * time.Hour,
+		Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(4 * time.Hour),
 		KeepRunning: true,
 	}
 	if _, err := f.hosts[name].agent.AskMaintenance(f.t.Context(), req, "root"); err != nil {

@@ -95,7 +95,7 @@ func (t *Trigger) look(ctx context.Context) {
 	case moveAsk:
 		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
-			For: within,
+			For: control.Duration(within),
 		}, By)
 		if err != nil {
 			t.tell(slog.LevelWarn, "reboot required, but the request failed", err.Error())

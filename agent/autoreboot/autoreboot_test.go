@@ -238,7 +238,7 @@ func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{
 				Work: control.WorkReboot, Reason: p.signs.Sentinel + " requires a reboot",
-				For: within,
+				For: control.Duration(within),
 			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
 				t.Errorf("in the window it asked for %+v", h.asked)

@@ -73,13 +73,3 @@ type Code struct {
 	Remedy  string `json:"remedy,omitempty"`
 	Muted   *Mute  `json:"muted,omitempty"`
 }
-
-// complete replaces absent lists by empty ones.
-func (c Checks) complete() Checks {
-	c.APIVersion, c.Checks = APIVersion, orEmpty(c.Checks)
-	for i := range c.Checks {
-		k := &c.Checks[i]
-		k.Gates, k.Limits, k.Rules, k.Codes = orEmpty(k.Gates), orEmpty(k.Limits), orEmpty(k.Rules), orEmpty(k.Codes)
-	}
-	return c
-}

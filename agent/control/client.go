@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/control/internal/errtext"
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
@@ -48,7 +49,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		return Status{}, &Error{
 			Code: CodeInternal,
 			Message: fmt.Sprintf("incompatible versions: quorumd serves API %q, this client uses %q",
-				shorten(s.APIVersion), APIVersion),
+				errtext.Shorten(s.APIVersion), APIVersion),
 			Hint: "use the quorumctl of the same package",
 		}
 	}
@@ -87,19 +88,15 @@ func (c *Client) MayBootstrap(ctx context.Context) error {
 // that the host is configured for.
 func (c *Client) Bootstrap(ctx context.Context, confirm string) (Done, error) {
 	var d Done
-	err := c.do(ctx, http.MethodPost, "/v1/bootstrap", bootstrapBody{Confirm: confirm}, &d)
+	err := c.do(ctx, http.MethodPost, "/v1/bootstrap", BootstrapRequest{Confirm: confirm}, &d)
 	return d, err
 }
 
 // Pause stops every step of every host, for DefaultPause unless the request sets a duration. It returns the recorded
 // pause.
 func (c *Client) Pause(ctx context.Context, req PauseRequest) (Pause, error) {
-	body := pauseBody{Reason: req.Reason}
-	if req.For != 0 {
-		body.For = req.For.String()
-	}
 	var p Pause
-	err := c.do(ctx, http.MethodPut, "/v1/pause", body, &p)
+	err := c.do(ctx, http.MethodPut, "/v1/pause", req, &p)
 	return p, err
 }
 
@@ -113,37 +110,23 @@ func (c *Client) Resume(ctx context.Context) (Done, error) {
 // ReleaseOp deletes the record of the operation in flight.
 func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error) {
 	var d Done
-	err := c.do(ctx, http.MethodPost, "/v1/operation/release", releaseBody(req), &d)
+	err := c.do(ctx, http.MethodPost, "/v1/operation/release", req, &d)
 	return d, err
 }
 
 // RemoveMember requests that a member be removed from etcd for good, and returns the removal. The request expires after
 // DefaultRemoval unless it sets a duration.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
-	body := removalBody{
-		Member: req.Member, Reason: req.Reason, Live: req.Live, WithoutSnapshot: req.WithoutSnapshot,
-		DryRun: req.DryRun,
-	}
-	if req.For != 0 {
-		body.For = req.For.String()
-	}
 	var r Removal
-	err := c.do(ctx, http.MethodPut, "/v1/removal", body, &r)
+	err := c.do(ctx, http.MethodPut, "/v1/removal", req, &r)
 	return r, err
 }
 
 // AskMaintenance requests that this host be taken down, and returns its request. It lasts DefaultMaintenance unless it
 // sets a duration.
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
-	body := maintenanceBody{
-		Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning,
-		External: req.External, DryRun: req.DryRun,
-	}
-	if req.For != 0 {
-		body.For = req.For.String()
-	}
 	var m Maintenance
-	err := c.do(ctx, http.MethodPut, "/v1/maintenance", body, &m)
+	err := c.do(ctx, http.MethodPut, "/v1/maintenance", req, &m)
 	return m, err
 }
 
@@ -157,14 +140,14 @@ func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 // StartRollout restarts or reboots one host after another, or runs a command on each.
 func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
 	var r Rollout
-	err := c.do(ctx, http.MethodPost, "/v1/rollout", rolloutBody(req), &r)
+	err := c.do(ctx, http.MethodPost, "/v1/rollout", req, &r)
 	return r, err
 }
 
 // SetRollout makes the rollout RolloutRunning, RolloutPaused or RolloutAborted.
 func (c *Client) SetRollout(ctx context.Context, state string) (Rollout, error) {
 	var r Rollout
-	err := c.do(ctx, http.MethodPut, "/v1/rollout/state", rolloutStateBody{state}, &r)
+	err := c.do(ctx, http.MethodPut, "/v1/rollout/state", RolloutStateRequest{State: state}, &r)
 	return r, err
 }
 
@@ -279,15 +262,15 @@ func mayCome(err error) bool {
 
 // read decodes an answer. It ignores unknown fields, which a newer daemon may send.
 func (c *Client) read(resp *http.Response, into any) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	if err != nil {
 		return c.unanswered(err)
 	}
-	if len(body) > maxAnswer {
-		return c.foreign(fmt.Sprintf("its response is larger than %d bytes", maxAnswer))
+	if len(body) > MaxAnswer {
+		return c.foreign(fmt.Sprintf("its response is larger than %d bytes", MaxAnswer))
 	}
 	if resp.StatusCode >= 400 {
-		var doc errorDocument
+		var doc ErrorDocument
 		if json.Unmarshal(body, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
 			return c.foreign("it answers " + resp.Status + " without an error document")
 		}
@@ -295,7 +278,7 @@ func (c *Client) read(resp *http.Response, into any) error {
 		return doc.Error
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return c.foreign("its answer is not what quorumd sends: " + jsonCause(err))
+		return c.foreign("its answer is not what quorumd sends: " + errtext.JSON(err))
 	}
 	return nil
 }

@@ -4,8 +4,12 @@
 package control
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -15,8 +19,22 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
+
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "rewrite the golden files")
+	goleak.VerifyTestMain(m)
+}
+
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return fmt.Sprint(err)
+}
 
 // impostor serves fixed bytes to every caller.
 func impostor(t *testing.T, answer string) string {
@@ -42,30 +60,6 @@ func impostor(t *testing.T, answer string) string {
 		}
 	}()
 	return socket
-}
-
-func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
-	t.Parallel()
-	socket := filepath.Join(tempdir.New(t), "s")
-	answer := make(chan error, 1)
-	started := make(chan struct{})
-	go func() {
-		close(started)
-		_, err := Dial(socket).Status(context.Background())
-		answer <- err
-	}()
-	<-started
-	timer := time.NewTimer(300 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case err := <-answer:
-		t.Fatalf("it did not wait: %v", err)
-	case <-timer.C:
-	}
-	serving(t, NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
-	if err := <-answer; err != nil {
-		t.Error(err)
-	}
 }
 
 func TestAMissingDaemonIsReported(t *testing.T) {
@@ -118,7 +112,7 @@ func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
 			"hosts: a JSON number",
 		},
 		"an endless answer": {
-			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", maxAnswer+1),
+			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", MaxAnswer+1),
 			CodeInternal, "larger than 16777216 bytes",
 		},
 	} {
@@ -173,28 +167,23 @@ func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing
 	}
 }
 
-func TestAWorkingDaemonHasTheWholeTimeout(t *testing.T) {
-	t.Parallel()
-	socket := filepath.Join(tempdir.New(t), "s")
-	over := make(chan struct{})
-	serving(t, NewServer(Options{Socket: socket, Logger: testLog(t), Backend: &desk{
-		change: func(context.Context) error { <-over; return nil },
-	}}))
-	c := Dial(socket)
-	c.patience = time.Second
-	timer := time.AfterFunc(3*c.patience/2, func() { close(over) })
-	defer timer.Stop()
-	if _, err := c.Resume(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAClientWithoutAPathUsesTheDefault(t *testing.T) {
 	t.Parallel()
 	if got := Dial("").socket; got != DefaultSocket {
 		t.Errorf("got %q", got)
 	}
-	if got := NewServer(Options{}).opt.Socket; got != DefaultSocket {
-		t.Errorf("got %q", got)
+}
+
+func TestANewerDaemonsFieldsAreIgnored(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: RoleVoter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := bytes.Replace(b, []byte(`{`), []byte(`{"weather":{"rain":true},`), 1)
+	socket := impostor(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+string(newer))
+	s, err := Dial(socket).Status(t.Context())
+	if err != nil || s.Role != RoleVoter {
+		t.Errorf("%+v, %v", s.Role, err)
 	}
 }

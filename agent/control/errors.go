@@ -3,16 +3,6 @@
 
 package control
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
-)
-
-// ErrServed means that a live process already serves the socket.
-var ErrServed = errors.New("already served")
-
 // The error codes of this package. A Backend adds its own.
 const (
 	CodeBadRequest   = "BAD_REQUEST"   // the request is invalid: do not repeat it unchanged
@@ -50,21 +40,6 @@ const (
 	Forbidden             // it is not allowed
 )
 
-func (k Kind) status() int {
-	switch k { //exhaustive:enforce
-	case NotNow:
-		return http.StatusServiceUnavailable
-	case Conflicts:
-		return http.StatusConflict
-	case Wrong:
-		return http.StatusBadRequest
-	case Forbidden:
-		return http.StatusForbidden
-	case Fault:
-	}
-	return http.StatusInternalServerError
-}
-
 // Error returns the message, and the hint after a semicolon.
 func (e *Error) Error() string {
 	if e.Hint == "" {
@@ -76,35 +51,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorDocument is an Error on the wire.
-type errorDocument struct {
+// ErrorDocument is an Error on the wire.
+type ErrorDocument struct {
 	Error *Error `json:"error"`
-}
-
-// wireError converts any error of a handler to the form that the caller gets.
-func wireError(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		shown := *e
-		if shown.Status < 400 || shown.Status > 599 {
-			shown.Status = shown.Kind.status()
-		}
-		return &shown
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{
-			Status: http.StatusGatewayTimeout, Code: CodeTimeout, Message: err.Error(), Err: err,
-			Hint: "etcd may be slow or without a quorum: quorumctl status shows it",
-		}
-	}
-	return &Error{
-		Status: http.StatusInternalServerError, Code: CodeInternal, Message: err.Error(), Err: err,
-		Hint: "journalctl -u quorumd shows more",
-	}
-}
-
-func badRequest(hint, format string, args ...any) *Error {
-	return &Error{
-		Status: http.StatusBadRequest, Code: CodeBadRequest, Message: fmt.Sprintf(format, args...),
-		Hint: hint,
-	}
 }

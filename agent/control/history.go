@@ -38,6 +38,6 @@ type HistoryLine struct {
 	// Operation is the kind of an ended operation: join, cycle or remove; otherwise absent.
 	Operation string `json:"operation,omitempty"`
 	// Outcome is the result: "ok" or "error" for a step, the code of its end for an operation. It is absent if nothing
-	// has ended, and on lines written by older agents.
+	// has ended.
 	Outcome string `json:"outcome,omitempty"`
 }

@@ -4,9 +4,8 @@
 package control
 
 import (
+	"context"
 	"time"
-
-	"github.com/quorumd/quorumd/agent/hooks"
 )
 
 // The Work of a Maintenance and of a Rollout.
@@ -26,16 +25,21 @@ const (
 
 // MaintenanceRequest requests that this host be taken down, one host at a time.
 type MaintenanceRequest struct {
-	Work    string // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
-	Command string // with WorkCommand: the name of the program in commands.d of the hooks directory
-	Reason  string // required, one line
-	// MinMaintenance to MaxMaintenance; after that it is overdue, which only raises an alert
-	For         time.Duration
-	KeepRunning bool // reserve the operation only: etcd keeps running
-	DryRun      bool // only check the request, and return what it would be
-	External    bool // with a reboot: quorumd makes it safe and waits for it, the requester reboots
+	Work string `json:"work"` // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
+	// with WorkCommand: the name of the program in commands.d of the hooks directory
+	Command string `json:"command,omitempty"`
+	Reason  string `json:"reason"` // required, one line
+	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; after that it is overdue, which only raises an
+	// alert
+	For Duration `json:"for,omitempty"`
+	// reserve the operation only: etcd keeps running
+	KeepRunning bool `json:"keepRunning,omitempty"`
+	// with a reboot: quorumd makes it safe and waits for it, the requester reboots
+	External bool `json:"external,omitempty"`
+	// only check the request, and return what it would be
+	DryRun bool `json:"dryRun,omitempty"`
 	// with such a reboot: it comes within seconds whatever the answer; only requested by the host itself
-	Hurried bool
+	Hurried bool `json:"-"`
 }
 
 // The State of a Maintenance.
@@ -81,66 +85,10 @@ type MaintenanceEnd struct {
 	Text   string    `json:"text"`
 }
 
-// maintenanceBody is a MaintenanceRequest on the wire.
-type maintenanceBody struct {
-	Work        string `json:"work"`
-	Command     string `json:"command,omitempty"`
-	Reason      string `json:"reason"`
-	For         string `json:"for,omitempty"`
-	KeepRunning bool   `json:"keepRunning,omitempty"`
-	External    bool   `json:"external,omitempty"`
-	DryRun      bool   `json:"dryRun,omitempty"`
-}
-
-const (
-	maintenanceHint    = `send {"work": "maintenance", "reason": "<why>", "for": "4h"}`
-	maintenanceForHint = "use a duration from 1m to 168h, and request more time if it takes longer"
-)
-
-func (b maintenanceBody) request() (MaintenanceRequest, error) {
-	const what = "cannot request maintenance"
-	switch b.Work {
-	case WorkMaintenance, WorkRestart, WorkReboot, WorkCommand:
-	default:
-		return MaintenanceRequest{}, badRequest(maintenanceHint, "%s: work: %q is not one of %s, %s, %s and %s",
-			what, shorten(b.Work), WorkMaintenance, WorkRestart, WorkReboot, WorkCommand)
-	}
-	if err := checkCommand(b.Work, b.Command, what); err != nil {
-		return MaintenanceRequest{}, err
-	}
-	if b.KeepRunning && b.Work != WorkMaintenance {
-		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: keepRunning is not possible with "+
-			"%s", what,
-			b.Work)
-	}
-	if b.External && b.Work != WorkReboot {
-		return MaintenanceRequest{}, badRequest("leave external out", "%s: only a reboot can be external", what)
-	}
-	reason, err := oneLine(b.Reason, what)
-	if err != nil {
-		return MaintenanceRequest{}, err
-	}
-	d, err := lasting(b.For, what, bounds{MinMaintenance, MaxMaintenance, DefaultMaintenance, maintenanceForHint})
-	if err != nil {
-		return MaintenanceRequest{}, err
-	}
-	return MaintenanceRequest{
-		Work: b.Work, Command: b.Command, Reason: reason, For: d, KeepRunning: b.KeepRunning,
-		External: b.External, DryRun: b.DryRun,
-	}, nil
-}
-
-// checkCommand refuses an invalid program name, and a name with any other work.
-func checkCommand(work, name, what string) error {
-	if work != WorkCommand {
-		if name != "" {
-			return badRequest("leave command out", "%s: a %s runs no command", what, work)
-		}
-		return nil
-	}
-	if err := hooks.CheckName(name); err != nil {
-		return badRequest("name a program in commands.d, next to the hooks directories, on every host that runs it",
-			"%s: command: %v", what, err)
-	}
-	return nil
+// Maintainer is the part of a Backend for what requests maintenance on the host itself: reboot agents, automatic
+// reboots, and the reaction to a shutdown.
+type Maintainer interface {
+	AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
+	EndMaintenance(ctx context.Context, by string) error
+	Status() Status
 }

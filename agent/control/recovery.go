@@ -35,29 +35,6 @@ type RecoveryEnd struct {
 	Code  string    `json:"code"` // RECOVERED, or why it was abandoned
 }
 
-const planHint = "send the file written by quorumctl recover plan"
-
-// postRecoveryFacts changes nothing, but it has a child process read the whole log: not everyone on the host may
-// request that.
-func (s *Server) postRecoveryFacts(r request) (response, error) {
-	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
-	return response{http.StatusOK, facts}, err
-}
-
-func (s *Server) putRecovery(r request) (response, error) {
-	plan, err := recovery.ReadPlan(r.body)
-	if err != nil {
-		return response{}, badRequest(planHint, "%s", shorten(err.Error()))
-	}
-	m, err := s.opt.Backend.ApplyRecovery(r.ctx, plan, r.by)
-	return response{http.StatusOK, m}, err
-}
-
-func (s *Server) deleteRecovery(r request) (response, error) {
-	m, err := s.opt.Backend.AbandonRecovery(r.ctx, r.by)
-	return response{http.StatusOK, m}, err
-}
-
 // RecoveryFacts returns what this host knows after quorum loss. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts

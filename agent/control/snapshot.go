@@ -6,8 +6,6 @@ package control
 import (
 	"context"
 	"net/http"
-	"regexp"
-	"slices"
 	"time"
 )
 
@@ -117,50 +115,6 @@ type RestoreTest struct {
 	Cause      string     `json:"cause,omitempty"`
 
 	Next string `json:"next,omitempty"` // when the next test is due, and which host runs it
-}
-
-func (j SnapshotJob) complete() SnapshotJob {
-	j.APIVersion = APIVersion
-	j.Snapshots, j.Orphans, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Orphans), orEmpty(j.Unread)
-	return j
-}
-
-const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prune, restoreTest`
-
-func (r SnapshotRequest) check() error {
-	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
-	const what = "cannot run the snapshot command"
-	switch {
-	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest},
-		r.Do):
-		return badRequest(snapshotHint, "%s: do: unknown value %q", what, shorten(r.Do))
-	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotRestoreTest || !named.MatchString(r.Name)):
-		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is not the name of a "+
-			"snapshot to %s",
-			what, shorten(r.Name), r.Do)
-	case r.DryRun && r.Do != SnapshotPrune:
-		return badRequest(snapshotHint, "%s: dryRun is only possible with prune", what)
-	}
-	return nil
-}
-
-func (s *Server) postSnapshot(r request) (response, error) {
-	var req SnapshotRequest
-	if err := decode(r.body, &req, snapshotHint); err != nil {
-		return response{}, err
-	}
-	if err := req.check(); err != nil {
-		return response{}, err
-	}
-	job, err := s.opt.Backend.StartSnapshot(r.ctx, req, r.by)
-	if err != nil {
-		return response{}, err
-	}
-	return response{http.StatusAccepted, job.complete()}, nil
-}
-
-func (s *Server) getSnapshot(request) (response, error) {
-	return response{http.StatusOK, s.opt.Backend.SnapshotJob().complete()}, nil
 }
 
 // StartSnapshot starts a job with snapshots and returns its state.

@@ -120,24 +120,3 @@ type Loop struct {
 	Rounds            uint64  `json:"rounds"`
 	Steps             uint64  `json:"steps"`
 }
-
-// complete replaces absent lists by empty ones, so that a script can iterate over them.
-func (s Status) complete() Status {
-	s.APIVersion = APIVersion
-	s.Reasons = orEmpty(s.Reasons)
-	s.Health.Findings = orEmpty(s.Health.Findings)
-	s.Cluster.Members = orEmpty(s.Cluster.Members)
-	s.Hosts = orEmpty(s.Hosts)
-	if s.Rollout != nil {
-		r := s.Rollout.complete()
-		s.Rollout = &r
-	}
-	return s
-}
-
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}

@@ -26,8 +26,8 @@ const (
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it", For: rebootWithin,
-		External: true,
+		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it",
+		For: control.Duration(rebootWithin), External: true,
 	}, by)
 	if err != nil {
 		return unable(err)

@@ -19,7 +19,8 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	request := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
+	meant := time.Duration(req.For)
+	request := hoststate.RequestSpec{For: meant, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -45,7 +46,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	if err != nil {
 		return control.Maintenance{}, err
 	}
-	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
+	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", meant)
 	o.opt.Wake()
 	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
@@ -57,7 +58,8 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 // wouldBe returns the maintenance that AskMaintenance would record.
 func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.Maintenance {
 	return control.Maintenance{
-		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For),
+		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,
+		Since: now, Until: now.Add(time.Duration(req.For)),
 		KeepRunning: req.KeepRunning, External: req.External, State: control.MaintenanceWaiting, DryRun: true,
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	t.Parallel()
 	command := control.MaintenanceRequest{
-		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour,
+		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: control.Duration(time.Hour),
 	}
 	for name, c := range map[string]struct {
 		became func(*hoststate.State, *hoststate.Request) error // what happened to the first request
@@ -80,7 +80,7 @@ func locked(err error) func(context.Context) error {
 
 func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	t.Parallel()
-	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: time.Hour}
+	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: control.Duration(time.Hour)}
 	byHand := reboot
 	byHand.External = true
 	for name, c := range map[string]struct {

@@ -165,7 +165,8 @@ func (r Reaction) Cancelled(ctx context.Context) {
 
 func (r Reaction) ask(ctx context.Context) error {
 	_, err := r.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true, Hurried: true,
+		Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
+		External: true, Hurried: true,
 	}, by)
 	return err
 }

@@ -101,7 +101,7 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		want := control.MaintenanceRequest{
-			Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance,
+			Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
 			External: true, Hurried: true,
 		}
 		if len(h.asked) != 1 || h.asked[0] != want {

@@ -106,7 +106,7 @@ func (c *cycling) check(command []string, form format) error {
 // cycle restarts etcd, reboots the machine, or has quorumd run a command.
 func (a *app) cycle(cmd *cobra.Command, c cycling) error {
 	ctx := cmd.Context()
-	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.meant}
+	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: control.Duration(c.meant)}
 	if c.reboot {
 		req.Work = control.WorkReboot
 	}
@@ -256,7 +256,7 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 	if s.Maintenance != nil {
 		return control.Maintenance{}, taken(*s.Maintenance)
 	}
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: c.meant}
+	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: control.Duration(c.meant)}
 	if req.Reason == "" {
 		req.Reason = reasonOf(command)
 	}

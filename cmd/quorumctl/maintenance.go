@@ -94,7 +94,8 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 			if err := w.check(what); err != nil {
 				return err
 			}
-			if err := checkFor(what, "quorumctl maintenance on --reason '<why>' --for 4h", req.For); err != nil {
+			err := checkFor(what, "quorumctl maintenance on --reason '<why>' --for 4h", time.Duration(req.For))
+			if err != nil {
 				return err
 			}
 			return a.maintenanceOn(cmd.Context(), req, w)
@@ -102,7 +103,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
-	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long the work may take, "+
+	durationVar(flags, (*time.Duration)(&req.For), "for", control.DefaultMaintenance, "how long the work may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep other hosts from going down")

@@ -5,6 +5,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,9 +27,9 @@ func (a *app) muteCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if req.For <= 0 || req.For > control.MaxMute {
+			if d := time.Duration(req.For); d <= 0 || d > control.MaxMute {
 				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
-					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
+					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(d),
 					durationfmt.Typed(control.MaxMute))
 			}
 			all, err := a.client().Checks(cmd.Context())
@@ -53,7 +54,8 @@ func (a *app) muteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
-	durationVar(cmd.Flags(), &req.For, "for", control.DefaultMute, "how long, at most "+shortDuration(control.MaxMute))
+	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultMute,
+		"how long, at most "+shortDuration(control.MaxMute))
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug
 	}

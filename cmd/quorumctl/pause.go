@@ -25,9 +25,9 @@ func (a *app) pauseCommand() *cobra.Command {
 			"quorumctl pause --reason 'rack move' --for 2h"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if req.For <= 0 || req.For > control.MaxPause {
+			if d := time.Duration(req.For); d <= 0 || d > control.MaxPause {
 				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(req.For),
+					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", durationfmt.Typed(d),
 					durationfmt.Typed(control.MaxPause))
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
@@ -42,7 +42,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line (shown, and recorded in the history)")
-	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
+	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // no such flag: a bug

@@ -1,11 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
 )
 
 // stuck requests a path and reads only the header of the answer.
@@ -37,10 +40,10 @@ func heap() int64 {
 }
 
 // largeStatus is a status of 4 MiB.
-func largeStatus() Status {
-	s := Status{Cluster: Cluster{Name: "prod"}}
+func largeStatus() control.Status {
+	s := control.Status{Cluster: control.Cluster{Name: "prod"}}
 	for i := range 400 {
-		s.Hosts = append(s.Hosts, HostRecord{ID: fmt.Sprint(i), HealthText: strings.Repeat("x", 10<<10)})
+		s.Hosts = append(s.Hosts, control.HostRecord{ID: fmt.Sprint(i), HealthText: strings.Repeat("x", 10<<10)})
 	}
 	return s
 }
@@ -51,7 +54,7 @@ func TestClientsThatDoNotReadUseLittleMemory(t *testing.T) {
 	const readers, most = 32, 48 << 20
 	s := largeStatus()
 	socket := bounded(t, func(l *limits) { l.perUser, l.write = readers+1, time.Minute }, func(d *desk) {
-		d.status = func() Status { return s }
+		d.status = func() control.Status { return s }
 	})
 	before := heap()
 	var held []net.Conn
@@ -85,7 +88,7 @@ func TestClientsThatDoNotReadUseLittleMemory(t *testing.T) {
 		c.Close()
 	}
 	until(t, "the status is answered once the readers are gone", func() bool {
-		_, err := Dial(socket).Status(t.Context())
+		_, err := control.Dial(socket).Status(t.Context())
 		return err == nil
 	})
 }
@@ -95,7 +98,7 @@ func TestReadersOfOneRoundShareItsEncoding(t *testing.T) {
 	t.Parallel()
 	s, asked := largeStatus(), atomic.Int64{}
 	socket := bounded(t, func(l *limits) { l.write = time.Minute }, func(d *desk) {
-		d.status = func() Status { asked.Add(1); return s }
+		d.status = func() control.Status { asked.Add(1); return s }
 		d.revision = func() uint64 { return 1 }
 	})
 	began := time.Now()
@@ -104,7 +107,7 @@ func TestReadersOfOneRoundShareItsEncoding(t *testing.T) {
 			t.Fatalf("got %s", resp.Status)
 		}
 	}
-	if _, err := Dial(socket).Status(t.Context()); err != nil {
+	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 		t.Errorf("a reader that reads: %v", err)
 	}
 	if n, most := asked.Load(), 1+int64(time.Since(began)/statusFresh); n > most {
@@ -114,7 +117,7 @@ func TestReadersOfOneRoundShareItsEncoding(t *testing.T) {
 		t.Fatal(status)
 	}
 	n := asked.Load()
-	if _, err := Dial(socket).Status(t.Context()); err != nil || asked.Load() == n {
+	if _, err := control.Dial(socket).Status(t.Context()); err != nil || asked.Load() == n {
 		t.Errorf("after a change the status of before is sent (%v)", err)
 	}
 }
@@ -163,10 +166,44 @@ func TestUsersThatDoNotReadLeaveRoomForOthers(t *testing.T) {
 func TestAnAnswerThatNoClientReadsIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := bounded(t, func(*limits) {}, func(d *desk) {
-		d.status = func() Status { return Status{Role: Role(strings.Repeat("x", maxAnswer))} }
+		d.status = func() control.Status {
+			return control.Status{Role: control.Role(strings.Repeat("x", control.MaxAnswer))}
+		}
 	})
 	code, body := ask(t, socket, "GET", "/v1/status", "")
 	if e := errorIn(t, body); code != http.StatusInternalServerError || !strings.Contains(e.Message, "the limit is") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestAnEmptyStatusHasEmptyListsAndNoAges(t *testing.T) {
+	t.Parallel()
+	socket := open(t, &desk{})
+	code, body := ask(t, socket, "GET", "/v1/status", "")
+	if code != http.StatusOK {
+		t.Fatalf("%d %s", code, body)
+	}
+	for _, want := range []string{`"apiVersion":"v1"`, `"reasons":[]`, `"findings":[]`, `"members":[]`, `"hosts":[]`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s is missing in %s", want, body)
+		}
+	}
+	for _, bad := range []string{"null", "ageSeconds", "p99Seconds", `"operation"`, `"pause"`} {
+		if strings.Contains(body, bad) {
+			t.Errorf("%s appears in %s", bad, body)
+		}
+	}
+}
+
+func TestANonFiniteNumberIsAnErrorAndNotHalfADocument(t *testing.T) {
+	t.Parallel()
+	socket := open(t, &desk{status: func() control.Status {
+		var s control.Status
+		s.Health.Disk.WAL.P99 = math.NaN()
+		return s
+	}})
+	code, body := ask(t, socket, "GET", "/v1/status", "")
+	if e := errorIn(t, body); code != http.StatusInternalServerError || e.Code != control.CodeInternal {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"errors"
@@ -16,6 +16,9 @@ import (
 
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
+
+// ErrServed means that a live process already serves the socket.
+var ErrServed = errors.New("already served")
 
 // listenUnix takes the socket's path unless a live process serves it. It removes the socket of a dead process, and
 // leaves anything else alone.

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -14,16 +14,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestAServedSocketIsLeftToItsOwner(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{})
-	second := NewServer(Options{Socket: socket, Backend: &desk{}})
+	second := New(Options{Socket: socket, Backend: &desk{}})
 	err := second.Listen()
 	if !errors.Is(err, ErrServed) {
 		t.Fatalf("got %v", err)
@@ -34,7 +36,7 @@ func TestAServedSocketIsLeftToItsOwner(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Dial(socket).Status(t.Context()); err != nil {
+	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 		t.Errorf("the owner lost its socket: %v", err)
 	}
 }
@@ -51,7 +53,7 @@ func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial(t, socket) // fills the queue: the listener never accepts
-	if err := NewServer(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+	if err := New(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Lstat(socket); err != nil {
@@ -63,8 +65,8 @@ func TestASocketOfADeadOwnerIsReplaced(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	leaveBehind(t, socket)
-	serving(t, NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
-	if _, err := Dial(socket).Status(t.Context()); err != nil {
+	serving(t, New(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
+	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -75,7 +77,7 @@ func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := NewServer(Options{Socket: path, Backend: &desk{}}).Listen()
+	err := New(Options{Socket: path, Backend: &desk{}}).Listen()
 	if err == nil || errors.Is(err, ErrServed) || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("got %v", err)
 	}
@@ -88,17 +90,17 @@ func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), strings.Repeat("x", 150), "s")
 	for range 2 { // the first must leave nothing that blocks the second
-		s := NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)})
+		s := New(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
-		if err := NewServer(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+		if err := New(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
 			t.Errorf("a second server: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Serve(ctx) }()
-		if _, err := Dial(socket).Status(ctx); err != nil {
+		if _, err := control.Dial(socket).Status(ctx); err != nil {
 			t.Error(err)
 		}
 		cancel()
@@ -123,7 +125,7 @@ func TestOneOfSeveralDaemonsStartedAtOnceServes(t *testing.T) {
 		begin := make(chan struct{})
 		var all sync.WaitGroup
 		for i := range servers {
-			servers[i] = NewServer(Options{Socket: socket, Backend: &desk{}})
+			servers[i] = New(Options{Socket: socket, Backend: &desk{}})
 			all.Go(func() {
 				<-begin
 				errs[i] = servers[i].Listen()
@@ -154,7 +156,7 @@ func TestAStartingDaemonKeepsItsSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(Options{Socket: socket, Backend: &desk{}})
+	s := New(Options{Socket: socket, Backend: &desk{}})
 	if err := s.Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
@@ -189,9 +191,9 @@ func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	s := NewServer(Options{Socket: socket, Backend: &desk{}})
+	s := New(Options{Socket: socket, Backend: &desk{}})
 	go func() { ended <- s.Serve(ctx) }() // Serve listens by itself
-	if _, err := Dial(socket).Status(ctx); err != nil {
+	if _, err := control.Dial(socket).Status(ctx); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(socket)
@@ -215,7 +217,7 @@ func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
 
 func TestAServerThatNeverServedReleasesItsSocket(t *testing.T) {
 	t.Parallel()
-	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{}})
+	s := New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{}})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,5 +226,48 @@ func TestAServerThatNeverServedReleasesItsSocket(t *testing.T) {
 	}
 	if _, err := os.Lstat(s.opt.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(tempdir.New(t), "s")
+	answer := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		_, err := control.Dial(socket).Status(context.Background())
+		answer <- err
+	}()
+	<-started
+	timer := time.NewTimer(300 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case err := <-answer:
+		t.Fatalf("it did not wait: %v", err)
+	case <-timer.C:
+	}
+	serving(t, New(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+// The client waits 2 s for the first byte of an answer, and longer for a backend that is busy.
+func TestTheClientWaitsForABusyBackend(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	c := control.Dial(open(t, &desk{change: func(context.Context) error { <-over; return nil }}))
+	timer := time.AfterFunc(3*time.Second, func() { close(over) })
+	defer timer.Stop()
+	if _, err := c.Resume(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerWithoutAPathUsesTheDefault(t *testing.T) {
+	t.Parallel()
+	if got := New(Options{}).opt.Socket; got != control.DefaultSocket {
+		t.Errorf("got %q", got)
 	}
 }

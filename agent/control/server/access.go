@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/control"
 )
 
 // access is the permission that a route needs.
@@ -52,8 +54,8 @@ func (r rules) check(a access, p peer, known bool) error {
 	if known {
 		who = r.name(p)
 	}
-	return &Error{
-		Status: http.StatusForbidden, Code: CodeNotPermitted, Hint: hint,
+	return &control.Error{
+		Status: http.StatusForbidden, Code: control.CodeNotPermitted, Hint: hint,
 		Message: fmt.Sprintf("cannot change anything as %s: not permitted", who),
 	}
 }

@@ -1,11 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -23,6 +22,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
 
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // desk is a Backend that records the requests.
 type desk struct {
-	status  func() Status               // empty status if nil
+	status  func() control.Status       // empty status if nil
 	history func(context.Context) error // succeeds when nil
 	change  func(context.Context) error // succeeds when nil
 	look    func(context.Context) error // succeeds when nil
@@ -68,9 +68,9 @@ func (d *desk) answer(ctx context.Context) error {
 	return d.change(ctx)
 }
 
-func (d *desk) Status() Status {
+func (d *desk) Status() control.Status {
 	if d.status == nil {
-		return Status{Cluster: Cluster{Name: "prod"}}
+		return control.Status{Cluster: control.Cluster{Name: "prod"}}
 	}
 	return d.status()
 }
@@ -86,12 +86,15 @@ func (d *desk) Revision() uint64 {
 	return d.looks
 }
 
-func (d *desk) Checks() Checks { return Checks{Checks: []Check{{Name: "fsync"}}} }
+func (d *desk) Checks() control.Checks {
+	return control.Checks{Checks: []control.Check{{Name: "fsync"}}}
+}
 
-func (d *desk) Mute(ctx context.Context, req MuteRequest, by string) (Mute, error) {
+func (d *desk) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
 	d.note("mute %s %q for %s by %s", req.Code, req.Reason, req.For, by)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	return Mute{Code: req.Code, By: by, Reason: req.Reason, Since: since, Until: since.Add(req.For)}, d.answer(ctx)
+	until := since.Add(time.Duration(req.For))
+	return control.Mute{Code: req.Code, By: by, Reason: req.Reason, Since: since, Until: until}, d.answer(ctx)
 }
 
 func (d *desk) Unmute(ctx context.Context, code, by string) error {
@@ -99,12 +102,14 @@ func (d *desk) Unmute(ctx context.Context, code, by string) error {
 	return d.answer(ctx)
 }
 
-func (d *desk) StartSnapshot(ctx context.Context, req SnapshotRequest, by string) (SnapshotJob, error) {
+func (d *desk) StartSnapshot(ctx context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob, error) {
 	d.note("snapshot %s %q %t by %s", req.Do, req.Name, req.DryRun, by)
-	return SnapshotJob{Number: 3, Do: req.Do, By: by}, d.answer(ctx)
+	return control.SnapshotJob{Number: 3, Do: req.Do, By: by}, d.answer(ctx)
 }
 
-func (d *desk) SnapshotJob() SnapshotJob { return SnapshotJob{Number: 3, Do: SnapshotSave, Bytes: 7} }
+func (d *desk) SnapshotJob() control.SnapshotJob {
+	return control.SnapshotJob{Number: 3, Do: control.SnapshotSave, Bytes: 7}
+}
 
 func (d *desk) ProbeNow(ctx context.Context) error {
 	if d.look == nil {
@@ -113,12 +118,12 @@ func (d *desk) ProbeNow(ctx context.Context) error {
 	return d.look(ctx)
 }
 
-func (d *desk) History(ctx context.Context, limit int) ([]HistoryLine, error) {
+func (d *desk) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	d.note("history %d", limit)
 	if d.history != nil {
 		return nil, d.history(ctx)
 	}
-	return []HistoryLine{{Revision: 7, Kind: "step", Code: "LEARNER_ADD"}}, nil
+	return []control.HistoryLine{{Revision: 7, Kind: "step", Code: "LEARNER_ADD"}}, nil
 }
 
 func (d *desk) MayBootstrap(ctx context.Context) error {
@@ -131,10 +136,11 @@ func (d *desk) Bootstrap(ctx context.Context, by string) error {
 	return d.answer(ctx)
 }
 
-func (d *desk) Pause(ctx context.Context, req PauseRequest, by string) (Pause, error) {
+func (d *desk) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
 	d.note("pause %q for %s by %s", req.Reason, req.For, by)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	return Pause{By: by, Reason: req.Reason, Since: since, Until: since.Add(req.For)}, d.answer(ctx)
+	until := since.Add(time.Duration(req.For))
+	return control.Pause{By: by, Reason: req.Reason, Since: since, Until: until}, d.answer(ctx)
 }
 
 func (d *desk) Resume(ctx context.Context, by string) error {
@@ -142,14 +148,14 @@ func (d *desk) Resume(ctx context.Context, by string) error {
 	return d.answer(ctx)
 }
 
-func (d *desk) ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error {
+func (d *desk) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
 	d.note("release %q by %s", req.Reason, by)
 	return d.answer(ctx)
 }
 
-func (d *desk) RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error) {
+func (d *desk) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	d.note("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
-	return Removal{MemberID: "3", Name: req.Member, By: by, State: RemovalWaiting}, d.answer(ctx)
+	return control.Removal{MemberID: "3", Name: req.Member, By: by, State: control.RemovalWaiting}, d.answer(ctx)
 }
 
 func (d *desk) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
@@ -157,23 +163,25 @@ func (d *desk) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	return recovery.Facts{Host: "n1"}, d.answer(ctx)
 }
 
-func (d *desk) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error) {
+func (d *desk) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
 	d.note("apply %s by %s", plan.ID, by)
-	return Recovery{Plan: plan.ID}, d.answer(ctx)
+	return control.Recovery{Plan: plan.ID}, d.answer(ctx)
 }
 
-func (d *desk) AbandonRecovery(ctx context.Context, by string) (Recovery, error) {
+func (d *desk) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	d.note("give up by %s", by)
-	return Recovery{Plan: "abcdefghijkl", GivenUp: by}, d.answer(ctx)
+	return control.Recovery{Plan: "abcdefghijkl", GivenUp: by}, d.answer(ctx)
 }
 
-func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {
+func (d *desk) AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
+	error,
+) {
 	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason,
 		req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	return Maintenance{
+	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since,
-		Until: since.Add(req.For), State: MaintenanceWaiting,
+		Until: since.Add(time.Duration(req.For)), State: control.MaintenanceWaiting,
 	}, d.answer(ctx)
 }
 
@@ -182,15 +190,17 @@ func (d *desk) EndMaintenance(ctx context.Context, by string) error {
 	return d.answer(ctx)
 }
 
-func (d *desk) StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error) {
+func (d *desk) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	d.note("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version,
 		req.Reason, by)
-	return Rollout{ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: RolloutRunning}, d.answer(ctx)
+	return control.Rollout{
+		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: control.RolloutRunning,
+	}, d.answer(ctx)
 }
 
-func (d *desk) SetRollout(ctx context.Context, state, by string) (Rollout, error) {
+func (d *desk) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
 	d.note("rollout %s by %s", state, by)
-	return Rollout{ID: "r1", State: state}, d.answer(ctx)
+	return control.Rollout{ID: "r1", State: state}, d.answer(ctx)
 }
 
 // serving runs a server until the test ends and returns its socket.
@@ -216,7 +226,7 @@ func serving(t testing.TB, s *Server) string {
 // open serves a backend with the default limits.
 func open(t *testing.T, b Backend) string {
 	t.Helper()
-	return serving(t, NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: b, Logger: testLog(t)}))
+	return serving(t, New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: b, Logger: testLog(t)}))
 }
 
 func testLog(t *testing.T) *slog.Logger {
@@ -264,31 +274,13 @@ func dial(t *testing.T, socket string) net.Conn {
 }
 
 // errorIn returns the error of an error document, strictly decoded.
-func errorIn(t *testing.T, body string) Error {
+func errorIn(t *testing.T, body string) control.Error {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(body))
 	dec.DisallowUnknownFields()
-	var doc errorDocument
+	var doc control.ErrorDocument
 	if err := dec.Decode(&doc); err != nil || doc.Error == nil || doc.Error.Code == "" || doc.Error.Message == "" {
 		t.Fatalf("not an error document (%v): %q", err, body)
 	}
 	return *doc.Error
-}
-
-// golden compares with a file in testdata, or rewrites it with -update.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", path, got, want)
-	}
 }

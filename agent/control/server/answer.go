@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bytes"
@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
 )
 
 const (
-	// maxAnswer bounds an answer: a status lists at most 2 MiB of hosts, a history 1000 lines.
-	maxAnswer = 16 << 20
 	// smallAnswer is the size up to which answers are not counted: all connections together hold 8 MiB of them.
 	smallAnswer = 64 << 10
 	// statusFresh is the longest time that an encoded status is reused. Values such as the age of the loop grow without
@@ -39,8 +39,8 @@ func encode(doc any) (*encoded, error) {
 	if err := enc.Encode(doc); err != nil { // a number that is not finite
 		return nil, fmt.Errorf("cannot encode the answer: %w", err)
 	}
-	if b.Len() > maxAnswer {
-		return nil, fmt.Errorf("cannot send the answer: %d bytes, the limit is %d", b.Len(), maxAnswer)
+	if b.Len() > control.MaxAnswer {
+		return nil, fmt.Errorf("cannot send the answer: %d bytes, the limit is %d", b.Len(), control.MaxAnswer)
 	}
 	return &encoded{b.Bytes()}, nil
 }
@@ -63,7 +63,7 @@ func (s *statuses) newest(from Backend) (*encoded, error) {
 		return s.last, nil
 	}
 	at := time.Now()
-	next, err := encode(from.Status().complete())
+	next, err := encode(completeStatus(from.Status()))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	body, end, err := s.prepare(answer.body, sending, p.uid)
 	if err != nil {
-		if e := wireError(err); e.Code == CodeInternal {
+		if e := wireError(err); e.Code == control.CodeInternal {
 			s.opt.Logger.Error("cannot encode a response", "path", r.URL.Path, "error", err)
 		}
 		answer = refusal(err)
@@ -176,7 +176,7 @@ func (s *Server) prepare(doc any, sending *sending, uid uint32) (body *encoded, 
 	s.encoding.Lock()
 	defer s.encoding.Unlock()
 	switch doc.(type) {
-	case History, SnapshotJob: // do not encode what cannot be sent
+	case control.History, control.SnapshotJob: // do not encode what cannot be sent
 		if sending.full(uid) {
 			return nil, nil, unread()
 		}
@@ -191,9 +191,9 @@ func (s *Server) prepare(doc any, sending *sending, uid uint32) (body *encoded, 
 	return body, end, nil
 }
 
-func unread() *Error {
-	return &Error{
-		Status: http.StatusServiceUnavailable, Code: CodeBusy,
+func unread() *control.Error {
+	return &control.Error{
+		Status: http.StatusServiceUnavailable, Code: control.CodeBusy,
 		Message: "cannot send the answer: too many earlier answers of this user are unread",
 		Hint:    "retry in a few seconds, or stop the programs that do not read from quorumd's socket",
 	}

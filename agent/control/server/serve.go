@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/internal/errtext"
 )
 
 // answer runs a request through the checks, the cheapest first.
@@ -98,14 +101,14 @@ func (s *Server) logChange(rt route, message string, args ...any) {
 
 func refusal(err error) response {
 	e := wireError(err)
-	return response{e.Status, errorDocument{e}}
+	return response{e.Status, control.ErrorDocument{Error: e}}
 }
 
 // checkSource refuses what a web page could make a browser on this host send.
 func checkSource(r *http.Request) error {
 	if r.Header.Get("Origin") != "" || r.Header.Get("Referer") != "" {
-		return &Error{
-			Status: http.StatusForbidden, Code: CodeNotPermitted,
+		return &control.Error{
+			Status: http.StatusForbidden, Code: control.CodeNotPermitted,
 			Message: "cannot serve a web page: the request has an Origin or Referer",
 			Hint:    "use quorumctl, or curl without these headers",
 		}
@@ -115,7 +118,7 @@ func checkSource(r *http.Request) error {
 		host = name
 	}
 	if host != "quorumd" && host != "localhost" {
-		return badRequest("ask for http://quorumd/v1/…", "cannot serve the host %q", shorten(r.Host))
+		return badRequest("ask for http://quorumd/v1/…", "cannot serve the host %q", errtext.Shorten(r.Host))
 	}
 	return nil
 }
@@ -138,16 +141,16 @@ func (s *Server) find(r *http.Request) (rt route, methods []string, found bool) 
 func missing(w http.ResponseWriter, r *http.Request, methods []string) response {
 	if len(methods) > 0 {
 		w.Header().Set("Allow", strings.Join(methods, ", "))
-		return refusal(&Error{
-			Status: http.StatusMethodNotAllowed, Code: CodeNotFound,
-			Message: fmt.Sprintf("cannot %s %s", shorten(r.Method), r.URL.Path),
+		return refusal(&control.Error{
+			Status: http.StatusMethodNotAllowed, Code: control.CodeNotFound,
+			Message: fmt.Sprintf("cannot %s %s", errtext.Shorten(r.Method), r.URL.Path),
 			Hint:    "allowed methods: " + strings.Join(methods, " and "),
 		})
 	}
-	return refusal(&Error{
-		Status: http.StatusNotFound, Code: CodeNotFound,
-		Message: fmt.Sprintf("cannot find %q", shorten(r.URL.Path)),
-		Hint:    "this is quorumd's API " + APIVersion + "; start with GET /v1/status",
+	return refusal(&control.Error{
+		Status: http.StatusNotFound, Code: control.CodeNotFound,
+		Message: fmt.Sprintf("cannot find %q", errtext.Shorten(r.URL.Path)),
+		Hint:    "this is quorumd's API " + control.APIVersion + "; start with GET /v1/status",
 	})
 }
 
@@ -155,11 +158,11 @@ func missing(w http.ResponseWriter, r *http.Request, methods []string) response 
 func checkQuery(r *http.Request, params []string) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return badRequest("write it as ?name=value", "cannot read the query: %s", shorten(err.Error()))
+		return badRequest("write it as ?name=value", "cannot read the query: %s", errtext.Shorten(err.Error()))
 	}
 	for name := range values {
 		if !slices.Contains(params, name) {
-			return badRequest("leave it out", "cannot serve the request: unknown parameter %q", shorten(name))
+			return badRequest("leave it out", "cannot serve the request: unknown parameter %q", errtext.Shorten(name))
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -56,7 +57,7 @@ func stranger(socket, groups string) int {
 			panic(err)
 		}
 	}
-	c := Dial(socket)
+	c := control.Dial(socket)
 	s, err := c.Status(context.Background())
 	fmt.Printf("status %q %v\n", s.Cluster.Name, err)
 	_, err = c.Resume(context.Background())
@@ -95,7 +96,7 @@ func asStranger(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 func TestAStrangerMayReadButNotChange(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
-	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
+	s := New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
 	got := asStranger(t, s, 65534)
 	if !strings.Contains(got, `status "prod" <nil>`) {
 		t.Errorf("it could not look: %s", got)
@@ -127,7 +128,7 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &desk{}
-			s := NewServer(Options{
+			s := New(Options{
 				Socket: filepath.Join(tempdir.New(t), "s"), Group: "daemon", Backend: d,
 				Logger: testLog(t),
 			})
@@ -160,7 +161,7 @@ func TestWhoMayChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &desk{}
-			s := NewServer(Options{Backend: d, Logger: testLog(t)})
+			s := New(Options{Backend: d, Logger: testLog(t)})
 			s.rules = c.rules
 			status, body := handle(t, s, "DELETE", "/v1/pause", "", c.peer)
 			if may := status == http.StatusOK && d.notes() != ""; may != c.may {
@@ -176,11 +177,11 @@ func TestWhoMayChange(t *testing.T) {
 func TestAConnectionWithoutCredentialsMayNotChange(t *testing.T) {
 	t.Parallel()
 	d := &desk{}
-	s := NewServer(Options{Backend: d}) // rules of a daemon that runs as root: the zero peer would be root, too
+	s := New(Options{Backend: d}) // rules of a daemon that runs as root: the zero peer would be root, too
 	r := httptest.NewRequest("DELETE", "http://quorumd/v1/pause", nil)
 	w := httptest.NewRecorder()
 	s.serve(w, r)
-	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != CodeNotPermitted ||
+	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != control.CodeNotPermitted ||
 		d.notes() != "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -189,7 +190,7 @@ func TestAConnectionWithoutCredentialsMayNotChange(t *testing.T) {
 func TestAMissingGroupIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := NewServer(Options{
+	s := New(Options{
 		Socket: filepath.Join(tempdir.New(t), "s"), Group: "no-such-group", Backend: &desk{},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})

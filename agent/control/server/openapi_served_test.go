@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/docs"
 )
@@ -135,16 +136,21 @@ func TestEveryRouteAnswersAsTheOpenAPIDocumentSays(t *testing.T) {
 			}
 		}
 	}
-	if n != len(NewServer(Options{}).table) {
-		t.Errorf("the document has %d operations, the server %d routes", n, len(NewServer(Options{}).table))
+	if n != len(New(Options{}).table) {
+		t.Errorf("the document has %d operations, the server %d routes", n, len(New(Options{}).table))
 	}
 }
 
 func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	doc := readOpenAPI(t)
-	failures := []error{context.DeadlineExceeded, &Error{Kind: Fault}, &Error{Kind: NotNow}}
-	refusals := []error{&Error{Kind: Conflicts}, &Error{Kind: Wrong}, &Error{Kind: Forbidden}}
+	failures := []error{
+		context.DeadlineExceeded, &control.Error{Kind: control.Fault}, &control.Error{Kind: control.NotNow},
+	}
+	refusals := []error{
+		&control.Error{Kind: control.Conflicts}, &control.Error{Kind: control.Wrong},
+		&control.Error{Kind: control.Forbidden},
+	}
 	for i, failure := range append(failures, refusals...) {
 		fails := func(context.Context) error { return fmt.Errorf("cannot: %w", failure) }
 		d := &desk{change: fails}
@@ -170,13 +176,13 @@ func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 // TestTheRequestsOfTheAPIPageAreAnsweredAsItShows makes the requests that the page types with curl.
 func TestTheRequestsOfTheAPIPageAreAnsweredAsItShows(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../contrib/docs/api.md")
+	page, err := os.ReadFile("../../../contrib/docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	socket, n := open(t, &desk{}), 0
 	for _, line := range docs.Shell(string(page)) {
-		address, typed := strings.CutPrefix(line, "curl --unix-socket "+DefaultSocket+" ")
+		address, typed := strings.CutPrefix(line, "curl --unix-socket "+control.DefaultSocket+" ")
 		if !typed {
 			continue
 		}

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -55,7 +56,7 @@ func TestASlowClientIsCutOffAndDelaysNoOther(t *testing.T) {
 			if _, err := io.WriteString(slow, c.sends); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Dial(socket).Status(t.Context()); err != nil {
+			if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 				t.Errorf("another client waits: %v", err)
 			}
 			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // the end is EOF or a reset
@@ -104,17 +105,17 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 		resp.Body.Close()
 	}
 	status, body := ask(t, socket, "GET", "/v1/status", "")
-	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != CodeBusy {
+	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != control.CodeBusy {
 		t.Errorf("%d %s", status, body)
 	}
 	for range 50 { // the server closes before or after the client has written
-		if _, err := Dial(socket).Status(t.Context()); codeOf(err) != CodeBusy {
+		if _, err := control.Dial(socket).Status(t.Context()); codeOf(err) != control.CodeBusy {
 			t.Fatalf("the client says %v", err)
 		}
 	}
 	kept[0].Close()
 	until(t, "the place is free again", func() bool {
-		_, err := Dial(socket).Status(t.Context())
+		_, err := control.Dial(socket).Status(t.Context())
 		return err == nil
 	})
 }
@@ -195,7 +196,7 @@ func TestStrangersReadsLeaveSlotsForTheGroup(t *testing.T) {
 func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})
-	s := NewServer(Options{
+	s := New(Options{
 		Socket: filepath.Join(tempdir.New(t), "s"),
 		Backend: &desk{change: func(ctx context.Context) error {
 			close(begun)
@@ -209,7 +210,7 @@ func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	go func() { ended <- s.Serve(ctx) }()
 	answer := make(chan error, 1)
 	go func() {
-		_, err := Dial(s.opt.Socket).Resume(context.Background())
+		_, err := control.Dial(s.opt.Socket).Resume(context.Background())
 		answer <- err
 	}()
 	<-begun

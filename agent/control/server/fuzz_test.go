@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
@@ -32,7 +32,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := NewServer(Options{Backend: &desk{}})
+		s := New(Options{Backend: &desk{}})
 		if r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(data))); err == nil {
 			judge(t, s, r)
 		}

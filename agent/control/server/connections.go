@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
 )
 
 // guard is a listener that knows its callers and limits the connections of each user. The socket is open to everyone on
@@ -109,7 +111,7 @@ func (g *guard) count(p peer, by int) {
 // turnAway answers without reading. The answer fits into an empty socket buffer, so the write does not block.
 func turnAway(c *net.UnixConn) {
 	defer func() { _ = c.Close() }()
-	body, err := json.Marshal(errorDocument{busy()})
+	body, err := json.Marshal(control.ErrorDocument{Error: busy()})
 	if err != nil || c.SetDeadline(time.Now().Add(time.Second)) != nil {
 		return
 	}
@@ -119,9 +121,9 @@ func turnAway(c *net.UnixConn) {
 		http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), retryAfter, len(body), body)
 }
 
-func busy() *Error {
-	return &Error{
-		Status: http.StatusServiceUnavailable, Code: CodeBusy,
+func busy() *control.Error {
+	return &control.Error{
+		Status: http.StatusServiceUnavailable, Code: control.CodeBusy,
 		Message: "cannot serve the request: too many at once", Hint: "try again in a moment",
 	}
 }

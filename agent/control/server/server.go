@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
@@ -80,12 +81,12 @@ type Server struct {
 	sendingReserved *sending // to users who may change things
 }
 
-// NewServer returns a server. It touches nothing yet.
-func NewServer(opt Options) *Server { return newServer(opt, defaultLimits()) }
+// New returns a server. It touches nothing yet.
+func New(opt Options) *Server { return newServer(opt, defaultLimits()) }
 
 func newServer(opt Options, lim limits) *Server {
 	if opt.Socket == "" {
-		opt.Socket = DefaultSocket
+		opt.Socket = control.DefaultSocket
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
