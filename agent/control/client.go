@@ -28,8 +28,8 @@ import (
 // an *Error with a code and a hint.
 type Client struct {
 	socket   string
-	patience time.Duration // for a daemon that is starting, and then for the first byte of its answer
-	timeout  time.Duration // for a whole call; a context may make it shorter
+	patience time.Duration // to connect to a daemon that is starting, and again for the first byte of its answer
+	timeout  time.Duration // for a whole call; a context may end it earlier
 }
 
 // Dial returns a client for the socket at that path, DefaultSocket if empty. It does not connect yet: each call does,
@@ -63,8 +63,8 @@ func (c *Client) Checks(ctx context.Context) (Checks, error) {
 	return all, err
 }
 
-// History returns the newest limit lines of the cluster's history, oldest first; DefaultHistory lines if limit is 0.
-// With ErrNotNewest, newer lines may be missing.
+// History returns the newest limit lines of the cluster's history, oldest first; DefaultHistory lines if limit is 0. It
+// returns them together with ErrNotNewest if newer lines may be missing.
 func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) {
 	path := "/v1/history"
 	if limit != 0 {
@@ -78,7 +78,7 @@ func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) 
 	return h.Lines, err
 }
 
-// MayBootstrap returns the error with which Bootstrap would be refused now.
+// MayBootstrap returns the error with which Bootstrap would fail now.
 func (c *Client) MayBootstrap(ctx context.Context) error {
 	var d Done
 	return c.do(ctx, http.MethodGet, "/v1/bootstrap", nil, &d)
@@ -92,7 +92,7 @@ func (c *Client) Bootstrap(ctx context.Context, confirm string) (Done, error) {
 	return d, err
 }
 
-// Pause stops every step of every host, for DefaultPause unless the request sets a duration. It returns the recorded
+// Pause stops all steps of all hosts, for DefaultPause unless the request sets a duration. It returns the recorded
 // pause.
 func (c *Client) Pause(ctx context.Context, req PauseRequest) (Pause, error) {
 	var p Pause
@@ -122,8 +122,8 @@ func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal,
 	return r, err
 }
 
-// AskMaintenance requests that this host be taken down, and returns its request. It lasts DefaultMaintenance unless it
-// sets a duration.
+// AskMaintenance requests work on this host and returns the recorded request. The work becomes overdue after
+// DefaultMaintenance unless the request sets a duration.
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
 	var m Maintenance
 	err := c.do(ctx, http.MethodPut, "/v1/maintenance", req, &m)
@@ -144,7 +144,7 @@ func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout,
 	return r, err
 }
 
-// SetRollout makes the rollout RolloutRunning, RolloutPaused or RolloutAborted.
+// SetRollout sets the rollout's state to RolloutRunning, RolloutPaused or RolloutAborted.
 func (c *Client) SetRollout(ctx context.Context, state string) (Rollout, error) {
 	var r Rollout
 	err := c.do(ctx, http.MethodPut, "/v1/rollout/state", RolloutStateRequest{State: state}, &r)
@@ -192,8 +192,8 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 var errSilent = errors.New("no answer")
 
 // exchange sends a request and reads the answer. The request expects "100 Continue", which the server sends before it
-// calls its backend. So a hanging daemon is detected within the patience, and a working one has the whole timeout. A
-// server that refuses a connection answers and closes before it reads: the write fails, and the answer is read.
+// calls its backend. So exchange detects a hanging daemon within the patience, and a working one has the whole timeout.
+// It reads the answer even if the write fails: a server that refuses a connection answers and closes without reading.
 func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {
 	req.Close = true
 	req.Header.Set("Expect", "100-continue")
@@ -223,15 +223,15 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	return nil, errors.New("it sends only interim responses")
 }
 
-// maxInterim is the most 1xx answers before the final one.
+// maxInterim is the most 1xx responses before the final one.
 const maxInterim = 5
 
-// connect retries while no daemon listens: it may be starting.
+// connect connects to the daemon. It retries while no daemon listens, because one may be starting.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	var d net.Dialer
-	var last error // the last failure explains more than a timeout
+	var last error // returned instead of a timeout, which would explain less
 	for {
 		var conn net.Conn
 		err := socketpath.With(c.socket, func(address string) (err error) {
@@ -244,7 +244,7 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 		if last != nil && errors.Is(err, context.DeadlineExceeded) {
 			return nil, last
 		}
-		if !mayCome(err) {
+		if !isRetryable(err) {
 			return nil, err
 		}
 		last = err
@@ -256,7 +256,8 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func mayCome(err error) bool {
+// isRetryable reports whether a daemon that is starting explains the error.
+func isRetryable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
 }
 
@@ -267,18 +268,18 @@ func (c *Client) read(resp *http.Response, into any) error {
 		return c.unanswered(err)
 	}
 	if len(body) > MaxAnswer {
-		return c.foreign(fmt.Sprintf("its response is larger than %d bytes", MaxAnswer))
+		return c.unexpected(fmt.Sprintf("its response is larger than %d bytes", MaxAnswer))
 	}
 	if resp.StatusCode >= 400 {
 		var doc ErrorDocument
 		if json.Unmarshal(body, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
-			return c.foreign("it answers " + resp.Status + " without an error document")
+			return c.unexpected("it answers " + resp.Status + " without an error document")
 		}
 		doc.Error.Status = resp.StatusCode
 		return doc.Error
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return c.foreign("its answer is not what quorumd sends: " + errtext.JSON(err))
+		return c.unexpected("its answer is not what quorumd sends: " + errtext.JSON(err))
 	}
 	return nil
 }
@@ -312,8 +313,8 @@ func (c *Client) unanswered(err error) *Error {
 	return e
 }
 
-// silent returns the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or starves.
-// It may still carry out a change when it runs again.
+// silent returns the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or gets no
+// CPU time. It may still carry out a change when it runs again.
 func (c *Client) silent(method string) *Error {
 	message := fmt.Sprintf("quorumd accepted the connection at %s but has not answered for %s", c.socket, c.patience)
 	if method != http.MethodGet {
@@ -325,7 +326,7 @@ func (c *Client) silent(method string) *Error {
 	}
 }
 
-func (c *Client) foreign(what string) *Error {
+func (c *Client) unexpected(what string) *Error {
 	return &Error{
 		Code:    CodeInternal,
 		Message: fmt.Sprintf("unexpected response from %s: %s", c.socket, what),

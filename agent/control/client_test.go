@@ -36,8 +36,8 @@ func codeOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// impostor serves fixed bytes to every caller.
-func impostor(t *testing.T, answer string) string {
+// fakeServer serves fixed bytes to every caller.
+func fakeServer(t *testing.T, answer string) string {
 	t.Helper()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket)
@@ -84,7 +84,7 @@ func TestAnInaccessibleFolderIsReportedAtOnce(t *testing.T) {
 	if err.Code != CodeNotPermitted || !strings.Contains(err.Hint, "as root") {
 		t.Errorf("got %v", err)
 	}
-	if mayCome(err) {
+	if isRetryable(err) {
 		t.Error("it would be tried again")
 	}
 }
@@ -118,7 +118,7 @@ func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Dial(impostor(t, c.answer)).Status(t.Context())
+			_, err := Dial(fakeServer(t, c.answer)).Status(t.Context())
 			if err == nil || codeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %s: %v", codeOf(err), err)
 			}
@@ -181,7 +181,7 @@ func TestANewerDaemonsFieldsAreIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := bytes.Replace(b, []byte(`{`), []byte(`{"weather":{"rain":true},`), 1)
-	socket := impostor(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+string(newer))
+	socket := fakeServer(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+string(newer))
 	s, err := Dial(socket).Status(t.Context())
 	if err != nil || s.Role != RoleVoter {
 		t.Errorf("%+v, %v", s.Role, err)

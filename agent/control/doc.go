@@ -8,7 +8,7 @@
 //
 //	curl --unix-socket /run/quorumd/control.sock http://quorumd/v1/status
 //
-// Other programs may import this package: it depends on no server, and on neither etcd nor its client.
+// Other programs may import this package: it depends on neither the server nor etcd's packages.
 package control
 
 // APIVersion is the version of the documents here. Fields may be added under the same version; no field is removed or
@@ -18,5 +18,5 @@ const APIVersion = "v1"
 // DefaultSocket is where quorumd listens unless configured otherwise.
 const DefaultSocket = "/run/quorumd/control.sock"
 
-// MaxAnswer is the limit of an answer's size, in bytes. A status lists at most 2 MiB of hosts, a history 1000 lines.
+// MaxAnswer is the largest answer, in bytes. A status lists at most 2 MiB of hosts, and a history 1000 lines.
 const MaxAnswer = 16 << 20

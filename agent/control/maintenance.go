@@ -23,22 +23,22 @@ const (
 	DefaultMaintenance = 4 * time.Hour
 )
 
-// MaintenanceRequest requests that this host be taken down, one host at a time.
+// MaintenanceRequest requests work on this host. Only one host at a time is down for work.
 type MaintenanceRequest struct {
 	Work string `json:"work"` // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
 	// with WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason"` // required, one line
-	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; after that it is overdue, which only raises an
+	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; afterwards it is overdue, which only raises an
 	// alert
 	For Duration `json:"for,omitempty"`
 	// reserve the operation only: etcd keeps running
 	KeepRunning bool `json:"keepRunning,omitempty"`
 	// with a reboot: quorumd makes it safe and waits for it, the requester reboots
 	External bool `json:"external,omitempty"`
-	// only check the request, and return what it would be
+	// only check the request, and return the maintenance that would start
 	DryRun bool `json:"dryRun,omitempty"`
-	// with such a reboot: it comes within seconds whatever the answer; only requested by the host itself
+	// with External: the machine goes down within seconds whatever the answer; only the host itself can request it
 	Hurried bool `json:"-"`
 }
 
@@ -51,7 +51,7 @@ const (
 	MaintenanceReturning = "returning" // etcd is started, and catches up
 )
 
-// Maintenance is this host's request, until the host is back or the request is cancelled.
+// Maintenance is this host's request. It ends when the host is back or the request is cancelled.
 type Maintenance struct {
 	Work        string    `json:"work"`
 	Command     string    `json:"command,omitempty"` // name of the program
@@ -62,19 +62,19 @@ type Maintenance struct {
 	Overdue     bool      `json:"overdue"`
 	KeepRunning bool      `json:"keepRunning"`
 	External    bool      `json:"external"`
-	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once that is safe
+	ByOthers    bool      `json:"byOthers,omitempty"` // another program runs etcd, and stops it when it is safe
 	Rollout     string    `json:"rollout,omitempty"`  // ID of the rollout that requested it
 	State       string    `json:"state"`
 	DryRun      bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
-// The codes of a MaintenanceEnd that are no fault.
+// The codes of a MaintenanceEnd without a fault.
 const (
 	CodeCycled    = "CYCLED"    // the host was down and is back
 	CodeCancelled = "CANCELLED" // the request was cancelled while queued
 )
 
-// MaintenanceEnd is how this host's last maintenance ended.
+// MaintenanceEnd is the end of this host's last maintenance.
 type MaintenanceEnd struct {
 	Work   string    `json:"work"`
 	Reason string    `json:"reason"`
@@ -85,8 +85,8 @@ type MaintenanceEnd struct {
 	Text   string    `json:"text"`
 }
 
-// Maintainer is the part of a Backend for what requests maintenance on the host itself: reboot agents, automatic
-// reboots, and the reaction to a shutdown.
+// Maintainer is the part of the agent that requests maintenance of its own host, for reboot agents, automatic reboots
+// and shutdowns.
 type Maintainer interface {
 	AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
 	EndMaintenance(ctx context.Context, by string) error

@@ -19,7 +19,7 @@ const (
 // CodeNotMuted means that there is no mute to end.
 const CodeNotMuted = "NOT_MUTED"
 
-// MuteRequest requests that a finding be muted for a while.
+// MuteRequest requests that a finding be muted for some time.
 type MuteRequest struct {
 	Code   string   `json:"code"`
 	Reason string   `json:"reason"`        // required, one line

@@ -16,12 +16,12 @@ const (
 type RemovalRequest struct {
 	Member string `json:"member"`         // its name, or its ID as printed by etcdctl
 	Reason string `json:"reason"`         // required, one line
-	Live   bool   `json:"live,omitempty"` // even if it votes and answers
-	// MinRemoval to MaxRemoval, DefaultRemoval if absent; a removal that has not begun by then expires
+	Live   bool   `json:"live,omitempty"` // even if the member votes and answers
+	// MinRemoval to MaxRemoval, DefaultRemoval if absent; the request expires if the removal has not begun by then
 	For Duration `json:"for,omitempty"`
-	// even if it is healthy and the newest snapshot is not recent
+	// even if the member is healthy and the newest snapshot is not recent
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
-	// only check the request, and return what it would be
+	// only check the request, and return the removal that would start
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
@@ -38,17 +38,17 @@ type Removal struct {
 	Name     string    `json:"name"`
 	Reason   string    `json:"reason"`
 	By       string    `json:"by"`
-	Live     bool      `json:"live"` // even if it votes and answers
+	Live     bool      `json:"live"` // even if the member votes and answers
 	Since    time.Time `json:"since"`
 	Until    time.Time `json:"until"` // when the request expires
 	State    string    `json:"state"`
 	DryRun   bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
-// CodeRemoved is the code of a RemovalEnd that is no fault.
+// CodeRemoved is the code of a RemovalEnd without a fault.
 const CodeRemoved = "REMOVED"
 
-// RemovalEnd is how the last removal requested of this host ended.
+// RemovalEnd is the end of the last removal requested of this host.
 type RemovalEnd struct {
 	MemberID string    `json:"memberID"`
 	Name     string    `json:"name"`

@@ -8,7 +8,7 @@ import "time"
 // MaxReason is the longest reason of a request, in characters.
 const MaxReason = 256
 
-// Done is the answer to a change without a document of its own.
+// Done is the answer to a change that has no document of its own.
 type Done struct {
 	By string `json:"by"` // the requester, as recorded
 }
@@ -20,7 +20,7 @@ type BootstrapRequest struct {
 
 // ReleaseRequest requests that the operation in flight be released.
 type ReleaseRequest struct {
-	Force  bool   `json:"force"`  // must be true: only an operator can know that the host is really out
+	Force  bool   `json:"force"`  // must be true: only an operator can know that the host is really down
 	Reason string `json:"reason"` // required, one line
 }
 

@@ -10,7 +10,7 @@ const (
 	RolloutRunning = "running"
 	RolloutPaused  = "paused"  // no further host begins until it is resumed
 	RolloutAborted = "aborted" // by an operator: no further host begins
-	RolloutStopped = "stopped" // by itself, because a host did not come back; Text is the reason
+	RolloutStopped = "stopped" // because a host did not come back; Text is the reason
 	RolloutDone    = "done"
 )
 
@@ -19,19 +19,19 @@ const (
 	RolloutHostWaiting = "waiting"
 	RolloutHostCurrent = "current" // its operation is in flight or next
 	RolloutHostDone    = "done"
-	RolloutHostSkipped = "skipped" // it is already as the rollout wants it
+	RolloutHostSkipped = "skipped" // it already runs the version of the rollout
 )
 
 // MaxRolloutHosts is the most hosts that a request may name.
 const MaxRolloutHosts = 1000
 
-// RolloutRequest requests that one host after another be restarted, rebooted, or taken down for a command.
+// RolloutRequest requests the same work on one host after another.
 type RolloutRequest struct {
 	Work string `json:"work"` // WorkRestart, WorkReboot or WorkCommand
 	// with WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string   `json:"command,omitempty"`
 	Hosts   []string `json:"hosts,omitempty"` // names or IDs; empty for all present hosts
-	// until etcd reports this version: hosts that already do are skipped; empty for all
+	// skip hosts whose etcd reports this version; empty to skip none
 	Version string `json:"version,omitempty"`
 	Reason  string `json:"reason"` // required, one line
 	// with a Version: do not wait for a snapshot before the first host
@@ -45,7 +45,7 @@ type RolloutStateRequest struct {
 	State string `json:"state"` // RolloutRunning, RolloutPaused or RolloutAborted
 }
 
-// Rollout takes one host after another down for the same work.
+// Rollout takes down one host after another for the same work.
 type Rollout struct {
 	ID      string        `json:"id"`
 	Work    string        `json:"work"`

@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// smallAnswer is the size up to which answers are not counted: all connections together hold 8 MiB of them.
+	// smallAnswer is the size up to which answers are not counted: the connections of all users but root hold at most
+	// 8 MiB of them.
 	smallAnswer = 64 << 10
-	// statusFresh is the longest time that an encoded status is reused. Values such as the age of the loop grow without
-	// a new round.
-	statusFresh = time.Second
+	// statusMaxAge is how long an encoded status is reused. Values such as the age of the loop grow without a new
+	// round.
+	statusMaxAge = time.Second
 	// retryAfter is the Retry-After of a 503, in seconds.
 	retryAfter = 2
 )
 
-// encoded is a JSON document. All readers of the same document share its bytes.
-type encoded struct{ text []byte }
+// document is an encoded JSON document. All readers of the same document share its bytes.
+type document struct{ text []byte }
 
 // encode returns a document on a line of its own. It escapes nothing for HTML, since no web page shows the document.
-func encode(doc any) (*encoded, error) {
-	if e, ok := doc.(*encoded); ok {
-		return e, nil
+func encode(doc any) (*document, error) {
+	if d, ok := doc.(*document); ok {
+		return d, nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -42,123 +43,123 @@ func encode(doc any) (*encoded, error) {
 	if b.Len() > control.MaxAnswer {
 		return nil, fmt.Errorf("cannot send the answer: %d bytes, the limit is %d", b.Len(), control.MaxAnswer)
 	}
-	return &encoded{b.Bytes()}, nil
+	return &document{b.Bytes()}, nil
 }
 
-// statuses caches the last encoded status.
-type statuses struct {
+// statusCache keeps the last encoded status.
+type statusCache struct {
 	mu       sync.Mutex
-	last     *encoded
+	last     *document
 	revision uint64
 	at       time.Time
 }
 
-// newest returns the encoded status. It encodes only if the backend has published a new one or the cached one is too
-// old.
-func (s *statuses) newest(from Backend) (*encoded, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// get returns the encoded status. It encodes only if the backend has published a new one or the cached one is too old.
+func (c *statusCache) get(from Backend) (*document, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	revision := from.Revision()
-	if s.last != nil && s.revision == revision && time.Since(s.at) < statusFresh {
-		return s.last, nil
+	if c.last != nil && c.revision == revision && time.Since(c.at) < statusMaxAge {
+		return c.last, nil
 	}
 	at := time.Now()
 	next, err := encode(completeStatus(from.Status()))
 	if err != nil {
 		return nil, err
 	}
-	s.last, s.revision, s.at = next, revision, at
+	c.last, c.revision, c.at = next, revision, at
 	return next, nil
 }
 
-// forget drops the cached status, so that the next reader gets a fresh one.
-func (s *statuses) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = nil
+// drop removes the cached status, so that the next reader gets a new one.
+func (c *statusCache) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = nil
 }
 
-// sending counts the bytes of answers in transit. Clients that do not read hold at most that much memory: one user
-// perUser bytes, all together inAll. An answer with many readers counts once.
-type sending struct {
-	perUser, inAll int64
+// transit counts the bytes of answers that are being sent. It bounds the memory held by clients that do not read:
+// maxPerUser for one user, and maxTotal for all. An answer with many readers counts once.
+type transit struct {
+	maxPerUser, maxTotal int64
 
 	mu      sync.Mutex
-	all     int64
-	users   map[uint32]int64
-	readers map[*encoded]map[uint32]int
+	total   int64
+	byUser  map[uint32]int64
+	readers map[*document]map[uint32]int
 }
 
-func newSending(perUser, inAll int64) *sending {
-	return &sending{
-		perUser: perUser, inAll: inAll, users: map[uint32]int64{}, readers: map[*encoded]map[uint32]int{},
+func newTransit(maxPerUser, maxTotal int64) *transit {
+	return &transit{
+		maxPerUser: maxPerUser, maxTotal: maxTotal, byUser: map[uint32]int64{},
+		readers: map[*document]map[uint32]int{},
 	}
 }
 
-// full reports whether there is no room for another counted answer to a user.
-func (s *sending) full(uid uint32) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all >= s.inAll || s.users[uid] >= s.perUser
+// isFull reports whether there is no room for another counted answer to a user.
+func (t *transit) isFull(uid uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.total >= t.maxTotal || t.byUser[uid] >= t.maxPerUser
 }
 
-// begin counts an answer to a user and returns the function that ends it; ok is false if there is no room. The first
-// answer to a user may be larger than perUser.
-func (s *sending) begin(e *encoded, uid uint32) (end func(), ok bool) {
-	size := int64(cap(e.text))
+// add counts an answer to a user and returns the function that removes it; ok is false if there is no room. A user's
+// only answer may be larger than maxPerUser.
+func (t *transit) add(d *document, uid uint32) (remove func(), ok bool) {
+	size := int64(cap(d.text))
 	if size <= smallAnswer {
 		return func() {}, true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	shared, mine := len(s.readers[e]) > 0, s.readers[e][uid] > 0
-	if !shared && s.all+size > s.inAll || !mine && s.users[uid] > 0 && s.users[uid]+size > s.perUser {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shared, mine := len(t.readers[d]) > 0, t.readers[d][uid] > 0
+	if !shared && t.total+size > t.maxTotal || !mine && t.byUser[uid] > 0 && t.byUser[uid]+size > t.maxPerUser {
 		return nil, false
 	}
 	if !shared {
-		s.all += size
-		s.readers[e] = map[uint32]int{}
+		t.total += size
+		t.readers[d] = map[uint32]int{}
 	}
 	if !mine {
-		s.users[uid] += size
+		t.byUser[uid] += size
 	}
-	s.readers[e][uid]++
-	return sync.OnceFunc(func() { s.end(e, uid, size) }), true
+	t.readers[d][uid]++
+	return sync.OnceFunc(func() { t.remove(d, uid, size) }), true
 }
 
-func (s *sending) end(e *encoded, uid uint32, size int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.readers[e][uid]--; s.readers[e][uid] > 0 {
+func (t *transit) remove(d *document, uid uint32, size int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.readers[d][uid]--; t.readers[d][uid] > 0 {
 		return
 	}
-	delete(s.readers[e], uid)
-	if s.users[uid] -= size; s.users[uid] == 0 {
-		delete(s.users, uid)
+	delete(t.readers[d], uid)
+	if t.byUser[uid] -= size; t.byUser[uid] == 0 {
+		delete(t.byUser, uid)
 	}
-	if len(s.readers[e]) == 0 {
-		delete(s.readers, e)
-		s.all -= size
+	if len(t.readers[d]) == 0 {
+		delete(t.readers, d)
+		t.total -= size
 	}
 }
 
-// serve answers one HTTP request: with a document, or with an error document.
+// serve answers one HTTP request, with a document or an error document.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	answer := s.answer(w, r)
 	p, known := peerFrom(r.Context())
-	sending := s.sending
+	transit := s.transit
 	if known && s.rules.mayChange(p) {
-		sending = s.sendingReserved
+		transit = s.transitReserved
 	}
-	body, end, err := s.prepare(answer.body, sending, p.uid)
+	body, sent, err := s.prepare(answer.body, transit, p.uid)
 	if err != nil {
-		if e := wireError(err); e.Code == control.CodeInternal {
+		if e := toError(err); e.Code == control.CodeInternal {
 			s.opt.Logger.Error("cannot encode a response", "path", r.URL.Path, "error", err)
 		}
 		answer = refusal(err)
-		body, end, _ = s.prepare(answer.body, sending, p.uid) // strings always encode, and it is small
+		body, sent, _ = s.prepare(answer.body, transit, p.uid) // cannot fail: it is small, and has only strings
 	}
-	defer end()
+	defer sent()
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -171,30 +172,30 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.text)
 }
 
-// prepare encodes a document, one at a time, and counts it as in transit until end is called.
-func (s *Server) prepare(doc any, sending *sending, uid uint32) (body *encoded, end func(), err error) {
+// prepare encodes a document, one at a time, and counts it as in transit until sent is called.
+func (s *Server) prepare(doc any, transit *transit, uid uint32) (body *document, sent func(), err error) {
 	s.encoding.Lock()
 	defer s.encoding.Unlock()
 	switch doc.(type) {
 	case control.History, control.SnapshotJob: // do not encode what cannot be sent
-		if sending.full(uid) {
-			return nil, nil, unread()
+		if transit.isFull(uid) {
+			return nil, nil, errUnread()
 		}
 	}
 	if body, err = encode(doc); err != nil {
 		return nil, nil, err
 	}
-	end, ok := sending.begin(body, uid)
+	sent, ok := transit.add(body, uid)
 	if !ok {
-		return nil, nil, unread()
+		return nil, nil, errUnread()
 	}
-	return body, end, nil
+	return body, sent, nil
 }
 
-func unread() *control.Error {
+func errUnread() *control.Error {
 	return &control.Error{
 		Status: http.StatusServiceUnavailable, Code: control.CodeBusy,
-		Message: "cannot send the answer: too many earlier answers of this user are unread",
+		Message: "cannot send the answer: too many earlier answers are unread",
 		Hint:    "retry in a few seconds, or stop the programs that do not read from quorumd's socket",
 	}
 }

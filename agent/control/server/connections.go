@@ -15,103 +15,105 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// guard is a listener that knows its callers and limits the connections of each user. The socket is open to everyone on
-// the host. Without the limit, one careless script could use up the daemon's file descriptors. Users who may only read
-// leave connections for those who may change things, and these leave some for root.
-type guard struct {
+// peerListener is a listener that identifies its callers and limits their connections. The socket is open to every user
+// of the host: without the limits, one careless script could use up the daemon's file descriptors. Users who may only
+// read leave connections for those who may change things, and these leave some for root.
+type peerListener struct {
 	*net.UnixListener
-	socket    string
-	rules     rules
-	perUser   int
-	strangers int // all users who may only read
-	everyone  int // all users but root
+	socket     string
+	rules      rules
+	maxPerUser int
+	maxReaders int // of all users who may only read
+	maxNonRoot int // of all users but root
 
-	mu   sync.Mutex
-	open map[uint32]int
-	look int // of users who may only read
-	all  int // without root's
+	mu      sync.Mutex
+	byUser  map[uint32]int // open connections
+	readers int            // open connections of users who may only read
+	nonRoot int            // open connections of all users but root
 }
 
 // peerConn is a connection with its peer process.
 type peerConn struct {
 	*net.UnixConn
-	peer  peer
-	leave func()
+	peer    peer
+	release func()
 }
 
-// sendBuffer is how many bytes of an answer the kernel buffers for a client that does not read.
+// sendBuffer is the size of a connection's send buffer: a client that does not read makes the kernel hold that much.
 const sendBuffer = 64 << 10
 
-// Accept waits for the next connection within the limits. A connection over them gets an error document at once.
-func (g *guard) Accept() (net.Conn, error) {
+// Accept returns the next connection within the limits. It answers a connection over them with an error document.
+func (l *peerListener) Accept() (net.Conn, error) {
 	for {
-		c, err := g.AcceptUnix()
+		c, err := l.AcceptUnix()
 		if err != nil {
 			return nil, err
 		}
 		p, err := peerOf(c)
-		if err != nil { // the peer has disconnected, or has no identity to permit anything to
+		if err != nil { // the peer has disconnected, or the kernel does not identify it
 			_ = c.Close()
 			continue
 		}
-		if !g.enter(p) {
-			turnAway(c)
+		if !l.admit(p) {
+			reject(c)
 			continue
 		}
-		_ = c.SetWriteBuffer(sendBuffer) // if it cannot be set, the kernel's own limit applies
-		return &peerConn{UnixConn: c, peer: p, leave: sync.OnceFunc(func() { g.leave(p) })}, nil
+		_ = c.SetWriteBuffer(sendBuffer) // if this fails, the kernel's own limit applies
+		return &peerConn{UnixConn: c, peer: p, release: sync.OnceFunc(func() { l.release(p) })}, nil
 	}
 }
 
-// Close removes the socket.
-func (g *guard) Close() error {
-	_ = os.Remove(g.socket) // it may have been removed with its directory
-	return g.UnixListener.Close()
+// Close removes the socket and stops listening.
+func (l *peerListener) Close() error {
+	_ = os.Remove(l.socket) // it may have been removed with its directory
+	return l.UnixListener.Close()
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and no longer counts it.
 func (c *peerConn) Close() error {
-	c.leave()
+	c.release()
 	return c.UnixConn.Close()
 }
 
-func (g *guard) enter(p peer) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// admit counts a connection, unless it is over a limit.
+func (l *peerListener) admit(p peer) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case g.open[p.uid] >= g.perUser:
+	case l.byUser[p.uid] >= l.maxPerUser:
 		return false
-	case p.uid != 0 && g.all >= g.everyone:
+	case p.uid != 0 && l.nonRoot >= l.maxNonRoot:
 		return false
-	case !g.rules.mayChange(p) && g.look >= g.strangers:
+	case !l.rules.mayChange(p) && l.readers >= l.maxReaders:
 		return false
 	}
-	g.count(p, +1)
+	l.count(p, +1)
 	return true
 }
 
-func (g *guard) leave(p peer) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.count(p, -1)
+func (l *peerListener) release(p peer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(p, -1)
 }
 
-func (g *guard) count(p peer, by int) {
-	if g.open[p.uid] += by; g.open[p.uid] == 0 {
-		delete(g.open, p.uid)
+func (l *peerListener) count(p peer, by int) {
+	if l.byUser[p.uid] += by; l.byUser[p.uid] == 0 {
+		delete(l.byUser, p.uid)
 	}
 	if p.uid != 0 {
-		g.all += by
+		l.nonRoot += by
 	}
-	if !g.rules.mayChange(p) {
-		g.look += by
+	if !l.rules.mayChange(p) {
+		l.readers += by
 	}
 }
 
-// turnAway answers without reading. The answer fits into an empty socket buffer, so the write does not block.
-func turnAway(c *net.UnixConn) {
+// reject answers a connection without reading the request. The answer fits into an empty socket buffer, so the write
+// does not block.
+func reject(c *net.UnixConn) {
 	defer func() { _ = c.Close() }()
-	body, err := json.Marshal(control.ErrorDocument{Error: busy()})
+	body, err := json.Marshal(control.ErrorDocument{Error: errBusy()})
 	if err != nil || c.SetDeadline(time.Now().Add(time.Second)) != nil {
 		return
 	}
@@ -121,7 +123,7 @@ func turnAway(c *net.UnixConn) {
 		http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), retryAfter, len(body), body)
 }
 
-func busy() *control.Error {
+func errBusy() *control.Error {
 	return &control.Error{
 		Status: http.StatusServiceUnavailable, Code: control.CodeBusy,
 		Message: "cannot serve the request: too many at once", Hint: "try again in a moment",

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// kindStatus returns the HTTP status of a kind.
+// kindStatus returns the HTTP status for a kind of refusal.
 func kindStatus(k control.Kind) int {
 	switch k { //exhaustive:enforce
 	case control.NotNow:
@@ -27,14 +27,14 @@ func kindStatus(k control.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// wireError converts any error of a handler to the form that the caller gets.
-func wireError(err error) *control.Error {
+// toError converts an error of a handler to the one that the caller gets.
+func toError(err error) *control.Error {
 	if e, ok := errors.AsType[*control.Error](err); ok {
-		shown := *e
-		if shown.Status < 400 || shown.Status > 599 {
-			shown.Status = kindStatus(shown.Kind)
+		out := *e
+		if out.Status < 400 || out.Status > 599 {
+			out.Status = kindStatus(out.Kind)
 		}
-		return &shown
+		return &out
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &control.Error{

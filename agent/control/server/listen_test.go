@@ -22,26 +22,26 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestAServedSocketIsLeftToItsOwner(t *testing.T) {
+func TestAServedSocketIsNotTaken(t *testing.T) {
 	t.Parallel()
-	socket := open(t, &desk{})
-	second := New(Options{Socket: socket, Backend: &desk{}})
+	socket := serveBackend(t, &fake{})
+	second := New(Options{Socket: socket, Backend: &fake{}})
 	err := second.Listen()
 	if !errors.Is(err, ErrServed) {
 		t.Fatalf("got %v", err)
 	}
 	if want := fmt.Sprintf("already served by pid %d", os.Getpid()); !strings.Contains(err.Error(), want) {
-		t.Errorf("%q does not say %q", err, want)
+		t.Errorf("%q does not contain %q", err, want)
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
-		t.Errorf("the owner lost its socket: %v", err)
+		t.Errorf("the first server lost its socket: %v", err)
 	}
 }
 
-func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
+func TestASocketWithAFullQueueIsNotTaken(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -53,7 +53,7 @@ func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial(t, socket) // fills the queue: the listener never accepts
-	if err := New(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+	if err := New(Options{Socket: socket, Backend: &fake{}}).Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Lstat(socket); err != nil {
@@ -61,23 +61,23 @@ func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
 	}
 }
 
-func TestASocketOfADeadOwnerIsReplaced(t *testing.T) {
+func TestTheSocketOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
-	leaveBehind(t, socket)
-	serving(t, New(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
+	leaveStaleSocket(t, socket)
+	startServer(t, New(Options{Socket: socket, Backend: &fake{}, Logger: testLog(t)}))
 	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
+func TestAFileThatIsNotASocketIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(tempdir.New(t), "s")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := New(Options{Socket: path, Backend: &desk{}}).Listen()
+	err := New(Options{Socket: path, Backend: &fake{}}).Listen()
 	if err == nil || errors.Is(err, ErrServed) || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("got %v", err)
 	}
@@ -89,12 +89,12 @@ func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
 func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), strings.Repeat("x", 150), "s")
-	for range 2 { // the first must leave nothing that blocks the second
-		s := New(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)})
+	for range 2 { // the first server must leave nothing that blocks the second
+		s := New(Options{Socket: socket, Backend: &fake{}, Logger: testLog(t)})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
-		if err := New(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+		if err := New(Options{Socket: socket, Backend: &fake{}}).Listen(); !errors.Is(err, ErrServed) {
 			t.Errorf("a second server: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -113,19 +113,19 @@ func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestOneOfSeveralDaemonsStartedAtOnceServes(t *testing.T) {
+func TestOneOfSeveralConcurrentlyStartedServersListens(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
-		socket := filepath.Join(tempdir.New(t), "run", "s") // the folder is created, too
+		socket := filepath.Join(tempdir.New(t), "run", "s") // the directory does not exist
 		if round%2 == 0 {
-			leaveBehind(t, socket)
+			leaveStaleSocket(t, socket)
 		}
 		servers := make([]*Server, 8)
 		errs := make([]error, len(servers))
 		begin := make(chan struct{})
 		var all sync.WaitGroup
 		for i := range servers {
-			servers[i] = New(Options{Socket: socket, Backend: &desk{}})
+			servers[i] = New(Options{Socket: socket, Backend: &fake{}})
 			all.Go(func() {
 				<-begin
 				errs[i] = servers[i].Listen()
@@ -133,30 +133,30 @@ func TestOneOfSeveralDaemonsStartedAtOnceServes(t *testing.T) {
 		}
 		close(begin)
 		all.Wait()
-		owners := 0
+		listening := 0
 		for i, err := range errs {
 			if err == nil {
-				owners++
+				listening++
 				defer servers[i].Close()
 			} else if !errors.Is(err, ErrServed) {
 				t.Error(err)
 			}
 		}
-		if owners != 1 {
-			t.Errorf("%d own the socket", owners)
+		if listening != 1 {
+			t.Errorf("%d servers listen", listening)
 		}
 		dial(t, socket)
 	}
 }
 
-func TestAStartingDaemonKeepsItsSocket(t *testing.T) {
+func TestASocketIsNotTakenFromAStartingServer(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	unlock, err := lockFile(socket + ".lock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Socket: socket, Backend: &desk{}})
+	s := New(Options{Socket: socket, Backend: &fake{}})
 	if err := s.Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
@@ -166,8 +166,8 @@ func TestAStartingDaemonKeepsItsSocket(t *testing.T) {
 	}
 }
 
-// leaveBehind leaves a socket as a killed daemon does.
-func leaveBehind(t *testing.T, socket string) {
+// leaveStaleSocket creates a socket as a killed daemon leaves it.
+func leaveStaleSocket(t *testing.T, socket string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		t.Fatal(err)
@@ -185,14 +185,14 @@ func leaveBehind(t *testing.T, socket string) {
 	}
 }
 
-func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
+func TestTheSocketIsOpenToAllUsersAndRemovedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	s := New(Options{Socket: socket, Backend: &desk{}})
-	go func() { ended <- s.Serve(ctx) }() // Serve listens by itself
+	s := New(Options{Socket: socket, Backend: &fake{}})
+	go func() { ended <- s.Serve(ctx) }() // without Listen
 	if _, err := control.Dial(socket).Status(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +215,9 @@ func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverServedReleasesItsSocket(t *testing.T) {
+func TestCloseRemovesTheSocketOfAServerThatNeverServed(t *testing.T) {
 	t.Parallel()
-	s := New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{}})
+	s := New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &fake{}})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -244,10 +244,10 @@ func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
 	defer timer.Stop()
 	select {
 	case err := <-answer:
-		t.Fatalf("it did not wait: %v", err)
+		t.Fatalf("the client did not wait: %v", err)
 	case <-timer.C:
 	}
-	serving(t, New(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
+	startServer(t, New(Options{Socket: socket, Backend: &fake{}, Logger: testLog(t)}))
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
@@ -257,7 +257,7 @@ func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
 func TestTheClientWaitsForABusyBackend(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
-	c := control.Dial(open(t, &desk{change: func(context.Context) error { <-over; return nil }}))
+	c := control.Dial(serveBackend(t, &fake{change: func(context.Context) error { <-over; return nil }}))
 	timer := time.AfterFunc(3*time.Second, func() { close(over) })
 	defer timer.Stop()
 	if _, err := c.Resume(t.Context()); err != nil {

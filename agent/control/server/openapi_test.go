@@ -23,10 +23,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
-// openAPIFile is made from the route table and from the Go types: go test ./agent/control/server -run OpenAPI -update.
+// openAPIFile is generated from the route table and the Go types: go test ./agent/control/server -run OpenAPI -update.
 const openAPIFile = "../../../contrib/docs/openapi.yaml"
 
-// apiRoute adds to a route what its table does not hold.
+// apiRoute describes a route for the OpenAPI document.
 type apiRoute struct {
 	summary  string
 	body     any    // zero value of the body; nil without a body
@@ -107,7 +107,7 @@ func apiRoutes() map[string]apiRoute {
 	}
 }
 
-// The parts of an OpenAPI document that quorumd's needs, in the order in which they are written.
+// The parts of an OpenAPI document that quorumd uses, in the order in which they are written.
 type (
 	apiDocument struct {
 		OpenAPI    string                             `json:"openapi"`
@@ -175,7 +175,7 @@ Every error is one document with a code, a message and a hint. An unknown path r
 with an Allow header; both have the code NOT_FOUND. Unknown query parameters and unknown fields of a body return 400.
 Responses may gain fields in the same API version: ignore those you do not know.`
 
-// apiErrors returns the responses that are errors, by status. The exit code is that of quorumctl.
+// apiErrors returns the error responses, by status, with the exit codes of quorumctl.
 func apiErrors() map[string]apiResponse {
 	content := map[string]apiMedia{"application/json": {Schema: reference("Error")}}
 	failure := func(text string, exit int) apiResponse {
@@ -214,7 +214,7 @@ func apiParameters() map[string]apiParameter {
 }
 
 func raw(v any) json.RawMessage {
-	text, _ := json.Marshal(v) // of numbers and strings
+	text, _ := json.Marshal(v) // cannot fail: v consists of numbers and strings
 	return text
 }
 
@@ -231,7 +231,7 @@ func apiName(of any) string {
 	return t.Name()
 }
 
-// errorStatuses returns the statuses of the errors that a route can return.
+// errorStatuses returns the statusCache of the errors that a route can return.
 func errorStatuses(rt route, d apiRoute) []string {
 	list := []string{"400", "403", "500", "503"}
 	if rt.slots != nil {
@@ -285,7 +285,7 @@ func makeOpenAPI(t *testing.T) apiDocument {
 				},
 			}},
 		}
-		if rt.access == change {
+		if rt.access == accessChange {
 			op.Access = "operators"
 		}
 		for _, name := range rt.params {
@@ -385,7 +385,7 @@ func apiDurations() map[string]bounds {
 	}
 }
 
-// asYAML returns a document as YAML in blocks, with its keys in the order of its JSON.
+// asYAML returns a document as YAML in block style. The keys have the same order as in JSON.
 func asYAML(t *testing.T, doc any) []byte {
 	t.Helper()
 	text, err := json.Marshal(doc)
@@ -414,7 +414,7 @@ func asYAML(t *testing.T, doc any) []byte {
 	return b.Bytes()
 }
 
-func TestTheOpenAPIDocumentIsThatOfTheRoutes(t *testing.T) {
+func TestTheOpenAPIDocumentMatchesTheRoutes(t *testing.T) {
 	t.Parallel()
 	text := asYAML(t, makeOpenAPI(t))
 	if flag.Lookup("update").Value.String() == "true" {

@@ -16,60 +16,60 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// route is one request of the API.
+// route is one method and path of the API.
 type route struct {
 	method string
 	path   string
 	access access
-	params []string      // of the query; others are refused
-	slots  chan struct{} // limits the requests that wait for the backend; nil for an answer from memory
+	params []string      // permitted parameters of the query
+	slots  chan struct{} // limits the requests that wait for the backend; nil if the answer comes from memory
 	handle func(request) (response, error)
 }
 
-// request is what a handler sees of an HTTP request.
+// request is the part of an HTTP request that a handler uses.
 type request struct {
 	ctx   context.Context
 	query url.Values
 	body  io.Reader
-	by    string
+	by    string // name of the caller
 }
 
 // response is a handler's answer. It is ignored if the handler also returns an error.
 type response struct {
 	status int
-	body   any // encoded as JSON, or already *encoded
+	body   any // encoded as JSON, or already *document
 }
 
-// routes returns the whole API.
+// routes returns all routes of the API.
 func (s *Server) routes() []route {
 	reads := make(chan struct{}, s.limits.waiting)
 	changes := make(chan struct{}, s.limits.waiting)
 	return []route{
-		{"GET", "/v1/status", look, nil, nil, s.getStatus},
-		{"GET", "/v1/checks", look, nil, nil, s.getChecks},
-		{"GET", "/v1/history", look, []string{"limit"}, reads, s.getHistory},
-		{"GET", "/v1/bootstrap", look, nil, reads, s.getBootstrap},
-		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
-		{"PUT", "/v1/pause", change, nil, changes, s.putPause},
-		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
-		{"POST", "/v1/operation/release", change, nil, changes, s.postRelease},
-		{"PUT", "/v1/removal", change, nil, changes, s.putRemoval},
-		{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
-		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
-		{"PUT", "/v1/mute", change, nil, changes, s.putMute},
-		{"DELETE", "/v1/mute", change, []string{"code"}, changes, s.deleteMute},
-		{"POST", "/v1/recovery/facts", change, nil, changes, s.postRecoveryFacts},
-		{"PUT", "/v1/recovery", change, nil, changes, s.putRecovery},
-		{"DELETE", "/v1/recovery", change, nil, changes, s.deleteRecovery},
-		{"GET", "/v1/snapshot", look, nil, nil, s.getSnapshot},
-		{"POST", "/v1/snapshot", change, nil, changes, s.postSnapshot},
-		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
-		{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
+		{"GET", "/v1/status", accessRead, nil, nil, s.getStatus},
+		{"GET", "/v1/checks", accessRead, nil, nil, s.getChecks},
+		{"GET", "/v1/history", accessRead, []string{"limit"}, reads, s.getHistory},
+		{"GET", "/v1/bootstrap", accessRead, nil, reads, s.getBootstrap},
+		{"POST", "/v1/bootstrap", accessChange, nil, changes, s.postBootstrap},
+		{"PUT", "/v1/pause", accessChange, nil, changes, s.putPause},
+		{"DELETE", "/v1/pause", accessChange, nil, changes, s.deletePause},
+		{"POST", "/v1/operation/release", accessChange, nil, changes, s.postRelease},
+		{"PUT", "/v1/removal", accessChange, nil, changes, s.putRemoval},
+		{"PUT", "/v1/maintenance", accessChange, nil, changes, s.putMaintenance},
+		{"DELETE", "/v1/maintenance", accessChange, nil, changes, s.deleteMaintenance},
+		{"PUT", "/v1/mute", accessChange, nil, changes, s.putMute},
+		{"DELETE", "/v1/mute", accessChange, []string{"code"}, changes, s.deleteMute},
+		{"POST", "/v1/recovery/facts", accessChange, nil, changes, s.postRecoveryFacts},
+		{"PUT", "/v1/recovery", accessChange, nil, changes, s.putRecovery},
+		{"DELETE", "/v1/recovery", accessChange, nil, changes, s.deleteRecovery},
+		{"GET", "/v1/snapshot", accessRead, nil, nil, s.getSnapshot},
+		{"POST", "/v1/snapshot", accessChange, nil, changes, s.postSnapshot},
+		{"POST", "/v1/rollout", accessChange, nil, changes, s.postRollout},
+		{"PUT", "/v1/rollout/state", accessChange, nil, changes, s.putRolloutState},
 	}
 }
 
 func (s *Server) getStatus(request) (response, error) {
-	newest, err := s.statuses.newest(s.opt.Backend)
+	newest, err := s.status.get(s.opt.Backend)
 	return response{http.StatusOK, newest}, err
 }
 
@@ -182,8 +182,8 @@ func (s *Server) deleteMute(r request) (response, error) {
 	return response{http.StatusOK, control.Done{By: r.by}}, err
 }
 
-// postRecoveryFacts changes nothing, but it has a child process read the whole log: not everyone on the host may
-// request that.
+// postRecoveryFacts changes nothing, but a child process reads the whole log for it: only users who may change things
+// may request that.
 func (s *Server) postRecoveryFacts(r request) (response, error) {
 	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
 	return response{http.StatusOK, facts}, err

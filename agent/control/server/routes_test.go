@@ -20,8 +20,8 @@ import (
 
 func TestEveryRouteReachesTheBackend(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
-	c := control.Dial(open(t, d))
+	d := &fake{}
+	c := control.Dial(serveBackend(t, d))
 	ctx := t.Context()
 	hour := control.Duration(time.Hour)
 	lines, err := c.History(ctx, 3)
@@ -126,15 +126,15 @@ end of maintenance by %[1]s
 rollout restart of [n1 n3] until "3.6.12": "a fix" by %[1]s
 rollout command upgrade of [] until "": "a fix" by %[1]s
 rollout paused by %[1]s`, d.me())
-	if got := d.notes(); got != want {
+	if got := d.calls(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
 
 func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
-	socket := open(t, d)
+	d := &fake{}
+	socket := serveBackend(t, d)
 	long, many := strings.Repeat("x", control.MaxReason+1), strings.Repeat(`"a",`, 1000)
 	for name, c := range map[string]struct{ route, body, want string }{
 		"query: unknown parameter":   {"GET /v1/history?limt=3", "", "limt"},
@@ -201,7 +201,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if got := d.notes(); got != "" {
+		if got := d.calls(); got != "" {
 			t.Errorf("the backend was called: %s", got)
 		}
 	})
@@ -211,7 +211,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 func refusedWith(t *testing.T, socket, route, body string, status int, code, want string) {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
-	got, answer := ask(t, socket, method, path, body)
+	got, answer := call(t, socket, method, path, body)
 	e := errorIn(t, answer)
 	if got != status || e.Code != code || !strings.Contains(e.Error(), want) || e.Hint == "" {
 		t.Errorf("got %d %+v, want %d %s and %q", got, e, status, code, want)
@@ -229,8 +229,8 @@ func command(name string) string { return `{"work":"command","reason":"x","comma
 
 func TestOtherRefusalsHaveTheirOwnStatusAndAHint(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
-	socket := open(t, d)
+	d := &fake{}
+	socket := serveBackend(t, d)
 	long, blank := strings.Repeat("x", 64<<10), strings.Repeat(" ", 64<<10)
 	const conflict, large = control.CodeConflict, control.CodeTooLarge
 	for name, c := range map[string]struct {
@@ -251,7 +251,7 @@ func TestOtherRefusalsHaveTheirOwnStatusAndAHint(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if got := d.notes(); got != "" {
+		if got := d.calls(); got != "" {
 			t.Errorf("the backend was called: %s", got)
 		}
 	})
@@ -259,7 +259,7 @@ func TestOtherRefusalsHaveTheirOwnStatusAndAHint(t *testing.T) {
 
 func TestTheLongestPauseIsAccepted(t *testing.T) {
 	t.Parallel()
-	if status, body := ask(t, open(t, &desk{}), "PUT", "/v1/pause",
+	if status, body := call(t, serveBackend(t, &fake{}), "PUT", "/v1/pause",
 		`{"reason":"x","for":"168h"}`); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
@@ -267,35 +267,37 @@ func TestTheLongestPauseIsAccepted(t *testing.T) {
 
 func TestAWebPageIsRefused(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
-	socket := open(t, d)
+	d := &fake{}
+	socket := serveBackend(t, d)
 	for _, c := range []struct{ header, code string }{
 		{"Host: quorumd\r\nOrigin: http://evil.example", control.CodeNotPermitted},
 		{"Host: quorumd\r\nReferer: http://evil.example/", control.CodeNotPermitted},
 		{"Host: evil.example", control.CodeBadRequest},
 		{"Host: evil.example:80", control.CodeBadRequest},
 	} {
-		status, body := send(t, socket, "DELETE /v1/pause HTTP/1.1\r\n"+c.header+"\r\nConnection: close\r\n\r\n")
+		status, body := sendRaw(t, socket, "DELETE /v1/pause HTTP/1.1\r\n"+c.header+"\r\nConnection: close\r\n\r\n")
 		if e := errorIn(t, body); status < 400 || e.Code != c.code {
 			t.Errorf("%q: %d %s", c.header, status, body)
 		}
 	}
-	if got := d.notes(); got != "" {
-		t.Errorf("the backend was asked: %s", got)
+	if got := d.calls(); got != "" {
+		t.Errorf("the backend was called: %s", got)
 	}
-	if status, body := send(t, socket,
+	if status, body := sendRaw(t, socket,
 		"DELETE /v1/pause HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); status != http.StatusOK {
-		t.Errorf("curl's way is refused: %d %s", status, body)
+		t.Errorf("a request as curl sends it: %d %s", status, body)
 	}
 }
 
-func TestTheBackendsRefusalReachesTheCallerUnchanged(t *testing.T) {
+func TestARefusalOfTheBackendReachesTheCallerUnchanged(t *testing.T) {
 	t.Parallel()
 	refusal := &control.Error{
 		Status: 409, Code: "PAUSED", Message: "cannot bootstrap: paused by root",
 		Hint: "quorumctl resume",
 	}
-	c := control.Dial(open(t, &desk{change: func(context.Context) error { return fmt.Errorf("asked: %w", refusal) }}))
+	c := control.Dial(serveBackend(t, &fake{change: func(context.Context) error {
+		return fmt.Errorf("wrapped: %w", refusal)
+	}}))
 	_, err := c.Bootstrap(t.Context(), "")
 	e, ok := errors.AsType[*control.Error](err)
 	if !ok || *e != *refusal {
@@ -306,11 +308,11 @@ func TestTheBackendsRefusalReachesTheCallerUnchanged(t *testing.T) {
 	}
 }
 
-func TestABackendThatPanicsIsAnErrorDocument(t *testing.T) {
+func TestAPanicOfTheBackendIsAnErrorDocument(t *testing.T) {
 	t.Parallel()
-	socket := open(t, &desk{change: func(context.Context) error { panic("oh") }})
-	for range 20 { // more often than there are slots: each is freed
-		status, body := ask(t, socket, "DELETE", "/v1/pause", "")
+	socket := serveBackend(t, &fake{change: func(context.Context) error { panic("oh") }})
+	for range 20 { // more requests than slots: every panic frees its slot
+		status, body := call(t, socket, "DELETE", "/v1/pause", "")
 		if e := errorIn(t, body); status != http.StatusInternalServerError || e.Code != control.CodeInternal ||
 			!strings.Contains(e.Message, "oh") {
 			t.Fatalf("%d %s", status, body)
@@ -335,13 +337,13 @@ func TestEveryKindOfErrorHasAnErrorStatus(t *testing.T) {
 		{&control.Error{Kind: control.Wrong, Code: "X", Message: "cannot x"}, 400, "X"},
 		{&control.Error{Kind: control.Forbidden, Code: "X", Message: "cannot x"}, 403, "X"},
 	} {
-		if e := wireError(c.err); e.Status != c.status || e.Code != c.code {
+		if e := toError(c.err); e.Status != c.status || e.Code != c.code {
 			t.Errorf("%v: got %d %s, want %d %s", c.err, e.Status, e.Code, c.status, c.code)
 		}
 	}
 }
 
-func TestABackendThatWaitsForEtcdTimesOutAndDoesNotDelayTheStatus(t *testing.T) {
+func TestABlockedBackendTimesOutAndDoesNotDelayTheStatus(t *testing.T) {
 	t.Parallel()
 	lim := defaultLimits()
 	lim.backend, lim.waiting = 300*time.Millisecond, 2
@@ -351,8 +353,8 @@ func TestABackendThatWaitsForEtcdTimesOutAndDoesNotDelayTheStatus(t *testing.T) 
 		<-ctx.Done()
 		return fmt.Errorf("cannot read the history: %w", ctx.Err())
 	}
-	socket := serving(t, newServer(Options{
-		Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{history: wait, change: wait}, Logger: testLog(t),
+	socket := startServer(t, newServer(Options{
+		Socket: filepath.Join(tempdir.New(t), "s"), Backend: &fake{history: wait, change: wait}, Logger: testLog(t),
 	}, lim))
 	codes := make(chan string, 8)
 	for range 2 {
@@ -363,10 +365,10 @@ func TestABackendThatWaitsForEtcdTimesOutAndDoesNotDelayTheStatus(t *testing.T) 
 		<-waits
 	}
 	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
-		t.Errorf("the status waits with them: %v", err)
+		t.Errorf("the status: %v", err)
 	}
 	if _, err := control.Dial(socket).History(t.Context(), 1); codeOf(err) != control.CodeBusy {
-		t.Errorf("a third one waits too: %v", err)
+		t.Errorf("a request without a slot: %v", err)
 	}
 	go func() { // readers do not block an operator
 		_, err := control.Dial(socket).Resume(context.Background())
@@ -380,10 +382,10 @@ func TestABackendThatWaitsForEtcdTimesOutAndDoesNotDelayTheStatus(t *testing.T) 
 	}
 }
 
-func TestTheBackendsDeadlineIsTheServers(t *testing.T) {
+func TestTheServerLimitsTheTimeOfTheBackend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{change: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		d := &fake{change: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		s := New(Options{Backend: d})
 		s.rules.self = 7
 		start := time.Now()
@@ -404,9 +406,9 @@ func codeOf(err error) string {
 func TestTheAnswerToAChangeWaitsUntilTheStatusShowsIt(t *testing.T) {
 	t.Parallel()
 	changed, shown := make(chan struct{}), make(chan struct{})
-	d := &desk{
+	d := &fake{
 		change: func(context.Context) error { close(changed); return nil },
-		look: func(ctx context.Context) error {
+		probe: func(ctx context.Context) error {
 			select {
 			case <-shown:
 			case <-ctx.Done():
@@ -414,13 +416,13 @@ func TestTheAnswerToAChangeWaitsUntilTheStatusShowsIt(t *testing.T) {
 			return ctx.Err()
 		},
 	}
-	c := control.Dial(open(t, d))
+	c := control.Dial(serveBackend(t, d))
 	answer := make(chan error, 1)
 	go func() { _, err := c.Resume(context.Background()); answer <- err }()
 	<-changed
 	select {
 	case err := <-answer:
-		t.Fatalf("it is answered before the status shows it: %v", err)
+		t.Fatalf("answered before the status shows the change: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(shown)
@@ -432,7 +434,7 @@ func TestTheAnswerToAChangeWaitsUntilTheStatusShowsIt(t *testing.T) {
 func TestAChangeSucceedsEvenIfTheStatusDoesNotShowItSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{Backend: &desk{look: func(ctx context.Context) error {
+		s := New(Options{Backend: &fake{probe: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}})

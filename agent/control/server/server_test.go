@@ -24,160 +24,158 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
-
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 func TestMain(m *testing.M) {
-	if socket := os.Getenv("CONTROL_TEST_STRANGER"); socket != "" {
-		os.Exit(stranger(socket, os.Getenv("CONTROL_TEST_GROUPS")))
+	if socket := os.Getenv("CONTROL_TEST_UNPRIVILEGED"); socket != "" {
+		os.Exit(unprivileged(socket, os.Getenv("CONTROL_TEST_GROUPS")))
 	}
 	flag.Bool("update", false, "rewrite the golden files")
 	goleak.VerifyTestMain(m)
 }
 
-// desk is a Backend that records the requests.
-type desk struct {
-	status  func() control.Status       // empty status if nil
-	history func(context.Context) error // succeeds when nil
-	change  func(context.Context) error // succeeds when nil
-	look    func(context.Context) error // succeeds when nil
-	// a new number at each call if nil
-	revision func() uint64
-	mu       sync.Mutex
-	asked    []string
-	looks    uint64
+// fake is a Backend that records the requests. Functions that are nil succeed.
+type fake struct {
+	status   func() control.Status
+	revision func() uint64 // a new number at each call if nil, so that the server does not cache the status
+	history  func(context.Context) error
+	change   func(context.Context) error
+	probe    func(context.Context) error
+
+	mu        sync.Mutex
+	recorded  []string
+	revisions uint64
 }
 
-func (d *desk) note(format string, args ...any) {
+func (d *fake) record(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf(format, args...))
+	d.recorded = append(d.recorded, fmt.Sprintf(format, args...))
 }
 
-func (d *desk) notes() string {
+func (d *fake) calls() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return strings.Join(d.asked, "\n")
+	return strings.Join(d.recorded, "\n")
 }
 
-func (d *desk) answer(ctx context.Context) error {
+func (d *fake) answer(ctx context.Context) error {
 	if d.change == nil {
 		return nil
 	}
 	return d.change(ctx)
 }
 
-func (d *desk) Status() control.Status {
+func (d *fake) Status() control.Status {
 	if d.status == nil {
 		return control.Status{Cluster: control.Cluster{Name: "prod"}}
 	}
 	return d.status()
 }
 
-// Revision returns a new number at each call, so that Status is called each time, unless a test sets it.
-func (d *desk) Revision() uint64 {
+func (d *fake) Revision() uint64 {
 	if d.revision != nil {
 		return d.revision()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.looks++
-	return d.looks
+	d.revisions++
+	return d.revisions
 }
 
-func (d *desk) Checks() control.Checks {
+func (d *fake) Checks() control.Checks {
 	return control.Checks{Checks: []control.Check{{Name: "fsync"}}}
 }
 
-func (d *desk) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
-	d.note("mute %s %q for %s by %s", req.Code, req.Reason, req.For, by)
+func (d *fake) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
+	d.record("mute %s %q for %s by %s", req.Code, req.Reason, req.For, by)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	until := since.Add(time.Duration(req.For))
 	return control.Mute{Code: req.Code, By: by, Reason: req.Reason, Since: since, Until: until}, d.answer(ctx)
 }
 
-func (d *desk) Unmute(ctx context.Context, code, by string) error {
-	d.note("unmute %s by %s", code, by)
+func (d *fake) Unmute(ctx context.Context, code, by string) error {
+	d.record("unmute %s by %s", code, by)
 	return d.answer(ctx)
 }
 
-func (d *desk) StartSnapshot(ctx context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob, error) {
-	d.note("snapshot %s %q %t by %s", req.Do, req.Name, req.DryRun, by)
+func (d *fake) StartSnapshot(ctx context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob, error) {
+	d.record("snapshot %s %q %t by %s", req.Do, req.Name, req.DryRun, by)
 	return control.SnapshotJob{Number: 3, Do: req.Do, By: by}, d.answer(ctx)
 }
 
-func (d *desk) SnapshotJob() control.SnapshotJob {
+func (d *fake) SnapshotJob() control.SnapshotJob {
 	return control.SnapshotJob{Number: 3, Do: control.SnapshotSave, Bytes: 7}
 }
 
-func (d *desk) ProbeNow(ctx context.Context) error {
-	if d.look == nil {
+func (d *fake) ProbeNow(ctx context.Context) error {
+	if d.probe == nil {
 		return nil
 	}
-	return d.look(ctx)
+	return d.probe(ctx)
 }
 
-func (d *desk) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
-	d.note("history %d", limit)
+func (d *fake) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
+	d.record("history %d", limit)
 	if d.history != nil {
 		return nil, d.history(ctx)
 	}
 	return []control.HistoryLine{{Revision: 7, Kind: "step", Code: "LEARNER_ADD"}}, nil
 }
 
-func (d *desk) MayBootstrap(ctx context.Context) error {
-	d.note("may it bootstrap")
+func (d *fake) MayBootstrap(ctx context.Context) error {
+	d.record("may bootstrap")
 	return d.answer(ctx)
 }
 
-func (d *desk) Bootstrap(ctx context.Context, by string) error {
-	d.note("bootstrap by %s", by)
+func (d *fake) Bootstrap(ctx context.Context, by string) error {
+	d.record("bootstrap by %s", by)
 	return d.answer(ctx)
 }
 
-func (d *desk) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
-	d.note("pause %q for %s by %s", req.Reason, req.For, by)
+func (d *fake) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
+	d.record("pause %q for %s by %s", req.Reason, req.For, by)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	until := since.Add(time.Duration(req.For))
 	return control.Pause{By: by, Reason: req.Reason, Since: since, Until: until}, d.answer(ctx)
 }
 
-func (d *desk) Resume(ctx context.Context, by string) error {
-	d.note("resume by %s", by)
+func (d *fake) Resume(ctx context.Context, by string) error {
+	d.record("resume by %s", by)
 	return d.answer(ctx)
 }
 
-func (d *desk) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
-	d.note("release %q by %s", req.Reason, by)
+func (d *fake) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
+	d.record("release %q by %s", req.Reason, by)
 	return d.answer(ctx)
 }
 
-func (d *desk) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
-	d.note("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
+func (d *fake) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
+	d.record("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
 	return control.Removal{MemberID: "3", Name: req.Member, By: by, State: control.RemovalWaiting}, d.answer(ctx)
 }
 
-func (d *desk) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
-	d.note("facts")
+func (d *fake) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
+	d.record("facts")
 	return recovery.Facts{Host: "n1"}, d.answer(ctx)
 }
 
-func (d *desk) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
-	d.note("apply %s by %s", plan.ID, by)
+func (d *fake) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
+	d.record("apply %s by %s", plan.ID, by)
 	return control.Recovery{Plan: plan.ID}, d.answer(ctx)
 }
 
-func (d *desk) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
-	d.note("give up by %s", by)
+func (d *fake) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
+	d.record("abandon by %s", by)
 	return control.Recovery{Plan: "abcdefghijkl", GivenUp: by}, d.answer(ctx)
 }
 
-func (d *desk) AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
+func (d *fake) AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
 	error,
 ) {
-	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason,
-		req.For, by, req.KeepRunning, req.External)
+	d.record("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command),
+		req.Reason, req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since,
@@ -185,26 +183,26 @@ func (d *desk) AskMaintenance(ctx context.Context, req control.MaintenanceReques
 	}, d.answer(ctx)
 }
 
-func (d *desk) EndMaintenance(ctx context.Context, by string) error {
-	d.note("end of maintenance by %s", by)
+func (d *fake) EndMaintenance(ctx context.Context, by string) error {
+	d.record("end of maintenance by %s", by)
 	return d.answer(ctx)
 }
 
-func (d *desk) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
-	d.note("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version,
+func (d *fake) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
+	d.record("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version,
 		req.Reason, by)
 	return control.Rollout{
 		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: control.RolloutRunning,
 	}, d.answer(ctx)
 }
 
-func (d *desk) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
-	d.note("rollout %s by %s", state, by)
+func (d *fake) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
+	d.record("rollout %s by %s", state, by)
 	return control.Rollout{ID: "r1", State: state}, d.answer(ctx)
 }
 
-// serving runs a server until the test ends and returns its socket.
-func serving(t testing.TB, s *Server) string {
+// startServer runs a server until the test ends and returns its socket.
+func startServer(t testing.TB, s *Server) string {
 	t.Helper()
 	if s.listener == nil {
 		if err := s.Listen(); err != nil {
@@ -217,32 +215,32 @@ func serving(t testing.TB, s *Server) string {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("Serve ended with %v", err)
+			t.Errorf("Serve: %v", err)
 		}
 	})
 	return s.opt.Socket
 }
 
-// open serves a backend with the default limits.
-func open(t *testing.T, b Backend) string {
+// serveBackend serves a backend with the default limits.
+func serveBackend(t *testing.T, b Backend) string {
 	t.Helper()
-	return serving(t, New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: b, Logger: testLog(t)}))
+	return startServer(t, New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: b, Logger: testLog(t)}))
 }
 
 func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
-// ask sends one request as curl would and returns the status and the body.
-func ask(t *testing.T, socket, method, path, body string) (int, string) {
+// call sends one request, as curl does, and returns the status and the body of the answer.
+func call(t *testing.T, socket, method, path, body string) (int, string) {
 	t.Helper()
-	return send(t, socket,
+	return sendRaw(t, socket,
 		fmt.Sprintf("%s %s HTTP/1.1\r\nHost: quorumd\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 			method, path, len(body), body))
 }
 
-// send writes raw bytes and reads one HTTP answer.
-func send(t *testing.T, socket, raw string) (int, string) {
+// sendRaw sends raw bytes and returns the status and the body of the answer.
+func sendRaw(t *testing.T, socket, raw string) (int, string) {
 	t.Helper()
 	c := dial(t, socket)
 	if _, err := io.WriteString(c, raw); err != nil {
@@ -255,7 +253,7 @@ func send(t *testing.T, socket, raw string) (int, string) {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatalf("no whole answer: %v", err)
+		t.Fatalf("truncated answer: %v", err)
 	}
 	return resp.StatusCode, string(b)
 }
@@ -273,7 +271,7 @@ func dial(t *testing.T, socket string) net.Conn {
 	return c
 }
 
-// errorIn returns the error of an error document, strictly decoded.
+// errorIn strictly decodes an error document and returns its error.
 func errorIn(t *testing.T, body string) control.Error {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(body))
