@@ -24,8 +24,8 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// Client sends requests to a quorumd over its socket. It keeps no connection between calls. Every error of a method is
-// an *Error with a code and a hint.
+// Client sends requests to a quorumd over its socket. It keeps no connection between calls. Except for ErrNotNewest,
+// every error of a method is an *Error with a code and a hint.
 type Client struct {
 	socket   string
 	patience time.Duration // to connect to a daemon that is starting, and again for the first byte of its answer
@@ -100,7 +100,7 @@ func (c *Client) Pause(ctx context.Context, req PauseRequest) (Pause, error) {
 	return p, err
 }
 
-// Resume ends the pause, if there is one.
+// Resume ends the pause. Without a pause it fails with CodeNotPaused.
 func (c *Client) Resume(ctx context.Context) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/pause", nil, &d)
@@ -130,7 +130,7 @@ func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Ma
 	return m, err
 }
 
-// EndMaintenance cancels this host's request, or brings the host back, if there is a request.
+// EndMaintenance cancels this host's request, or brings the host back if it is down. Without a request it does nothing.
 func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/maintenance", nil, &d)
@@ -200,7 +200,7 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	if err := conn.SetDeadline(time.Now().Add(c.patience)); err != nil {
 		return nil, err
 	}
-	sent := req.Write(conn)
+	writeErr := req.Write(conn)
 	answer := bufio.NewReader(conn)
 	if _, err := answer.Peek(1); ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, errSilent
@@ -213,8 +213,8 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	}
 	for range maxInterim {
 		resp, err := http.ReadResponse(answer, req)
-		if err != nil && sent != nil {
-			return nil, sent
+		if err != nil && writeErr != nil {
+			return nil, writeErr
 		}
 		if err != nil || resp.StatusCode >= 200 {
 			return resp, err
@@ -284,6 +284,7 @@ func (c *Client) read(resp *http.Response, into any) error {
 	return nil
 }
 
+// unreachable returns the error for a failed connection.
 func (c *Client) unreachable(err error) *Error {
 	cause := err
 	if op, ok := errors.AsType[*net.OpError](err); ok {
@@ -301,6 +302,7 @@ func (c *Client) unreachable(err error) *Error {
 	return e
 }
 
+// unanswered returns the error for a connection that failed, or timed out, before the whole answer.
 func (c *Client) unanswered(err error) *Error {
 	e := &Error{
 		Code: CodeUnreachable, Err: err,
@@ -326,6 +328,7 @@ func (c *Client) silent(method string) *Error {
 	}
 }
 
+// unexpected returns the error for an answer that quorumd does not send.
 func (c *Client) unexpected(what string) *Error {
 	return &Error{
 		Code:    CodeInternal,

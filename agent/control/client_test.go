@@ -36,7 +36,7 @@ func codeOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// fakeServer serves fixed bytes to every caller.
+// fakeServer sends fixed bytes on every connection.
 func fakeServer(t *testing.T, answer string) string {
 	t.Helper()
 	socket := filepath.Join(tempdir.New(t), "s")
@@ -62,13 +62,13 @@ func fakeServer(t *testing.T, answer string) string {
 	return socket
 }
 
-func TestAMissingDaemonIsReported(t *testing.T) {
+func TestTheClientReportsAMissingDaemonAfterTwoSeconds(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	start := time.Now()
 	_, err := Dial(socket).Status(t.Context())
 	if took := time.Since(start); took < 1900*time.Millisecond || took > 10*time.Second {
-		t.Errorf("given up after %s", took)
+		t.Errorf("reported after %s", took)
 	}
 	want := "cannot reach quorumd at " + socket +
 		": connect: no such file or directory; is it running? systemctl status quorumd"
@@ -77,7 +77,7 @@ func TestAMissingDaemonIsReported(t *testing.T) {
 	}
 }
 
-func TestAnInaccessibleFolderIsReportedAtOnce(t *testing.T) {
+func TestTheClientReportsAMissingPermissionAtOnce(t *testing.T) {
 	t.Parallel()
 	c := Dial("/somewhere/s")
 	err := c.unreachable(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", fs.ErrPermission)})
@@ -85,33 +85,33 @@ func TestAnInaccessibleFolderIsReportedAtOnce(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if isRetryable(err) {
-		t.Error("it would be tried again")
+		t.Error("the client would retry")
 	}
 }
 
-func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
+func TestTheClientReportsAnUnexpectedAnswer(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ answer, code, says string }{
+	for name, c := range map[string]struct{ answer, code, want string }{
 		"another program": {
 			"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\npage not found", CodeInternal,
 			"without an error document",
 		},
-		"a page": {
+		"HTML": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>", CodeInternal,
 			"not what quorumd sends",
 		},
-		"half an answer": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
-		"nothing at all": {"", CodeUnreachable, "cannot get an answer"},
-		"no HTTP":        {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
+		"truncated answer": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
+		"no answer":        {"", CodeUnreachable, "cannot get an answer"},
+		"not HTTP":         {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
 		"another API": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"apiVersion\":\"v7\"}", CodeInternal,
 			`"v7"`,
 		},
-		"a shape of old": {
+		"wrong type": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"hosts\":7}", CodeInternal,
 			"hosts: a JSON number",
 		},
-		"an endless answer": {
+		"large answer": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", MaxAnswer+1),
 			CodeInternal, "larger than 16777216 bytes",
 		},
@@ -119,14 +119,14 @@ func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Dial(fakeServer(t, c.answer)).Status(t.Context())
-			if err == nil || codeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
+			if err == nil || codeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %s: %v", codeOf(err), err)
 			}
 		})
 	}
 }
 
-func TestAHangingDaemonIsGivenUpOn(t *testing.T) {
+func TestTheContextEndsACallToAHangingDaemon(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket) // never accepts
@@ -142,17 +142,17 @@ func TestAHangingDaemonIsGivenUpOn(t *testing.T) {
 	}
 }
 
-func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing.T) {
+func TestTheClientReportsADaemonThatSendsNothing(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
-	l, err := net.Listen("unix", socket) // the kernel accepts, the daemon never does, as if stopped
+	l, err := net.Listen("unix", socket) // as a stopped daemon: the kernel accepts connections, but no process does
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	c := Dial(socket)
 	if c.patience != 2*time.Second {
-		t.Errorf("quorumctl waits %s for the first byte", c.patience)
+		t.Errorf("the client waits %s for the first byte", c.patience)
 	}
 	c.patience, c.timeout = 100*time.Millisecond, time.Hour
 	_, err = c.Status(t.Context())
@@ -174,7 +174,7 @@ func TestAClientWithoutAPathUsesTheDefault(t *testing.T) {
 	}
 }
 
-func TestANewerDaemonsFieldsAreIgnored(t *testing.T) {
+func TestTheClientIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: RoleVoter})
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *Client) Mute(ctx context.Context, req MuteRequest) (Mute, error) {
 	return m, err
 }
 
-// Unmute ends the mute of a code.
+// Unmute ends the mute of a code. Without a mute it fails with CodeNotMuted.
 func (c *Client) Unmute(ctx context.Context, code string) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/mute?code="+url.QueryEscape(code), nil, &d)

@@ -20,22 +20,22 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// filled sets every field of a value, so that its golden shows the whole document.
-func filled(v reflect.Value, n *int) {
+// fill sets every field of a value to a different value, so that a golden file shows the whole document.
+func fill(v reflect.Value, n *int) {
 	*n++
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Date(2026, 11, 20, 10, 0, *n, 0, time.UTC)))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			filled(v.Field(i), n)
+			fill(v.Field(i), n)
 		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		filled(v.Elem(), n)
+		fill(v.Elem(), n)
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		filled(v.Index(0), n)
+		fill(v.Index(0), n)
 	case v.Kind() == reflect.String:
 		v.SetString("text")
 	case v.Kind() == reflect.Bool:
@@ -51,9 +51,10 @@ func filled(v reflect.Value, n *int) {
 	}
 }
 
+// example returns a document with all fields set.
 func example[T any]() T {
 	var doc T
-	filled(reflect.ValueOf(&doc).Elem(), new(int))
+	fill(reflect.ValueOf(&doc).Elem(), new(int))
 	return doc
 }
 
@@ -75,7 +76,7 @@ func TestTheDocumentsKeepTheirShape(t *testing.T) {
 	}
 }
 
-// fixedStatus is a backend that has only a status.
+// fixedStatus is a backend that serves only a status.
 type fixedStatus struct {
 	server.Backend
 	status control.Status
@@ -133,7 +134,7 @@ func BenchmarkStatusOfAHundredHosts(b *testing.B) {
 	}
 }
 
-// golden compares with a file in testdata, or rewrites it with -update.
+// golden compares a text with a file in testdata. With -update it writes the file first.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -33,7 +33,7 @@ func serveWithLimits(t *testing.T, change func(*limits), set ...func(*fake)) str
 	}, lim))
 }
 
-func TestASlowClientIsCutOffAndDelaysNoOther(t *testing.T) {
+func TestASlowClientIsDisconnectedAndDelaysNoOtherClient(t *testing.T) {
 	t.Parallel()
 	const partial = "PUT /v1/pause HTTP/1.1\r\nHost: quorumd\r\nContent-Length: 100\r\n\r\n{"
 	for name, c := range map[string]struct {
