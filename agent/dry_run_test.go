@@ -48,7 +48,7 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		restart := control.MaintenanceRequest{
 			Work: control.WorkRestart, Reason: "a test", For: control.Duration(time.Hour), DryRun: true,
 		}
-		if got, err := h.AskMaintenance(t.Context(), restart, "root"); err != nil || !got.DryRun {
+		if got, err := h.RequestMaintenance(t.Context(), restart, "root"); err != nil || !got.DryRun {
 			t.Errorf("the restart would be %+v, %v", got, err)
 		}
 		f.pass(5 * time.Minute)

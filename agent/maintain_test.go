@@ -34,7 +34,7 @@ func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 			Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
 		}
 		began := time.Now()
-		_, err := h.agent.AskMaintenance(ctx, req, "root")
+		_, err := h.agent.RequestMaintenance(ctx, req, "root")
 		if err == nil || !strings.Contains(err.Error(), "does not respond") {
 			t.Errorf("the answer is %v", err)
 		}
@@ -61,14 +61,14 @@ func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 			f.pass(time.Minute)
 			h := f.hosts["v2"].agent
 			req := control.MaintenanceRequest{Work: work, Reason: "a test", For: control.Duration(time.Hour)}
-			if _, err := h.AskMaintenance(t.Context(), req, "root"); err != nil {
+			if _, err := h.RequestMaintenance(t.Context(), req, "root"); err != nil {
 				t.Fatal(err)
 			}
 			down := control.MaintenanceRequest{
 				Work: control.WorkReboot, Reason: "the machine goes down",
 				For: control.Duration(time.Hour), External: true, Hurried: true,
 			}
-			if _, err := h.AskMaintenance(t.Context(), down, "logind"); err == nil ||
+			if _, err := h.RequestMaintenance(t.Context(), down, "logind"); err == nil ||
 				!strings.Contains(err.Error(), "already requested") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
@@ -96,7 +96,7 @@ func TestAnExtendedMaintenanceUpdatesTheOperationsDeadline(t *testing.T) {
 		more := control.MaintenanceRequest{
 			Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(3 * time.Hour),
 		}
-		if _, err := f.hosts["v2"].agent.AskMaintenance(t.Context(), more, "root"); err != nil {
+		if _, err := f.hosts["v2"].agent.RequestMaintenance(t.Context(), more, "root"); err != nil {
 			t.Fatal(err)
 		}
 		want := time.Now().Add(time.Duration(more.For))

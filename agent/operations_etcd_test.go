@@ -266,7 +266,7 @@ func (l *line) askAll() (order []string) {
 			req := control.MaintenanceRequest{
 				Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
 			}
-			if _, err := a.AskMaintenance(context.Background(), req, "root"); err != nil {
+			if _, err := a.RequestMaintenance(context.Background(), req, "root"); err != nil {
 				l.t.Error(err)
 			}
 		})

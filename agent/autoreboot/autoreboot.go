@@ -93,7 +93,7 @@ func (t *Trigger) look(ctx context.Context) {
 		}
 		t.tell(slog.LevelInfo, "reboot request cancelled: it did not start in time", why)
 	case moveAsk:
-		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
+		_, err := t.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
 			For: control.Duration(within),
 		}, By)

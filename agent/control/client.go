@@ -122,9 +122,9 @@ func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal,
 	return r, err
 }
 
-// AskMaintenance requests work on this host and returns the recorded request. The work becomes overdue after
+// RequestMaintenance requests work on this host and returns the recorded request. The work becomes overdue after
 // DefaultMaintenance unless the request sets a duration.
-func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
+func (c *Client) RequestMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
 	var m Maintenance
 	err := c.do(ctx, http.MethodPut, "/v1/maintenance", req, &m)
 	return m, err

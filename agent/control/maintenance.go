@@ -88,7 +88,7 @@ type MaintenanceEnd struct {
 // Maintainer is the part of the agent that requests maintenance of its own host, for reboot agents, automatic reboots
 // and shutdowns.
 type Maintainer interface {
-	AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
+	RequestMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
 	EndMaintenance(ctx context.Context, by string) error
 	Status() Status
 }

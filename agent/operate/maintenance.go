@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// AskMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates the
-// reason and the time of the existing request, and returns the updated one. With DryRun it records nothing.
-func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRequest,
+// RequestMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates
+// the reason and the time of the existing request, and returns the updated one. With DryRun it records nothing.
+func (o *Operator) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
@@ -55,7 +55,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
 
-// wouldBe returns the maintenance that AskMaintenance would record.
+// wouldBe returns the maintenance that RequestMaintenance would record.
 func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.Maintenance {
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,

@@ -30,7 +30,7 @@ type host struct {
 	calmed int
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	h.mu.Lock()

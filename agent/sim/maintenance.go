@@ -131,7 +131,7 @@ func (w *world) askMaintenance(h *host, req control.MaintenanceRequest) (end fun
 	req.Reason, req.For = "a new disk", control.Duration(time.Hour)
 	h.asked = true
 	w.operator(h, func(ctx context.Context, p *process) {
-		_, err := p.agent.AskMaintenance(ctx, req, "an operator")
+		_, err := p.agent.RequestMaintenance(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		h.handsOn = err == nil && req.Work == control.WorkMaintenance && !req.KeepRunning

@@ -124,7 +124,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycling) error {
 			return err
 		}
 	}
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return cannot("cycle", err)
 	}
@@ -152,7 +152,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycling) error {
 // wouldCycle has quorumd check a cycle of this host, and returns what it would do.
 func (a *app) wouldCycle(ctx context.Context, req control.MaintenanceRequest) (any, func(*page), error) {
 	req.DryRun = true
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -260,7 +260,7 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 	if req.Reason == "" {
 		req.Reason = reasonOf(command)
 	}
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return m, cannot("cycle", err)
 	}

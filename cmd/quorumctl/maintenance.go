@@ -115,7 +115,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 }
 
 func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest, w waiting) error {
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return cannot("begin the maintenance", err)
 	}

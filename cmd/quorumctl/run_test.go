@@ -221,7 +221,7 @@ func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ str
 	return r, d.fail
 }
 
-func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (d *desk) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
 	_ string,
 ) (control.Maintenance, error) {
 	d.mu.Lock()

@@ -43,10 +43,10 @@ type Backend interface {
 	// RemovalDone.
 	RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error)
 
-	// AskMaintenance records a request for this host and returns it; the status shows its progress. A repeated request
-	// for the same work replaces the pending one, with the new reason and end. A request for other work is refused with
-	// CodeConflict while one is pending.
-	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
+	// RequestMaintenance records a request for this host and returns it; the status shows its progress. A repeated
+	// request for the same work replaces the pending one, with the new reason and end. A request for other work is
+	// refused with CodeConflict while one is pending.
+	RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
 	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. Without a request it
 	// succeeds and does nothing.
 	EndMaintenance(ctx context.Context, by string) error

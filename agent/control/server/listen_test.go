@@ -116,7 +116,7 @@ func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 func TestOneOfSeveralConcurrentlyStartedServersListens(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
-		socket := filepath.Join(tempdir.New(t), "run", "s") // the directory does not exist
+		socket := filepath.Join(tempdir.New(t), "run", "s") // in every second round, the directory does not exist
 		if round%2 == 0 {
 			leaveStaleSocket(t, socket)
 		}

@@ -155,7 +155,7 @@ func (s *Server) putMaintenance(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	maintenance, err := s.opt.Backend.AskMaintenance(r.ctx, req, r.by)
+	maintenance, err := s.opt.Backend.RequestMaintenance(r.ctx, req, r.by)
 	return response{http.StatusOK, maintenance}, err
 }
 

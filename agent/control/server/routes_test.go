@@ -71,20 +71,20 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	m, err := c.AskMaintenance(ctx, control.MaintenanceRequest{
+	m, err := c.RequestMaintenance(ctx, control.MaintenanceRequest{
 		Work: control.WorkMaintenance, Reason: " new fan ", For: hour, KeepRunning: true,
 	})
 	if err != nil || m.Work != control.WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour ||
 		m.State != control.MaintenanceWaiting {
 		t.Errorf("maintenance: %+v, %v", m, err)
 	}
-	_, err = c.AskMaintenance(ctx, control.MaintenanceRequest{
+	_, err = c.RequestMaintenance(ctx, control.MaintenanceRequest{
 		Work: control.WorkReboot, Reason: "kernel", External: true,
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	m, err = c.AskMaintenance(ctx, control.MaintenanceRequest{
+	m, err = c.RequestMaintenance(ctx, control.MaintenanceRequest{
 		Work: control.WorkCommand, Command: "upgrade", Reason: "a fix",
 	})
 	if err != nil || m.Command != "upgrade" {

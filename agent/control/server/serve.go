@@ -23,7 +23,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response
 		if fault := recover(); fault != nil {
 			s.opt.Logger.Error("request handler panicked", "path", r.URL.Path, "panic", fault, "stack",
 				string(debug.Stack()))
-			answer = refusal(toError(fmt.Errorf("cannot serve the request: internal error: %v", fault)))
+			answer = refusal(fmt.Errorf("cannot serve the request: internal error: %v", fault))
 		}
 	}()
 	if err := checkSource(r); err != nil {

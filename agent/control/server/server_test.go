@@ -171,7 +171,7 @@ func (d *fake) AbandonRecovery(ctx context.Context, by string) (control.Recovery
 	return control.Recovery{Plan: "abcdefghijkl", GivenUp: by}, d.answer(ctx)
 }
 
-func (d *fake) AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
+func (d *fake) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
 	error,
 ) {
 	d.record("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command),
