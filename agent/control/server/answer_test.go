@@ -195,7 +195,7 @@ func TestAnEmptyStatusHasEmptyListsAndNoAges(t *testing.T) {
 	}
 }
 
-func TestANonFiniteNumberIsAnErrorAndNotHalfADocument(t *testing.T) {
+func TestAStatusThatCannotBeEncodedIsAnError(t *testing.T) {
 	t.Parallel()
 	socket := serveBackend(t, &fake{status: func() control.Status {
 		var s control.Status
