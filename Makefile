@@ -363,7 +363,7 @@ $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 	$(GO) build -C contrib/bench/exporter $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/prometheus/node_exporter
 
 reference: ## regenerate the reference pages and the figures in contrib/docs from the declarations
-	$(GOTEST) ./agent/control -run OpenAPI -update
+	$(GOTEST) ./agent/control/server -run OpenAPI -update
 	$(GOTEST) ./cmd/quorumctl -run Reference -update
 	$(GOTEST) ./cmd/quorumd/daemon -run Reference -update
 	$(GOTEST) ./contrib/docs -run Figure -update

@@ -31,7 +31,7 @@ func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a look", For: time.Hour},
+			if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a look", For: control.Duration(time.Hour)},
 				"root"); err != nil {
 				t.Fatal(err)
 			}

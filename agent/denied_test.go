@@ -69,7 +69,8 @@ func TestADeniedCallIsNotReportedAsQuorumLoss(t *testing.T) {
 	a := operatorOf(forbidding{newFleetEtcd().of("v1")})
 	for name, do := range map[string]func() error{
 		"pause": func() error {
-			_, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root")
+			req := control.PauseRequest{Reason: "a test", For: control.Duration(time.Hour)}
+			_, err := a.Pause(t.Context(), req, "root")
 			return err
 		},
 		"resume": func() error { return a.Resume(t.Context(), "root") },

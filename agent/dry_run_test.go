@@ -19,7 +19,9 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		h := f.hosts["v2"].agent
-		removal := control.RemovalRequest{Member: "v3", Reason: "a test", For: time.Minute, DryRun: true}
+		removal := control.RemovalRequest{
+			Member: "v3", Reason: "a test", For: control.Duration(time.Minute), DryRun: true,
+		}
 		_, dry := h.RemoveMember(t.Context(), removal, "root")
 		removal.DryRun = false
 		if _, err := h.RemoveMember(t.Context(), removal,
@@ -43,8 +45,10 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		if got, err := h.StartRollout(t.Context(), rollout, "root"); err != nil || !got.DryRun || len(got.Hosts) != 2 {
 			t.Errorf("the rollout would be %+v, %v", got, err)
 		}
-		restart := control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test", For: time.Hour, DryRun: true}
-		if got, err := h.AskMaintenance(t.Context(), restart, "root"); err != nil || !got.DryRun {
+		restart := control.MaintenanceRequest{
+			Work: control.WorkRestart, Reason: "a test", For: control.Duration(time.Hour), DryRun: true,
+		}
+		if got, err := h.RequestMaintenance(t.Context(), restart, "root"); err != nil || !got.DryRun {
 			t.Errorf("the restart would be %+v, %v", got, err)
 		}
 		f.pass(5 * time.Minute)

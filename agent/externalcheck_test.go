@@ -45,7 +45,7 @@ func TestAnExternalCheckIsAdvisoryUnlessConfiguredOtherwise(t *testing.T) {
 				t.Errorf("%q: the health state is %s: %+v", text, s.Health.State, s.Health.Findings)
 			}
 			_, err := h.agent.Mute(t.Context(), control.MuteRequest{
-				Code: "CHECK_RAID", Reason: "a test", For: time.Hour,
+				Code: "CHECK_RAID", Reason: "a test", For: control.Duration(time.Hour),
 			}, "root")
 			if (err == nil) != (text == "") {
 				t.Errorf("%q: muted: %v", text, err)

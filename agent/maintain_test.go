@@ -30,9 +30,11 @@ func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 		h.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: time.Hour}
+		req := control.MaintenanceRequest{
+			Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
+		}
 		began := time.Now()
-		_, err := h.agent.AskMaintenance(ctx, req, "root")
+		_, err := h.agent.RequestMaintenance(ctx, req, "root")
 		if err == nil || !strings.Contains(err.Error(), "does not respond") {
 			t.Errorf("the answer is %v", err)
 		}
@@ -58,15 +60,15 @@ func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 			defer f.close()
 			f.pass(time.Minute)
 			h := f.hosts["v2"].agent
-			req := control.MaintenanceRequest{Work: work, Reason: "a test", For: time.Hour}
-			if _, err := h.AskMaintenance(t.Context(), req, "root"); err != nil {
+			req := control.MaintenanceRequest{Work: work, Reason: "a test", For: control.Duration(time.Hour)}
+			if _, err := h.RequestMaintenance(t.Context(), req, "root"); err != nil {
 				t.Fatal(err)
 			}
 			down := control.MaintenanceRequest{
 				Work: control.WorkReboot, Reason: "the machine goes down",
-				For: time.Hour, External: true, Hurried: true,
+				For: control.Duration(time.Hour), External: true, Hurried: true,
 			}
-			if _, err := h.AskMaintenance(t.Context(), down, "logind"); err == nil ||
+			if _, err := h.RequestMaintenance(t.Context(), down, "logind"); err == nil ||
 				!strings.Contains(err.Error(), "already requested") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
@@ -91,11 +93,13 @@ func TestAnExtendedMaintenanceUpdatesTheOperationsDeadline(t *testing.T) {
 		f.pass(time.Minute)
 		f.takeDown("v2")
 		f.pass(10 * time.Minute)
-		more := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: 3 * time.Hour}
-		if _, err := f.hosts["v2"].agent.AskMaintenance(t.Context(), more, "root"); err != nil {
+		more := control.MaintenanceRequest{
+			Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(3 * time.Hour),
+		}
+		if _, err := f.hosts["v2"].agent.RequestMaintenance(t.Context(), more, "root"); err != nil {
 			t.Fatal(err)
 		}
-		want := time.Now().Add(more.For)
+		want := time.Now().Add(time.Duration(more.For))
 		f.until(time.Minute, "the operation ends later", func() bool { op, _ := f.op(); return op.Until.Equal(want) })
 		_, written := f.op()
 		f.pass(10 * time.Minute)

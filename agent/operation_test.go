@@ -30,10 +30,10 @@ func (f *fleet) remove(keys ...string) {
 func (f *fleet) keeps(name string) {
 	f.t.Helper()
 	req := control.MaintenanceRequest{
-		Work: control.WorkMaintenance, Reason: "a test", For: 4 * time.Hour,
+		Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(4 * time.Hour),
 		KeepRunning: true,
 	}
-	if _, err := f.hosts[name].agent.AskMaintenance(f.t.Context(), req, "root"); err != nil {
+	if _, err := f.hosts[name].agent.RequestMaintenance(f.t.Context(), req, "root"); err != nil {
 		f.t.Fatal(err)
 	}
 	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == control.MaintenanceSafe })

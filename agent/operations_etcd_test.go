@@ -263,8 +263,10 @@ func (l *line) askAll() (order []string) {
 	var wait sync.WaitGroup
 	for _, a := range l.spares {
 		wait.Go(func() {
-			req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: time.Hour}
-			if _, err := a.AskMaintenance(context.Background(), req, "root"); err != nil {
+			req := control.MaintenanceRequest{
+				Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
+			}
+			if _, err := a.RequestMaintenance(context.Background(), req, "root"); err != nil {
 				l.t.Error(err)
 			}
 		})

@@ -172,8 +172,8 @@ func (f *fleet) dump() {
 
 func (f *fleet) ask(name string) {
 	f.t.Helper()
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: time.Hour}
-	if _, err := f.hosts[name].agent.AskMaintenance(context.Background(), req, "root"); err != nil {
+	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour)}
+	if _, err := f.hosts[name].agent.RequestMaintenance(context.Background(), req, "root"); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -28,7 +28,8 @@ func TestResumeWithoutAPauseIsRefused(t *testing.T) {
 		if after := stored(t, f.etcd); len(after) != len(before) {
 			t.Errorf("the history has a line about it: %q", after[len(before):])
 		}
-		if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root"); err != nil {
+		req := control.PauseRequest{Reason: "a test", For: control.Duration(time.Hour)}
+		if _, err := a.Pause(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Resume(t.Context(), "root"); err != nil {

@@ -51,7 +51,7 @@ func TestARequestedRemovalRemovesADeadMember(t *testing.T) {
 		f.pass(time.Minute)
 		f.loseHost("v3")
 		f.pass(time.Minute)
-		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: 5 * time.Minute}
+		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: control.Duration(5 * time.Minute)}
 		h := f.hosts["v2"].agent
 		got, err := h.RemoveMember(t.Context(), req, "root")
 		if err != nil || got.Name != "v3" || got.MemberID != "3" || got.State != control.RemovalWaiting {
@@ -81,7 +81,7 @@ func TestAHopelessRemovalIsRefusedAtOnce(t *testing.T) {
 		ask := func(member string, live bool) string {
 			_, err := h.RemoveMember(t.Context(), control.RemovalRequest{
 				Member: member, Reason: "x", Live: live,
-				For: time.Minute,
+				For: control.Duration(time.Minute),
 			}, "root")
 			if err == nil {
 				return "accepted"
@@ -96,8 +96,8 @@ func TestAHopelessRemovalIsRefusedAtOnce(t *testing.T) {
 				t.Errorf("%s: %s, want %s", member, got, want)
 			}
 		}
-		_, err := h.RemoveMember(t.Context(), control.RemovalRequest{Member: "v1", Reason: "x", For: time.Minute},
-			"root")
+		req := control.RemovalRequest{Member: "v1", Reason: "x", For: control.Duration(time.Minute)}
+		_, err := h.RemoveMember(t.Context(), req, "root")
 		if e, is := errors.AsType[*control.Error](err); !is ||
 			!strings.Contains(e.Hint, "quorumctl member remove v1 --live") {
 			t.Errorf("the remedy is %+v", e)
@@ -123,8 +123,8 @@ func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		h := f.hosts["v2"]
-		if _, err := h.agent.RemoveMember(t.Context(),
-			control.RemovalRequest{Member: "v3", Reason: "in the bin", For: 5 * time.Minute}, "root"); err != nil {
+		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: control.Duration(5 * time.Minute)}
+		if _, err := h.agent.RemoveMember(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}
 		h.die()

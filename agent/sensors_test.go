@@ -180,7 +180,7 @@ func TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired(t *testing.T) {
 		h.boot("boot-s1")
 		f.pass(3 * time.Minute)
 		_, err := h.agent.Mute(t.Context(), control.MuteRequest{
-			Code: string(health.MemoryLow), Reason: "a test", For: time.Hour,
+			Code: string(health.MemoryLow), Reason: "a test", For: control.Duration(time.Hour),
 		}, "root")
 		must(t, err)
 		f.pass(10 * time.Second)

@@ -76,7 +76,7 @@ func typedElsewhere() []elsewhere {
 			"export ETCDCTL_USER=quorumd:$(cat /etc/quorumd/etcd.password)",
 			"etcdctl user passwd quorumd --interactive=false <etcd.password",
 		}},
-		{"../agent/control/openapi_served_test.go", "docs.Shell(string(page))", []string{
+		{"../agent/control/server/openapi_served_test.go", "docs.Shell(string(page))", []string{
 			"curl --unix-socket /run/quorumd/control.sock http://quorumd/v1/status",
 			"curl --unix-socket /run/quorumd/control.sock 'http://quorumd/v1/history?limit=5'",
 			"curl --unix-socket /run/quorumd/control.sock 'http://quorumd/v1/history?limit=0'",

@@ -93,9 +93,9 @@ func (t *Trigger) look(ctx context.Context) {
 		}
 		t.tell(slog.LevelInfo, "reboot request cancelled: it did not start in time", why)
 	case moveAsk:
-		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
+		_, err := t.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
-			For: within,
+			For: control.Duration(within),
 		}, By)
 		if err != nil {
 			t.tell(slog.LevelWarn, "reboot required, but the request failed", err.Error())

@@ -161,7 +161,7 @@ type host struct {
 	err   error
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	h.mu.Lock()
@@ -238,7 +238,7 @@ func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{
 				Work: control.WorkReboot, Reason: p.signs.Sentinel + " requires a reboot",
-				For: within,
+				For: control.Duration(within),
 			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
 				t.Errorf("in the window it asked for %+v", h.asked)

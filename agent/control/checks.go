@@ -12,13 +12,13 @@ type Checks struct {
 	Checks     []Check   `json:"checks"`
 }
 
-// Check is one check: its definition and its current result.
+// Check is the definition and the current result of one check.
 type Check struct {
 	Name      string   `json:"name"`
 	Component string   `json:"component"`
 	Source    string   `json:"source"` // what is measured
 	Effect    string   `json:"effect"` // what its findings mean, as text
-	Vital     bool     `json:"vital"`  // without a reading of it the health state is UNKNOWN
+	Vital     bool     `json:"vital"`  // without its reading the health state is UNKNOWN
 	Gates     []string `json:"gates"`  // what its findings block: joins, leadership, maintenance
 	Limits    []Limit  `json:"limits"`
 	Rules     []Rule   `json:"rules"`
@@ -29,7 +29,7 @@ type Check struct {
 	Code  string    `json:"code,omitempty"`  // code of the current finding
 	Since time.Time `json:"since,omitzero"`  // when the state was entered
 	Text  string    `json:"text,omitempty"`  // the measured value and its limit
-	// NotAvailable is why the check cannot be made.
+	// NotAvailable is the reason why the check cannot be made.
 	NotAvailable string `json:"notAvailable,omitempty"`
 	// Figures are the values measured by an external check, as it reported them.
 	Figures []Figure `json:"figures,omitempty"`
@@ -72,14 +72,4 @@ type Code struct {
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy,omitempty"`
 	Muted   *Mute  `json:"muted,omitempty"`
-}
-
-// complete replaces absent lists by empty ones.
-func (c Checks) complete() Checks {
-	c.APIVersion, c.Checks = APIVersion, orEmpty(c.Checks)
-	for i := range c.Checks {
-		k := &c.Checks[i]
-		k.Gates, k.Limits, k.Rules, k.Codes = orEmpty(k.Gates), orEmpty(k.Limits), orEmpty(k.Rules), orEmpty(k.Codes)
-	}
-	return c
 }

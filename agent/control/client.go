@@ -20,15 +20,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/control/internal/errtext"
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// Client sends requests to a quorumd over its socket. It keeps no connection between calls. Every error of a method is
-// an *Error with a code and a hint.
+// Client sends requests to a quorumd over its socket. It keeps no connection between calls. Except for ErrNotNewest,
+// every error of a method is an *Error with a code and a hint.
 type Client struct {
 	socket   string
-	patience time.Duration // for a daemon that is starting, and then for the first byte of its answer
-	timeout  time.Duration // for a whole call; a context may make it shorter
+	patience time.Duration // to connect to a daemon that is starting, and again for the first byte of its answer
+	timeout  time.Duration // for a whole call; a context may end it earlier
 }
 
 // Dial returns a client for the socket at that path, DefaultSocket if empty. It does not connect yet: each call does,
@@ -48,7 +49,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		return Status{}, &Error{
 			Code: CodeInternal,
 			Message: fmt.Sprintf("incompatible versions: quorumd serves API %q, this client uses %q",
-				shorten(s.APIVersion), APIVersion),
+				errtext.Shorten(s.APIVersion), APIVersion),
 			Hint: "use the quorumctl of the same package",
 		}
 	}
@@ -62,8 +63,8 @@ func (c *Client) Checks(ctx context.Context) (Checks, error) {
 	return all, err
 }
 
-// History returns the newest limit lines of the cluster's history, oldest first; DefaultHistory lines if limit is 0.
-// With ErrNotNewest, newer lines may be missing.
+// History returns the newest limit lines of the cluster's history, oldest first; DefaultHistory lines if limit is 0. It
+// returns them together with ErrNotNewest if newer lines may be missing.
 func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) {
 	path := "/v1/history"
 	if limit != 0 {
@@ -77,7 +78,7 @@ func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) 
 	return h.Lines, err
 }
 
-// MayBootstrap returns the error with which Bootstrap would be refused now.
+// MayBootstrap returns the error with which Bootstrap would fail now.
 func (c *Client) MayBootstrap(ctx context.Context) error {
 	var d Done
 	return c.do(ctx, http.MethodGet, "/v1/bootstrap", nil, &d)
@@ -87,23 +88,19 @@ func (c *Client) MayBootstrap(ctx context.Context) error {
 // that the host is configured for.
 func (c *Client) Bootstrap(ctx context.Context, confirm string) (Done, error) {
 	var d Done
-	err := c.do(ctx, http.MethodPost, "/v1/bootstrap", bootstrapBody{Confirm: confirm}, &d)
+	err := c.do(ctx, http.MethodPost, "/v1/bootstrap", BootstrapRequest{Confirm: confirm}, &d)
 	return d, err
 }
 
-// Pause stops every step of every host, for DefaultPause unless the request sets a duration. It returns the recorded
+// Pause stops all steps of all hosts, for DefaultPause unless the request sets a duration. It returns the recorded
 // pause.
 func (c *Client) Pause(ctx context.Context, req PauseRequest) (Pause, error) {
-	body := pauseBody{Reason: req.Reason}
-	if req.For != 0 {
-		body.For = req.For.String()
-	}
 	var p Pause
-	err := c.do(ctx, http.MethodPut, "/v1/pause", body, &p)
+	err := c.do(ctx, http.MethodPut, "/v1/pause", req, &p)
 	return p, err
 }
 
-// Resume ends the pause, if there is one.
+// Resume ends the pause. Without a pause it fails with CodeNotPaused.
 func (c *Client) Resume(ctx context.Context) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/pause", nil, &d)
@@ -113,41 +110,27 @@ func (c *Client) Resume(ctx context.Context) (Done, error) {
 // ReleaseOp deletes the record of the operation in flight.
 func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error) {
 	var d Done
-	err := c.do(ctx, http.MethodPost, "/v1/operation/release", releaseBody(req), &d)
+	err := c.do(ctx, http.MethodPost, "/v1/operation/release", req, &d)
 	return d, err
 }
 
 // RemoveMember requests that a member be removed from etcd for good, and returns the removal. The request expires after
 // DefaultRemoval unless it sets a duration.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
-	body := removalBody{
-		Member: req.Member, Reason: req.Reason, Live: req.Live, WithoutSnapshot: req.WithoutSnapshot,
-		DryRun: req.DryRun,
-	}
-	if req.For != 0 {
-		body.For = req.For.String()
-	}
 	var r Removal
-	err := c.do(ctx, http.MethodPut, "/v1/removal", body, &r)
+	err := c.do(ctx, http.MethodPut, "/v1/removal", req, &r)
 	return r, err
 }
 
-// AskMaintenance requests that this host be taken down, and returns its request. It lasts DefaultMaintenance unless it
-// sets a duration.
-func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
-	body := maintenanceBody{
-		Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning,
-		External: req.External, DryRun: req.DryRun,
-	}
-	if req.For != 0 {
-		body.For = req.For.String()
-	}
+// RequestMaintenance requests work on this host and returns the recorded request. The work becomes overdue after
+// DefaultMaintenance unless the request sets a duration.
+func (c *Client) RequestMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
 	var m Maintenance
-	err := c.do(ctx, http.MethodPut, "/v1/maintenance", body, &m)
+	err := c.do(ctx, http.MethodPut, "/v1/maintenance", req, &m)
 	return m, err
 }
 
-// EndMaintenance cancels this host's request, or brings the host back, if there is a request.
+// EndMaintenance cancels this host's request, or brings the host back if it is down. Without a request it does nothing.
 func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/maintenance", nil, &d)
@@ -157,14 +140,14 @@ func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 // StartRollout restarts or reboots one host after another, or runs a command on each.
 func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
 	var r Rollout
-	err := c.do(ctx, http.MethodPost, "/v1/rollout", rolloutBody(req), &r)
+	err := c.do(ctx, http.MethodPost, "/v1/rollout", req, &r)
 	return r, err
 }
 
-// SetRollout makes the rollout RolloutRunning, RolloutPaused or RolloutAborted.
+// SetRollout sets the rollout's state to RolloutRunning, RolloutPaused or RolloutAborted.
 func (c *Client) SetRollout(ctx context.Context, state string) (Rollout, error) {
 	var r Rollout
-	err := c.do(ctx, http.MethodPut, "/v1/rollout/state", rolloutStateBody{state}, &r)
+	err := c.do(ctx, http.MethodPut, "/v1/rollout/state", RolloutStateRequest{State: state}, &r)
 	return r, err
 }
 
@@ -209,15 +192,15 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 var errSilent = errors.New("no answer")
 
 // exchange sends a request and reads the answer. The request expects "100 Continue", which the server sends before it
-// calls its backend. So a hanging daemon is detected within the patience, and a working one has the whole timeout. A
-// server that refuses a connection answers and closes before it reads: the write fails, and the answer is read.
+// calls its backend. So exchange detects a hanging daemon within the patience, and a working one has the whole timeout.
+// It reads the answer even if the write fails: a server that refuses a connection answers and closes without reading.
 func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {
 	req.Close = true
 	req.Header.Set("Expect", "100-continue")
 	if err := conn.SetDeadline(time.Now().Add(c.patience)); err != nil {
 		return nil, err
 	}
-	sent := req.Write(conn)
+	writeErr := req.Write(conn)
 	answer := bufio.NewReader(conn)
 	if _, err := answer.Peek(1); ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, errSilent
@@ -230,8 +213,8 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	}
 	for range maxInterim {
 		resp, err := http.ReadResponse(answer, req)
-		if err != nil && sent != nil {
-			return nil, sent
+		if err != nil && writeErr != nil {
+			return nil, writeErr
 		}
 		if err != nil || resp.StatusCode >= 200 {
 			return resp, err
@@ -240,15 +223,15 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	return nil, errors.New("it sends only interim responses")
 }
 
-// maxInterim is the most 1xx answers before the final one.
+// maxInterim is the most 1xx responses before the final one.
 const maxInterim = 5
 
-// connect retries while no daemon listens: it may be starting.
+// connect connects to the daemon. It retries while no daemon listens, because one may be starting.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	var d net.Dialer
-	var last error // the last failure explains more than a timeout
+	var last error // returned instead of a timeout, which would explain less
 	for {
 		var conn net.Conn
 		err := socketpath.With(c.socket, func(address string) (err error) {
@@ -261,7 +244,7 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 		if last != nil && errors.Is(err, context.DeadlineExceeded) {
 			return nil, last
 		}
-		if !mayCome(err) {
+		if !isRetryable(err) {
 			return nil, err
 		}
 		last = err
@@ -273,33 +256,35 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func mayCome(err error) bool {
+// isRetryable reports whether a daemon that is starting explains the error.
+func isRetryable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
 }
 
 // read decodes an answer. It ignores unknown fields, which a newer daemon may send.
 func (c *Client) read(resp *http.Response, into any) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	if err != nil {
 		return c.unanswered(err)
 	}
-	if len(body) > maxAnswer {
-		return c.foreign(fmt.Sprintf("its response is larger than %d bytes", maxAnswer))
+	if len(body) > MaxAnswer {
+		return c.unexpected(fmt.Sprintf("its response is larger than %d bytes", MaxAnswer))
 	}
 	if resp.StatusCode >= 400 {
-		var doc errorDocument
+		var doc ErrorDocument
 		if json.Unmarshal(body, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
-			return c.foreign("it answers " + resp.Status + " without an error document")
+			return c.unexpected("it answers " + resp.Status + " without an error document")
 		}
 		doc.Error.Status = resp.StatusCode
 		return doc.Error
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return c.foreign("its answer is not what quorumd sends: " + jsonCause(err))
+		return c.unexpected("its answer is not what quorumd sends: " + errtext.JSON(err))
 	}
 	return nil
 }
 
+// unreachable returns the error for a failed connection.
 func (c *Client) unreachable(err error) *Error {
 	cause := err
 	if op, ok := errors.AsType[*net.OpError](err); ok {
@@ -317,6 +302,7 @@ func (c *Client) unreachable(err error) *Error {
 	return e
 }
 
+// unanswered returns the error for a connection that failed, or timed out, before the whole answer.
 func (c *Client) unanswered(err error) *Error {
 	e := &Error{
 		Code: CodeUnreachable, Err: err,
@@ -329,8 +315,8 @@ func (c *Client) unanswered(err error) *Error {
 	return e
 }
 
-// silent returns the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or starves.
-// It may still carry out a change when it runs again.
+// silent returns the error for a daemon that accepts a connection and sends nothing: it is stopped, hangs or gets no
+// CPU time. It may still carry out a change when it runs again.
 func (c *Client) silent(method string) *Error {
 	message := fmt.Sprintf("quorumd accepted the connection at %s but has not answered for %s", c.socket, c.patience)
 	if method != http.MethodGet {
@@ -342,7 +328,8 @@ func (c *Client) silent(method string) *Error {
 	}
 }
 
-func (c *Client) foreign(what string) *Error {
+// unexpected returns the error for an answer that quorumd does not send.
+func (c *Client) unexpected(what string) *Error {
 	return &Error{
 		Code:    CodeInternal,
 		Message: fmt.Sprintf("unexpected response from %s: %s", c.socket, what),

@@ -4,8 +4,12 @@
 package control
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -15,11 +19,25 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// impostor serves fixed bytes to every caller.
-func impostor(t *testing.T, answer string) string {
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "rewrite the golden files")
+	goleak.VerifyTestMain(m)
+}
+
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return fmt.Sprint(err)
+}
+
+// fakeServer sends fixed bytes on every connection.
+func fakeServer(t *testing.T, answer string) string {
 	t.Helper()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket)
@@ -44,37 +62,13 @@ func impostor(t *testing.T, answer string) string {
 	return socket
 }
 
-func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
-	t.Parallel()
-	socket := filepath.Join(tempdir.New(t), "s")
-	answer := make(chan error, 1)
-	started := make(chan struct{})
-	go func() {
-		close(started)
-		_, err := Dial(socket).Status(context.Background())
-		answer <- err
-	}()
-	<-started
-	timer := time.NewTimer(300 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case err := <-answer:
-		t.Fatalf("it did not wait: %v", err)
-	case <-timer.C:
-	}
-	serving(t, NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
-	if err := <-answer; err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAMissingDaemonIsReported(t *testing.T) {
+func TestTheClientReportsAMissingDaemonAfterTwoSeconds(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	start := time.Now()
 	_, err := Dial(socket).Status(t.Context())
 	if took := time.Since(start); took < 1900*time.Millisecond || took > 10*time.Second {
-		t.Errorf("given up after %s", took)
+		t.Errorf("reported after %s", took)
 	}
 	want := "cannot reach quorumd at " + socket +
 		": connect: no such file or directory; is it running? systemctl status quorumd"
@@ -83,56 +77,56 @@ func TestAMissingDaemonIsReported(t *testing.T) {
 	}
 }
 
-func TestAnInaccessibleFolderIsReportedAtOnce(t *testing.T) {
+func TestTheClientReportsAMissingPermissionAtOnce(t *testing.T) {
 	t.Parallel()
 	c := Dial("/somewhere/s")
 	err := c.unreachable(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", fs.ErrPermission)})
 	if err.Code != CodeNotPermitted || !strings.Contains(err.Hint, "as root") {
 		t.Errorf("got %v", err)
 	}
-	if mayCome(err) {
-		t.Error("it would be tried again")
+	if isRetryable(err) {
+		t.Error("the client would retry")
 	}
 }
 
-func TestAnAnswerThatIsNotQuorumdsIsReported(t *testing.T) {
+func TestTheClientReportsAnUnexpectedAnswer(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ answer, code, says string }{
+	for name, c := range map[string]struct{ answer, code, want string }{
 		"another program": {
 			"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\npage not found", CodeInternal,
 			"without an error document",
 		},
-		"a page": {
+		"HTML": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>", CodeInternal,
 			"not what quorumd sends",
 		},
-		"half an answer": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
-		"nothing at all": {"", CodeUnreachable, "cannot get an answer"},
-		"no HTTP":        {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
+		"truncated answer": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
+		"no answer":        {"", CodeUnreachable, "cannot get an answer"},
+		"not HTTP":         {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
 		"another API": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"apiVersion\":\"v7\"}", CodeInternal,
 			`"v7"`,
 		},
-		"a shape of old": {
+		"wrong type": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"hosts\":7}", CodeInternal,
 			"hosts: a JSON number",
 		},
-		"an endless answer": {
-			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", maxAnswer+1),
+		"large answer": {
+			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", MaxAnswer+1),
 			CodeInternal, "larger than 16777216 bytes",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Dial(impostor(t, c.answer)).Status(t.Context())
-			if err == nil || codeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
+			_, err := Dial(fakeServer(t, c.answer)).Status(t.Context())
+			if err == nil || codeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %s: %v", codeOf(err), err)
 			}
 		})
 	}
 }
 
-func TestAHangingDaemonIsGivenUpOn(t *testing.T) {
+func TestTheContextEndsACallToAHangingDaemon(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	l, err := net.Listen("unix", socket) // never accepts
@@ -148,17 +142,17 @@ func TestAHangingDaemonIsGivenUpOn(t *testing.T) {
 	}
 }
 
-func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing.T) {
+func TestTheClientReportsADaemonThatSendsNothing(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
-	l, err := net.Listen("unix", socket) // the kernel accepts, the daemon never does, as if stopped
+	l, err := net.Listen("unix", socket) // as a stopped daemon: the kernel accepts connections, but no process does
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	c := Dial(socket)
 	if c.patience != 2*time.Second {
-		t.Errorf("quorumctl waits %s for the first byte", c.patience)
+		t.Errorf("the client waits %s for the first byte", c.patience)
 	}
 	c.patience, c.timeout = 100*time.Millisecond, time.Hour
 	_, err = c.Status(t.Context())
@@ -173,28 +167,23 @@ func TestADaemonThatAcceptsAndSendsNothingIsReportedWithinThePatience(t *testing
 	}
 }
 
-func TestAWorkingDaemonHasTheWholeTimeout(t *testing.T) {
-	t.Parallel()
-	socket := filepath.Join(tempdir.New(t), "s")
-	over := make(chan struct{})
-	serving(t, NewServer(Options{Socket: socket, Logger: testLog(t), Backend: &desk{
-		change: func(context.Context) error { <-over; return nil },
-	}}))
-	c := Dial(socket)
-	c.patience = time.Second
-	timer := time.AfterFunc(3*c.patience/2, func() { close(over) })
-	defer timer.Stop()
-	if _, err := c.Resume(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAClientWithoutAPathUsesTheDefault(t *testing.T) {
 	t.Parallel()
 	if got := Dial("").socket; got != DefaultSocket {
 		t.Errorf("got %q", got)
 	}
-	if got := NewServer(Options{}).opt.Socket; got != DefaultSocket {
-		t.Errorf("got %q", got)
+}
+
+func TestTheClientIgnoresUnknownFields(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: RoleVoter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := bytes.Replace(b, []byte(`{`), []byte(`{"weather":{"rain":true},`), 1)
+	socket := fakeServer(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+string(newer))
+	s, err := Dial(socket).Status(t.Context())
+	if err != nil || s.Role != RoleVoter {
+		t.Errorf("%+v, %v", s.Role, err)
 	}
 }

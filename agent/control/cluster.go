@@ -55,16 +55,16 @@ type HostRecord struct {
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
 	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // since its record was read
-	// SilentSeconds is how long the host may have been gone although its record has not expired: its member does not
-	// answer or, without a member, the record's renewals are overdue. It is bounded by the record's lease.
+	// SilentSeconds is how long the host may have been down although its record has not expired: its member does not
+	// answer or, without a member, the record's renewals are overdue. The record's lease bounds it.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
-	// Former reports that the cluster does not list the member named in the host's record, as happens with hosts lost
+	// Former reports that the cluster does not list the member named in the host's record, as for hosts that died
 	// before a recovery. The record is outdated, so role and health are unknown.
 	Former  bool   `json:"former,omitempty"`
 	Waiting string `json:"waiting,omitempty"` // code of the reason why it waits
 	// position in the join queue, from 1; absent if the host votes or is not ready to join
 	Rank int `json:"rank,omitempty"`
-	// how it reaches the other members, without those that it has not probed
+	// how it reaches the other members that it has probed
 	Sees []Sight `json:"sees,omitempty"`
 }
 
@@ -121,7 +121,7 @@ type Op struct {
 	Orphaned bool      `json:"orphaned"`           // its host no longer holds the lock
 }
 
-// Pause stops every step of every host. It always expires.
+// Pause stops all steps of all hosts. It always expires.
 type Pause struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`

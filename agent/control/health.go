@@ -19,7 +19,7 @@ type Health struct {
 	Disk         Disk      `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
 	Devices []Device `json:"devices,omitempty"`
-	// Certificates are those that connections to etcd depend on, as far as this host can see them.
+	// Certificates are those that connections to etcd depend on, as far as this host can read them.
 	Certificates []Certificate `json:"certificates,omitempty"`
 }
 
@@ -31,7 +31,8 @@ type Certificate struct {
 	State string    `json:"state"` // OK, or WARM or SLOW if it must be reissued
 }
 
-// Device is a block device. Properties unknown to the kernel are absent. Model to Cache are those of leaves.
+// Device is a block device. Properties unknown to the kernel are absent. Only a leaf has a model, serial number, medium
+// and cache.
 type Device struct {
 	Name   string   `json:"name"`
 	Kind   string   `json:"kind"`            // disk, partition, raid, loop, memory, lvm, crypt, multipath or dm
@@ -56,17 +57,17 @@ type Array struct {
 	Missing int      `json:"missing"`          // missing legs
 	Failed  []string `json:"failed,omitempty"` // failed legs that are still present
 	Doing   string   `json:"doing,omitempty"`  // idle, check, repair, resync, recover or reshape
-	Done    float64  `json:"done,omitempty"`   // completed part of that
+	Done    float64  `json:"done,omitempty"`   // completed fraction of that
 }
 
-// Absence is why an optional check cannot be made.
+// Absence is an optional check that cannot be made, with the reason.
 type Absence struct {
 	Check     string `json:"check"`
 	Component string `json:"component"`
 	Why       string `json:"why"`
 }
 
-// Finding is a detected problem, or something not known yet.
+// Finding is a detected condition, or a measurement that is still missing.
 type Finding struct {
 	Code      string    `json:"code"`
 	Component string    `json:"component"`
@@ -81,7 +82,7 @@ type Finding struct {
 	Why   string `json:"why,omitempty"`
 }
 
-// Disk is what the fsync probe measures on the file system of the etcd WAL.
+// Disk holds the measurements of the fsync probe on the file system of the etcd WAL.
 type Disk struct {
 	WAL             Lane    `json:"wal"`    // like etcd's WAL: append and fdatasync
 	Direct          Lane    `json:"direct"` // the device alone: direct synchronous overwrite
@@ -95,10 +96,10 @@ type Disk struct {
 	LimitSeconds float64  `json:"limitSeconds"`         // limit of the WAL lane's P99
 }
 
-// FsyncMinutes is how many minutes of the probe's measurements are kept.
+// FsyncMinutes is the number of minutes for which the probe's measurements are kept.
 const FsyncMinutes = 120
 
-// FsyncMinute is one minute of the probe's WAL lane. With a Count of 0 no write completed in it.
+// FsyncMinute is one minute of the probe's WAL lane. Count is 0 if no write completed in it.
 type FsyncMinute struct {
 	Start         time.Time
 	Count         uint64
@@ -108,8 +109,7 @@ type FsyncMinute struct {
 	HungSeconds float64
 }
 
-// Lane holds the figures of one lane of the probe, in seconds. With a Count of 0 nothing was measured and the other
-// figures are meaningless.
+// Lane holds the figures of one lane of the probe, in seconds. If Count is 0, the other figures have no meaning.
 type Lane struct {
 	P50   float64 `json:"p50Seconds,omitempty"`
 	P99   float64 `json:"p99Seconds,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The bounds of the history lines in one answer, and the default.
+// The most history lines in one answer, and the default.
 const (
 	MaxHistory     = 1000
 	DefaultHistory = 50
@@ -22,7 +22,7 @@ type History struct {
 	NotNewest bool `json:"notNewest,omitempty"`
 }
 
-// ErrNotNewest comes with lines that may not be the newest.
+// ErrNotNewest is returned together with lines that may not be the newest.
 var ErrNotNewest = errors.New("no voter answers: these are the lines that quorumd on this host has written since its " +
 	"start")
 
@@ -38,6 +38,6 @@ type HistoryLine struct {
 	// Operation is the kind of an ended operation: join, cycle or remove; otherwise absent.
 	Operation string `json:"operation,omitempty"`
 	// Outcome is the result: "ok" or "error" for a step, the code of its end for an operation. It is absent if nothing
-	// has ended, and on lines written by older agents.
+	// has ended.
 	Outcome string `json:"outcome,omitempty"`
 }

@@ -4,9 +4,8 @@
 package control
 
 import (
+	"context"
 	"time"
-
-	"github.com/quorumd/quorumd/agent/hooks"
 )
 
 // The Work of a Maintenance and of a Rollout.
@@ -24,18 +23,23 @@ const (
 	DefaultMaintenance = 4 * time.Hour
 )
 
-// MaintenanceRequest requests that this host be taken down, one host at a time.
+// MaintenanceRequest requests work on this host. Only one host at a time is down for work.
 type MaintenanceRequest struct {
-	Work    string // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
-	Command string // with WorkCommand: the name of the program in commands.d of the hooks directory
-	Reason  string // required, one line
-	// MinMaintenance to MaxMaintenance; after that it is overdue, which only raises an alert
-	For         time.Duration
-	KeepRunning bool // reserve the operation only: etcd keeps running
-	DryRun      bool // only check the request, and return what it would be
-	External    bool // with a reboot: quorumd makes it safe and waits for it, the requester reboots
-	// with such a reboot: it comes within seconds whatever the answer; only requested by the host itself
-	Hurried bool
+	Work string `json:"work"` // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
+	// with WorkCommand: the name of the program in commands.d of the hooks directory
+	Command string `json:"command,omitempty"`
+	Reason  string `json:"reason"` // required, one line
+	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; afterwards it is overdue, which only raises an
+	// alert
+	For Duration `json:"for,omitempty"`
+	// reserve the operation only: etcd keeps running
+	KeepRunning bool `json:"keepRunning,omitempty"`
+	// with a reboot: quorumd makes it safe and waits for it, the requester reboots
+	External bool `json:"external,omitempty"`
+	// only check the request, and return the maintenance that would start
+	DryRun bool `json:"dryRun,omitempty"`
+	// with External: the machine goes down within seconds whatever the answer; only the host itself can request it
+	Hurried bool `json:"-"`
 }
 
 // The State of a Maintenance.
@@ -47,7 +51,7 @@ const (
 	MaintenanceReturning = "returning" // etcd is started, and catches up
 )
 
-// Maintenance is this host's request, until the host is back or the request is cancelled.
+// Maintenance is this host's request. It ends when the host is back or the request is cancelled.
 type Maintenance struct {
 	Work        string    `json:"work"`
 	Command     string    `json:"command,omitempty"` // name of the program
@@ -58,19 +62,19 @@ type Maintenance struct {
 	Overdue     bool      `json:"overdue"`
 	KeepRunning bool      `json:"keepRunning"`
 	External    bool      `json:"external"`
-	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once that is safe
+	ByOthers    bool      `json:"byOthers,omitempty"` // another program runs etcd, and stops it when it is safe
 	Rollout     string    `json:"rollout,omitempty"`  // ID of the rollout that requested it
 	State       string    `json:"state"`
 	DryRun      bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
-// The codes of a MaintenanceEnd that are no fault.
+// The codes of a MaintenanceEnd without a fault.
 const (
 	CodeCycled    = "CYCLED"    // the host was down and is back
 	CodeCancelled = "CANCELLED" // the request was cancelled while queued
 )
 
-// MaintenanceEnd is how this host's last maintenance ended.
+// MaintenanceEnd is the end of this host's last maintenance.
 type MaintenanceEnd struct {
 	Work   string    `json:"work"`
 	Reason string    `json:"reason"`
@@ -81,66 +85,10 @@ type MaintenanceEnd struct {
 	Text   string    `json:"text"`
 }
 
-// maintenanceBody is a MaintenanceRequest on the wire.
-type maintenanceBody struct {
-	Work        string `json:"work"`
-	Command     string `json:"command,omitempty"`
-	Reason      string `json:"reason"`
-	For         string `json:"for,omitempty"`
-	KeepRunning bool   `json:"keepRunning,omitempty"`
-	External    bool   `json:"external,omitempty"`
-	DryRun      bool   `json:"dryRun,omitempty"`
-}
-
-const (
-	maintenanceHint    = `send {"work": "maintenance", "reason": "<why>", "for": "4h"}`
-	maintenanceForHint = "use a duration from 1m to 168h, and request more time if it takes longer"
-)
-
-func (b maintenanceBody) request() (MaintenanceRequest, error) {
-	const what = "cannot request maintenance"
-	switch b.Work {
-	case WorkMaintenance, WorkRestart, WorkReboot, WorkCommand:
-	default:
-		return MaintenanceRequest{}, badRequest(maintenanceHint, "%s: work: %q is not one of %s, %s, %s and %s",
-			what, shorten(b.Work), WorkMaintenance, WorkRestart, WorkReboot, WorkCommand)
-	}
-	if err := checkCommand(b.Work, b.Command, what); err != nil {
-		return MaintenanceRequest{}, err
-	}
-	if b.KeepRunning && b.Work != WorkMaintenance {
-		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: keepRunning is not possible with "+
-			"%s", what,
-			b.Work)
-	}
-	if b.External && b.Work != WorkReboot {
-		return MaintenanceRequest{}, badRequest("leave external out", "%s: only a reboot can be external", what)
-	}
-	reason, err := oneLine(b.Reason, what)
-	if err != nil {
-		return MaintenanceRequest{}, err
-	}
-	d, err := lasting(b.For, what, bounds{MinMaintenance, MaxMaintenance, DefaultMaintenance, maintenanceForHint})
-	if err != nil {
-		return MaintenanceRequest{}, err
-	}
-	return MaintenanceRequest{
-		Work: b.Work, Command: b.Command, Reason: reason, For: d, KeepRunning: b.KeepRunning,
-		External: b.External, DryRun: b.DryRun,
-	}, nil
-}
-
-// checkCommand refuses an invalid program name, and a name with any other work.
-func checkCommand(work, name, what string) error {
-	if work != WorkCommand {
-		if name != "" {
-			return badRequest("leave command out", "%s: a %s runs no command", what, work)
-		}
-		return nil
-	}
-	if err := hooks.CheckName(name); err != nil {
-		return badRequest("name a program in commands.d, next to the hooks directories, on every host that runs it",
-			"%s: command: %v", what, err)
-	}
-	return nil
+// Maintainer is the part of the agent that requests maintenance of its own host, for reboot agents, automatic reboots
+// and shutdowns.
+type Maintainer interface {
+	RequestMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
+	EndMaintenance(ctx context.Context, by string) error
+	Status() Status
 }

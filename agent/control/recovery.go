@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// CodeReading is the code of a refusal that means: the log is still being read, try again.
+// CodeReading means that the log is still being read: try again.
 const CodeReading = "READING"
 
 // Recovery is the plan in force on this host.
@@ -25,47 +25,24 @@ type Recovery struct {
 	By       string    `json:"by"`
 	Since    time.Time `json:"since"`
 	GivenUp  string    `json:"givenUp,omitempty"` // who abandoned it
-	Done     bool      `json:"done,omitempty"`    // it had already ended well
+	Done     bool      `json:"done,omitempty"`    // it had already succeeded
 }
 
-// RecoveryEnd is how the last plan on this host ended.
+// RecoveryEnd is the end of the last plan on this host.
 type RecoveryEnd struct {
 	Recovery
 	Ended time.Time `json:"ended"`
 	Code  string    `json:"code"` // RECOVERED, or why it was abandoned
 }
 
-const planHint = "send the file written by quorumctl recover plan"
-
-// postRecoveryFacts changes nothing, but it has a child process read the whole log: not everyone on the host may
-// request that.
-func (s *Server) postRecoveryFacts(r request) (response, error) {
-	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
-	return response{http.StatusOK, facts}, err
-}
-
-func (s *Server) putRecovery(r request) (response, error) {
-	plan, err := recovery.ReadPlan(r.body)
-	if err != nil {
-		return response{}, badRequest(planHint, "%s", shorten(err.Error()))
-	}
-	m, err := s.opt.Backend.ApplyRecovery(r.ctx, plan, r.by)
-	return response{http.StatusOK, m}, err
-}
-
-func (s *Server) deleteRecovery(r request) (response, error) {
-	m, err := s.opt.Backend.AbandonRecovery(r.ctx, r.by)
-	return response{http.StatusOK, m}, err
-}
-
-// RecoveryFacts returns what this host knows after quorum loss. It works while etcd is down.
+// RecoveryFacts returns the facts that a recovery plan needs of this host. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts
 	err := c.do(ctx, http.MethodPost, "/v1/recovery/facts", nil, &f)
 	return f, err
 }
 
-// ApplyRecovery has this host do its part of a plan.
+// ApplyRecovery begins this host's part of a plan.
 func (c *Client) ApplyRecovery(ctx context.Context, plan recovery.Plan) (Recovery, error) {
 	var r Recovery
 	err := c.do(ctx, http.MethodPut, "/v1/recovery", plan, &r)

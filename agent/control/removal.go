@@ -3,12 +3,7 @@
 
 package control
 
-import (
-	"strings"
-	"time"
-	"unicode"
-	"unicode/utf8"
-)
+import "time"
 
 // The bounds of how long a removal may stay queued, and the default.
 const (
@@ -19,13 +14,15 @@ const (
 
 // RemovalRequest requests that a member be removed from etcd for good.
 type RemovalRequest struct {
-	Member string        // its name, or its ID as printed by etcdctl
-	Reason string        // required, one line
-	Live   bool          // even if it votes and answers
-	For    time.Duration // MinRemoval to MaxRemoval; a removal that has not begun by then expires
-
-	WithoutSnapshot bool // even if it is healthy and the newest snapshot is not recent
-	DryRun          bool // only check the request, and return what it would be
+	Member string `json:"member"`         // its name, or its ID as printed by etcdctl
+	Reason string `json:"reason"`         // required, one line
+	Live   bool   `json:"live,omitempty"` // even if the member votes and answers
+	// MinRemoval to MaxRemoval, DefaultRemoval if absent; the request expires if the removal has not begun by then
+	For Duration `json:"for,omitempty"`
+	// even if the member is healthy and the newest snapshot is not recent
+	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
+	// only check the request, and return the removal that would start
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // The State of a Removal.
@@ -41,17 +38,17 @@ type Removal struct {
 	Name     string    `json:"name"`
 	Reason   string    `json:"reason"`
 	By       string    `json:"by"`
-	Live     bool      `json:"live"` // even if it votes and answers
+	Live     bool      `json:"live"` // even if the member votes and answers
 	Since    time.Time `json:"since"`
 	Until    time.Time `json:"until"` // when the request expires
 	State    string    `json:"state"`
 	DryRun   bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
-// CodeRemoved is the code of a RemovalEnd that is no fault.
+// CodeRemoved is the code of a RemovalEnd without a fault.
 const CodeRemoved = "REMOVED"
 
-// RemovalEnd is how the last removal requested of this host ended.
+// RemovalEnd is the end of the last removal requested of this host.
 type RemovalEnd struct {
 	MemberID string    `json:"memberID"`
 	Name     string    `json:"name"`
@@ -62,42 +59,4 @@ type RemovalEnd struct {
 	// REMOVED, CANCELLED if it expired, or the code of the reason for another end
 	Code string `json:"code"`
 	Text string `json:"text"`
-}
-
-// removalBody is a RemovalRequest on the wire.
-type removalBody struct {
-	Member string `json:"member"`
-	Reason string `json:"reason"`
-	Live   bool   `json:"live,omitempty"`
-	For    string `json:"for,omitempty"`
-
-	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
-	DryRun          bool `json:"dryRun,omitempty"`
-}
-
-const (
-	removalHint    = `send {"member": "<name or ID>", "reason": "<why>"}`
-	removalForHint = "use a duration from 1s to 1h"
-	maxMemberName  = 256
-)
-
-func (b removalBody) request() (RemovalRequest, error) {
-	const what = "cannot remove the member"
-	odd := strings.ContainsFunc(b.Member, func(r rune) bool { return !unicode.IsPrint(r) })
-	if b.Member == "" || odd || utf8.RuneCountInString(b.Member) > maxMemberName {
-		return RemovalRequest{}, badRequest("name it as quorumctl member list shows it",
-			"%s: member: %q is not a name or ID", what, shorten(b.Member))
-	}
-	reason, err := oneLine(b.Reason, what)
-	if err != nil {
-		return RemovalRequest{}, err
-	}
-	d, err := lasting(b.For, what, bounds{MinRemoval, MaxRemoval, DefaultRemoval, removalForHint})
-	if err != nil {
-		return RemovalRequest{}, err
-	}
-	return RemovalRequest{
-		Member: b.Member, Reason: reason, Live: b.Live, For: d, WithoutSnapshot: b.WithoutSnapshot,
-		DryRun: b.DryRun,
-	}, nil
 }

@@ -6,12 +6,10 @@ package control
 import (
 	"context"
 	"net/http"
-	"regexp"
-	"slices"
 	"time"
 )
 
-// The jobs with snapshots.
+// The kinds of snapshot jobs.
 const (
 	SnapshotSave        = "save"
 	SnapshotList        = "list"
@@ -30,14 +28,14 @@ const (
 // CodeSnapshotRunning means that another snapshot job is running.
 const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 
-// SnapshotRequest requests a job with snapshots.
+// SnapshotRequest requests a snapshot job.
 type SnapshotRequest struct {
-	Do     string `json:"do"`               // one of the above
+	Do     string `json:"do"`               // SnapshotSave to SnapshotRestoreTest
 	Name   string `json:"name,omitempty"`   // snapshot to verify or to test; empty for the newest
 	DryRun bool   `json:"dryRun,omitempty"` // with a prune: only list what would be removed
 }
 
-// SnapshotJob is a job with snapshots and, once it has ended, its result.
+// SnapshotJob is a snapshot job and, once it has ended, its result.
 type SnapshotJob struct {
 	APIVersion string     `json:"apiVersion"`
 	Number     int        `json:"number"`
@@ -47,11 +45,11 @@ type SnapshotJob struct {
 	Ended      *time.Time `json:"ended,omitempty"`
 	Bytes      int64      `json:"bytes"`              // bytes read and written so far
 	Progress   *Progress  `json:"progress,omitempty"` // while it runs, if the total is known
-	Serving    bool       `json:"serving,omitempty"`  // an etcd serves it: 10 min at most, remaining time unknown
+	Serving    bool       `json:"serving,omitempty"`  // an etcd serves it: at most 10 min, remaining time unknown
 	Error      string     `json:"error,omitempty"`
 
-	Snapshots []Snapshot `json:"snapshots"` // all, the saved, verified or tested one, or the removed ones
-	Orphans   []string   `json:"orphans"`   // objects that belong to no snapshot, or the removed ones
+	Snapshots []Snapshot `json:"snapshots"` // the listed, saved, verified, tested or removed ones
+	Orphans   []string   `json:"orphans"`   // listed or removed objects that belong to no snapshot
 	Unread    []string   `json:"unread"`    // manifests that cannot be read, and why
 
 	Served string `json:"served,omitempty"` // version of the etcd that served the tested snapshot
@@ -79,13 +77,14 @@ type Snapshot struct {
 	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when an etcd last served it
 
 	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
-	// Origin is whether it is the snapshot that was saved: recorded, unproven (no record of it is known) or exchanged.
+	// Origin reports whether this is the snapshot that was saved: recorded (it matches its record), exchanged (it does
+	// not) or unproven (this host has no record of it).
 	Origin     string     `json:"origin,omitempty"`
 	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded
 	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded it
 }
 
-// Backup is the result of the cluster's last snapshots.
+// Backup holds the results of the cluster's last snapshots.
 type Backup struct {
 	Name     string     `json:"name,omitempty"`  // of the last saved snapshot
 	Saved    *time.Time `json:"saved,omitempty"` // when it was taken
@@ -102,7 +101,7 @@ type Backup struct {
 	RestoreTest *RestoreTest `json:"restoreTest,omitempty"` // results of the last restore tests
 }
 
-// RestoreTest is the result of the cluster's last restore tests.
+// RestoreTest holds the results of the cluster's last restore tests.
 type RestoreTest struct {
 	Name        string     `json:"name,omitempty"`   // of the last successfully tested snapshot
 	Proven      *time.Time `json:"proven,omitempty"` // time of that test
@@ -119,58 +118,14 @@ type RestoreTest struct {
 	Next string `json:"next,omitempty"` // when the next test is due, and which host runs it
 }
 
-func (j SnapshotJob) complete() SnapshotJob {
-	j.APIVersion = APIVersion
-	j.Snapshots, j.Orphans, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Orphans), orEmpty(j.Unread)
-	return j
-}
-
-const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prune, restoreTest`
-
-func (r SnapshotRequest) check() error {
-	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
-	const what = "cannot run the snapshot command"
-	switch {
-	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest},
-		r.Do):
-		return badRequest(snapshotHint, "%s: do: unknown value %q", what, shorten(r.Do))
-	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotRestoreTest || !named.MatchString(r.Name)):
-		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is not the name of a "+
-			"snapshot to %s",
-			what, shorten(r.Name), r.Do)
-	case r.DryRun && r.Do != SnapshotPrune:
-		return badRequest(snapshotHint, "%s: dryRun is only possible with prune", what)
-	}
-	return nil
-}
-
-func (s *Server) postSnapshot(r request) (response, error) {
-	var req SnapshotRequest
-	if err := decode(r.body, &req, snapshotHint); err != nil {
-		return response{}, err
-	}
-	if err := req.check(); err != nil {
-		return response{}, err
-	}
-	job, err := s.opt.Backend.StartSnapshot(r.ctx, req, r.by)
-	if err != nil {
-		return response{}, err
-	}
-	return response{http.StatusAccepted, job.complete()}, nil
-}
-
-func (s *Server) getSnapshot(request) (response, error) {
-	return response{http.StatusOK, s.opt.Backend.SnapshotJob().complete()}, nil
-}
-
-// StartSnapshot starts a job with snapshots and returns its state.
+// StartSnapshot starts a snapshot job and returns its state.
 func (c *Client) StartSnapshot(ctx context.Context, req SnapshotRequest) (SnapshotJob, error) {
 	var j SnapshotJob
 	err := c.do(ctx, http.MethodPost, "/v1/snapshot", req, &j)
 	return j, err
 }
 
-// SnapshotJob returns the last job with snapshots.
+// SnapshotJob returns the last snapshot job.
 func (c *Client) SnapshotJob(ctx context.Context) (SnapshotJob, error) {
 	var j SnapshotJob
 	err := c.do(ctx, http.MethodGet, "/v1/snapshot", nil, &j)

@@ -8,8 +8,8 @@ import "time"
 // Status is the complete state of the host and its view of the cluster in one document. It is a snapshot taken at Time;
 // anything observed earlier carries its age.
 //
-// Durations are in seconds and must be finite numbers. An absent age means that the thing was never observed, which is
-// neither good nor bad news.
+// Durations are in seconds and must be finite numbers. An absent age means never observed, which is neither good nor
+// bad.
 type Status struct {
 	APIVersion string       `json:"apiVersion"`
 	Time       time.Time    `json:"time"`
@@ -65,13 +65,14 @@ const (
 // or joining.
 const RoleLearner Role = "learner"
 
-// Next is what the host will do next.
+// Next is the host's next step.
 type Next struct {
-	Step string `json:"step"` // name of the step; empty if it will do nothing
+	Step string `json:"step"` // name of the step; empty if there is none
 	Text string `json:"text"` // the step as text, such as "start etcd as a learner"
 }
 
-// Reason is why the host does nothing, or nothing further. The first reason in a list is the most important.
+// Reason is one reason why the host takes no step, or no further step. The first reason in a list is the most
+// important.
 type Reason struct {
 	Code   string    `json:"code"`
 	Text   string    `json:"text"`             // with the measured value and its limit, if any
@@ -79,7 +80,7 @@ type Reason struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Caution marks a reason that blocks nothing and stays until an operator acts on it.
 	Caution bool `json:"caution,omitempty"`
-	// Progress is the progress of what the host waits for, if it can be measured.
+	// Progress is how far the host's wait has come, if it can be measured.
 	Progress *Progress `json:"progress,omitempty"`
 }
 
@@ -114,30 +115,9 @@ type Unit struct {
 type Loop struct {
 	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the last completed round
 	IntervalSeconds float64  `json:"intervalSeconds"`
-	// StuckAfterSeconds is the age beyond which the loop hangs. Below it, it may be waiting for members that do not
-	// answer.
+	// StuckAfterSeconds is the age above which the loop hangs. Up to it, the loop may be waiting for members that do
+	// not answer.
 	StuckAfterSeconds float64 `json:"stuckAfterSeconds,omitempty"`
 	Rounds            uint64  `json:"rounds"`
 	Steps             uint64  `json:"steps"`
-}
-
-// complete replaces absent lists by empty ones, so that a script can iterate over them.
-func (s Status) complete() Status {
-	s.APIVersion = APIVersion
-	s.Reasons = orEmpty(s.Reasons)
-	s.Health.Findings = orEmpty(s.Health.Findings)
-	s.Cluster.Members = orEmpty(s.Cluster.Members)
-	s.Hosts = orEmpty(s.Hosts)
-	if s.Rollout != nil {
-		r := s.Rollout.complete()
-		s.Rollout = &r
-	}
-	return s
-}
-
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

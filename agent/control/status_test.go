@@ -1,35 +1,41 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package control_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"math"
-	"net/http"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// filled sets every field of a value, so that its golden shows the whole document.
-func filled(v reflect.Value, n *int) {
+// fill sets every field of a value to a different value, so that a golden file shows the whole document.
+func fill(v reflect.Value, n *int) {
 	*n++
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Date(2026, 11, 20, 10, 0, *n, 0, time.UTC)))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			filled(v.Field(i), n)
+			fill(v.Field(i), n)
 		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		filled(v.Elem(), n)
+		fill(v.Elem(), n)
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		filled(v.Index(0), n)
+		fill(v.Index(0), n)
 	case v.Kind() == reflect.String:
 		v.SetString("text")
 	case v.Kind() == reflect.Bool:
@@ -45,19 +51,22 @@ func filled(v reflect.Value, n *int) {
 	}
 }
 
+// example returns a document with all fields set.
 func example[T any]() T {
 	var doc T
-	filled(reflect.ValueOf(&doc).Elem(), new(int))
+	fill(reflect.ValueOf(&doc).Elem(), new(int))
 	return doc
 }
 
 func TestTheDocumentsKeepTheirShape(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string]any{
-		"status.golden":  example[Status](),
-		"history.golden": example[History](),
-		"checks.golden":  example[Checks](),
-		"error.golden":   errorDocument{&Error{Code: CodeBusy, Message: "cannot …: cause", Hint: "what to do"}},
+		"status.golden":  example[control.Status](),
+		"history.golden": example[control.History](),
+		"checks.golden":  example[control.Checks](),
+		"error.golden": control.ErrorDocument{
+			Error: &control.Error{Code: control.CodeBusy, Message: "cannot …: cause", Hint: "what to do"},
+		},
 	} {
 		b, err := json.MarshalIndent(doc, "", "  ")
 		if err != nil {
@@ -67,12 +76,40 @@ func TestTheDocumentsKeepTheirShape(t *testing.T) {
 	}
 }
 
+// fixedStatus is a backend that serves only a status.
+type fixedStatus struct {
+	server.Backend
+	status control.Status
+}
+
+func (f fixedStatus) Status() control.Status { return f.status }
+func (f fixedStatus) Revision() uint64       { return 0 }
+
+// serve serves a status until the test ends and returns a client.
+func serve(t testing.TB, status control.Status) *control.Client {
+	t.Helper()
+	socket := filepath.Join(tempdir.New(t), "s")
+	s := server.New(server.Options{Socket: socket, Backend: fixedStatus{status: status}})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return control.Dial(socket)
+}
+
 func TestAStatusArrivesAsSent(t *testing.T) {
 	t.Parallel()
-	want := example[Status]()
-	want.APIVersion = APIVersion
-	socket := open(t, &desk{status: func() Status { return want }})
-	got, err := Dial(socket).Status(t.Context())
+	want := example[control.Status]()
+	want.APIVersion = control.APIVersion
+	got, err := serve(t, want).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,48 +118,36 @@ func TestAStatusArrivesAsSent(t *testing.T) {
 	}
 }
 
-func TestAnEmptyStatusHasEmptyListsAndNoAges(t *testing.T) {
-	t.Parallel()
-	socket := open(t, &desk{})
-	code, body := ask(t, socket, "GET", "/v1/status", "")
-	if code != http.StatusOK {
-		t.Fatalf("%d %s", code, body)
+// BenchmarkStatusOfAHundredHosts measures a status request from connecting to the decoded document.
+func BenchmarkStatusOfAHundredHosts(b *testing.B) {
+	s := example[control.Status]()
+	for i := range 100 {
+		h := example[control.HostRecord]()
+		h.Name = fmt.Sprintf("n%d", i)
+		s.Hosts = append(s.Hosts, h)
 	}
-	for _, want := range []string{`"apiVersion":"v1"`, `"reasons":[]`, `"findings":[]`, `"members":[]`, `"hosts":[]`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%s is missing in %s", want, body)
-		}
-	}
-	for _, bad := range []string{"null", "ageSeconds", "p99Seconds", `"operation"`, `"pause"`} {
-		if strings.Contains(body, bad) {
-			t.Errorf("%s appears in %s", bad, body)
+	c := serve(b, s)
+	for b.Loop() {
+		if _, err := c.Status(b.Context()); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
 
-func TestANonFiniteNumberIsAnErrorAndNotHalfADocument(t *testing.T) {
-	t.Parallel()
-	socket := open(t, &desk{status: func() Status {
-		var s Status
-		s.Health.Disk.WAL.P99 = math.NaN()
-		return s
-	}})
-	code, body := ask(t, socket, "GET", "/v1/status", "")
-	if e := errorIn(t, body); code != http.StatusInternalServerError || e.Code != CodeInternal {
-		t.Errorf("%d %s", code, body)
+// golden compares a text with a file in testdata. With -update it writes the file first.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-}
-
-func TestANewerDaemonsFieldsAreIgnored(t *testing.T) {
-	t.Parallel()
-	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: RoleVoter})
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := bytes.Replace(b, []byte(`{`), []byte(`{"weather":{"rain":true},`), 1)
-	socket := impostor(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+string(newer))
-	s, err := Dial(socket).Status(t.Context())
-	if err != nil || s.Role != RoleVoter {
-		t.Errorf("%+v, %v", s.Role, err)
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", path, got, want)
 	}
 }

@@ -40,7 +40,7 @@ type host struct {
 	ended int
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	h.mu.Lock()

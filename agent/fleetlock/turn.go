@@ -25,9 +25,9 @@ const (
 // preReboot returns nil once the client may reboot this machine. It waits for that until ctx ends.
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
-	m, err := s.opt.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it", For: rebootWithin,
-		External: true,
+	m, err := s.opt.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
+		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it",
+		For: control.Duration(rebootWithin), External: true,
 	}, by)
 	if err != nil {
 		return unable(err)

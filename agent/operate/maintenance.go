@@ -13,14 +13,14 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// AskMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates the
-// reason and the time of the existing request, and returns the updated one. With DryRun it records nothing.
-func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRequest,
+// RequestMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates
+// the reason and the time of the existing request, and returns the updated one. With DryRun it records nothing.
+func (o *Operator) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
 	now := o.opt.Wall().UTC()
-	request := hoststate.Request{For: req.For, Since: now, AskedIn: o.opt.BootID, Standing: policy.Standing{
+	request := hoststate.Request{For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID, Standing: policy.Standing{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -46,7 +46,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	if err != nil {
 		return control.Maintenance{}, err
 	}
-	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
+	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", time.Duration(req.For))
 	o.opt.Wake()
 	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
@@ -55,10 +55,11 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
 
-// wouldBe returns the maintenance that AskMaintenance would record.
+// wouldBe returns the maintenance that RequestMaintenance would record.
 func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.Maintenance {
 	return control.Maintenance{
-		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For),
+		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,
+		Since: now, Until: now.Add(time.Duration(req.For)),
 		KeepRunning: req.KeepRunning, External: req.External, State: control.MaintenanceWaiting, DryRun: true,
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	t.Parallel()
 	command := control.MaintenanceRequest{
-		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour,
+		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: control.Duration(time.Hour),
 	}
 	for name, c := range map[string]struct {
 		became func(*hoststate.State, *hoststate.Request) error // what happened to the first request
@@ -50,7 +50,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	} {
 		h := newHost(t)
 		h.publisher.Show(managed())
-		if _, err := h.AskMaintenance(t.Context(), command, "root"); err != nil {
+		if _, err := h.RequestMaintenance(t.Context(), command, "root"); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := h.files.Asked()
@@ -62,7 +62,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 		}
 		again := command
 		c.ask(&again)
-		_, err := h.AskMaintenance(t.Context(), again, "alice")
+		_, err := h.RequestMaintenance(t.Context(), again, "alice")
 		e, is := errors.AsType[*control.Error](err)
 		if !is || e.Kind != control.Conflicts || !strings.Contains(e.Message, c.says) {
 			t.Errorf("%s: the answer is %v", name, err)
@@ -80,7 +80,7 @@ func locked(err error) func(context.Context) error {
 
 func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	t.Parallel()
-	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: time.Hour}
+	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: control.Duration(time.Hour)}
 	byHand := reboot
 	byHand.External = true
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 		h := newHost(t)
 		h.opt.CheckReboot = c.check
 		h.publisher.Show(managed())
-		_, err := h.AskMaintenance(t.Context(), c.req, "root")
+		_, err := h.RequestMaintenance(t.Context(), c.req, "root")
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}

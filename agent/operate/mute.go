@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/durationfmt"
@@ -19,7 +20,7 @@ import (
 func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
 	cannot := "cannot mute " + req.Code + ": "
 	now, code := o.opt.Wall().UTC(), health.Code(req.Code)
-	m := health.Mute{Code: code, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For)}
+	m := health.Mute{Code: code, Reason: req.Reason, By: by, Since: now, Until: now.Add(time.Duration(req.For))}
 	check := o.checkOf(code)
 	if err := refused(cannot, policy.AgainstMute(code, check)); err != nil {
 		return control.Mute{}, err
@@ -30,7 +31,8 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 	if err != nil {
 		return control.Mute{}, err
 	}
-	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, durationfmt.Text(req.For), req.Reason))
+	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, durationfmt.Text(time.Duration(req.For)),
+		req.Reason))
 	o.opt.Wake()
 	return control.Mute{
 		Code: req.Code, State: m.State.String(), Reason: m.Reason, By: by, Since: m.Since, Until: m.Until,

@@ -43,7 +43,7 @@ func TestOnlyAdvisoryFindingsCanBeMutedAndWithoutEtcd(t *testing.T) {
 	}
 	for _, c := range h.opt.Checks {
 		for _, p := range c.Problems {
-			req := control.MuteRequest{Code: string(p.Code), Reason: "it is known", For: time.Hour}
+			req := control.MuteRequest{Code: string(p.Code), Reason: "it is known", For: control.Duration(time.Hour)}
 			m, err := h.Mute(t.Context(), req, "root")
 			if c.Gates != health.Nothing {
 				refused(err, control.Conflicts, "gates")
@@ -52,7 +52,8 @@ func TestOnlyAdvisoryFindingsCanBeMutedAndWithoutEtcd(t *testing.T) {
 			}
 		}
 	}
-	_, err := h.Mute(t.Context(), control.MuteRequest{Code: "NONSENSE", Reason: "x", For: time.Hour}, "root")
+	unknown := control.MuteRequest{Code: "NONSENSE", Reason: "x", For: control.Duration(time.Hour)}
+	_, err := h.Mute(t.Context(), unknown, "root")
 	refused(err, control.Wrong, "no check reports that finding")
 	if hold, _ := h.files.Mutes(nil, time.Now()); len(hold) == 0 || h.woken != len(hold) {
 		t.Errorf("%d hold, the loop was woken %d times", len(hold), h.woken)

@@ -17,12 +17,13 @@ import (
 // Pause pauses the whole cluster. The pause ends when its lease expires.
 func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
 	now := o.opt.Wall()
-	pause := record.Pause{By: by, Host: o.opt.Config.Host.Name, Reason: req.Reason, Since: now, Until: now.Add(req.For)}
+	meant := time.Duration(req.For)
+	pause := record.Pause{By: by, Host: o.opt.Config.Host.Name, Reason: req.Reason, Since: now, Until: now.Add(meant)}
 	value, err := record.Encode(pause)
 	if err != nil {
 		return control.Pause{}, err
 	}
-	lease, _, err := o.opt.Etcd.Grant(ctx, int64(req.For.Round(time.Second)/time.Second))
+	lease, _, err := o.opt.Etcd.Grant(ctx, int64(meant.Round(time.Second)/time.Second))
 	if err == nil {
 		_, err = o.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(o.keys.Pause(), string(value), clientv3.WithLease(lease)))
 	}

@@ -6,6 +6,7 @@ package operate
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
@@ -65,7 +66,7 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	now := o.opt.Wall().UTC()
 	next := hoststate.Removal{
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
-		Since: now, Until: now.Add(req.For),
+		Since: now, Until: now.Add(time.Duration(req.For)),
 	}
 	if req.DryRun {
 		would := publish.RemovalOf(&next, control.RemovalWaiting)

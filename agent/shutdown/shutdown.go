@@ -164,8 +164,9 @@ func (r Reaction) Cancelled(ctx context.Context) {
 }
 
 func (r Reaction) ask(ctx context.Context) error {
-	_, err := r.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true, Hurried: true,
+	_, err := r.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
+		Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
+		External: true, Hurried: true,
 	}, by)
 	return err
 }

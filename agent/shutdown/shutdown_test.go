@@ -30,7 +30,7 @@ type host struct {
 	calmed int
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
 	h.mu.Lock()
@@ -101,7 +101,7 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		want := control.MaintenanceRequest{
-			Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance,
+			Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
 			External: true, Hurried: true,
 		}
 		if len(h.asked) != 1 || h.asked[0] != want {

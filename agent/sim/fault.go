@@ -367,7 +367,8 @@ func people() []fault {
 			begin: func(w *world, h *host, d time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
 					// it may not arrive
-					_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "a look", For: d}, "an operator")
+					req := control.PauseRequest{Reason: "a look", For: control.Duration(d)}
+					_, _ = p.agent.Pause(ctx, req, "an operator")
 				})
 				resumed := w.faults.IntN(2) == 0
 				return func() {

@@ -109,7 +109,7 @@ func (w *world) askRemoval(gone *host) {
 	h := w.hosts[(gone.index+1+w.faults.IntN(len(w.hosts)-1))%len(w.hosts)]
 	req := control.RemovalRequest{
 		Member: record.MemberID(m.id).String(), Reason: "in the bin", Live: w.faults.IntN(3) == 0,
-		For: 10 * time.Minute,
+		For: control.Duration(10 * time.Minute),
 	}
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")
@@ -128,10 +128,10 @@ func (w *world) setRollout(h *host, state string) {
 
 // askMaintenance lets an operator request maintenance and returns how the operator ends it.
 func (w *world) askMaintenance(h *host, req control.MaintenanceRequest) (end func()) {
-	req.Reason, req.For = "a new disk", time.Hour
+	req.Reason, req.For = "a new disk", control.Duration(time.Hour)
 	h.asked = true
 	w.operator(h, func(ctx context.Context, p *process) {
-		_, err := p.agent.AskMaintenance(ctx, req, "an operator")
+		_, err := p.agent.RequestMaintenance(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		h.handsOn = err == nil && req.Work == control.WorkMaintenance && !req.KeepRunning

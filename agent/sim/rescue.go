@@ -71,7 +71,8 @@ func (w *world) removeEmptied() bool {
 	}
 	h := w.hosts[w.draw(83)%uint64(len(w.hosts))]
 	req := control.RemovalRequest{
-		Member: record.MemberID(w.etcd.members[i].id).String(), Reason: "its disk is new", For: 10 * time.Minute,
+		Member: record.MemberID(w.etcd.members[i].id).String(), Reason: "its disk is new",
+		For: control.Duration(10 * time.Minute),
 	}
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")

@@ -106,7 +106,7 @@ func (c *cycleOptions) check(command []string, form format) error {
 // cycle asks quorumd to restart etcd, reboot the machine or run a command.
 func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	ctx := cmd.Context()
-	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.expected}
+	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: control.Duration(c.expected)}
 	if c.reboot {
 		req.Work = control.WorkReboot
 	}
@@ -124,7 +124,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 			return err
 		}
 	}
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return cannot("cycle", err)
 	}
@@ -141,7 +141,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 // previewCycle asks quorumd to check a request without accepting it, and shows what the cycle would do.
 func (a *app) previewCycle(ctx context.Context, req control.MaintenanceRequest) (preview, error) {
 	req.DryRun = true
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return preview{}, err
 	}
@@ -245,11 +245,11 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if s.Maintenance != nil {
 		return control.Maintenance{}, taken(*s.Maintenance)
 	}
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: c.expected}
+	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: control.Duration(c.expected)}
 	if req.Reason == "" {
 		req.Reason = defaultReason(command)
 	}
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return m, cannot("cycle", err)
 	}

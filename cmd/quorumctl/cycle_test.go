@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
 )
 
 func TestCycleReturnsWhenTheHostIsBack(t *testing.T) {
@@ -217,7 +218,7 @@ func TestHostIsBroughtBackAfterCommandRestartsQuorumd(t *testing.T) {
 			ctx, end := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
 			go func() {
-				ended <- control.NewServer(control.Options{Socket: socket, Backend: d}).Serve(ctx)
+				ended <- server.New(server.Options{Socket: socket, Backend: d}).Serve(ctx)
 			}()
 			t.Cleanup(func() {
 				end()

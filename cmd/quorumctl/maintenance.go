@@ -88,7 +88,8 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 			if err := w.check(what); err != nil {
 				return err
 			}
-			if err := checkFor(what, "quorumctl maintenance on --reason '<why>' --for 4h", req.For); err != nil {
+			err := checkFor(what, "quorumctl maintenance on --reason '<why>' --for 4h", time.Duration(req.For))
+			if err != nil {
 				return err
 			}
 			return a.maintenanceOn(cmd.Context(), req, w)
@@ -96,7 +97,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	reasonFlag(cmd, &req.Reason, inHistory)
-	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long the work may take, "+
+	durationVar(flags, (*time.Duration)(&req.For), "for", control.DefaultMaintenance, "how long the work may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep other hosts from going down")
@@ -105,7 +106,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 }
 
 func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest, w waitFlags) error {
-	m, err := a.client().AskMaintenance(ctx, req)
+	m, err := a.client().RequestMaintenance(ctx, req)
 	if err != nil {
 		return cannot("begin the maintenance", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
 )
 
 // maintenanceBackend is a backend whose host goes down and comes back in several reads.
@@ -176,7 +177,7 @@ func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	servers := make(chan error, 2)
 	serve := func(ctx context.Context) {
-		servers <- control.NewServer(control.Options{Socket: socket, Backend: d}).Serve(ctx)
+		servers <- server.New(server.Options{Socket: socket, Backend: d}).Serve(ctx)
 	}
 	d.onRead = func(look int, _ *control.Status) {
 		if look == 3 {

@@ -33,9 +33,9 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Member = args[0]
-			if req.For < control.MinRemoval || req.For > control.MaxRemoval {
+			if d := time.Duration(req.For); d < control.MinRemoval || d > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(req.For),
+					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(d),
 					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
 			}
 			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (preview, error) {
@@ -52,7 +52,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.BoolVar(&req.Live, "live", false, "remove even a voter that answers")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: do not require a recent snapshot")
-	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long the request may wait to begin, 1s to 1h")
+	durationVar(flags, (*time.Duration)(&req.For), "timeout", control.DefaultRemoval,
+		"how long the request may wait to begin, 1s to 1h")
 	flags.BoolVar(&noWait, "no-wait", false, "return at once; follow with quorumctl status")
 	c.flags(cmd)
 	return cmd
@@ -105,7 +106,7 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWa
 			p.line("→ quorumctl status")
 		})
 	}
-	end, err := a.followRemoval(ctx, r, req.For)
+	end, err := a.followRemoval(ctx, r, time.Duration(req.For))
 	if err != nil {
 		return err
 	}

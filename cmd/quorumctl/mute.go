@@ -5,6 +5,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +26,8 @@ func (a *app) muteCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkAtMost("mute", "quorumctl health mute "+args[0]+" --reason '<why>' --for 4h", req.For,
-				control.MaxMute); err != nil {
+			if err := checkAtMost("mute", "quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
+				time.Duration(req.For), control.MaxMute); err != nil {
 				return err
 			}
 			all, err := a.client().Checks(cmd.Context())
@@ -48,7 +49,8 @@ func (a *app) muteCommand() *cobra.Command {
 		},
 	}
 	reasonFlag(cmd, &req.Reason, inHistory)
-	durationVar(cmd.Flags(), &req.For, "for", control.DefaultMute, "how long, at most "+shortDuration(control.MaxMute))
+	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultMute,
+		"how long, at most "+shortDuration(control.MaxMute))
 	return cmd
 }
 

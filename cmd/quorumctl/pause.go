@@ -25,8 +25,8 @@ func (a *app) pauseCommand() *cobra.Command {
 			"quorumctl pause --reason 'rack move' --for 2h"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkAtMost("pause", "quorumctl pause --reason '<why>' --for 4h", req.For,
-				control.MaxPause); err != nil {
+			if err := checkAtMost("pause", "quorumctl pause --reason '<why>' --for 4h",
+				time.Duration(req.For), control.MaxPause); err != nil {
 				return err
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
@@ -38,7 +38,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		},
 	}
 	reasonFlag(cmd, &req.Reason, inHistory)
-	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
+	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
 	return cmd
 }

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/recovery"
@@ -128,7 +129,7 @@ func (d *fakeBackend) Mute(_ context.Context, req control.MuteRequest, _ string)
 	defer d.mu.Unlock()
 	m := control.Mute{
 		Code: req.Code, State: "WARM", Reason: req.Reason, By: "root", Since: d.status.Time,
-		Until: d.status.Time.Add(req.For),
+		Until: d.status.Time.Add(time.Duration(req.For)),
 	}
 	if d.fail == nil {
 		d.status.Health.Mutes = append(d.status.Health.Mutes, m)
@@ -176,7 +177,7 @@ func (d *fakeBackend) Bootstrap(context.Context, string) error { return d.fail }
 
 func (d *fakeBackend) Pause(_ context.Context, req control.PauseRequest, _ string) (control.Pause, error) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	return control.Pause{By: "root", Reason: req.Reason, Since: at, Until: at.Add(req.For)}, d.fail
+	return control.Pause{By: "root", Reason: req.Reason, Since: at, Until: at.Add(time.Duration(req.For))}, d.fail
 }
 
 func (d *fakeBackend) Resume(context.Context, string) error { return d.fail }
@@ -201,7 +202,8 @@ func (d *fakeBackend) RemoveMember(_ context.Context, req control.RemovalRequest
 	if req.DryRun {
 		return control.Removal{
 			MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
-			Since: d.status.Time, Until: d.status.Time.Add(req.For), State: control.RemovalWaiting, DryRun: true,
+			Since: d.status.Time, Until: d.status.Time.Add(time.Duration(req.For)),
+			State: control.RemovalWaiting, DryRun: true,
 		}, d.fail
 	}
 	d.requested = append(d.requested, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
@@ -209,7 +211,7 @@ func (d *fakeBackend) RemoveMember(_ context.Context, req control.RemovalRequest
 	at := d.status.Time.Add(time.Millisecond)
 	r := control.Removal{
 		MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
-		Since: at, Until: at.Add(req.For), State: control.RemovalWaiting,
+		Since: at, Until: at.Add(time.Duration(req.For)), State: control.RemovalWaiting,
 	}
 	if d.removed {
 		r.State = control.RemovalDone
@@ -220,7 +222,7 @@ func (d *fakeBackend) RemoveMember(_ context.Context, req control.RemovalRequest
 	return r, d.fail
 }
 
-func (d *fakeBackend) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
 	_ string,
 ) (control.Maintenance, error) {
 	d.mu.Lock()
@@ -240,7 +242,8 @@ func (d *fakeBackend) AskMaintenance(_ context.Context, req control.MaintenanceR
 	if d.status.Maintenance == nil && d.fail == nil {
 		at := d.status.Time.Add(time.Millisecond)
 		d.status.Maintenance = &control.Maintenance{
-			Work: req.Work, Command: req.Command, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For),
+			Work: req.Work, Command: req.Command, By: "root", Reason: req.Reason,
+			Since: at, Until: at.Add(time.Duration(req.For)),
 			KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
 		}
 		d.course, d.stale = d.down, true
@@ -334,7 +337,7 @@ func scenes() []string {
 func serve(t *testing.T, d *fakeBackend) (socket string, stop func()) {
 	t.Helper()
 	socket = filepath.Join(tempdir.New(t), "s") // a longer path is wrapped
-	s := control.NewServer(control.Options{Socket: socket, Backend: d})
+	s := server.New(server.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}

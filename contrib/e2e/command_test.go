@@ -173,7 +173,7 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	n1 := w.hosts[0]
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	if _, err := n1.Client.AskMaintenance(ctx, control.MaintenanceRequest{
+	if _, err := n1.Client.RequestMaintenance(ctx, control.MaintenanceRequest{
 		Work: control.WorkCommand, Command: "upgrade",
 		Reason: "a test",
 	}); err != nil {

@@ -255,7 +255,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	_, err := h.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
+	_, err := h.Client.RequestMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
 	if err == nil || !strings.Contains(err.Error(), "this host's etcd is managed externally") {
 		t.Fatalf("a restart that no one can carry out here was accepted: %v", err)
 	}

@@ -153,7 +153,8 @@ func (w *world) pause(yes bool) {
 		defer cancel()
 		var err error
 		if yes {
-			_, err = w.hosts[0].Client.Pause(ctx, control.PauseRequest{Reason: "a test looks", For: time.Hour})
+			req := control.PauseRequest{Reason: "a test looks", For: control.Duration(time.Hour)}
+			_, err = w.hosts[0].Client.Pause(ctx, req)
 		} else {
 			_, err = w.hosts[0].Client.Resume(ctx)
 		}

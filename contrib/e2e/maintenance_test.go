@@ -51,7 +51,7 @@ func (h *host) request(req control.MaintenanceRequest) {
 	var err error
 	// A request that was reported as ended may be on disk for a moment longer: the agent then returns "try again".
 	h.w.eventually("the last request has ended", func() bool {
-		_, err = h.Client.AskMaintenance(ctx, req)
+		_, err = h.Client.RequestMaintenance(ctx, req)
 		return err == nil || !strings.Contains(err.Error(), "is just ending")
 	})
 	if err != nil {

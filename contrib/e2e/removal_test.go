@@ -20,7 +20,9 @@ func (h *host) remove(other *host, live bool) string {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
 	defer cancel()
-	req := control.RemovalRequest{Member: other.Options.Name, Reason: "in the bin", Live: live, For: bound}
+	req := control.RemovalRequest{
+		Member: other.Options.Name, Reason: "in the bin", Live: live, For: control.Duration(bound),
+	}
 	if _, err := h.Client.RemoveMember(ctx, req); err != nil {
 		return err.Error()
 	}

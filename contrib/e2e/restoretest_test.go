@@ -199,7 +199,8 @@ func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {
 	n1 := w.hosts[0]
 	remove := func(without bool) error {
 		_, err := n1.Client.RemoveMember(t.Context(), control.RemovalRequest{
-			Member: "n3", Reason: "a test", Live: true, For: control.MinRemoval, WithoutSnapshot: without,
+			Member: "n3", Reason: "a test", Live: true, For: control.Duration(control.MinRemoval),
+			WithoutSnapshot: without,
 		})
 		return err
 	}

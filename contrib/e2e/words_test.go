@@ -45,7 +45,7 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 		}
 	}
 	for range 3 {
-		try(n1.Client.Pause(ctx, control.PauseRequest{Reason: "a look", For: time.Hour}))
+		try(n1.Client.Pause(ctx, control.PauseRequest{Reason: "a look", For: control.Duration(time.Hour)}))
 		if s := n1.statusNow(); s.Pause == nil {
 			t.Error("the status does not show the pause")
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -56,8 +57,9 @@ func (r *Reader) Comment(of reflect.Type, field string) (string, error) {
 // marshalled returns the schemas of the types that marshal themselves.
 func marshalled() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
-		reflect.TypeFor[record.MemberID](): {Type: "string", Pattern: "^[0-9a-f]+$"},
+		reflect.TypeFor[time.Time]():        {Type: "string", Format: "date-time"},
+		reflect.TypeFor[control.Duration](): {Type: "string"},
+		reflect.TypeFor[record.MemberID]():  {Type: "string", Pattern: "^[0-9a-f]+$"},
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/fileaccess"
@@ -129,14 +129,14 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	server := control.NewServer(control.Options{
+	socket := server.New(server.Options{
 		Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a,
 		Logger: log,
 	})
-	if err := server.Listen(); err != nil {
+	if err := socket.Listen(); err != nil {
 		return err
 	}
-	defer server.Close() //nolint:errcheck // Serve has closed it when all went well
+	defer socket.Close() //nolint:errcheck // Serve has closed it when all went well
 	edges, err := openEdges(conf, a, wall, log)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func Run(ctx context.Context, opt Options) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.Run(ctx) })
-	group.Go(func() error { return server.Serve(ctx) })
+	group.Go(func() error { return socket.Serve(ctx) })
 	group.Go(func() error { prober.Run(ctx); return nil })
 	group.Go(func() error { return scrapes.serve(ctx, log) })
 	edges.run(ctx, group)

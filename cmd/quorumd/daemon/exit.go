@@ -8,7 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
 )
 
 // Exit codes, as in sysexits.h.
@@ -41,7 +41,7 @@ func ExitCode(err error) int {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return exitNoPerm
-	case errors.Is(err, control.ErrServed):
+	case errors.Is(err, server.ErrServed):
 		return exitUnavailable
 	}
 	return exitSoftware

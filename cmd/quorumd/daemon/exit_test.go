@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/server"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -24,7 +24,7 @@ func TestExitCodes(t *testing.T) {
 		"nothing":           {nil, 0},
 		"the configuration": {exitError{exitConfig, errors.New("no")}, 78},
 		"not permitted":     {fmt.Errorf("cannot read it: %w", fs.ErrPermission), 77},
-		"already served":    {fmt.Errorf("cannot listen: %w", control.ErrServed), 69},
+		"already served":    {fmt.Errorf("cannot listen: %w", server.ErrServed), 69},
 		"anything else":     {errors.New("no"), 70},
 	} {
 		if code := ExitCode(c.err); code != c.code {

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -12,15 +12,18 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/internal/errtext"
 )
 
-// answer runs a request through the checks, the cheapest first.
+// answer checks a request and runs its handler.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.opt.Logger.Error("request handler panicked", "path", r.URL.Path, "panic", fault, "stack",
 				string(debug.Stack()))
-			answer = refusal(wireError(fmt.Errorf("cannot serve the request: internal error: %v", fault)))
+			answer = refusal(fmt.Errorf("cannot serve the request: internal error: %v", fault))
 		}
 	}()
 	if err := checkSource(r); err != nil {
@@ -28,34 +31,34 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response
 	}
 	rt, methods, found := s.find(r)
 	if !found {
-		return missing(w, r, methods)
+		return notFound(w, r, methods)
 	}
 	p, known := peerFrom(r.Context())
 	if err := s.rules.check(rt.access, p, known); err != nil {
-		s.opt.Logger.Debug("refused", "path", rt.path, "uid", p.uid, "pid", p.pid)
+		s.opt.Logger.Debug("request not permitted", "path", rt.path, "uid", p.uid, "pid", p.pid)
 		return refusal(err)
 	}
 	if err := checkQuery(r, rt.params); err != nil {
 		return refusal(err)
 	}
-	if rt.slots != nil && rt.access == look && known && s.rules.mayChange(p) {
+	if rt.slots != nil && rt.access == accessRead && known && s.rules.mayChange(p) {
 		rt.slots = s.reserved
 	}
 	return s.run(w, r, rt, s.rules.name(p))
 }
 
-// run calls the handler of a route, in one of its slots and with a deadline.
+// run calls the handler of a route with a deadline, if one of the route's slots is free.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string) response {
 	if rt.slots != nil {
 		select {
 		case rt.slots <- struct{}{}:
 			defer func() { <-rt.slots }()
 		default:
-			return refusal(busy())
+			return refusal(errBusy())
 		}
 	}
 	if r.Header.Get("Expect") != "" {
-		w.WriteHeader(http.StatusContinue) // distinguishes a working daemon from a hanging one
+		w.WriteHeader(http.StatusContinue) // the client then knows that the daemon does not hang
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
 	defer cancel()
@@ -64,23 +67,23 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 		most = s.limits.plan
 	}
 	body := http.MaxBytesReader(w, r.Body, most)
-	if rt.access == change {
-		defer s.statuses.forget() // also after a failure: part of it may be done
+	if rt.access == accessChange {
+		defer s.status.drop() // also after a failure, which may come after a partial change
 	}
 	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
 	if err != nil {
-		s.logChange(rt, "refused an operator", "by", by, "error", err)
+		s.logChange(rt, "operator request refused", "by", by, "error", err)
 		return refusal(err)
 	}
-	s.logChange(rt, "an operator changed something", "by", by)
-	if rt.access == change {
+	s.logChange(rt, "operator request accepted", "by", by)
+	if rt.access == accessChange {
 		s.settle(ctx, rt)
 	}
 	return answer
 }
 
-// settle delays the answer to a change until the status shows it, so that the caller's next read does. It waits only a
-// moment: the change is made either way.
+// settle waits until the status shows a change, so that the caller's next read does. The wait is short, because the
+// change is already made.
 func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()
@@ -89,23 +92,23 @@ func (s *Server) settle(ctx context.Context, rt route) {
 	}
 }
 
-// logChange logs a request that changes something. Reads are not logged: there are many, and anyone can send them.
+// logChange logs a request on a route that changes something. It does not log reads: any user can send many.
 func (s *Server) logChange(rt route, message string, args ...any) {
-	if rt.access == change {
+	if rt.access == accessChange {
 		s.opt.Logger.Info(message, append([]any{"method", rt.method, "path", rt.path}, args...)...)
 	}
 }
 
 func refusal(err error) response {
-	e := wireError(err)
-	return response{e.Status, errorDocument{e}}
+	e := toError(err)
+	return response{e.Status, control.ErrorDocument{Error: e}}
 }
 
-// checkSource refuses what a web page could make a browser on this host send.
+// checkSource refuses requests that a web page could make a browser on this host send.
 func checkSource(r *http.Request) error {
 	if r.Header.Get("Origin") != "" || r.Header.Get("Referer") != "" {
-		return &Error{
-			Status: http.StatusForbidden, Code: CodeNotPermitted,
+		return &control.Error{
+			Status: http.StatusForbidden, Code: control.CodeNotPermitted,
 			Message: "cannot serve a web page: the request has an Origin or Referer",
 			Hint:    "use quorumctl, or curl without these headers",
 		}
@@ -115,12 +118,12 @@ func checkSource(r *http.Request) error {
 		host = name
 	}
 	if host != "quorumd" && host != "localhost" {
-		return badRequest("ask for http://quorumd/v1/…", "cannot serve the host %q", shorten(r.Host))
+		return badRequest("ask for http://quorumd/v1/…", "cannot serve the host %q", errtext.Shorten(r.Host))
 	}
 	return nil
 }
 
-// find returns the route of a request, or the methods that its path supports.
+// find returns the route of a request. If there is none, it returns the methods that the path supports.
 func (s *Server) find(r *http.Request) (rt route, methods []string, found bool) {
 	for _, rt := range s.table {
 		if rt.path != r.URL.Path {
@@ -134,32 +137,32 @@ func (s *Server) find(r *http.Request) (rt route, methods []string, found bool) 
 	return route{}, methods, false
 }
 
-// missing answers a request without a route.
-func missing(w http.ResponseWriter, r *http.Request, methods []string) response {
+// notFound answers a request without a route.
+func notFound(w http.ResponseWriter, r *http.Request, methods []string) response {
 	if len(methods) > 0 {
 		w.Header().Set("Allow", strings.Join(methods, ", "))
-		return refusal(&Error{
-			Status: http.StatusMethodNotAllowed, Code: CodeNotFound,
-			Message: fmt.Sprintf("cannot %s %s", shorten(r.Method), r.URL.Path),
+		return refusal(&control.Error{
+			Status: http.StatusMethodNotAllowed, Code: control.CodeNotFound,
+			Message: fmt.Sprintf("cannot %s %s", errtext.Shorten(r.Method), r.URL.Path),
 			Hint:    "allowed methods: " + strings.Join(methods, " and "),
 		})
 	}
-	return refusal(&Error{
-		Status: http.StatusNotFound, Code: CodeNotFound,
-		Message: fmt.Sprintf("cannot find %q", shorten(r.URL.Path)),
-		Hint:    "this is quorumd's API " + APIVersion + "; start with GET /v1/status",
+	return refusal(&control.Error{
+		Status: http.StatusNotFound, Code: control.CodeNotFound,
+		Message: fmt.Sprintf("cannot find %q", errtext.Shorten(r.URL.Path)),
+		Hint:    "this is quorumd's API " + control.APIVersion + "; start with GET /v1/status",
 	})
 }
 
-// checkQuery refuses parameters that would be ignored.
+// checkQuery refuses parameters that the route does not use.
 func checkQuery(r *http.Request, params []string) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return badRequest("write it as ?name=value", "cannot read the query: %s", shorten(err.Error()))
+		return badRequest("write it as ?name=value", "cannot read the query: %s", errtext.Shorten(err.Error()))
 	}
 	for name := range values {
 		if !slices.Contains(params, name) {
-			return badRequest("leave it out", "cannot serve the request: unknown parameter %q", shorten(name))
+			return badRequest("leave it out", "cannot serve the request: unknown parameter %q", errtext.Shorten(name))
 		}
 	}
 	return nil

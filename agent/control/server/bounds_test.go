@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
@@ -15,39 +15,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func bounded(t *testing.T, change func(*limits), set ...func(*desk)) string {
+// serveWithLimits serves a backend with other limits and returns the socket.
+func serveWithLimits(t *testing.T, change func(*limits), set ...func(*fake)) string {
 	t.Helper()
 	lim := defaultLimits()
 	change(&lim)
-	d := &desk{}
+	d := &fake{}
 	for _, f := range set {
 		f(d)
 	}
-	return serving(t, newServer(Options{
+	return startServer(t, newServer(Options{
 		Socket: filepath.Join(tempdir.New(t), "s"), Backend: d, Logger: testLog(t),
 	}, lim))
 }
 
-func TestASlowClientIsCutOffAndDelaysNoOther(t *testing.T) {
+func TestASlowClientIsDisconnectedAndDelaysNoOtherClient(t *testing.T) {
 	t.Parallel()
-	const late = "PUT /v1/pause HTTP/1.1\r\nHost: quorumd\r\nContent-Length: 100\r\n\r\n{"
+	const partial = "PUT /v1/pause HTTP/1.1\r\nHost: quorumd\r\nContent-Length: 100\r\n\r\n{"
 	for name, c := range map[string]struct {
 		sends  string
 		limits func(*limits)
 	}{
-		"silent":            {"", func(l *limits) { l.header = 100 * time.Millisecond }},
-		"within the header": {"GET /v1/sta", func(l *limits) { l.header = 100 * time.Millisecond }},
-		"within the body":   {late, func(l *limits) { l.read = 100 * time.Millisecond }},
-		"after the first": {"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n", func(l *limits) {
+		"silent":        {"", func(l *limits) { l.header = 100 * time.Millisecond }},
+		"in the header": {"GET /v1/sta", func(l *limits) { l.header = 100 * time.Millisecond }},
+		"in the body":   {partial, func(l *limits) { l.read = 100 * time.Millisecond }},
+		"after one request": {"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n", func(l *limits) {
 			l.idle = 100 * time.Millisecond
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			socket := bounded(t, func(l *limits) {
+			socket := serveWithLimits(t, func(l *limits) {
 				l.header, l.read, l.idle = time.Minute, time.Minute, time.Minute
 				c.limits(l)
 			})
@@ -55,20 +57,20 @@ func TestASlowClientIsCutOffAndDelaysNoOther(t *testing.T) {
 			if _, err := io.WriteString(slow, c.sends); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Dial(socket).Status(t.Context()); err != nil {
-				t.Errorf("another client waits: %v", err)
+			if _, err := control.Dial(socket).Status(t.Context()); err != nil {
+				t.Errorf("another client: %v", err)
 			}
 			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // the end is EOF or a reset
-				t.Error("it is still connected")
+				t.Error("the slow client is still connected")
 			}
 		})
 	}
 }
 
-func TestAnEndlessHeaderIsRefused(t *testing.T) {
+func TestALargeHeaderIsRefused(t *testing.T) {
 	t.Parallel()
-	socket := open(t, &desk{})
-	status, _ := send(t, socket, "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\nX: "+strings.Repeat("x", 80<<10)+
+	socket := serveBackend(t, &fake{})
+	status, _ := sendRaw(t, socket, "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\nX: "+strings.Repeat("x", 80<<10)+
 		"\r\n\r\n")
 	if status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("got %d", status)
@@ -77,22 +79,22 @@ func TestAnEndlessHeaderIsRefused(t *testing.T) {
 
 func TestGarbageIsRefused(t *testing.T) {
 	t.Parallel()
-	socket := open(t, &desk{})
+	socket := serveBackend(t, &fake{})
 	for _, raw := range []string{
 		"\x00\x01\x02\r\n\r\n", "GET\r\n\r\n", "GET /v1/status HTTP/9.9\r\n\r\n",
 		"GET /v1/status HTTP/1.1\r\n\r\n",
 	} {
-		if status, body := send(t, socket, raw); status < 400 {
+		if status, body := sendRaw(t, socket, raw); status < 400 {
 			t.Errorf("%q: %d %s", raw, status, body)
 		}
 	}
 }
 
-func TestOneUserCannotTakeAllConnections(t *testing.T) {
+func TestOneUserCannotUseAllConnections(t *testing.T) {
 	t.Parallel()
-	socket := bounded(t, func(l *limits) { l.perUser = 3 })
+	socket := serveWithLimits(t, func(l *limits) { l.perUser = 3 })
 	kept := make([]net.Conn, 3)
-	for i := range kept { // a request on each makes sure that it was accepted
+	for i := range kept { // an answer shows that the server has accepted the connection
 		kept[i] = dial(t, socket)
 		if _, err := io.WriteString(kept[i], "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -103,70 +105,72 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	status, body := ask(t, socket, "GET", "/v1/status", "")
-	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != CodeBusy {
+	status, body := call(t, socket, "GET", "/v1/status", "")
+	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != control.CodeBusy {
 		t.Errorf("%d %s", status, body)
 	}
 	for range 50 { // the server closes before or after the client has written
-		if _, err := Dial(socket).Status(t.Context()); codeOf(err) != CodeBusy {
-			t.Fatalf("the client says %v", err)
+		if _, err := control.Dial(socket).Status(t.Context()); codeOf(err) != control.CodeBusy {
+			t.Fatalf("client: %v", err)
 		}
 	}
 	kept[0].Close()
-	until(t, "the place is free again", func() bool {
-		_, err := Dial(socket).Status(t.Context())
+	eventually(t, "a connection is available again", func() bool {
+		_, err := control.Dial(socket).Status(t.Context())
 		return err == nil
 	})
 }
 
-func TestStrangersLeaveConnectionsForTheGroupAndTheGroupForRoot(t *testing.T) {
+func TestConnectionsAreReservedForTheGroupAndForRoot(t *testing.T) {
 	t.Parallel()
 	const group = 991
-	g := &guard{
-		perUser: 3, strangers: 3, everyone: 5, open: map[uint32]int{},
+	l := &peerListener{
+		maxPerUser: 3, maxReaders: 3, maxNonRoot: 5, byUser: map[uint32]int{},
 		rules: rules{self: 990, gid: group, known: true},
 	}
-	stranger := func(uid uint32) peer { return peer{uid: uid, gid: 100} }
+	reader := func(uid uint32) peer { return peer{uid: uid, gid: 100} }
 	member := func(uid uint32) peer { return peer{uid: uid, gid: 100, groups: []uint32{group}} }
 	root := peer{}
-	var inside []peer
+	var admitted []peer
 	for i, c := range []struct {
-		who peer
-		in  bool
+		peer peer
+		want bool
 	}{
-		// all connections of users who may only read
-		{stranger(1000), true},
-		{stranger(1000), true},
-		{stranger(1001), true},
-		{stranger(1002), false},
+		// up to the limit of users who may only read
+		{reader(1000), true},
+		{reader(1000), true},
+		{reader(1001), true},
+		{reader(1002), false},
 		{member(1003), true},
 		{member(1004), true},
-		{member(1003), false}, // all connections but root's
+		{member(1003), false}, // up to the limit of all users but root
 		{root, true},
 		{root, true},
 		{root, true},
 		{root, false},
 	} {
-		if in := g.enter(c.who); in != c.in {
-			t.Errorf("%d: uid %d: got %v", i, c.who.uid, in)
-		} else if in {
-			inside = append(inside, c.who)
+		got := l.admit(c.peer)
+		if got != c.want {
+			t.Errorf("%d: uid %d: got %v", i, c.peer.uid, got)
+		}
+		if got {
+			admitted = append(admitted, c.peer)
 		}
 	}
-	for _, p := range inside {
-		g.leave(p)
+	for _, p := range admitted {
+		l.release(p)
 	}
-	if len(g.open) != 0 || g.all != 0 || g.look != 0 {
-		t.Errorf("left behind: %v, %d, %d", g.open, g.all, g.look)
+	if len(l.byUser) != 0 || l.nonRoot != 0 || l.readers != 0 {
+		t.Errorf("left over: %v, %d, %d", l.byUser, l.nonRoot, l.readers)
 	}
 }
 
-// TestStrangersReadsLeaveSlotsForTheGroup uses up all slots of users who may only read, with the history.
-func TestStrangersReadsLeaveSlotsForTheGroup(t *testing.T) {
+// Requests for the history use all slots of users who may only read.
+func TestReadersLeaveSlotsForTheGroup(t *testing.T) {
 	t.Parallel()
 	const group = 991
 	begun, finish := make(chan struct{}), make(chan struct{})
-	d := &desk{history: func(context.Context) error { begun <- struct{}{}; <-finish; return nil }}
+	d := &fake{history: func(context.Context) error { begun <- struct{}{}; <-finish; return nil }}
 	lim := defaultLimits()
 	s := newServer(Options{Backend: d, Logger: testLog(t)}, lim)
 	s.rules = rules{self: 990, gid: group, known: true}
@@ -180,7 +184,7 @@ func TestStrangersReadsLeaveSlotsForTheGroup(t *testing.T) {
 		<-begun
 	}
 	if status := history(peer{uid: 1001, gid: 100}); status != http.StatusServiceUnavailable {
-		t.Errorf("one stranger more got %d", status)
+		t.Errorf("another user who may only read: got %d", status)
 	}
 	go func() { ended <- history(peer{uid: 1002, gid: 100, groups: []uint32{group}}) }()
 	<-begun
@@ -195,9 +199,9 @@ func TestStrangersReadsLeaveSlotsForTheGroup(t *testing.T) {
 func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})
-	s := NewServer(Options{
+	s := New(Options{
 		Socket: filepath.Join(tempdir.New(t), "s"),
-		Backend: &desk{change: func(ctx context.Context) error {
+		Backend: &fake{change: func(ctx context.Context) error {
 			close(begun)
 			<-finish
 			return ctx.Err()
@@ -209,26 +213,26 @@ func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	go func() { ended <- s.Serve(ctx) }()
 	answer := make(chan error, 1)
 	go func() {
-		_, err := Dial(s.opt.Socket).Resume(context.Background())
+		_, err := control.Dial(s.opt.Socket).Resume(context.Background())
 		answer <- err
 	}()
 	<-begun
 	stop()
-	until(t, "the socket is gone", func() bool {
+	eventually(t, "the socket is removed", func() bool {
 		_, err := os.Lstat(s.opt.Socket)
 		return err != nil
 	})
 	close(finish)
 	if err := <-answer; err != nil {
-		t.Errorf("it was cut off: %v", err)
+		t.Errorf("the request in flight: %v", err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }
 
-// until waits for a condition, with a timeout.
-func until(t *testing.T, what string, holds func() bool) {
+// eventually waits for a condition, for 10 s.
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -242,7 +246,7 @@ func until(t *testing.T, what string, holds func() bool) {
 func TestARecoveryPlanMayBeLargerThanOtherRequests(t *testing.T) {
 	t.Parallel()
 	const valid = `{"version":1}`
-	s := newServer(Options{Backend: &desk{}}, defaultLimits())
+	s := newServer(Options{Backend: &fake{}}, defaultLimits())
 	large := strings.Repeat(" ", 128<<10) + valid
 	for path, want := range map[string]bool{"/v1/recovery": false, "/v1/pause": true} {
 		status, answer := handle(t, s, "PUT", path, large, peer{})

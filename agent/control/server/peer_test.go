@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bytes"
@@ -20,11 +20,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// me returns the name of the test's own user.
-func (d *desk) me() string {
+// me returns the name of the user who runs the test.
+func (d *fake) me() string {
 	r, err := readRules("", "/etc/group", "/etc/passwd")
 	if err != nil {
 		return err.Error()
@@ -42,10 +43,10 @@ func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, 
 	return w.Code, w.Body.String()
 }
 
-// stranger is what this program does when it is started as another user: it reads, tries to change something, and
-// prints the results. If root starts it, it first becomes another user with these groups. It does so here and not at
-// its start: only root may be able to run the program or to enter its directory.
-func stranger(socket, groups string) int {
+// unprivileged is the main function of this program when a test starts it as another user. It reads, tries to change
+// something, and prints the results. If root starts it, it first becomes another user with these groups. It does not
+// start as that user, because only root may be able to run the program or to enter its directory.
+func unprivileged(socket, groups string) int {
 	if os.Geteuid() == 0 {
 		var all []int
 		if err := json.Unmarshal([]byte(groups), &all); err != nil {
@@ -56,7 +57,7 @@ func stranger(socket, groups string) int {
 			panic(err)
 		}
 	}
-	c := Dial(socket)
+	c := control.Dial(socket)
 	s, err := c.Status(context.Background())
 	fmt.Printf("status %q %v\n", s.Cluster.Name, err)
 	_, err = c.Resume(context.Background())
@@ -64,10 +65,10 @@ func stranger(socket, groups string) int {
 	return 0
 }
 
-// asStranger runs stranger against the server, under other credentials. Only root can assume others. Without root, the
-// test's own process is the stranger: the server is set up as another user's, and its group becomes the process's if
-// the credentials contain it.
-func asStranger(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
+// asUnprivileged runs the function unprivileged with other credentials and returns its output. Only root can assume
+// other credentials. For other users, the server instead treats the user who runs the test as another user, and that
+// user's group as the configured group if the credentials contain it.
+func asUnprivileged(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	t.Helper()
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
@@ -78,13 +79,13 @@ func asStranger(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 			s.rules.gid = uint32(os.Getegid())
 		}
 	}
-	socket := serving(t, s)
+	socket := startServer(t, s)
 	all, err := json.Marshal(append([]uint32{gid}, groups...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // works even if its folder is closed
-	cmd.Env = []string{"CONTROL_TEST_STRANGER=" + socket, "CONTROL_TEST_GROUPS=" + string(all)}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // works even without access to its directory
+	cmd.Env = []string{"CONTROL_TEST_UNPRIVILEGED=" + socket, "CONTROL_TEST_GROUPS=" + string(all)}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -92,20 +93,20 @@ func asStranger(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	return string(out)
 }
 
-func TestAStrangerMayReadButNotChange(t *testing.T) {
+func TestAnUnprivilegedUserMayReadButNotChange(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
-	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
-	got := asStranger(t, s, 65534)
+	d := &fake{}
+	s := New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
+	got := asUnprivileged(t, s, 65534)
 	if !strings.Contains(got, `status "prod" <nil>`) {
-		t.Errorf("it could not look: %s", got)
+		t.Errorf("reading failed: %s", got)
 	}
 	if !strings.Contains(got, "resume cannot change anything as uid ") ||
 		!strings.Contains(got, "run it as root, or as a member of the group root") {
-		t.Errorf("it was not refused: %s", got)
+		t.Errorf("the change was not refused: %s", got)
 	}
-	if notes := d.notes(); notes != "" {
-		t.Errorf("the backend was asked: %s", notes)
+	if calls := d.calls(); calls != "" {
+		t.Errorf("the backend was called: %s", calls)
 	}
 }
 
@@ -113,27 +114,27 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 	t.Parallel()
 	const daemon = 1 // exists on every Linux
 	many := []uint32{daemon}
-	for g := range uint32(300) { // more than one read of the kernel's list
+	for g := range uint32(300) { // more than peerGroups reads at first
 		many = append(many, 100000+g)
 	}
 	for name, c := range map[string]struct {
 		gid    uint32
 		groups []uint32
 	}{
-		"as its own group":    {gid: daemon},
-		"as one more group":   {gid: 65534, groups: []uint32{4, daemon}},
-		"as one of very many": {gid: 65534, groups: many},
+		"primary group":                    {gid: daemon},
+		"supplementary group":              {gid: 65534, groups: []uint32{4, daemon}},
+		"one of many supplementary groups": {gid: 65534, groups: many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &desk{}
-			s := NewServer(Options{
+			d := &fake{}
+			s := New(Options{
 				Socket: filepath.Join(tempdir.New(t), "s"), Group: "daemon", Backend: d,
 				Logger: testLog(t),
 			})
-			got := asStranger(t, s, c.gid, c.groups...)
-			if !strings.Contains(got, "resume <nil>") || !strings.HasPrefix(d.notes(), "resume by uid ") {
-				t.Errorf("it was refused: %s%s", got, d.notes())
+			got := asUnprivileged(t, s, c.gid, c.groups...)
+			if !strings.Contains(got, "resume <nil>") || !strings.HasPrefix(d.calls(), "resume by uid ") {
+				t.Errorf("the change was refused: %s%s", got, d.calls())
 			}
 		})
 	}
@@ -151,7 +152,7 @@ func TestWhoMayChange(t *testing.T) {
 		"root":                           {r, peer{uid: 0, gid: 0}, true},
 		"the daemon's own user":          {r, peer{uid: 990, gid: 5}, true},
 		"a member":                       {r, peer{uid: 1000, gid: 1000, groups: []uint32{27, 991}}, true},
-		"a member by the primary group":  {r, peer{uid: 1000, gid: 991}, true},
+		"a member by primary group":      {r, peer{uid: 1000, gid: 991}, true},
 		"another user":                   {r, peer{uid: 1000, gid: 1000, groups: []uint32{27}}, false},
 		"root's group is not root":       {r, peer{uid: 1000, gid: 0}, false},
 		"group 0 is not the missing one": {nogroup, peer{uid: 1000, gid: 1000, groups: []uint32{0}}, false},
@@ -159,15 +160,15 @@ func TestWhoMayChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &desk{}
-			s := NewServer(Options{Backend: d, Logger: testLog(t)})
+			d := &fake{}
+			s := New(Options{Backend: d, Logger: testLog(t)})
 			s.rules = c.rules
 			status, body := handle(t, s, "DELETE", "/v1/pause", "", c.peer)
-			if may := status == http.StatusOK && d.notes() != ""; may != c.may {
+			if may := status == http.StatusOK && d.calls() != ""; may != c.may {
 				t.Errorf("got %d %s", status, body)
 			}
 			if status, body := handle(t, s, "GET", "/v1/history", "", c.peer); status != http.StatusOK {
-				t.Errorf("may not look: %d %s", status, body)
+				t.Errorf("may not read: %d %s", status, body)
 			}
 		})
 	}
@@ -175,13 +176,13 @@ func TestWhoMayChange(t *testing.T) {
 
 func TestAConnectionWithoutCredentialsMayNotChange(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
-	s := NewServer(Options{Backend: d}) // rules of a daemon that runs as root: the zero peer would be root, too
+	d := &fake{}
+	s := New(Options{Backend: d}) // the zero peer has UID 0, and so has the daemon in these rules
 	r := httptest.NewRequest("DELETE", "http://quorumd/v1/pause", nil)
 	w := httptest.NewRecorder()
 	s.serve(w, r)
-	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != CodeNotPermitted ||
-		d.notes() != "" {
+	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != control.CodeNotPermitted ||
+		d.calls() != "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -189,8 +190,8 @@ func TestAConnectionWithoutCredentialsMayNotChange(t *testing.T) {
 func TestAMissingGroupIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := NewServer(Options{
-		Socket: filepath.Join(tempdir.New(t), "s"), Group: "no-such-group", Backend: &desk{},
+	s := New(Options{
+		Socket: filepath.Join(tempdir.New(t), "s"), Group: "no-such-group", Backend: &fake{},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err := s.Listen(); err != nil {
@@ -200,9 +201,9 @@ func TestAMissingGroupIsLoggedOnce(t *testing.T) {
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "group=no-such-group") {
 		t.Errorf("logged: %s", got)
 	}
-	if err := s.rules.check(change, peer{uid: 1000}, true); err == nil ||
+	if err := s.rules.check(accessChange, peer{uid: 1000}, true); err == nil ||
 		strings.Contains(err.Error(), "no-such-group") {
-		t.Errorf("the hint sends people into a group that is not there: %v", err)
+		t.Errorf("the hint names a missing group: %v", err)
 	}
 }
 

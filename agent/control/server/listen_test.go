@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -14,32 +14,34 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-func TestAServedSocketIsLeftToItsOwner(t *testing.T) {
+func TestAServedSocketIsNotTaken(t *testing.T) {
 	t.Parallel()
-	socket := open(t, &desk{})
-	second := NewServer(Options{Socket: socket, Backend: &desk{}})
+	socket := serveBackend(t, &fake{})
+	second := New(Options{Socket: socket, Backend: &fake{}})
 	err := second.Listen()
 	if !errors.Is(err, ErrServed) {
 		t.Fatalf("got %v", err)
 	}
 	if want := fmt.Sprintf("already served by pid %d", os.Getpid()); !strings.Contains(err.Error(), want) {
-		t.Errorf("%q does not say %q", err, want)
+		t.Errorf("%q does not contain %q", err, want)
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Dial(socket).Status(t.Context()); err != nil {
-		t.Errorf("the owner lost its socket: %v", err)
+	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
+		t.Errorf("the first server lost its socket: %v", err)
 	}
 }
 
-func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
+func TestASocketWithAFullQueueIsNotTaken(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -51,7 +53,7 @@ func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial(t, socket) // fills the queue: the listener never accepts
-	if err := NewServer(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+	if err := New(Options{Socket: socket, Backend: &fake{}}).Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Lstat(socket); err != nil {
@@ -59,23 +61,23 @@ func TestASocketWithAFullQueueIsLeftToItsOwner(t *testing.T) {
 	}
 }
 
-func TestASocketOfADeadOwnerIsReplaced(t *testing.T) {
+func TestTheSocketOfADeadProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
-	leaveBehind(t, socket)
-	serving(t, NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
-	if _, err := Dial(socket).Status(t.Context()); err != nil {
+	leaveStaleSocket(t, socket)
+	startServer(t, New(Options{Socket: socket, Backend: &fake{}, Logger: testLog(t)}))
+	if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
+func TestAFileThatIsNotASocketIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(tempdir.New(t), "s")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := NewServer(Options{Socket: path, Backend: &desk{}}).Listen()
+	err := New(Options{Socket: path, Backend: &fake{}}).Listen()
 	if err == nil || errors.Is(err, ErrServed) || !strings.Contains(err.Error(), "not a socket") {
 		t.Errorf("got %v", err)
 	}
@@ -87,18 +89,18 @@ func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
 func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), strings.Repeat("x", 150), "s")
-	for range 2 { // the first must leave nothing that blocks the second
-		s := NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)})
+	for range 2 { // the first server must leave nothing that blocks the second
+		s := New(Options{Socket: socket, Backend: &fake{}, Logger: testLog(t)})
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
-		if err := NewServer(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+		if err := New(Options{Socket: socket, Backend: &fake{}}).Listen(); !errors.Is(err, ErrServed) {
 			t.Errorf("a second server: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Serve(ctx) }()
-		if _, err := Dial(socket).Status(ctx); err != nil {
+		if _, err := control.Dial(socket).Status(ctx); err != nil {
 			t.Error(err)
 		}
 		cancel()
@@ -111,19 +113,19 @@ func TestASocketWithALongPathIsServedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestOneOfSeveralDaemonsStartedAtOnceServes(t *testing.T) {
+func TestOneOfSeveralConcurrentlyStartedServersListens(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
-		socket := filepath.Join(tempdir.New(t), "run", "s") // the folder is created, too
+		socket := filepath.Join(tempdir.New(t), "run", "s") // in every second round, the directory does not exist
 		if round%2 == 0 {
-			leaveBehind(t, socket)
+			leaveStaleSocket(t, socket)
 		}
 		servers := make([]*Server, 8)
 		errs := make([]error, len(servers))
 		begin := make(chan struct{})
 		var all sync.WaitGroup
 		for i := range servers {
-			servers[i] = NewServer(Options{Socket: socket, Backend: &desk{}})
+			servers[i] = New(Options{Socket: socket, Backend: &fake{}})
 			all.Go(func() {
 				<-begin
 				errs[i] = servers[i].Listen()
@@ -131,30 +133,30 @@ func TestOneOfSeveralDaemonsStartedAtOnceServes(t *testing.T) {
 		}
 		close(begin)
 		all.Wait()
-		owners := 0
+		listening := 0
 		for i, err := range errs {
 			if err == nil {
-				owners++
+				listening++
 				defer servers[i].Close()
 			} else if !errors.Is(err, ErrServed) {
 				t.Error(err)
 			}
 		}
-		if owners != 1 {
-			t.Errorf("%d own the socket", owners)
+		if listening != 1 {
+			t.Errorf("%d servers listen", listening)
 		}
 		dial(t, socket)
 	}
 }
 
-func TestAStartingDaemonKeepsItsSocket(t *testing.T) {
+func TestASocketIsNotTakenFromAStartingServer(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	unlock, err := lockFile(socket + ".lock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(Options{Socket: socket, Backend: &desk{}})
+	s := New(Options{Socket: socket, Backend: &fake{}})
 	if err := s.Listen(); !errors.Is(err, ErrServed) {
 		t.Errorf("got %v", err)
 	}
@@ -164,8 +166,8 @@ func TestAStartingDaemonKeepsItsSocket(t *testing.T) {
 	}
 }
 
-// leaveBehind leaves a socket as a killed daemon does.
-func leaveBehind(t *testing.T, socket string) {
+// leaveStaleSocket creates a socket as a killed daemon leaves it.
+func leaveStaleSocket(t *testing.T, socket string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		t.Fatal(err)
@@ -183,15 +185,15 @@ func leaveBehind(t *testing.T, socket string) {
 	}
 }
 
-func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
+func TestTheSocketIsOpenToAllUsersAndRemovedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	s := NewServer(Options{Socket: socket, Backend: &desk{}})
-	go func() { ended <- s.Serve(ctx) }() // Serve listens by itself
-	if _, err := Dial(socket).Status(ctx); err != nil {
+	s := New(Options{Socket: socket, Backend: &fake{}})
+	go func() { ended <- s.Serve(ctx) }() // without Listen
+	if _, err := control.Dial(socket).Status(ctx); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(socket)
@@ -213,9 +215,9 @@ func TestTheSocketIsOpenToAllAndRemovedAfterwards(t *testing.T) {
 	}
 }
 
-func TestAServerThatNeverServedReleasesItsSocket(t *testing.T) {
+func TestCloseRemovesTheSocketOfAServerThatNeverServed(t *testing.T) {
 	t.Parallel()
-	s := NewServer(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &desk{}})
+	s := New(Options{Socket: filepath.Join(tempdir.New(t), "s"), Backend: &fake{}})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -224,5 +226,48 @@ func TestAServerThatNeverServedReleasesItsSocket(t *testing.T) {
 	}
 	if _, err := os.Lstat(s.opt.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestTheClientWaitsForAStartingDaemon(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(tempdir.New(t), "s")
+	answer := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		_, err := control.Dial(socket).Status(context.Background())
+		answer <- err
+	}()
+	<-started
+	timer := time.NewTimer(300 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case err := <-answer:
+		t.Fatalf("the client did not wait: %v", err)
+	case <-timer.C:
+	}
+	startServer(t, New(Options{Socket: socket, Backend: &fake{}, Logger: testLog(t)}))
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+// The client waits 2 s for the first byte of an answer, and longer for a backend that is busy.
+func TestTheClientWaitsForABusyBackend(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	c := control.Dial(serveBackend(t, &fake{change: func(context.Context) error { <-over; return nil }}))
+	timer := time.AfterFunc(3*time.Second, func() { close(over) })
+	defer timer.Stop()
+	if _, err := c.Resume(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerWithoutAPathUsesTheDefault(t *testing.T) {
+	t.Parallel()
+	if got := New(Options{}).opt.Socket; got != control.DefaultSocket {
+		t.Errorf("got %q", got)
 	}
 }

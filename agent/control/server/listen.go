@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"errors"
@@ -17,8 +17,11 @@ import (
 	"github.com/quorumd/quorumd/agent/socketpath"
 )
 
-// listenUnix takes the socket's path unless a live process serves it. It removes the socket of a dead process, and
-// leaves anything else alone.
+// ErrServed means that a live process already serves the socket.
+var ErrServed = errors.New("already served")
+
+// listenUnix listens on a socket unless a live process serves it. It replaces the socket of a dead process, and no
+// other file.
 func listenUnix(socket string) (*net.UnixListener, error) {
 	fail := func(err error) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("cannot listen on %s: %w", socket, err)
@@ -31,7 +34,7 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 		return fail(err)
 	}
 	defer unlock()
-	if err := makeWay(socket); err != nil {
+	if err := freePath(socket); err != nil {
 		return fail(err)
 	}
 	var l *net.UnixListener
@@ -42,16 +45,16 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// After it is closed, the path may belong to another daemon: guard.Close removes it.
+	// peerListener.Close removes the socket before it closes it. Afterwards, the path may belong to another daemon.
 	l.SetUnlinkOnClose(false)
-	if err := os.Chmod(socket, 0o666); err != nil { // permissions depend on credentials, not on the mode
+	if err := os.Chmod(socket, 0o666); err != nil { // permissions depend on the peer's credentials, not on the mode
 		return fail(errors.Join(err, l.Close()))
 	}
 	return l, nil
 }
 
-// lockFile prevents two daemons that start at once from both finding the same stale socket and removing each other's.
-// The empty file stays: removing it would reopen the race.
+// lockFile takes a lock on a file. Without it, of two daemons that find the same stale socket, the second could remove
+// the new socket of the first. The empty file stays: removing it would reopen the race.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -67,8 +70,9 @@ func lockFile(path string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// makeWay frees the path, or returns which process serves it.
-func makeWay(socket string) error {
+// freePath removes the socket of a dead process. It returns an error if a live process serves the socket, or if the
+// path is not a socket.
+func freePath(socket string) error {
 	info, err := os.Lstat(socket)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -79,13 +83,13 @@ func makeWay(socket string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return errors.New("the path exists and is not a socket: move it away or choose another path")
 	}
-	pid, err := probe(socket)
+	pid, err := listenerPID(socket)
 	switch {
-	case errors.Is(err, unix.ECONNREFUSED): // no process listens: its owner is dead
+	case errors.Is(err, unix.ECONNREFUSED): // no process listens
 		return os.Remove(socket)
-	case errors.Is(err, fs.ErrNotExist): // its owner has just removed it
+	case errors.Is(err, fs.ErrNotExist): // its process has just removed it
 		return nil
-	case errors.Is(err, unix.EAGAIN), err == nil && pid == 0: // a full queue has an owner, too
+	case errors.Is(err, unix.EAGAIN), err == nil && pid == 0: // EAGAIN: a live process whose queue is full
 		return fmt.Errorf("%w by another process: stop it, or choose another socket", ErrServed)
 	case err != nil:
 		return err
@@ -93,8 +97,8 @@ func makeWay(socket string) error {
 	return fmt.Errorf("%w by pid %d: stop that process, or choose another socket", ErrServed, pid)
 }
 
-// probe connects to a socket and returns the listening process; 0 if it is in another PID namespace.
-func probe(socket string) (pid int, err error) {
+// listenerPID connects to a socket and returns the PID of the listening process; 0 if it is in another PID namespace.
+func listenerPID(socket string) (pid int, err error) {
 	err = socketpath.With(socket, func(address string) error {
 		c, err := net.DialTimeout("unix", address, time.Second)
 		if err != nil {

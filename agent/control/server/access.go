@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
@@ -12,23 +12,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/control"
 )
 
 // access is the permission that a route needs.
 type access int
 
 const (
-	look   access = iota // everyone on the host
-	change               // users permitted by rules
+	accessRead   access = iota // every user of the host
+	accessChange               // users permitted by rules
 )
 
-// rules decide who may change things.
+// rules decides who may change things, and names the callers.
 type rules struct {
 	self  uint32 // the daemon's own user
 	group string // as configured
 	gid   uint32 // of group, if known
-	known bool
-	users map[uint32]string // names for "by", read once: a later user is shown by number
+	known bool   // the group exists
+	users map[uint32]string
 }
 
 func (r rules) mayChange(p peer) bool {
@@ -38,9 +40,9 @@ func (r rules) mayChange(p peer) bool {
 	return r.known && (p.gid == r.gid || slices.Contains(p.groups, r.gid))
 }
 
-// check permits a peer to use a route with that access, or returns how to get permission.
+// check returns an error with a hint if a peer may not use a route with that access.
 func (r rules) check(a access, p peer, known bool) error {
-	if a == look || known && r.mayChange(p) {
+	if a == accessRead || known && r.mayChange(p) {
 		return nil
 	}
 	hint := "run it as root"
@@ -48,17 +50,18 @@ func (r rules) check(a access, p peer, known bool) error {
 		hint = fmt.Sprintf("run it as root, or as a member of the group %s (usermod -aG %s USER, then log in again)",
 			r.group, r.group)
 	}
-	who := "someone unknown"
+	who := "an unknown user"
 	if known {
 		who = r.name(p)
 	}
-	return &Error{
-		Status: http.StatusForbidden, Code: CodeNotPermitted, Hint: hint,
+	return &control.Error{
+		Status: http.StatusForbidden, Code: control.CodeNotPermitted, Hint: hint,
 		Message: fmt.Sprintf("cannot change anything as %s: not permitted", who),
 	}
 }
 
-// name returns a peer's name: "root", "uid 1000 (alice)", "uid 1000".
+// name returns a peer's name, as recorded: "root", "uid 1000 (alice)", or "uid 1000" for a user without an entry at
+// start.
 func (r rules) name(p peer) string {
 	if p.uid == 0 {
 		return "root"
@@ -69,7 +72,8 @@ func (r rules) name(p peer) string {
 	return fmt.Sprintf("uid %d", p.uid)
 }
 
-// readRules reads the account files once at start: a later request must not wait for a disk that may hang.
+// readRules reads the account files. The server calls it once, at start: a request must not wait for a disk that may
+// hang.
 func readRules(group, groupFile, passwdFile string) (rules, error) {
 	r := rules{self: uint32(os.Geteuid()), group: group, users: map[uint32]string{}}
 	groupErr := eachAccount(groupFile, func(name string, id uint32) {
@@ -88,8 +92,8 @@ func readRules(group, groupFile, passwdFile string) (rules, error) {
 	return r, passwdErr
 }
 
-// eachAccount calls f with the name and the number of every entry of a file in the format of passwd(5) and group(5),
-// with the number in the third field. It skips lines that it cannot parse.
+// eachAccount calls f with the name and the ID of every entry of a file in the format of passwd(5) or group(5). It
+// skips lines that it cannot parse.
 func eachAccount(file string, f func(name string, id uint32)) error {
 	in, err := os.Open(file)
 	if err != nil {

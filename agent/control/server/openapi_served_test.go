@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -16,11 +16,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// readOpenAPI reads the file, so that these tests compare the server with what a reader gets.
+// readOpenAPI reads the published file: these tests compare the server with it.
 func readOpenAPI(t *testing.T) apiDocument {
 	t.Helper()
 	text, err := os.ReadFile(openAPIFile)
@@ -48,7 +49,7 @@ func (op apiOperation) target(path string) string {
 	return path
 }
 
-// body returns the example of a request's body.
+// body returns an example of the operation's request body.
 func (op apiOperation) body(t *testing.T) string {
 	t.Helper()
 	switch {
@@ -75,7 +76,7 @@ func (op apiOperation) body(t *testing.T) string {
 	return string(raw(plan))
 }
 
-// validate compares a document with a schema of the file, which must name each of its fields.
+// validate checks a document against a schema, which must name all fields of the document.
 func (d apiDocument) validate(t *testing.T, ref map[string]string, text string) error {
 	t.Helper()
 	name := strings.TrimPrefix(ref["$ref"], "#/components/schemas/")
@@ -95,6 +96,7 @@ func (d apiDocument) validate(t *testing.T, ref map[string]string, text string) 
 	return resolved.Validate(document)
 }
 
+// closeFields makes a schema refuse unknown fields.
 func closeFields(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -108,10 +110,10 @@ func closeFields(s *jsonschema.Schema) {
 	closeFields(s.Items)
 }
 
-func TestEveryRouteAnswersAsTheOpenAPIDocumentSays(t *testing.T) {
+func TestEveryRouteMatchesTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	doc, n := readOpenAPI(t), 0
-	socket := open(t, &desk{})
+	socket := serveBackend(t, &fake{})
 	for path, operations := range doc.Paths {
 		for method, op := range operations {
 			n++
@@ -121,7 +123,7 @@ func TestEveryRouteAnswersAsTheOpenAPIDocumentSays(t *testing.T) {
 					t.Errorf("%s: the example does not match its schema: %v", op.ID, err)
 				}
 			}
-			status, answer := ask(t, socket, strings.ToUpper(method), op.target(path), body)
+			status, answer := call(t, socket, strings.ToUpper(method), op.target(path), body)
 			response, ok := op.Responses[strconv.Itoa(status)]
 			if !ok || status >= 300 {
 				t.Errorf("%s: status %d: %s", op.ID, status, answer)
@@ -129,32 +131,37 @@ func TestEveryRouteAnswersAsTheOpenAPIDocumentSays(t *testing.T) {
 				t.Errorf("%s: the answer does not match its schema: %v\n%s", op.ID, err, answer)
 			}
 			for _, p := range op.Parameters {
-				if status, _ := ask(t, socket, strings.ToUpper(method), path+"?"+p.Name+"=-", ""); status != 400 {
+				if status, _ := call(t, socket, strings.ToUpper(method), path+"?"+p.Name+"=-", ""); status != 400 {
 					t.Errorf("%s: %s=- is accepted: status %d", op.ID, p.Name, status)
 				}
 			}
 		}
 	}
-	if n != len(NewServer(Options{}).table) {
-		t.Errorf("the document has %d operations, the server %d routes", n, len(NewServer(Options{}).table))
+	if n != len(New(Options{}).table) {
+		t.Errorf("the document has %d operations, the server %d routes", n, len(New(Options{}).table))
 	}
 }
 
 func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	doc := readOpenAPI(t)
-	failures := []error{context.DeadlineExceeded, &Error{Kind: Fault}, &Error{Kind: NotNow}}
-	refusals := []error{&Error{Kind: Conflicts}, &Error{Kind: Wrong}, &Error{Kind: Forbidden}}
+	failures := []error{
+		context.DeadlineExceeded, &control.Error{Kind: control.Fault}, &control.Error{Kind: control.NotNow},
+	}
+	refusals := []error{
+		&control.Error{Kind: control.Conflicts}, &control.Error{Kind: control.Wrong},
+		&control.Error{Kind: control.Forbidden},
+	}
 	for i, failure := range append(failures, refusals...) {
 		fails := func(context.Context) error { return fmt.Errorf("cannot: %w", failure) }
-		d := &desk{change: fails}
-		if i < len(failures) { // a history is not refused
+		d := &fake{change: fails}
+		if i < len(failures) { // the backend never refuses a history
 			d.history = fails
 		}
-		socket := open(t, d)
+		socket := serveBackend(t, d)
 		for path, operations := range doc.Paths {
 			for method, op := range operations {
-				status, answer := ask(t, socket, strings.ToUpper(method), op.target(path), op.body(t))
+				status, answer := call(t, socket, strings.ToUpper(method), op.target(path), op.body(t))
 				if _, ok := op.Responses[strconv.Itoa(status)]; !ok {
 					t.Errorf("%s: status %d is not in the document: %s", op.ID, status, answer)
 				} else if status < 400 {
@@ -167,22 +174,22 @@ func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 	}
 }
 
-// TestTheRequestsOfTheAPIPageAreAnsweredAsItShows makes the requests that the page types with curl.
-func TestTheRequestsOfTheAPIPageAreAnsweredAsItShows(t *testing.T) {
+// The test sends the requests that the page shows as curl commands.
+func TestTheExamplesOfTheAPIPageAreCorrect(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../contrib/docs/api.md")
+	page, err := os.ReadFile("../../../contrib/docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, n := open(t, &desk{}), 0
+	socket, n := serveBackend(t, &fake{}), 0
 	for _, line := range docs.Shell(string(page)) {
-		address, typed := strings.CutPrefix(line, "curl --unix-socket "+DefaultSocket+" ")
+		address, typed := strings.CutPrefix(line, "curl --unix-socket "+control.DefaultSocket+" ")
 		if !typed {
 			continue
 		}
 		n++
 		path := strings.TrimPrefix(docs.Words(address)[0], "http://quorumd")
-		if status, answer := ask(t, socket, "GET", path, ""); status != 200 &&
+		if status, answer := call(t, socket, "GET", path, ""); status != 200 &&
 			!strings.Contains(string(page), line+"\n    "+answer) {
 			t.Errorf("%s: the page does not show %s", line, answer)
 		}

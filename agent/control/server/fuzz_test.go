@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// FuzzRequest sends raw requests, and raw bodies to every route, to root's handlers. None may cause an internal error,
-// and every refusal has an error document.
+// FuzzRequest sends raw requests, and raw bodies for every route, as root. None may cause an internal error, and every
+// refusal must have an error document.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n",
@@ -32,18 +32,18 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := NewServer(Options{Backend: &desk{}})
+		s := New(Options{Backend: &fake{}})
 		if r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(data))); err == nil {
-			judge(t, s, r)
+			checkResponse(t, s, r)
 		}
 		for _, rt := range s.table {
 			r := httptest.NewRequest(rt.method, "http://quorumd"+rt.path, bytes.NewReader(data))
-			judge(t, s, r)
+			checkResponse(t, s, r)
 		}
 	})
 }
 
-func judge(t *testing.T, s *Server, r *http.Request) {
+func checkResponse(t *testing.T, s *Server, r *http.Request) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	s.serve(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, peer{})))
@@ -51,7 +51,7 @@ func judge(t *testing.T, s *Server, r *http.Request) {
 	switch {
 	case w.Code == http.StatusOK || w.Code == http.StatusAccepted:
 		if !json.Valid([]byte(body)) {
-			t.Errorf("no document: %q", body)
+			t.Errorf("not a document: %q", body)
 		}
 	case w.Code >= 400 && w.Code < 500:
 		errorIn(t, body)

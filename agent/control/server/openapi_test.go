@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"bytes"
@@ -17,100 +17,97 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
-// openAPIFile is made from the route table and from the Go types: go test ./agent/control -run OpenAPI -update.
-const openAPIFile = "../../contrib/docs/openapi.yaml"
+// openAPIFile is generated from the route table and the Go types: go test ./agent/control/server -run OpenAPI -update.
+const openAPIFile = "../../../contrib/docs/openapi.yaml"
 
-// apiRoute adds to a route what its table does not hold.
+// apiRoute describes a route for the OpenAPI document.
 type apiRoute struct {
 	summary  string
-	body     any    // zero value of the body on the wire; nil without a body
-	request  any    // zero value of the request that the body becomes; its comments describe the fields
+	body     any    // zero value of the body; nil without a body
 	example  string // a valid body
 	optional bool   // the body may be empty
-	status   int    // of success
+	status   int    // of success; 200 if 0
 	answer   any    // zero value of the answer
 }
 
 // apiRoutes returns the description of each route, by method and path.
 func apiRoutes() map[string]apiRoute {
-	pause := `{"reason": "rack move", "for": "2h"}`
 	return map[string]apiRoute{
-		"GET /v1/status":  {"Show the status of the host and of the cluster", nil, nil, "", false, 200, Status{}},
-		"GET /v1/checks":  {"List the health checks with their limits and states", nil, nil, "", false, 200, Checks{}},
-		"GET /v1/history": {"List the newest history entries, oldest first", nil, nil, "", false, 200, History{}},
+		"GET /v1/status":  {summary: "Show the status of the host and of the cluster", answer: control.Status{}},
+		"GET /v1/checks":  {summary: "List the health checks with their limits and states", answer: control.Checks{}},
+		"GET /v1/history": {summary: "List the newest history entries, oldest first", answer: control.History{}},
 		"GET /v1/bootstrap": {
-			"Check whether a bootstrap would be accepted, without changing anything", nil, nil, "", false, 200, Done{},
+			summary: "Check whether a bootstrap would be accepted, without changing anything", answer: control.Done{},
 		},
 		"POST /v1/bootstrap": {
-			"Bootstrap a new cluster on this host", bootstrapBody{}, nil, `{"confirm": "prod"}`, true, 202, Done{},
+			summary: "Bootstrap a new cluster on this host",
+			body:    control.BootstrapRequest{}, example: `{"confirm": "prod"}`, optional: true,
+			status: 202, answer: control.Done{},
 		},
-		"PUT /v1/pause":    {"Pause all steps of all hosts", pauseBody{}, PauseRequest{}, pause, false, 200, Pause{}},
-		"DELETE /v1/pause": {"End the pause", nil, nil, "", false, 200, Done{}},
+		"PUT /v1/pause": {
+			summary: "Pause all steps of all hosts",
+			body:    control.PauseRequest{}, example: `{"reason": "rack move", "for": "2h"}`,
+			answer: control.Pause{},
+		},
+		"DELETE /v1/pause": {summary: "End the pause", answer: control.Done{}},
 		"POST /v1/operation/release": {
-			"Release the operation in flight by deleting its record",
-			releaseBody{},
-			ReleaseRequest{},
-			`{"force": true, "reason": "n3 is off for good"}`, false, 200,
-			Done{},
+			summary: "Release the operation in flight by deleting its record",
+			body:    control.ReleaseRequest{}, example: `{"force": true, "reason": "n3 is off for good"}`,
+			answer: control.Done{},
 		},
 		"PUT /v1/removal": {
-			"Request the removal of a member",
-			removalBody{},
-			RemovalRequest{},
-			`{"member": "n3", "reason": "decommissioned"}`, false, 200,
-			Removal{},
+			summary: "Request the removal of a member",
+			body:    control.RemovalRequest{}, example: `{"member": "n3", "reason": "decommissioned"}`,
+			answer: control.Removal{},
 		},
 		"PUT /v1/maintenance": {
-			"Request maintenance, a restart, a reboot or a command on this host",
-			maintenanceBody{},
-			MaintenanceRequest{},
-			`{"work": "maintenance", "reason": "new disk", "for": "2h"}`, false, 200,
-			Maintenance{},
+			summary: "Request maintenance, a restart, a reboot or a command on this host",
+			body:    control.MaintenanceRequest{},
+			example: `{"work": "maintenance", "reason": "new disk", "for": "2h"}`,
+			answer:  control.Maintenance{},
 		},
-		"DELETE /v1/maintenance": {"Cancel the request, or end the maintenance", nil, nil, "", false, 200, Done{}},
+		"DELETE /v1/maintenance": {summary: "Cancel the request, or end the maintenance", answer: control.Done{}},
 		"PUT /v1/mute": {
-			"Mute an advisory finding",
-			muteBody{},
-			MuteRequest{},
-			`{"code": "DISK_SPACE_LOW", "reason": "cleanup on Monday", "for": "24h"}`, false, 200,
-			Mute{},
+			summary: "Mute an advisory finding",
+			body:    control.MuteRequest{},
+			example: `{"code": "DISK_SPACE_LOW", "reason": "cleanup on Monday", "for": "24h"}`,
+			answer:  control.Mute{},
 		},
-		"DELETE /v1/mute": {"End the mute of a finding", nil, nil, "", false, 200, Done{}},
+		"DELETE /v1/mute": {summary: "End the mute of a finding", answer: control.Done{}},
 		"POST /v1/recovery/facts": {
-			"Read what this host's data contains, before a recovery from quorum loss", nil, nil, "", false, 200,
-			recovery.Facts{},
+			summary: "Read what this host's data contains, before a recovery from quorum loss",
+			answer:  recovery.Facts{},
 		},
 		"PUT /v1/recovery": {
-			"Apply a recovery plan on this host", recovery.Plan{}, nil, "", false, 200, Recovery{},
+			summary: "Apply a recovery plan on this host", body: recovery.Plan{}, answer: control.Recovery{},
 		},
-		"DELETE /v1/recovery": {"Abandon the recovery plan on this host", nil, nil, "", false, 200, Recovery{}},
-		"GET /v1/snapshot":    {"Show the newest snapshot job", nil, nil, "", false, 200, SnapshotJob{}},
+		"DELETE /v1/recovery": {summary: "Abandon the recovery plan on this host", answer: control.Recovery{}},
+		"GET /v1/snapshot":    {summary: "Show the newest snapshot job", answer: control.SnapshotJob{}},
 		"POST /v1/snapshot": {
-			"Start a snapshot job",
-			SnapshotRequest{},
-			SnapshotRequest{},
-			`{"do": "` + SnapshotSave + `"}`, false, 202,
-			SnapshotJob{},
+			summary: "Start a snapshot job",
+			body:    control.SnapshotRequest{}, example: `{"do": "` + control.SnapshotSave + `"}`,
+			status: 202, answer: control.SnapshotJob{},
 		},
 		"POST /v1/rollout": {
-			"Start a rollout: restart or reboot one host after another, or run a command",
-			rolloutBody{},
-			RolloutRequest{},
-			`{"work": "restart", "reason": "new certificates"}`, false, 202,
-			Rollout{},
+			summary: "Start a rollout: restart or reboot one host after another, or run a command",
+			body:    control.RolloutRequest{}, example: `{"work": "restart", "reason": "new certificates"}`,
+			status: 202, answer: control.Rollout{},
 		},
 		"PUT /v1/rollout/state": {
-			"Pause, resume or abort the rollout", rolloutStateBody{}, nil, `{"state": "paused"}`, false, 200, Rollout{},
+			summary: "Pause, resume or abort the rollout",
+			body:    control.RolloutStateRequest{}, example: `{"state": "paused"}`,
+			answer: control.Rollout{},
 		},
 	}
 }
 
-// The parts of an OpenAPI document that quorumd's needs, in the order in which they are written.
+// The parts of an OpenAPI document that quorumd uses, in the order in which they are written.
 type (
 	apiDocument struct {
 		OpenAPI    string                             `json:"openapi"`
@@ -178,35 +175,37 @@ Every error is one document with a code, a message and a hint. An unknown path r
 with an Allow header; both have the code NOT_FOUND. Unknown query parameters and unknown fields of a body return 400.
 Responses may gain fields in the same API version: ignore those you do not know.`
 
-// apiErrors returns the responses that are errors, by status. The exit code is that of quorumctl.
+// apiErrors returns the error responses, by status, with the exit codes of quorumctl.
 func apiErrors() map[string]apiResponse {
 	content := map[string]apiMedia{"application/json": {Schema: reference("Error")}}
 	failure := func(text string, exit int) apiResponse {
 		return apiResponse{Description: text, ExitCode: exit, Content: content}
 	}
-	busy := failure("Not possible now; retry later. "+CodeBusy+": too many requests, or unread responses.", 69)
+	busy := failure("Not possible now; retry later. "+control.CodeBusy+": too many requests, or unread responses.", 69)
 	one := 1.0
 	busy.Headers = map[string]apiHeader{
 		"Retry-After": {"Seconds until a retry is useful", &jsonschema.Schema{Type: "integer", Minimum: &one}},
 	}
 	return map[string]apiResponse{
-		"400": failure(CodeBadRequest+" or another code: the request is wrong; do not repeat it.", 64),
-		"403": failure(CodeNotPermitted+" or another code: the caller may not do this.", 77),
-		"409": failure(CodeConflict+" or another code: the host or the cluster is not in the expected state.", 70),
-		"413": failure(CodeTooLarge+": the body is too large.", 64),
-		"500": failure(CodeInternal+" or another code: quorumd failed.", 70),
+		"400": failure(control.CodeBadRequest+" or another code: the request is wrong; do not repeat it.", 64),
+		"403": failure(control.CodeNotPermitted+" or another code: the caller may not do this.", 77),
+		"409": failure(
+			control.CodeConflict+" or another code: the host or the cluster is not in the expected state.", 70,
+		),
+		"413": failure(control.CodeTooLarge+": the body is too large.", 64),
+		"500": failure(control.CodeInternal+" or another code: quorumd failed.", 70),
 		"503": busy,
-		"504": failure(CodeTimeout+": etcd or the disk did not answer in time.", 69),
+		"504": failure(control.CodeTimeout+": etcd or the disk did not answer in time.", 69),
 	}
 }
 
 // apiParameters returns the query parameters, by name.
 func apiParameters() map[string]apiParameter {
-	least, most := 1.0, float64(MaxHistory)
+	least, most := 1.0, float64(control.MaxHistory)
 	code := maxCode
 	return map[string]apiParameter{
 		"limit": {"limit", "query", false, "How many entries to return", &jsonschema.Schema{
-			Type: "integer", Minimum: &least, Maximum: &most, Default: raw(DefaultHistory),
+			Type: "integer", Minimum: &least, Maximum: &most, Default: raw(control.DefaultHistory),
 		}},
 		"code": {"code", "query", true, "The code of the muted finding", &jsonschema.Schema{
 			Type: "string", Pattern: "^[A-Z0-9_]+$", MaxLength: &code,
@@ -215,7 +214,7 @@ func apiParameters() map[string]apiParameter {
 }
 
 func raw(v any) json.RawMessage {
-	text, _ := json.Marshal(v) // of numbers and strings
+	text, _ := json.Marshal(v) // cannot fail: v consists of numbers and strings
 	return text
 }
 
@@ -229,13 +228,10 @@ func apiName(of any) string {
 	if strings.HasSuffix(t.PkgPath(), "/recovery") {
 		return "Recovery" + t.Name()
 	}
-	if t == reflect.TypeFor[rolloutStateBody]() || t == reflect.TypeFor[bootstrapBody]() {
-		return strings.ToUpper(t.Name()[:1]) + strings.TrimSuffix(t.Name()[1:], "Body") + "Request"
-	}
 	return t.Name()
 }
 
-// errorStatuses returns the statuses of the errors that a route can return.
+// errorStatuses returns the statusCache of the errors that a route can return.
 func errorStatuses(rt route, d apiRoute) []string {
 	list := []string{"400", "403", "500", "503"}
 	if rt.slots != nil {
@@ -255,14 +251,14 @@ func makeOpenAPI(t *testing.T) apiDocument {
 	t.Helper()
 	doc := apiDocument{
 		OpenAPI: "3.1.0",
-		Info: apiInfo{"quorumd control socket", APIVersion, apiDescription, map[string]string{
+		Info: apiInfo{"quorumd control socket", control.APIVersion, apiDescription, map[string]string{
 			"name": "Apache-2.0", "identifier": "Apache-2.0",
 		}},
-		Servers:    []apiServer{{"http://quorumd", "The unix socket " + DefaultSocket}},
+		Servers:    []apiServer{{"http://quorumd", "The unix socket " + control.DefaultSocket}},
 		Paths:      map[string]map[string]apiOperation{},
 		Components: apiComponents{apiErrors(), map[string]*jsonschema.Schema{}},
 	}
-	reader, described := schemadoc.NewReader("../.."), apiRoutes()
+	reader, described := schemadoc.NewReader("../../.."), apiRoutes()
 	schema := func(name string, of any) map[string]string {
 		if doc.Components.Schemas[name] == nil {
 			made, err := reader.Schema(reflect.TypeOf(of))
@@ -273,9 +269,9 @@ func makeOpenAPI(t *testing.T) apiDocument {
 		}
 		return reference(name)
 	}
-	schema("Error", errorDocument{})
+	schema("Error", control.ErrorDocument{})
 	doc.Components.Schemas["Error"].Description = ""
-	for _, rt := range NewServer(Options{}).table {
+	for _, rt := range New(Options{}).table {
 		d, ok := described[rt.method+" "+rt.path]
 		if !ok {
 			t.Fatalf("%s %s has no description: add it to apiRoutes", rt.method, rt.path)
@@ -283,13 +279,13 @@ func makeOpenAPI(t *testing.T) apiDocument {
 		delete(described, rt.method+" "+rt.path)
 		op := apiOperation{
 			ID: operationID(rt), Summary: d.summary, Access: "everyone",
-			Responses: map[string]apiResponse{strconv.Itoa(d.status): {
+			Responses: map[string]apiResponse{strconv.Itoa(cmp.Or(d.status, 200)): {
 				Description: "Success", Content: map[string]apiMedia{
 					"application/json": {Schema: schema(apiName(d.answer), d.answer)},
 				},
 			}},
 		}
-		if rt.access == change {
+		if rt.access == accessChange {
 			op.Access = "operators"
 		}
 		for _, name := range rt.params {
@@ -300,10 +296,10 @@ func makeOpenAPI(t *testing.T) apiDocument {
 			op.Parameters = append(op.Parameters, p)
 		}
 		if d.body != nil {
-			name := apiName(cmp.Or(d.request, d.body))
+			name := apiName(d.body)
 			media := apiMedia{Schema: schema(name, d.body), Example: json.RawMessage(d.example)}
 			op.Body = &apiBody{!d.optional, map[string]apiMedia{"application/json": media}}
-			limitFields(t, reader, doc.Components.Schemas[name], d)
+			limitFields(doc.Components.Schemas[name], d.body)
 		}
 		for _, status := range errorStatuses(rt, d) {
 			op.Responses[status] = apiResponse{Ref: "#/components/responses/" + status}
@@ -328,65 +324,68 @@ func operationID(rt route) string {
 	return name
 }
 
-// limitFields adds the limits of a body's fields to its schema, and the comments of the request's fields.
-func limitFields(t *testing.T, reader *schemadoc.Reader, s *jsonschema.Schema, d apiRoute) {
-	t.Helper()
-	works := []any{WorkMaintenance, WorkRestart, WorkReboot, WorkCommand}
-	enums := map[string][]any{
-		"MaintenanceRequest.work": works, "RolloutRequest.work": works[1:],
-		"RolloutStateRequest.state": {RolloutRunning, RolloutPaused, RolloutAborted},
-		"SnapshotRequest.do": {
-			SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotRestoreTest,
-		},
+// limitFields adds the limits of a body's fields to its schema.
+func limitFields(s *jsonschema.Schema, body any) {
+	request := apiName(body)
+	if _, known := body.(recovery.Plan); !known {
+		s.Description = "" // the operation's summary is enough
 	}
-	lasts := map[string][3]string{}
-	for name, b := range map[string]bounds{
-		"PauseRequest":       {1, MaxPause, DefaultPause, ""},
-		"RemovalRequest":     {MinRemoval, MaxRemoval, DefaultRemoval, ""},
-		"MaintenanceRequest": {MinMaintenance, MaxMaintenance, DefaultMaintenance, ""},
-		"MuteRequest":        {1, MaxMute, DefaultMute, ""},
-	} {
-		lasts[name] = [3]string{durationfmt.Typed(b.least), durationfmt.Typed(b.most), durationfmt.Typed(b.otherwise)}
-	}
-	request := apiName(cmp.Or(d.request, d.body))
-	if _, known := d.body.(recovery.Plan); !known {
-		s.Description = "" // the comment is about all bodies
-	}
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(d.body)) {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		p := s.Properties[name]
-		if d.request != nil && p.Description == "" {
-			text, err := reader.Comment(reflect.TypeOf(d.request), field.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.Description = text
+		if p == nil { // not in JSON
+			continue
 		}
-		p.Description = strings.NewReplacer("WorkMaintenance", WorkMaintenance, "WorkRestart", WorkRestart,
-			"WorkReboot",
-			WorkReboot, "WorkCommand", WorkCommand).Replace(p.Description)
-		if p.Enum = enums[request+"."+name]; p.Enum != nil {
+		p.Description = strings.NewReplacer("WorkMaintenance", control.WorkMaintenance,
+			"WorkRestart", control.WorkRestart, "WorkReboot", control.WorkReboot,
+			"WorkCommand", control.WorkCommand).Replace(p.Description)
+		if p.Enum = apiEnums()[request+"."+name]; p.Enum != nil {
 			p.Description = ""
 		}
-		least, most := 1, MaxReason
+		least, most := 1, control.MaxReason
 		switch name {
 		case "reason":
 			p.MinLength, p.MaxLength = &least, &most
 			p.Description = "One line"
 		case "hosts":
-			most = MaxRolloutHosts
+			most = control.MaxRolloutHosts
 			p.MaxItems = &most
 		case "for":
-			b := lasts[request]
-			p.Description, p.Default = "A Go duration, at most "+b[1], raw(b[2])
-			if b[0] != "1ns" {
-				p.Description = "A Go duration from " + b[0] + " to " + b[1]
+			b := apiDurations()[request]
+			p.Description = "A Go duration, at most " + durationfmt.Typed(b.most)
+			if b.least > 1 {
+				p.Description = "A Go duration from " + durationfmt.Typed(b.least) + " to " + durationfmt.Typed(b.most)
 			}
+			p.Default = raw(durationfmt.Typed(b.otherwise))
 		}
 	}
 }
 
-// asYAML returns a document as YAML in blocks, with its keys in the order of its JSON.
+// apiEnums returns the values of the fields that have only a few.
+func apiEnums() map[string][]any {
+	works := []any{control.WorkMaintenance, control.WorkRestart, control.WorkReboot, control.WorkCommand}
+	return map[string][]any{
+		"MaintenanceRequest.work":   works,
+		"RolloutRequest.work":       works[1:],
+		"RolloutStateRequest.state": {control.RolloutRunning, control.RolloutPaused, control.RolloutAborted},
+		"SnapshotRequest.do": {
+			control.SnapshotSave, control.SnapshotList, control.SnapshotVerify, control.SnapshotPrune,
+			control.SnapshotRestoreTest,
+		},
+	}
+}
+
+// apiDurations returns the limits of the durations, by request.
+func apiDurations() map[string]bounds {
+	return map[string]bounds{
+		"PauseRequest":       pauseText.duration,
+		"RemovalRequest":     removalText.duration,
+		"MaintenanceRequest": maintenanceText.duration,
+		"MuteRequest":        muteText.duration,
+	}
+}
+
+// asYAML returns a document as YAML in block style. The keys have the same order as in JSON.
 func asYAML(t *testing.T, doc any) []byte {
 	t.Helper()
 	text, err := json.Marshal(doc)
@@ -406,7 +405,7 @@ func asYAML(t *testing.T, doc any) []byte {
 	}
 	plain(&node)
 	var b bytes.Buffer
-	b.WriteString("# Generated: go test ./agent/control -run OpenAPI -update\n")
+	b.WriteString("# Generated: go test ./agent/control/server -run OpenAPI -update\n")
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(&node); err != nil {
@@ -415,7 +414,7 @@ func asYAML(t *testing.T, doc any) []byte {
 	return b.Bytes()
 }
 
-func TestTheOpenAPIDocumentIsThatOfTheRoutes(t *testing.T) {
+func TestTheOpenAPIDocumentMatchesTheRoutes(t *testing.T) {
 	t.Parallel()
 	text := asYAML(t, makeOpenAPI(t))
 	if flag.Lookup("update").Value.String() == "true" {
@@ -424,6 +423,7 @@ func TestTheOpenAPIDocumentIsThatOfTheRoutes(t *testing.T) {
 		}
 	}
 	if was, err := os.ReadFile(openAPIFile); err != nil || !bytes.Equal(was, text) {
-		t.Errorf("%s differs from the routes (%v); go test ./agent/control -run OpenAPI -update", openAPIFile, err)
+		t.Errorf("%s differs from the routes (%v); go test ./agent/control/server -run OpenAPI -update", openAPIFile,
+			err)
 	}
 }

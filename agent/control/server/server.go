@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 // Options configure a Server.
 type Options struct {
-	Socket  string       // path; DefaultSocket when empty
-	Group   string       // whose members may change things; none if empty
+	Socket  string       // path; control.DefaultSocket if empty
+	Group   string       // its members may change things; no group if empty
 	Backend Backend      // serves the routes
 	Logger  *slog.Logger // nothing is logged if nil
 }
@@ -26,18 +27,18 @@ type Options struct {
 // limits bound the resources of callers. They are fields so that tests need not wait.
 type limits struct {
 	body     int64         // bytes of a request's body, and roughly of its header
-	plan     int64         // bytes of a body that is a recovery plan
+	plan     int64         // bytes of a recovery plan
 	header   time.Duration // from connecting to the end of the header
 	read     time.Duration // to the end of the body
 	backend  time.Duration // for the backend to answer
-	settle   time.Duration // of that, for a change to appear in the status
+	settle   time.Duration // part of backend: for a change to appear in the status
 	write    time.Duration // from the end of the header to the end of the answer
 	idle     time.Duration // between two requests
 	shutdown time.Duration // for requests in flight when the server stops
 	perUser  int           // connections
-	lookers  int           // connections of all users who may only read
-	everyone int           // connections of all users but root
-	// requests that wait for the backend: changes, reads by users who may change things, and other reads each
+	readers  int           // connections of all users who may only read
+	nonRoot  int           // connections of all users but root
+	// requests that wait for the backend: of changes, of reads by users who may change things, and of other reads, each
 	waiting int
 	// bytes of answers in transit: to one user, and to all users who may only read. Users who may change things have as
 	// many again.
@@ -56,8 +57,8 @@ func defaultLimits() limits {
 		idle:     30 * time.Second,
 		shutdown: 2 * time.Second,
 		perUser:  32,
-		lookers:  96,
-		everyone: 128,
+		readers:  96,
+		nonRoot:  128,
 		waiting:  8,
 
 		unreadUser: 8 << 20,
@@ -65,42 +66,42 @@ func defaultLimits() limits {
 	}
 }
 
-// Server answers on the control socket.
+// Server serves the control socket.
 type Server struct {
 	opt      Options
 	limits   limits
 	rules    rules
 	table    []route
 	reserved chan struct{} // for reads by users who may change things: others cannot take these slots
-	listener *guard
+	listener *peerListener
 
-	statuses        statuses
+	status          statusCache
 	encoding        sync.Mutex // held while one answer is encoded
-	sending         *sending
-	sendingReserved *sending // to users who may change things
+	transit         *transit
+	transitReserved *transit // to users who may change things
 }
 
-// NewServer returns a server. It touches nothing yet.
-func NewServer(opt Options) *Server { return newServer(opt, defaultLimits()) }
+// New returns a server. It does not touch the socket yet.
+func New(opt Options) *Server { return newServer(opt, defaultLimits()) }
 
 func newServer(opt Options, lim limits) *Server {
 	if opt.Socket == "" {
-		opt.Socket = DefaultSocket
+		opt.Socket = control.DefaultSocket
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
 		opt: opt, limits: lim, reserved: make(chan struct{}, lim.waiting),
-		sending:         newSending(lim.unreadUser, lim.unread),
-		sendingReserved: newSending(lim.unreadUser, lim.unread),
+		transit:         newTransit(lim.unreadUser, lim.unread),
+		transitReserved: newTransit(lim.unreadUser, lim.unread),
 	}
 	s.table = s.routes()
 	return s
 }
 
-// Listen takes the socket, so that callers can connect and wait for Serve. It returns ErrServed if a live process
-// serves it. Close or Serve releases it.
+// Listen listens on the socket, so that callers can connect and wait for Serve. It returns ErrServed if a live process
+// serves the socket. Close or Serve removes the socket.
 func (s *Server) Listen() error {
 	r, err := readRules(s.opt.Group, "/etc/group", "/etc/passwd")
 	if err != nil {
@@ -114,14 +115,14 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return err
 	}
-	s.listener = &guard{
-		UnixListener: l, socket: s.opt.Socket, open: map[uint32]int{},
-		rules: r, perUser: s.limits.perUser, strangers: s.limits.lookers, everyone: s.limits.everyone,
+	s.listener = &peerListener{
+		UnixListener: l, socket: s.opt.Socket, byUser: map[uint32]int{},
+		rules: r, maxPerUser: s.limits.perUser, maxReaders: s.limits.readers, maxNonRoot: s.limits.nonRoot,
 	}
 	return nil
 }
 
-// Close releases the socket. After Serve it does nothing.
+// Close removes the socket. After Serve it does nothing.
 func (s *Server) Close() error {
 	if s.listener == nil {
 		return nil
@@ -131,8 +132,8 @@ func (s *Server) Close() error {
 	return l.Close()
 }
 
-// Serve answers until the context ends, then lets requests in flight finish for a moment and removes the socket. It
-// listens first if Listen was not called. It returns nil if the context ended it.
+// Serve answers until the context ends. Then it removes the socket, lets requests in flight finish for a moment, and
+// returns nil. It listens first if Listen was not called.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(); err != nil {
@@ -154,7 +155,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if srv.Shutdown(grace) != nil {
 		srv.Close() // the remaining requests have had their time
 	}
-	<-ended //nolint:errcheck // Shutdown and Close make Serve return an error, which means nothing more
+	<-ended //nolint:errcheck // Serve always returns an error after Shutdown or Close
 	return nil
 }
 
@@ -162,7 +163,7 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:     http.HandlerFunc(s.serve),
 		ConnContext: withPeer,
-		// requests in flight may finish
+		// without cancellation: requests in flight may finish
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ReadHeaderTimeout: s.limits.header,
 		ReadTimeout:       s.limits.read,

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package control
+package server
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is the process at the other end of a connection, as recorded by the kernel when it connected.
+// peer is the process at the other end of a connection. The kernel records it when the process connects.
 type peer struct {
 	pid    int
 	uid    uint32
@@ -32,7 +32,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerFrom returns the sender of a request. A request without one has no identity and no permission.
+// peerFrom returns the sender of a request. Without a sender, a request has no permission to change anything.
 func peerFrom(ctx context.Context) (peer, bool) {
 	p, ok := ctx.Value(peerKey{}).(peer)
 	return p, ok
@@ -68,9 +68,9 @@ func peerOf(c *net.UnixConn) (peer, error) {
 	return p, nil
 }
 
-// peerGroups returns the supplementary groups of the peer. Only the kernel's answer is right: a look-up by user name
-// would miss groups from a directory service, and groups that the process has dropped. x/sys has no call that returns a
-// list, hence unsafe, here only.
+// peerGroups returns the supplementary groups of the peer, as the kernel recorded them. A look-up by user name would
+// miss groups from a directory service, and would include groups that the process has dropped. It uses unsafe because
+// x/sys has no call for this option.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	const most = 65536 // NGROUPS_MAX
 	groups := make([]uint32, 64)
@@ -82,7 +82,7 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 		switch {
 		case errno == 0:
 			return groups[:size/4], nil
-		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // size is now the required size
+		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // size is the required size
 			groups = make([]uint32, size/4)
 		default:
 			return nil, errno

@@ -1,0 +1,49 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import "github.com/quorumd/quorumd/agent/control"
+
+// The functions below set the version of a document and replace its absent lists by empty ones, so that a script can
+// iterate over them.
+
+func completeStatus(s control.Status) control.Status {
+	s.APIVersion = control.APIVersion
+	s.Reasons = orEmpty(s.Reasons)
+	s.Health.Findings = orEmpty(s.Health.Findings)
+	s.Cluster.Members = orEmpty(s.Cluster.Members)
+	s.Hosts = orEmpty(s.Hosts)
+	if s.Rollout != nil {
+		r := completeRollout(*s.Rollout)
+		s.Rollout = &r
+	}
+	return s
+}
+
+func completeChecks(c control.Checks) control.Checks {
+	c.APIVersion, c.Checks = control.APIVersion, orEmpty(c.Checks)
+	for i := range c.Checks {
+		k := &c.Checks[i]
+		k.Gates, k.Limits, k.Rules, k.Codes = orEmpty(k.Gates), orEmpty(k.Limits), orEmpty(k.Rules), orEmpty(k.Codes)
+	}
+	return c
+}
+
+func completeRollout(r control.Rollout) control.Rollout {
+	r.Hosts = orEmpty(r.Hosts)
+	return r
+}
+
+func completeSnapshotJob(j control.SnapshotJob) control.SnapshotJob {
+	j.APIVersion = control.APIVersion
+	j.Snapshots, j.Orphans, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Orphans), orEmpty(j.Unread)
+	return j
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

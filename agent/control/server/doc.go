@@ -1,0 +1,15 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server serves the API of package control on a unix socket. It promises:
+//
+//   - Every user of the host may read. Only root, the daemon's own user and the members of one group may change
+//     anything; the kernel identifies the caller.
+//   - The status is answered from memory, at once, whatever etcd or the disks are doing.
+//   - Every refusal is one document, {"error": {"code", "message", "hint"}}, and the hint is the remedy.
+//   - No caller can exhaust it: sizes, times, connections and requests are bounded. Users who may only read leave
+//     capacity for the group, and the group leaves some for root.
+//   - It never takes a socket from the live process that serves it.
+//
+// It decides nothing: it passes requests to a Backend and returns the answers.
+package server

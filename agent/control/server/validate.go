@@ -1,0 +1,193 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coreos/go-semver/semver"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/control/internal/errtext"
+	"github.com/quorumd/quorumd/agent/hooks"
+)
+
+const (
+	maxCode       = 64  // bytes of a finding's code
+	maxMemberName = 256 // characters
+)
+
+func validatePause(r *control.PauseRequest) error {
+	if err := checkReason(&r.Reason, pauseText); err != nil {
+		return err
+	}
+	return checkDuration(&r.For, pauseText)
+}
+
+func validateRelease(r *control.ReleaseRequest) error {
+	if !r.Force {
+		return badRequest(
+			"make sure that its host is powered off or repaired, then: quorumctl operation release --force --reason "+
+				"'<why>'",
+			"%s: the request is without force", releaseText.cannot)
+	}
+	return checkReason(&r.Reason, releaseText)
+}
+
+func validateRemoval(r *control.RemovalRequest) error {
+	if r.Member == "" || !isPrintable(r.Member) || utf8.RuneCountInString(r.Member) > maxMemberName {
+		return badRequest("name it as quorumctl member list shows it", "%s: member: %q is not a name or ID",
+			removalText.cannot, errtext.Shorten(r.Member))
+	}
+	if err := checkReason(&r.Reason, removalText); err != nil {
+		return err
+	}
+	return checkDuration(&r.For, removalText)
+}
+
+func validateMaintenance(r *control.MaintenanceRequest) error {
+	cannot := maintenanceText.cannot
+	switch r.Work {
+	case control.WorkMaintenance, control.WorkRestart, control.WorkReboot, control.WorkCommand:
+	default:
+		return badRequest(maintenanceText.hint, "%s: work: %q is not one of %s, %s, %s and %s", cannot,
+			errtext.Shorten(r.Work), control.WorkMaintenance, control.WorkRestart, control.WorkReboot,
+			control.WorkCommand)
+	}
+	if err := checkCommand(r.Work, r.Command, maintenanceText); err != nil {
+		return err
+	}
+	if r.KeepRunning && r.Work != control.WorkMaintenance {
+		return badRequest("leave keepRunning out", "%s: keepRunning is not possible with %s", cannot, r.Work)
+	}
+	if r.External && r.Work != control.WorkReboot {
+		return badRequest("leave external out", "%s: only a reboot can be external", cannot)
+	}
+	if err := checkReason(&r.Reason, maintenanceText); err != nil {
+		return err
+	}
+	return checkDuration(&r.For, maintenanceText)
+}
+
+func validateRollout(r *control.RolloutRequest) error {
+	cannot := rolloutText.cannot
+	if r.Work != control.WorkRestart && r.Work != control.WorkReboot && r.Work != control.WorkCommand {
+		return badRequest(rolloutText.hint, "%s: work: %q is not one of %s, %s and %s", cannot,
+			errtext.Shorten(r.Work), control.WorkRestart, control.WorkReboot, control.WorkCommand)
+	}
+	if err := checkCommand(r.Work, r.Command, rolloutText); err != nil {
+		return err
+	}
+	if err := checkReason(&r.Reason, rolloutText); err != nil {
+		return err
+	}
+	if len(r.Hosts) > control.MaxRolloutHosts {
+		return badRequest("leave hosts out for all of them", "%s: %d hosts, at most %d can be named", cannot,
+			len(r.Hosts), control.MaxRolloutHosts)
+	}
+	for i, name := range r.Hosts {
+		if name == "" || slices.Contains(r.Hosts[:i], name) || !isPrintable(name) {
+			return badRequest("name every host once, as quorumctl status shows it",
+				"%s: hosts: %q is empty, repeated or not a name", cannot, errtext.Shorten(name))
+		}
+	}
+	version := strings.TrimPrefix(r.Version, "v")
+	if version != "" {
+		if _, err := semver.NewVersion(version); err != nil {
+			return badRequest("write it as etcd reports it, such as 3.6.12", "%s: version: %q is not a version", cannot,
+				errtext.Shorten(r.Version))
+		}
+	}
+	r.Version = version
+	return nil
+}
+
+func validateRolloutState(r *control.RolloutStateRequest) error {
+	switch r.State {
+	case control.RolloutRunning, control.RolloutPaused, control.RolloutAborted:
+		return nil
+	}
+	return badRequest(rolloutStateText.hint, "%s: state: %q is not one of %s, %s and %s", rolloutStateText.cannot,
+		errtext.Shorten(r.State), control.RolloutRunning, control.RolloutPaused, control.RolloutAborted)
+}
+
+func validateMute(r *control.MuteRequest) error {
+	if err := checkCode(r.Code, muteText.cannot); err != nil {
+		return err
+	}
+	if err := checkReason(&r.Reason, muteText); err != nil {
+		return err
+	}
+	return checkDuration(&r.For, muteText)
+}
+
+// snapshotName limits the characters and the length of a name. The job checks whether it names a snapshot.
+var snapshotName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
+
+func validateSnapshot(r *control.SnapshotRequest) error {
+	cannot, named := snapshotText.cannot, r.Do == control.SnapshotVerify || r.Do == control.SnapshotRestoreTest
+	switch {
+	case !slices.Contains([]string{
+		control.SnapshotSave, control.SnapshotList, control.SnapshotVerify, control.SnapshotPrune,
+		control.SnapshotRestoreTest,
+	}, r.Do):
+		return badRequest(snapshotText.hint, "%s: do: unknown value %q", cannot, errtext.Shorten(r.Do))
+	case r.Name != "" && !(named && snapshotName.MatchString(r.Name)):
+		return badRequest("quorumctl snapshot list shows their names",
+			"%s: name: %q is not the name of a snapshot to %s", cannot, errtext.Shorten(r.Name), r.Do)
+	case r.DryRun && r.Do != control.SnapshotPrune:
+		return badRequest(snapshotText.hint, "%s: dryRun is only possible with prune", cannot)
+	}
+	return nil
+}
+
+// checkReason trims a reason and refuses it if it is empty, long or not printable: it is shown on terminals and written
+// into records.
+func checkReason(reason *string, text bodyText) error {
+	const hint = "give a one-line reason; it is recorded in the history"
+	*reason = strings.TrimSpace(*reason)
+	if *reason == "" {
+		return badRequest(hint, "%s: the reason is missing", text.cannot)
+	}
+	if n := utf8.RuneCountInString(*reason); n > control.MaxReason {
+		return badRequest(hint, "%s: the reason has %d characters, at most %d are kept", text.cannot, n,
+			control.MaxReason)
+	}
+	if !isPrintable(*reason) {
+		return badRequest(hint, "%s: the reason holds line breaks or control characters", text.cannot)
+	}
+	return nil
+}
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// checkCommand refuses an invalid program name, and a name with any other work.
+func checkCommand(work, name string, text bodyText) error {
+	if work != control.WorkCommand {
+		if name != "" {
+			return badRequest("leave command out", "%s: a %s runs no command", text.cannot, work)
+		}
+		return nil
+	}
+	if err := hooks.CheckName(name); err != nil {
+		return badRequest("name a program in commands.d, next to the hooks directories, on every host that runs it",
+			"%s: command: %v", text.cannot, err)
+	}
+	return nil
+}
+
+// checkCode refuses a text that cannot be the code of a finding.
+func checkCode(code, cannot string) error {
+	foreign := func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
+	if code == "" || len(code) > maxCode || strings.ContainsFunc(code, foreign) {
+		return badRequest("use a code that quorumctl codes lists", "%s: unknown code %q", cannot, errtext.Shorten(code))
+	}
+	return nil
+}
