@@ -62,7 +62,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	notifier := systemd.NewNotifier()
 	options := proxy.Options{
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
-		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), Most: most, Spread: proxySpread,
+		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), MaxConnections: most, Spread: proxySpread,
 		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for everything else
 		Elapsed: sinceBoot, Logger: log, Changed: statusSetter(notifier, log),
 	}
