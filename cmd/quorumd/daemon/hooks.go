@@ -118,15 +118,15 @@ func trustedProgram(files rootfile.Tree, path string) error {
 	return files.Check(program)
 }
 
-func line(conf config.Config, wanted, outcomes string) hooks.Line {
-	return hooks.Line{
-		Dir: conf.Maintenance.Hooks, Wanted: wanted, Outcomes: outcomes, Host: conf.Host.Name,
+func line(conf config.Config, wanted, outcomes string) hooks.Executor {
+	return hooks.Executor{
+		Dir: conf.Maintenance.Hooks, Requests: wanted, Outcomes: outcomes, Host: conf.Host.Name,
 		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
 		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID)),
 	}
 }
 
-func runLine(l hooks.Line, when string) error {
+func runLine(l hooks.Executor, when string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	return l.Run(ctx, when)

@@ -157,7 +157,7 @@ func (s steering) runHooks(ctx context.Context, name string, h roothelper.Hooks)
 	if err := makeOutcomes(dir); err != nil {
 		return fmt.Errorf("cannot note what to run: %w", err)
 	}
-	err := hooks.Note(dir, hooks.Run{
+	err := hooks.WriteRequest(dir, hooks.Run{
 		When: h.When, ID: h.ID, Program: h.Program, Until: h.Until, Work: h.Work,
 		Reason: h.Reason, By: h.By,
 	})
