@@ -102,7 +102,7 @@ type configCheck struct {
 // look checks the files that the configuration names: as the service user if root runs this and a service reads the
 // configuration, otherwise as the caller.
 func (v *configCheck) look(ctx context.Context, c config.Config, as string) error {
-	me, root := fileaccess.Me(), os.Geteuid() == 0
+	me, root := fileaccess.CurrentUser(), os.Geteuid() == 0
 	user := as
 	if user == "" {
 		user = fileaccess.ServiceUser(ctx, v.File)
@@ -117,7 +117,7 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 		problems, err = asProblems(c.CheckFiles())
 	case root:
 		v.As = user
-		problems, err = fileaccess.Look(ctx, v.File, user)
+		problems, err = fileaccess.CheckAs(ctx, v.File, user)
 	case as != "":
 		return &failure{
 			code: exitPermission, message: "cannot check access as " + as + ": not permitted",
@@ -145,7 +145,7 @@ func (v *configCheck) look(ctx context.Context, c config.Config, as string) erro
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, fileaccess.Hidden(c)...)
 	}
-	if problems = append(problems, fileaccess.OpenKey(c, fileaccess.KeyOwner(c, user, me))...); len(problems) > 0 {
+	if problems = append(problems, fileaccess.CheckKey(c, fileaccess.KeyOwner(c, user, me))...); len(problems) > 0 {
 		return problems
 	}
 	return nil
@@ -165,7 +165,7 @@ func (v *configCheck) lookAsEtcd(ctx context.Context, c config.Config) (config.E
 		}
 		return asProblems(c.CheckEtcdFiles())
 	}
-	problems, err := fileaccess.LookEtcd(ctx, c, user)
+	problems, err := fileaccess.CheckEtcdAs(ctx, c, user)
 	if errors.Is(err, fileaccess.ErrNoUser) {
 		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
 		return asProblems(c.CheckEtcdFiles())

@@ -50,7 +50,7 @@ func listenBootstrap(conf config.Config, post *bootstrap.Exchange, log *slog.Log
 	mux := http.NewServeMux()
 	mux.Handle("GET "+bootstrap.Path, post)
 	e, err := listenHTTP(conf.Bootstrap.Listen, webConfig,
-		connlimit.Limits{InAll: questionsInAll, PerAddress: questionsPerAddress}, mux, log)
+		connlimit.Limits{Total: questionsInAll, PerAddress: questionsPerAddress}, mux, log)
 	if err != nil {
 		return nil, fmt.Errorf("%w → change bootstrap.listen, or the port in bootstrap.hosts on every host", err)
 	}

@@ -229,11 +229,11 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	if err != nil {
 		return conf, err
 	}
-	owner := fileaccess.Me()
+	owner := fileaccess.CurrentUser()
 	if os.Geteuid() == 0 { // it may run by hand as root: the advice must not lock the service out
 		owner = fileaccess.KeyOwner(conf, fileaccess.ServiceUser(context.Background(), path), owner)
 	}
-	for _, problem := range append(fileaccess.OpenKey(conf, owner), dated...) {
+	for _, problem := range append(fileaccess.CheckKey(conf, owner), dated...) {
 		log.Error("configuration error", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {

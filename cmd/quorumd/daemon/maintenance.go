@@ -66,8 +66,8 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 		}
 		e.trigger = &autoreboot.Trigger{
 			Host: a, Settings: settings, Wall: wall, Up: sinceBoot, Logger: log,
-			Signs: autoreboot.Signs{
-				Child: []string{self, execshim.Command}, Sentinel: sentinel, Ask: rebootProgram,
+			Indicators: autoreboot.Indicators{
+				Child: []string{self, execshim.Command}, Sentinel: sentinel, Query: rebootProgram,
 				Veto: conf.Maintenance.Veto,
 			},
 		}

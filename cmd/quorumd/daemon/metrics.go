@@ -62,7 +62,7 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
 	})
 	limits := connlimit.Limits{
-		InAll: scrapesInAll, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
+		Total: scrapesInAll, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
 	}
 	e, err := listenHTTP(conf.Listen, conf.WebConfig, limits, mux, log)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestOtherHostsReadNothingUnlessTheirNetworkIsAllowed(t *testing.T) {
 		}
 		e.listener.Close()
 		for from, want := range map[string]bool{"127.0.0.1:5": c.local, "[::1]:5": c.local, "192.0.2.7:5": c.other} {
-			gated, ours := e.listener.(*connlimit.Gate)
+			gated, ours := e.listener.(*connlimit.Listener)
 			if !ours {
 				t.Fatalf("the listener is a %T", e.listener)
 			}
