@@ -22,7 +22,7 @@ const (
 	alertAfter = time.Hour
 )
 
-// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. It gives up
+// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. It stops
 // when ctx ends.
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID

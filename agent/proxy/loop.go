@@ -136,7 +136,7 @@ func (l *loop) serve(e *end, now uint32) {
 }
 
 // copyFrom copies data from a side for as long as the other side accepts it. It keeps a rest that was not accepted, and
-// reads no more until the rest is sent.
+// reads nothing else until the rest is sent.
 func (l *loop) copyFrom(e *end) error {
 	to := e.other
 	for left := iterationBytes; left > 0; {

@@ -43,7 +43,7 @@ func machine(conf config.Config, log *slog.Logger) agent.Machine {
 type edges struct {
 	reboots   *fleetlock.Server // nil: no listener
 	inhibitor *systemd.Logind   // nil: shutdowns are not delayed
-	shutdown  shutdown.Reaction
+	shutdown  shutdown.Handler
 	trigger   *autoreboot.Trigger // nil: nothing is requested automatically
 }
 
@@ -57,7 +57,7 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 	}
 	if ownsMachine(conf) {
 		e.inhibitor = systemd.NewLogind(systemd.LogindOptions{Logger: log})
-		e.shutdown = shutdown.Reaction{Host: a, Logger: log, Loud: systemd.LevelEmergency}
+		e.shutdown = shutdown.Handler{Host: a, Logger: log, Loud: systemd.LevelEmergency}
 	}
 	if conf.Maintenance.AutoReboot && ownsMachine(conf) {
 		settings, err := triggerSettings(conf.Maintenance)
