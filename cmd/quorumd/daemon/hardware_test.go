@@ -22,7 +22,7 @@ func TestTheInterfaceOfEtcdIsTheOneItListensOn(t *testing.T) {
 		"":                         "n1.example.com",
 	} {
 		if got := peerHost(config.Etcd{PeerURL: peer, ListenPeerURL: listen}); got != want {
-			t.Errorf("of %q it is %q, want %q", listen, got, want)
+			t.Errorf("listening on %q: %q, want %q", listen, got, want)
 		}
 	}
 }
@@ -31,10 +31,10 @@ func TestTheDatabaseIsCheckedSeparatelyIfItsLogHasItsOwnDirectory(t *testing.T) 
 	t.Parallel()
 	kernel, dir := sensors.New(), t.TempDir()
 	if databaseApart(kernel, config.Etcd{DataDir: dir}) != nil {
-		t.Error("the log is within the data directory, and the database is checked separately")
+		t.Error("the database is checked separately although the log is in the data directory")
 	}
 	look := databaseApart(kernel, config.Etcd{DataDir: dir, WALDir: "/wal"})
 	if seen := look(math.MaxUint64); !seen.Apart || seen.Total == 0 {
-		t.Errorf("seen is %+v", seen)
+		t.Errorf("%+v", seen)
 	}
 }
