@@ -30,8 +30,8 @@ type endpoint struct {
 }
 
 const (
-	// scrapesTotal and scrapesPerAddress limit the connections, of which scrapesPerNetwork are reserved for each
-	// network of metrics.allow. A Prometheus server needs one.
+	// scrapesTotal and scrapesPerAddress limit the connections. Each network of metrics.allow has
+	// scrapesPerNetwork reserved connections. A Prometheus server needs one.
 	scrapesTotal      = 128
 	scrapesPerAddress = 16
 	scrapesPerNetwork = 4
