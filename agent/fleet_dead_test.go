@@ -43,7 +43,7 @@ func (n *fleetNetwork) Sights() (all []network.Sight) {
 	now := n.h.f.now()
 	for _, m := range n.members {
 		s := network.Sight{Member: m.ID, Name: m.Name, LookedAt: now}
-		s.Peer = network.Way{State: network.Answers, RTT: time.Millisecond}
+		s.Peer = network.Port{State: network.Answers, RTT: time.Millisecond}
 		if n.h.f.etcd.isSilent(m.ID) {
 			if n.lostAt[m.ID] == 0 {
 				n.lostAt[m.ID] = now

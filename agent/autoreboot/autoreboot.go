@@ -1,13 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autoreboot requests a reboot of this host when its packages need one, at times that the operator allows.
+// Package autoreboot requests a reboot of this host when its packages require one, at times that the operator allows.
 //
 // It promises:
-//   - It only requests: the policy decides when the host goes down, as for every request.
-//   - It requests only inside a window, outside of blackouts, and never against a veto. A request that has not begun is
-//     cancelled when its window ends or a veto appears.
-//   - Two automatic reboots of a host are at least a day apart, whatever its packages need.
+//   - It only requests a reboot. The policy decides when it begins, as for every request.
+//   - It requests a reboot only inside a window, outside of blackouts and without a veto. It cancels its request if the
+//     operation has not begun and this is no longer true, or the reboot is no longer required.
+//   - An automatic reboot begins at least a day after the previous boot.
 package autoreboot
 
 import (
@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// By names the requester.
+	// By is the requester's name.
 	By = "trigger"
-	// every is the time between two checks, and askEvery between two queries of the package manager.
-	every    = time.Minute
-	askEvery = 15 * time.Minute
-	// within is how long such a reboot may take before an alert fires.
-	within = time.Hour
+	// every is the interval of the checks, and queryEvery the interval of queries to the package manager.
+	every      = time.Minute
+	queryEvery = 15 * time.Minute
+	// alertAfter is how long the maintenance for a reboot may take before an alert fires.
+	alertAfter = time.Hour
 )
 
-// Settings are what the operator allows.
+// Settings are the times at which the operator allows automatic reboots.
 type Settings struct {
 	Windows   []Window
 	Blackouts []Blackout
 }
 
-// sight returns what the settings allow at a time.
-func (s Settings) sight(at time.Time) (now candidate) {
+// evaluate returns a candidate with the window and blackout at that time.
+func (s Settings) evaluate(at time.Time) (now candidate) {
 	for _, b := range s.Blackouts {
 		if b.Contains(at) {
 			now.Blackout = b.String()
@@ -50,18 +50,18 @@ func (s Settings) sight(at time.Time) (now candidate) {
 	return now
 }
 
-// Trigger checks and requests.
+// Trigger checks whether a reboot is required and allowed, and requests it.
 type Trigger struct {
-	Host     control.Maintainer
-	Settings Settings
-	Signs    Signs
-	Wall     func() time.Time     // the time of day
-	Up       func() time.Duration // since the boot
-	Logger   *slog.Logger
+	Host       control.Maintainer
+	Settings   Settings
+	Indicators Indicators
+	Wall       func() time.Time     // the time of day
+	Up         func() time.Duration // since the boot
+	Logger     *slog.Logger
 
-	required string
-	asked    time.Time // when the package manager was last queried
-	logged   string
+	required  string
+	queriedAt time.Time // when the package manager was last queried
+	logged    string
 }
 
 // Run checks once a minute until the context ends.
@@ -73,65 +73,67 @@ func (t *Trigger) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			t.look(ctx)
+			t.check(ctx)
 		}
 	}
 }
 
-// look acts on the current state.
-func (t *Trigger) look(ctx context.Context) {
-	now := t.Settings.sight(t.Wall())
-	now.Up, now.Required, now.Veto = t.Up(), t.require(ctx), t.Signs.Vetoed()
+// check requests or cancels a reboot, depending on the current state.
+func (t *Trigger) check(ctx context.Context) {
+	now := t.Settings.evaluate(t.Wall())
+	now.Up, now.Required, now.Veto = t.Up(), t.whyRequired(ctx), t.Indicators.Vetoed()
 	if m := t.Host.Status().Maintenance; m != nil {
 		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == control.MaintenanceWaiting
 	}
-	switch next, why := now.move(); next { //exhaustive:enforce
-	case moveCancel:
+	switch next, why := now.decide(); next { //exhaustive:enforce
+	case actionCancel:
 		if err := t.Host.EndMaintenance(ctx, By); err != nil {
-			t.tell(slog.LevelError, "cannot cancel a reboot request that is no longer allowed", err.Error())
+			t.log(slog.LevelError, "cannot cancel a reboot request that is no longer allowed", err.Error())
 			return
 		}
-		t.tell(slog.LevelInfo, "reboot request cancelled: it did not start in time", why)
-	case moveAsk:
+		t.log(slog.LevelInfo, "reboot request cancelled", why)
+	case actionRequest:
 		_, err := t.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
-			For: control.Duration(within),
+			For: control.Duration(alertAfter),
 		}, By)
 		if err != nil {
-			t.tell(slog.LevelWarn, "reboot required, but the request failed", err.Error())
+			t.log(slog.LevelWarn, "reboot required, but the request failed", err.Error())
 			return
 		}
-		t.tell(slog.LevelInfo, "reboot requested", now.Required)
-	case moveWait:
-		t.tell(slog.LevelInfo, "reboot required; waiting", why)
-	case moveNone:
+		t.log(slog.LevelInfo, "reboot requested", now.Required)
+	case actionWait:
+		t.log(slog.LevelInfo, "reboot required; waiting", why)
+	case actionNone:
 		t.logged = ""
-	case movePending:
+	case actionPending:
 	}
 }
 
-// require caches the answer, because a query may cost many seconds of CPU time.
-func (t *Trigger) require(ctx context.Context) string {
-	if at := t.Wall(); t.asked.IsZero() || at.Sub(t.asked) >= askEvery || at.Before(t.asked) {
-		required, err := t.Signs.Required(ctx)
+// whyRequired returns why a reboot is required, or "". It caches the result, because a query may cost many seconds of
+// CPU time.
+func (t *Trigger) whyRequired(ctx context.Context) string {
+	if at := t.Wall(); t.queriedAt.IsZero() || at.Sub(t.queriedAt) >= queryEvery || at.Before(t.queriedAt) {
+		required, err := t.Indicators.Required(ctx)
 		if err != nil {
-			t.tell(slog.LevelWarn, "cannot check whether a reboot is required", err.Error())
+			t.log(slog.LevelWarn, "cannot check whether a reboot is required", err.Error())
 		}
-		t.required, t.asked = required, at
+		t.required, t.queriedAt = required, at
 	}
 	return t.required
 }
 
-// tell logs what has changed. Only the text before the first digit is compared, as it may contain a running time.
-func (t *Trigger) tell(level slog.Level, message, text string) {
-	if logged := message + kind(text); logged != t.logged {
+// log writes a line unless it repeats the previous one. It ignores changes after the first digit of the text, which may
+// contain a duration.
+func (t *Trigger) log(level slog.Level, message, text string) {
+	if logged := message + withoutNumbers(text); logged != t.logged {
 		t.logged = logged
 		t.Logger.Log(context.Background(), level, message, "text", text)
 	}
 }
 
-// kind cuts a text before its first digit.
-func kind(text string) string {
+// withoutNumbers returns the text before its first digit.
+func withoutNumbers(text string) string {
 	for i, r := range text {
 		if r >= '0' && r <= '9' {
 			return text[:i]

@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/agent/execshim"
 )
 
-// TestMain also is the child that becomes a program.
+// TestMain also acts as the child that executes a program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
-		_ = execshim.Main(os.Args[2:]) // it has printed why it returns
+		_ = execshim.Main(os.Args[2:]) // it reports the error itself
 		os.Exit(1)
 	}
 	m.Run()
@@ -46,38 +46,38 @@ func TestSettingsApplyWindowsAndBlackouts(t *testing.T) {
 		"2026-11-23T04:00Z": {Opens: next},
 		"2026-12-24T02:30Z": {Open: true, Blackout: "2026-12-24 UTC"},
 	} {
-		got := s.sight(at(t, when))
+		got := s.evaluate(at(t, when))
 		if got.Opens = got.Opens.UTC(); got != want {
-			t.Errorf("at %s it is %+v, want %+v", when, got, want)
+			t.Errorf("at %s: %+v, want %+v", when, got, want)
 		}
 	}
-	if got := (Settings{}).sight(next); got != (candidate{}) {
-		t.Errorf("without a window it is %+v", got)
+	if got := (Settings{}).evaluate(next); got != (candidate{}) {
+		t.Errorf("without a window: %+v", got)
 	}
 }
 
-// place has a host's files.
-type place struct {
-	t     *testing.T
-	dir   string
-	signs Signs
+// files has a host's files.
+type files struct {
+	t          *testing.T
+	dir        string
+	indicators Indicators
 }
 
-func newPlace(t *testing.T) *place {
+func newFiles(t *testing.T) *files {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &place{t, dir, Signs{
+	return &files{t, dir, Indicators{
 		Child:    []string{self, execshim.Command},
-		Sentinel: filepath.Join(dir, "reboot-required"), Ask: filepath.Join(dir, "needs-restarting"),
+		Sentinel: filepath.Join(dir, "reboot-required"), Query: filepath.Join(dir, "needs-restarting"),
 		Veto: filepath.Join(dir, "veto.d"),
 	}}
 }
 
-func (p *place) write(name, text string, mode os.FileMode) {
+func (p *files) write(name, text string, mode os.FileMode) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
@@ -85,26 +85,26 @@ func (p *place) write(name, text string, mode os.FileMode) {
 	}
 }
 
-func TestDebiansFileMeansThatARebootIsRequired(t *testing.T) {
+func TestDebiansSentinelFileMeansThatARebootIsRequired(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	if why, err := p.signs.Required(t.Context()); why != "" || err != nil {
-		t.Errorf("nothing is there: %q, %v", why, err)
+	p := newFiles(t)
+	if why, err := p.indicators.Required(t.Context()); why != "" || err != nil {
+		t.Errorf("without files: %q, %v", why, err)
 	}
 	p.write("reboot-required", "*** System restart required ***\n", 0o644)
-	if why, err := p.signs.Required(t.Context()); !strings.HasSuffix(why, "reboot-required requires a reboot") ||
+	if why, err := p.indicators.Required(t.Context()); !strings.HasSuffix(why, "reboot-required requires a reboot") ||
 		err != nil {
 		t.Errorf("%q, %v", why, err)
 	}
 	p.write("reboot-required.pkgs", "linux-image-6.1.0-40-amd64\nlibc6\n", 0o644)
-	if why, err := p.signs.Required(t.Context()); why != "packages require a reboot: "+
+	if why, err := p.indicators.Required(t.Context()); why != "packages require a reboot: "+
 		"linux-image-6.1.0-40-amd64, libc6" ||
 		err != nil {
 		t.Errorf("%q, %v", why, err)
 	}
 }
 
-func TestPackageManagerMustSayThatARebootIsRequired(t *testing.T) {
+func TestOutputOfThePackageManagerMustConfirmItsExitCode(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ script, why, err string }{
 		"required": {
@@ -113,13 +113,13 @@ func TestPackageManagerMustSayThatARebootIsRequired(t *testing.T) {
 			"packages require a reboot: kernel, systemd", "",
 		},
 		"not required": {"echo 'Reboot should not be necessary.'", "", ""},
-		"a fault":      {"echo 'Error: cannot open the database' >&2; exit 1", "", "cannot open the database"},
+		"a failure":    {"echo 'Error: cannot open the database' >&2; exit 1", "", "cannot open the database"},
 		"killed":       {"kill -9 $$", "", "killed"},
-		"much talk":    {"head -c 1000000 /dev/zero; exit 2", "", "exit status 2"},
+		"long output":  {"head -c 1000000 /dev/zero; exit 2", "", "exit status 2"},
 	} {
-		p := newPlace(t)
+		p := newFiles(t)
 		p.write("needs-restarting", "#!/bin/sh\n[ \"$1\" = -r ] || exit 99\n"+c.script+"\n", 0o755)
-		why, err := p.signs.Required(t.Context())
+		why, err := p.indicators.Required(t.Context())
 		if why != c.why || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v", what, why, err)
 		}
@@ -128,27 +128,27 @@ func TestPackageManagerMustSayThatARebootIsRequired(t *testing.T) {
 
 func TestAnyFileIsAVeto(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	if veto := p.signs.Vetoed(); veto != "" {
-		t.Errorf("no directory: %q", veto)
+	p := newFiles(t)
+	if veto := p.indicators.Vetoed(); veto != "" {
+		t.Errorf("without a directory: %q", veto)
 	}
 	p.write("veto.d/.hidden", "x", 0o644)
 	p.write("veto.d/backup~", "x", 0o644)
-	if veto := p.signs.Vetoed(); veto != "" {
+	if veto := p.indicators.Vetoed(); veto != "" {
 		t.Errorf("hidden files: %q", veto)
 	}
 	p.write("veto.d/backup", "the backup runs until six\nsecond line\n", 0o644)
-	if veto := p.signs.Vetoed(); veto != "backup: the backup runs until six" {
+	if veto := p.indicators.Vetoed(); veto != "backup: the backup runs until six" {
 		t.Errorf("%q", veto)
 	}
 	p.write("veto.d/a", "", 0o644)
-	if veto := p.signs.Vetoed(); veto != "a" {
+	if veto := p.indicators.Vetoed(); veto != "a" {
 		t.Errorf("an empty file: %q", veto)
 	}
-	file := newPlace(t)
+	file := newFiles(t)
 	file.write("veto.d", "", 0o644)
-	if veto := file.signs.Vetoed(); veto == "" {
-		t.Error("an unreadable directory is no veto")
+	if veto := file.indicators.Vetoed(); veto == "" {
+		t.Error("an unreadable directory is not a veto")
 	}
 }
 
@@ -191,12 +191,12 @@ func (h *host) Status() control.Status {
 	return control.Status{Maintenance: &m}
 }
 
-// life runs a trigger in virtual time, which begins at midnight of 2000-01-01, a Saturday.
-func life(t *testing.T, h *host, p *place, windows string, during func()) string {
+// runTrigger runs a trigger in virtual time, which begins at midnight of 2000-01-01, a Saturday.
+func runTrigger(t *testing.T, h *host, p *files, windows string, during func()) string {
 	var log bytes.Buffer
 	booted := time.Now().Add(-30 * 24 * time.Hour)
 	trigger := &Trigger{
-		Host: h, Settings: Settings{Windows: []Window{window(t, windows)}}, Signs: p.signs, Wall: time.Now,
+		Host: h, Settings: Settings{Windows: []Window{window(t, windows)}}, Indicators: p.indicators, Wall: time.Now,
 		Up: func() time.Duration { return time.Since(booted) }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -216,88 +216,88 @@ func (h *host) wait(d time.Duration) {
 	h.mu.Lock()
 }
 
-// wanting returns the files of a host whose packages need a reboot, as on Debian.
-func wanting(t *testing.T) *place {
+// rebootRequired returns the files of a host whose packages need a reboot, as on Debian.
+func rebootRequired(t *testing.T) *files {
 	t.Helper()
-	p := newPlace(t)
-	p.signs.Ask = ""
+	p := newFiles(t)
+	p.indicators.Query = ""
 	p.write("reboot-required", "", 0o644)
 	return p
 }
 
 func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 	t.Parallel()
-	p := wanting(t)
+	p := rebootRequired(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
-		log := life(t, h, p, "Sat 02:00-04:00 UTC", func() {
+		log := runTrigger(t, h, p, "Sat 02:00-04:00 UTC", func() {
 			h.wait(119 * time.Minute)
 			if len(h.asked) != 0 {
-				t.Error("asked before the window")
+				t.Error("requested before the window")
 			}
 			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{
-				Work: control.WorkReboot, Reason: p.signs.Sentinel + " requires a reboot",
-				For: control.Duration(within),
+				Work: control.WorkReboot, Reason: p.indicators.Sentinel + " requires a reboot",
+				For: control.Duration(alertAfter),
 			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
-				t.Errorf("in the window it asked for %+v", h.asked)
+				t.Errorf("requests in the window: %+v", h.asked)
 			}
 			h.wait(118 * time.Minute)
 			if h.ended != 0 {
-				t.Error("withdrawn too early")
+				t.Error("cancelled too early")
 			}
 			h.wait(2 * time.Minute)
 			if h.ended != 1 || len(h.asked) != 1 {
-				t.Errorf("after the window: withdrawn %d times, asked %d times", h.ended, len(h.asked))
+				t.Errorf("after the window: cancelled %d times, requested %d times", h.ended, len(h.asked))
 			}
 		})
 		if n := strings.Count(log, "\n"); n != 3 && n != 4 {
-			t.Errorf("%d lines for four hours:\n%s", n, log)
+			t.Errorf("%d lines in four hours:\n%s", n, log)
 		}
 	})
 }
 
 func TestVetoCancelsARequestAndNotAnOperation(t *testing.T) {
 	t.Parallel()
-	p := wanting(t)
+	p := rebootRequired(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
-		life(t, h, p, "daily 00:00-24:00 UTC", func() {
+		runTrigger(t, h, p, "daily 00:00-24:00 UTC", func() {
 			h.wait(2 * time.Minute)
 			h.m.State = control.MaintenanceStopping
 			p.write("veto.d/backup", "", 0o644)
 			h.wait(2 * time.Minute)
 			if h.ended != 0 {
-				t.Error("a host on its way was called back")
+				t.Error("an operation that had begun was cancelled")
 			}
 			h.m.State = control.MaintenanceWaiting
 			h.wait(time.Minute)
 			if h.ended != 1 || len(h.asked) != 1 {
-				t.Errorf("withdrawn %d times, asked %d times", h.ended, len(h.asked))
+				t.Errorf("cancelled %d times, requested %d times", h.ended, len(h.asked))
 			}
 		})
 	})
 }
 
-func TestRequestsOfOthersAreLeftAlone(t *testing.T) {
+func TestOperatorsRequestIsNotCancelled(t *testing.T) {
 	t.Parallel()
-	p := wanting(t)
+	p := rebootRequired(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{m: &control.Maintenance{By: "root", State: control.MaintenanceWaiting}}
-		life(t, h, p, "Sun 02:00-04:00 UTC", func() { h.wait(time.Hour) })
+		runTrigger(t, h, p, "Sun 02:00-04:00 UTC", func() { h.wait(time.Hour) })
 		if h.ended != 0 || len(h.asked) != 0 {
-			t.Errorf("withdrawn %d times, asked %d times", h.ended, len(h.asked))
+			t.Errorf("cancelled %d times, requested %d times", h.ended, len(h.asked))
 		}
 	})
 }
 
 func TestRefusalIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	p := wanting(t)
+	p := rebootRequired(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{err: errors.New("cannot ask: quorumd only observes")}
-		log := life(t, h, p, "daily 00:00-24:00 UTC", func() { h.wait(time.Hour) })
+		log := runTrigger(t, h, p, "daily 00:00-24:00 UTC", func() { h.wait(time.Hour) })
 		if n := strings.Count(log, "only observes"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, log)
 		}

@@ -22,8 +22,8 @@ const (
 	everyYear = "01-02"
 )
 
-// ParseBlackout parses FROM[..TO] [ZONE]. FROM and TO are dates, as in 2026-12-24 or, for every year, 12-24, and both
-// are included. An annual TO before FROM is in the next year. ZONE is as in a window.
+// ParseBlackout parses FROM[..TO] [ZONE]. FROM and TO are dates, such as 2026-12-24 or, for every year, 12-24, and
+// belong to the blackout. An annual TO before FROM is in the next year. ZONE is a time zone as in ParseWindow.
 func ParseBlackout(text string) (Blackout, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 2 {

@@ -10,53 +10,53 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// candidate is the state of a host that may be rebooted automatically, at times that its operator allows.
+// candidate is the state of a host that decides about an automatic reboot.
 type candidate struct {
-	Required string        // why its packages need a reboot; empty: they do not
-	Veto     string        // what vetoes it and why; empty: nothing
+	Required string        // why packages require a reboot; empty: they do not
+	Veto     string        // the veto, with its reason; empty: none
 	Up       time.Duration // since the boot
 	Blackout string        // the current blackout; empty: none
 	Open     bool          // a window is open
-	Opens    time.Time     // when the next one opens; zero: none soon
-	Asked    bool          // the host has a request, for any work
-	Own      bool          // and it is for such a reboot
+	Opens    time.Time     // when the next window opens; zero: not soon
+	Asked    bool          // a maintenance of the host is requested or in progress
+	Own      bool          // this package requested it
 	Waiting  bool          // it has not begun
 }
 
-// move is what to do about an automatic reboot.
-type move uint8
+// action is the result of a decision about an automatic reboot.
+type action uint8
 
-// The moves.
+// The actions.
 const (
-	moveNone    move = iota // none is required
-	movePending             // it, or something else, is on its way
-	moveWait                // until it is allowed
-	moveAsk                 // request it, as an operator would
-	moveCancel              // cancel the request: its window has ended, or there is a veto
+	actionNone    action = iota // none is required
+	actionPending               // a maintenance is requested or in progress
+	actionWait                  // a reboot is required but not allowed now
+	actionRequest               // request a reboot
+	actionCancel                // cancel the request, as it is no longer allowed or required
 )
 
-// rebootsApart is the least time between two boots, if the second is an automatic one.
+// rebootsApart is the minimum time between a boot and an automatic reboot.
 const rebootsApart = 24 * time.Hour
 
-// move returns what to do now, and why no reboot is requested.
-func (s candidate) move() (next move, why string) {
-	why = s.against()
+// decide returns the action to take now, and why a required reboot is not requested.
+func (s candidate) decide() (next action, why string) {
+	why = s.obstacle()
 	allowed := s.Required != "" && why == ""
 	switch {
 	case s.Asked && s.Own && s.Waiting && !allowed:
-		return moveCancel, why
+		return actionCancel, why
 	case s.Asked:
-		return movePending, why
+		return actionPending, why
 	case allowed:
-		return moveAsk, ""
+		return actionRequest, ""
 	case why != "":
-		return moveWait, why
+		return actionWait, why
 	}
-	return moveNone, ""
+	return actionNone, ""
 }
 
-// against explains why a required reboot is not requested now.
-func (s candidate) against() string {
+// obstacle returns why a required reboot must not be requested now, or "".
+func (s candidate) obstacle() string {
 	switch {
 	case s.Required == "" || s.Veto == "" && s.Up >= rebootsApart && s.Blackout == "" && s.Open:
 		return ""

@@ -15,39 +15,39 @@ func TestARebootIsRequestedOnlyIfEverythingAllowsIt(t *testing.T) {
 	own := func(s *candidate) { s.Asked, s.Own, s.Waiting = true, true, true }
 	for what, c := range map[string]struct {
 		change func(*candidate)
-		want   move
+		want   action
 		why    string
 	}{
-		"everything allows it": {func(*candidate) {}, moveAsk, ""},
-		"not required":         {func(s *candidate) { s.Required = "" }, moveNone, ""},
+		"everything allows it": {func(*candidate) {}, actionRequest, ""},
+		"not required":         {func(s *candidate) { s.Required = "" }, actionNone, ""},
 		"a veto": {
-			func(s *candidate) { s.Veto = "backup: runs" }, moveWait, "there is a veto: backup: runs",
+			func(s *candidate) { s.Veto = "backup: runs" }, actionWait, "there is a veto: backup: runs",
 		},
-		"just booted": {func(s *candidate) { s.Up = 23 * time.Hour }, moveWait, "booted 23h ago"},
-		"a day ago":   {func(s *candidate) { s.Up = 24 * time.Hour }, moveAsk, ""},
-		"not the day": {func(s *candidate) { s.Blackout = "12-24" }, moveWait, "blackout: 12-24"},
-		"not the hour": {
-			func(s *candidate) { s.Open, s.Opens = false, tuesday }, moveWait, "Tue 2026-11-24 02:00 UTC",
+		"just booted":   {func(s *candidate) { s.Up = 23 * time.Hour }, actionWait, "booted 23h ago"},
+		"a day ago":     {func(s *candidate) { s.Up = 24 * time.Hour }, actionRequest, ""},
+		"in a blackout": {func(s *candidate) { s.Blackout = "12-24" }, actionWait, "blackout: 12-24"},
+		"outside of the window": {
+			func(s *candidate) { s.Open, s.Opens = false, tuesday }, actionWait, "Tue 2026-11-24 02:00 UTC",
 		},
-		"no window":               {func(s *candidate) { s.Open = false }, moveWait, "no window is open"},
-		"it is requested already": {own, movePending, ""},
+		"no window":               {func(s *candidate) { s.Open = false }, actionWait, "no window is open"},
+		"it is requested already": {own, actionPending, ""},
 		"its operation has begun": {
-			func(s *candidate) { own(s); s.Open, s.Waiting = false, false }, movePending,
+			func(s *candidate) { own(s); s.Open, s.Waiting = false, false }, actionPending,
 			"no window",
 		},
-		"another host has a request": {
-			func(s *candidate) { own(s); s.Open, s.Own = false, false }, movePending, "no window",
+		"an operator has requested maintenance": {
+			func(s *candidate) { own(s); s.Open, s.Own = false, false }, actionPending, "no window",
 		},
-		"too late": {
-			func(s *candidate) { own(s); s.Open = false }, moveCancel, "no window is open",
+		"window has ended": {
+			func(s *candidate) { own(s); s.Open = false }, actionCancel, "no window is open",
 		},
-		"vetoed since": {func(s *candidate) { own(s); s.Veto = "x" }, moveCancel, "veto: x"},
-		"done by hand": {func(s *candidate) { own(s); s.Required = "" }, moveCancel, ""},
+		"vetoed afterwards":  {func(s *candidate) { own(s); s.Veto = "x" }, actionCancel, "veto: x"},
+		"no longer required": {func(s *candidate) { own(s); s.Required = "" }, actionCancel, ""},
 	} {
 		s := candidate{Required: "linux-image", Up: 30 * 24 * time.Hour, Open: true}
 		c.change(&s)
-		if move, why := s.move(); move != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
-			t.Errorf("%s: %v, %q", what, move, why)
+		if next, why := s.decide(); next != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+			t.Errorf("%s: %v, %q", what, next, why)
 		}
 	}
 }

@@ -21,22 +21,22 @@ import (
 )
 
 const (
-	// askTimeout bounds a query of the package manager, which reads its whole database.
-	askTimeout = 2 * time.Minute
-	maxSaid    = 64 << 10 // bytes of its output
-	maxLine    = 120      // characters of a displayed line
+	// queryTimeout limits a query to the package manager, which reads its whole database.
+	queryTimeout = 2 * time.Minute
+	maxOutput    = 64 << 10 // bytes of its output
+	maxLine      = 120      // characters of a displayed line
 )
 
-// Signs are the files and the program that show whether a host needs a reboot, or must not have one.
-type Signs struct {
-	Child    []string // becomes the program to run, whose disk may hang
-	Sentinel string   // the file left by Debian's packages; their names are in a second file with the suffix .pkgs
-	Ask      string   // the program that knows on RPM systems; not run if it is not installed
-	Veto     string   // directory: any file in it is a veto
+// Indicators are the files and the program that show whether a host requires a reboot, or must not be rebooted.
+type Indicators struct {
+	Child    []string // command line of the child that executes the program, whose disk may hang
+	Sentinel string   // file that Debian's packages create; a second file with the suffix .pkgs lists them
+	Query    string   // program on RPM systems that reports whether a reboot is required; may be missing
+	Veto     string   // directory in which any file is a veto
 }
 
-// Required returns why the machine needs a reboot; "" if it does not.
-func (s Signs) Required(ctx context.Context) (string, error) {
+// Required returns why the machine requires a reboot, or "".
+func (s Indicators) Required(ctx context.Context) (string, error) {
 	_, err := os.Stat(s.Sentinel)
 	switch {
 	case err == nil:
@@ -47,59 +47,60 @@ func (s Signs) Required(ctx context.Context) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("cannot check whether a reboot is required: %w", err)
 	}
-	if _, err := os.Stat(s.Ask); s.Ask == "" || errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(s.Query); s.Query == "" || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return s.ask(ctx)
+	return s.query(ctx)
 }
 
-// ask trusts the package manager's exit code 1 only if its output also says that a reboot is required: any failure of
-// it has the same code.
-func (s Signs) ask(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// query runs the package manager's program. Exit code 1 means that a reboot is required, but also any failure, so the
+// output must confirm it.
+func (s Indicators) query(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	var said limited
-	c := execshim.New(ctx, s.Child, s.Ask, "-r")
+	var output limited
+	c := execshim.New(ctx, s.Child, s.Query, "-r")
 	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "LC_ALL=C"}
-	c.Stdout, c.Stderr = &said, &said
+	c.Stdout, c.Stderr = &output, &output
 	c.WaitDelay = time.Second
 	err := c.Run()
 	exit, isExit := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:
 		return "", nil
-	case isExit && exit.ExitCode() == 1 && strings.Contains(said.String(), "Reboot is required"):
+	case isExit && exit.ExitCode() == 1 && strings.Contains(output.String(), "Reboot is required"):
 		var packages []string
-		for line := range strings.Lines(said.String()) {
+		for line := range strings.Lines(output.String()) {
 			if name, is := strings.CutPrefix(strings.TrimSpace(line), "* "); is && len(packages) < 4 {
-				packages = append(packages, show(name))
+				packages = append(packages, printable(name))
 			}
 		}
 		return strings.TrimSuffix("packages require a reboot: "+strings.Join(packages, ", "), ": "), nil
 	}
-	return "", fmt.Errorf("cannot check whether a reboot is required: %s -r: %w: %s", s.Ask, err, show(said.String()))
+	return "", fmt.Errorf("cannot check whether a reboot is required: %s -r: %w: %s", s.Query, err,
+		printable(output.String()))
 }
 
-// Vetoed returns what prevents a reboot, as "name: first line", or "". A directory that cannot be read is a veto, too,
-// as its content is unknown.
-func (s Signs) Vetoed() string {
+// Vetoed returns the first veto, as "name: first line", or "". A directory that cannot be read is a veto, too, because
+// it may contain one.
+func (s Indicators) Vetoed() string {
 	entries, err := os.ReadDir(s.Veto)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
 	}
 	if err != nil {
-		return show(err.Error())
+		return printable(err.Error())
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") {
-			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // a veto needs no reason
-			return strings.TrimSuffix(show(name)+": "+strings.Join(lines, ""), ": ")
+			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // the reason is optional
+			return strings.TrimSuffix(printable(name)+": "+strings.Join(lines, ""), ": ")
 		}
 	}
 	return ""
 }
 
-// readLines returns the first lines of a regular file, safe to display.
+// readLines returns the first n lines of a regular file that are not empty, in printable form.
 func readLines(path string, n int) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -111,16 +112,16 @@ func readLines(path string, n int) ([]string, error) {
 	}
 	defer f.Close()
 	var lines []string
-	for scan := bufio.NewScanner(io.LimitReader(f, maxSaid)); scan.Scan() && len(lines) < n; {
-		if line := show(scan.Text()); line != "" {
+	for scan := bufio.NewScanner(io.LimitReader(f, maxOutput)); scan.Scan() && len(lines) < n; {
+		if line := printable(scan.Text()); line != "" {
 			lines = append(lines, line)
 		}
 	}
 	return lines, nil
 }
 
-// show returns one short printable line.
-func show(text string) string {
+// printable returns one short printable line.
+func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -137,7 +138,7 @@ func show(text string) string {
 type limited struct{ strings.Builder }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxSaid - l.Len(); room > 0 {
+	if room := maxOutput - l.Len(); room > 0 {
 		l.Builder.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil

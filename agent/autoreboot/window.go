@@ -12,16 +12,16 @@ import (
 
 // Window is a span of hours on some days of the week, such as "Mon..Fri 02:00-04:00 Europe/Berlin".
 type Window struct {
-	days     [7]bool // on which it begins, by time.Weekday
-	from, to int     // minutes since midnight; to <= from: it ends on the next day
+	days     [7]bool // weekdays on which it begins, by time.Weekday
+	from, to int     // minutes since midnight; if to <= from, it ends on the next day
 	zone     *time.Location
 }
 
 const dayMinutes = 24 * 60
 
 // ParseWindow parses DAYS FROM-TO [ZONE]. DAYS are Mon to Sun, joined by commas and "..", or "daily". FROM and TO are
-// hours and minutes, and a TO that is not after FROM is on the next day. ZONE is a name of the IANA time zone database,
-// or UTC. Without one it is the time zone of the machine.
+// hours and minutes. If TO is before FROM, it is on the next day. ZONE is a name from the IANA time zone database, or
+// UTC; the default is the time zone of the machine.
 func ParseWindow(text string) (Window, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 2 && len(fields) != 3 {
@@ -110,8 +110,8 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Contains reports whether the window is open, by a wall clock in its zone: hours skipped by a change to daylight
-// saving time do not exist, and hours that occur twice count twice.
+// Contains reports whether the window is open at this time. It uses the wall clock of its zone: an hour skipped by
+// daylight saving time is in no window, and a window contains both occurrences of an hour that occurs twice.
 func (w Window) Contains(at time.Time) bool {
 	at = at.In(w.zone)
 	minute := at.Hour()*60 + at.Minute()
@@ -122,8 +122,8 @@ func (w Window) Contains(at time.Time) bool {
 	return today && minute >= w.from || yesterday && minute < w.to
 }
 
-// opens returns when the first of some windows opens after a time at which all are closed, or zero if none does within
-// nine days.
+// opens returns when the first window opens after a time at which all are closed, or zero if none opens within nine
+// days.
 func opens(windows []Window, after time.Time) time.Time {
 	at := after.Truncate(time.Minute)
 	for range 9 * dayMinutes {

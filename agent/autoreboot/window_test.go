@@ -32,8 +32,7 @@ func TestWindowFollowsTheWallClock(t *testing.T) {
 	for _, c := range []struct {
 		window, at string
 		open       bool
-	}{
-		// 2026-11-23 is a Monday.
+	}{ // 2026-11-23 is a Monday
 		{"Mon..Fri 02:00-04:00 UTC", "2026-11-23T01:59Z", false},
 		{"Mon..Fri 02:00-04:00 UTC", "2026-11-23T02:00Z", true},
 		{"Mon..Fri 02:00-04:00 UTC", "2026-11-23T03:59Z", true},
@@ -106,7 +105,7 @@ func TestInvalidWindowIsExplained(t *testing.T) {
 		"Mon 02:00-04:00 ../../etc/zone":  "Europe/Berlin",
 	} {
 		if _, err := ParseWindow(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want something with %q", text, err, want)
+			t.Errorf("%q: %v, want an error with %q", text, err, want)
 		}
 	}
 }
@@ -157,12 +156,12 @@ func TestInvalidBlackoutIsExplained(t *testing.T) {
 		"12-24 Berlin":           "Europe/Berlin",
 	} {
 		if _, err := ParseBlackout(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want something with %q", text, err, want)
+			t.Errorf("%q: %v, want an error with %q", text, err, want)
 		}
 	}
 }
 
-func FuzzWhatIsParsedCanBeAsked(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add("Mon..Fri 02:00-04:00 Europe/Berlin")
 	f.Add("12-20..01-06")
 	f.Fuzz(func(_ *testing.T, text string) {

@@ -507,9 +507,9 @@ func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 		syscall.EROFS: "read-only file system: mount it to be written to, and for the service add " +
 			"ReadWritePaths=/srv/x",
 	} {
-		says("refused", closed(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
+		says("refused", withRemedy(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
 	}
-	if got := closed(syscall.ENOSPC, "/srv/x"); got != error(syscall.ENOSPC) {
+	if got := withRemedy(syscall.ENOSPC, "/srv/x"); got != error(syscall.ENOSPC) {
 		t.Errorf("another error becomes %v", got)
 	}
 }

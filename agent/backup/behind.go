@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// piece is how many bytes of a file the kernel is asked to write at a time.
+// piece is the number of bytes that are submitted to the disk at a time.
 const piece = 4 << 20
 
-// behind writes a file with at most two pieces waiting for the disk. Otherwise the data piles up and is written in one
-// go at the end, and an fsync of etcd's on the same disk waits for all of it.
+// behind writes a file with at most two pieces waiting for the disk. Otherwise the kernel writes all dirty pages in one
+// go at the end, and an fsync of etcd on the same disk waits for all of them.
 type behind struct {
 	file *os.File
 	// forget drops written pages from the page cache: later reads come from the disk.
@@ -41,7 +41,7 @@ func (b *behind) push() error {
 		err = unix.SyncFileRange(fd, b.done, before,
 			unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
 		if b.forget {
-			_ = unix.Fadvise(fd, b.done, before, unix.FADV_DONTNEED) // only a hint to the kernel
+			_ = unix.Fadvise(fd, b.done, before, unix.FADV_DONTNEED) // a hint that may fail
 		}
 	}
 	b.done, b.begun = b.begun, b.written

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// window bounds the memory for compression and decompression, as the hosts that run it serve etcd as well.
+// window limits the memory for compression and decompression, because the hosts also run etcd.
 const window = 1 << 20
 
 // Recipients are the keys that a snapshot is encrypted to. Without any, it is not encrypted.
@@ -38,13 +38,13 @@ func ParseRecipients(texts []string) (Recipients, error) {
 	return r, nil
 }
 
-// ErrNoIdentity means that this host cannot decrypt a snapshot, which may still be whole.
+// ErrNoIdentity means that this host has no key for a snapshot. It does not mean that the snapshot is damaged.
 var ErrNoIdentity = errors.New("no identity to decrypt it")
 
 // Identities decrypt snapshots. They are empty if no file of identities is configured.
 type Identities []age.Identity
 
-// ParseIdentities reads identities as age-keygen writes them. No error shows their content.
+// ParseIdentities reads identities as age-keygen writes them. Errors do not contain them.
 func ParseIdentities(r io.Reader) (Identities, error) {
 	all, err := age.ParseIdentities(io.LimitReader(r, maxIdentities))
 	if err != nil {
@@ -53,7 +53,7 @@ func ParseIdentities(r io.Reader) (Identities, error) {
 	return all, nil
 }
 
-// seal returns a writer that compresses and encrypts into w. It must be closed.
+// seal returns a writer that compresses and encrypts to w. The caller must close it.
 func seal(w io.Writer, to Recipients) (io.WriteCloser, error) {
 	var s sealing
 	if len(to.all) > 0 {

@@ -22,7 +22,7 @@ const (
 	privateFile = 0o600
 	sharedFile  = 0o640
 	sharedDir   = os.ModeSetgid | 0o770
-	// unfinished is the prefix of files that are still being written. They are no objects.
+	// unfinished is the prefix of files that are still being written. They do not count as objects.
 	unfinished = ".unfinished-"
 )
 
@@ -30,7 +30,7 @@ const (
 type Directory struct {
 	root   *os.Root
 	path   string
-	shared bool // with the group that owns it
+	shared bool // the group that owns it may write, too
 	space  func(dir string) (Space, error)
 }
 
@@ -48,21 +48,21 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 		err = fmt.Errorf("%w: mount what belongs there, or make it: install -d -m 0700 -o quorumd %s", err, dir)
 	}
 	if err != nil {
-		return nil, cannot(closed(err, dir))
+		return nil, cannot(withRemedy(err, dir))
 	}
-	defer func() { _ = top.Close() }() // only opened, never written
-	shared, err := ours(top, false)
+	defer func() { _ = top.Close() }() // opened read-only
+	shared, err := checkDirectory(top, false)
 	if err != nil {
 		return nil, cannot(err)
 	}
 	if err := makeIn(top, cluster, shared); err != nil {
-		return nil, cannot(closed(err, dir))
+		return nil, cannot(withRemedy(err, dir))
 	}
 	root, err := top.OpenRoot(cluster)
 	if err != nil {
 		return nil, cannot(err)
 	}
-	if shared, err = ours(root, shared); err != nil {
+	if shared, err = checkDirectory(root, shared); err != nil {
 		return nil, cannot(errors.Join(err, root.Close()))
 	}
 	return &Directory{root: root, path: filepath.Join(dir, cluster), shared: shared, space: SpaceOf}, nil
@@ -82,7 +82,7 @@ func makeIn(top *os.Root, cluster string, shared bool) error {
 		return err
 	}
 	made, err := top.Stat(cluster)
-	if err == nil && made.Mode()&(os.ModePerm|os.ModeSetgid) != sharedDir { // a strict umask cleared bits
+	if err == nil && made.Mode()&(os.ModePerm|os.ModeSetgid) != sharedDir { // the umask may have cleared bits
 		err = top.Chmod(cluster, sharedDir)
 	}
 	return err
@@ -91,10 +91,10 @@ func makeIn(top *os.Root, cluster string, shared bool) error {
 // Close closes the directory.
 func (d *Directory) Close() error { return d.root.Close() }
 
-// closed adds the remedy to an error about missing write access to a directory.
-func closed(err error, dir string) error {
+// withRemedy adds the remedy to an error about missing write access to a directory.
+func withRemedy(err error, dir string) error {
 	switch {
-	case errors.Is(err, syscall.EROFS): // the unit makes all paths read-only for the service that it does not name
+	case errors.Is(err, syscall.EROFS): // the systemd unit makes all other paths read-only
 		return fmt.Errorf("%w: mount it to be written to, and for the service add ReadWritePaths=%s in a drop-in "+
 			"(systemctl edit quorumd)", err, dir)
 	case errors.Is(err, fs.ErrPermission):
@@ -103,9 +103,9 @@ func closed(err error, dir string) error {
 	return err
 }
 
-// ours returns an error if others could change the content of a directory, and reports whether a group of this process
-// shares it. A directory inside a shared one may belong to the user of another host.
-func ours(root *os.Root, inShared bool) (shared bool, err error) {
+// checkDirectory returns an error if others could change the content of a directory, and reports whether a group of
+// this process shares it. A directory inside a shared one may belong to the user of another host.
+func checkDirectory(root *os.Root, inShared bool) (shared bool, err error) {
 	info, err := root.Stat(".")
 	if err != nil {
 		return false, err
@@ -205,7 +205,7 @@ func (d *Directory) put(ctx context.Context, name string, content io.Reader) err
 	return errors.Join(linkErr, removeErr, d.sync())
 }
 
-// PutIfAbsent does the same without a check of free space, as the content is small.
+// PutIfAbsent writes a small file like Put, without a check of the free space.
 func (d *Directory) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	return d.put(ctx, name, strings.NewReader(string(content)))
 }
@@ -225,20 +225,20 @@ func (d *Directory) Replace(ctx context.Context, name string, content []byte) er
 
 func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
-	if err == nil && d.shared { // regardless of the umask
+	if err == nil && d.shared { // the umask may have cleared bits
 		if err = f.Chmod(sharedFile); err != nil {
 			_ = f.Close() // it is empty
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write into %s: %w", d.path, closed(err, d.path))
+		return fmt.Errorf("cannot write into %s: %w", d.path, withRemedy(err, d.path))
 	}
 	to := &behind{file: f, forget: true} // the read-back must come from the disk
 	_, err = io.Copy(to, whileWanted{ctx, content})
 	return errors.Join(err, to.sync(), f.Close())
 }
 
-// sync makes names durable.
+// sync makes new and removed names durable.
 func (d *Directory) sync() error {
 	dir, err := d.root.Open(".")
 	if err != nil {
@@ -255,9 +255,9 @@ func (d *Directory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// whileWanted stops reading when the context ends.
+// whileWanted is a reader that fails when the context ends.
 type whileWanted struct {
-	ctx context.Context //nolint:containedctx // as long as one copy
+	ctx context.Context //nolint:containedctx // lives as long as one copy
 	r   io.Reader
 }
 

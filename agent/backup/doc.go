@@ -3,16 +3,16 @@
 
 // Package backup saves snapshots of etcd's database to a store, and restores them.
 //
-// A snapshot is two objects of one name: the data (the file as etcd's snapshot stream sends it, compressed, and
-// encrypted if configured) and a manifest. The manifest is a small JSON document, written last and only if the name is
-// free. Data without a manifest is no snapshot. The package promises:
+// A snapshot is two objects with one name: the data (the file from etcd's snapshot stream, compressed, and encrypted if
+// configured) and a manifest. The manifest is a small JSON document, written last and only if the name is
+// free. Data without a manifest is not a snapshot. The package promises:
 //
-//   - Nothing but the mark of a verification is ever overwritten: each name contains the revision, the time,
-//     the host and 64 random bits.
+//   - Only the marks of verifications and restore tests are ever overwritten: the name of each snapshot contains the
+//     revision, the time, the host and 64 random bits.
 //   - A manifest is written only after the database was opened as etcd opens it, after its checksum, revision, number
 //     of keys and hash were read from it, and after the stored bytes were read back and compared.
 //   - A failed save leaves no data without a manifest and no file, as far as the store allows their removal.
-//   - Nothing read from a store is trusted: its size and number are bounded, and a snapshot is whole only once it was
+//   - Nothing read from a store is trusted: size and number are limited, and a snapshot is complete only after it was
 //     read to the end without an error.
 //
 // It may hang with the store, so the caller runs it in a process that it can abandon.

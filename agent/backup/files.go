@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// maxIdentities bounds a file of identities, in bytes.
+// maxIdentities limits a file of identities, in bytes.
 const maxIdentities = 64 << 10
 
 // ReadIdentities reads a file of identities as age-keygen writes it. The file must be readable by its owner only.
@@ -42,7 +42,7 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	return readSmall(f, most)
 }
 
-// openSmall opens a regular file: a FIFO must not block the job.
+// openSmall opens a regular file. It does not block on a FIFO.
 func openSmall(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -68,8 +68,8 @@ func (m Manifest) check(name string) error {
 		return fmt.Errorf("its version is %d, and this quorumd reads %d", m.Version, Version)
 	case m.Name != name:
 		return fmt.Errorf("%w: it is the manifest of %q", ErrReplaced, m.Name)
-	case !strings.HasPrefix(name, m.beginning()):
-		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrReplaced, m.beginning())
+	case !strings.HasPrefix(name, m.namePrefix()):
+		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrReplaced, m.namePrefix())
 	case err != nil || len(sum) != 32:
 		return errors.New("its checksum is invalid")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
@@ -78,8 +78,8 @@ func (m Manifest) check(name string) error {
 	return nil
 }
 
-// beginning returns the prefix of the snapshot's name, which follows from the manifest.
-func (m Manifest) beginning() string {
+// namePrefix returns the prefix of the snapshot's name, which follows from the manifest.
+func (m Manifest) namePrefix() string {
 	return fmt.Sprintf("%019d-%s-%s-", m.Revision, m.TakenAt.UTC().Format("20060102T150405Z"), m.Host)
 }
 
@@ -96,7 +96,7 @@ func (m Manifest) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// nameOf matches the names of snapshots. Other objects in a store are none.
+// nameOf matches the names of snapshots.
 var nameOf = regexp.MustCompile(`^[0-9]{19}-[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9._-]{1,255}-[0-9a-f]{16}$`)
 
 // ReadManifest reads the manifest of a snapshot by name. It returns an error if this package did not write it, and

@@ -36,7 +36,7 @@ func Open(ctx context.Context, store Source, m Manifest, with Identities) (io.Re
 		stored: &counted{r: io.LimitReader(whileWanted{ctx, object}, m.StoredSize+1), sum: sha256.New()},
 	}
 	if o.unsealed, err = unseal(o.stored, m.Encrypted(), with); err != nil {
-		err = o.blame(err)
+		err = o.classify(err)
 		object.Close()
 		return nil, cannot(err)
 	}
@@ -75,16 +75,16 @@ func (o *opened) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case errors.Is(err, io.EOF):
-		if err := o.whole(); err != nil {
+		if err := o.checkTotals(); err != nil {
 			return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, err)
 		}
 		return n, io.EOF
 	}
-	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.blame(err))
+	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.classify(err))
 }
 
-// blame tells a truncated or changed object from a store that does not answer, and both from other errors.
-func (o *opened) blame(err error) error {
+// classify distinguishes a truncated or changed object, a store that does not answer, and other errors.
+func (o *opened) classify(err error) error {
 	if _, readErr := io.Copy(io.Discard, o.stored); readErr != nil {
 		return readErr
 	}
@@ -103,8 +103,8 @@ func (o *opened) storedWhole() error {
 	return nil
 }
 
-// whole checks the totals at the end.
-func (o *opened) whole() error {
+// checkTotals checks size and hash after the last byte.
+func (o *opened) checkTotals() error {
 	if _, err := io.Copy(io.Discard, o.stored); err != nil {
 		return err
 	}

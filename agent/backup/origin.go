@@ -14,14 +14,14 @@ import (
 // ErrReplaced means that the snapshot in the store is not the one that was saved under its name.
 var ErrReplaced = errors.New("the snapshot was replaced in the store")
 
-// Origin says whether a snapshot is the one that an agent saved. Integrity is no proof: anyone with write access to the
+// Origin describes whether an agent saved this snapshot. Integrity does not prove it: anyone with write access to the
 // store can put a whole snapshot there, and anyone can encrypt to a recipient.
 type Origin string
 
 // The origins.
 const (
 	OriginRecorded  Origin = "recorded"  // the manifest has the hash that was recorded when it was saved
-	OriginUnproven  Origin = "unproven"  // this host knows no record of the snapshot
+	OriginUnproven  Origin = "unproven"  // this host has no record of the snapshot
 	OriginExchanged Origin = "exchanged" // the manifest has another hash
 )
 

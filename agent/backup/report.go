@@ -16,7 +16,7 @@ import (
 type Snapshot struct {
 	Manifest
 
-	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`      // when it was last opened and compared with its manifest
+	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`      // when its content last matched its manifest
 	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when it last passed a restore test
 
 	ManifestSHA256 string     `json:"manifestSha256,omitempty"` // of the manifest as stored
@@ -27,14 +27,14 @@ type Snapshot struct {
 
 // Outcome is the result of a job.
 type Outcome struct {
-	// all, the one that was saved, verified or restored, or the removed ones
+	// Snapshots are all in the store, the one that the job saved, verified or restored, or those that it removed.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
-	// objects that belong to no snapshot; after a prune, the removed ones
+	// Orphans are objects that belong to no snapshot; after a prune, those that it removed.
 	Orphans []Object `json:"orphans,omitempty"`
 	Unread  []string `json:"unread,omitempty"` // unreadable manifests, with the reason
 	// Served is the version of the etcd that served the tested snapshot.
 	Served string `json:"served,omitempty"`
-	// Unprovable is why this host cannot test a snapshot, which is no evidence against it.
+	// Unprovable is the reason why this host cannot test a snapshot. It is not evidence against the snapshot.
 	Unprovable string `json:"unprovable,omitempty"`
 }
 
@@ -52,7 +52,7 @@ const reportEvery = time.Second
 // Meter counts the progress of a job, in bytes.
 type Meter struct{ done, all atomic.Int64 }
 
-// Did adds n bytes done.
+// Did adds n to the bytes done.
 func (m *Meter) Did(n int64) { m.done.Add(n) }
 
 // Remains records how many bytes are still to be done; a negative n means unknown.
@@ -81,7 +81,7 @@ func ChildMain(ctx context.Context, w io.Writer, do func(context.Context, *Meter
 				return
 			case <-ticker.C:
 				if lines.Encode(m.report()) != nil {
-					cancel() // no process reads the reports any longer
+					cancel() // the agent no longer reads the reports
 				}
 			}
 		}

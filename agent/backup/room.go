@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// spare is the least that stays free next to a copy of the database: etcd preallocates 64 MB for its log.
+	// spare is the minimum that stays free next to a copy of the database: etcd preallocates 64 MB for its log.
 	spare = 128 << 20
-	// spareMost bounds a tenth of a large file system.
+	// spareMost limits the reserve on a large file system, which is a tenth of it.
 	spareMost = 1 << 30
 	// lookEvery is how many bytes are written between two checks of the free space, which other processes use too.
 	lookEvery = 16 << 20
@@ -44,7 +44,7 @@ func SpaceOf(dir string) (Space, error) {
 	return Space{Free: int64(s.Bavail) * s.Bsize, Size: int64(s.Blocks) * s.Bsize}, nil
 }
 
-// room passes on data to be written into a directory, as long as enough space is left there.
+// room reads data for a file in a directory, and fails when too little space is left there.
 type room struct {
 	r      io.Reader
 	dir    string
@@ -52,7 +52,7 @@ type room struct {
 	remedy string
 	size   int64 // of the database, as far as known
 
-	given, looked int64 // bytes passed on, in all and at the last check of the space
+	given, looked int64 // bytes read, in total and at the last check of the space
 }
 
 func (r *room) Read(p []byte) (int, error) {
@@ -67,14 +67,14 @@ func (r *room) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// enough compares the free space with what is still to be written and what must be left then. The latter is the size of
-// the database again, as etcd needs it to defragment while its log grows, and a tenth of the file system up to a bound.
+// enough compares the free space with the bytes still to be written and the reserve. The reserve is the size of
+// the database again, which etcd needs to defragment, and a tenth of the file system up to spareMost.
 func (r *room) enough() error {
 	space, err := r.space(r.dir)
 	if err != nil || space.Size <= 0 {
 		return err
 	}
-	size := min(r.size, math.MaxInt64/4) // a manifest is not trusted: no sum may overflow
+	size := min(r.size, math.MaxInt64/4) // the manifest is untrusted, and no sum may overflow
 	left := max(0, size-r.given)
 	if need := left + max(size+spare, min(space.Size/10, spareMost)); space.Free < need {
 		return fmt.Errorf("%w: %d MB free in %s, %d MB needed, to leave space for etcd: %s",

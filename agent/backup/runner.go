@@ -19,37 +19,37 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Command is the hidden command that runs a job.
+// Command is the hidden subcommand that runs a job.
 const Command = "back-up"
 
 const (
 	// DefaultPatience is how long a job may go without leastProgress before it is ended.
 	DefaultPatience = 2 * time.Minute
 	leastProgress   = 1 << 20
-	// maxLine bounds a child's report: a list of some thousand snapshots.
+	// maxLine limits a report of the child: it may list some thousand snapshots.
 	maxLine = 16 << 20
-	// letGo is how long a child may clean up after SIGTERM before it is killed.
-	letGo = abandon + 5*time.Second
+	// killGrace is how long a child may clean up after SIGTERM before it is killed.
+	killGrace = abandon + 5*time.Second
 )
 
 // Runner runs jobs in child processes, one at a time: a hung store blocks only the child.
 type Runner struct {
-	Command  []string // runs this program, up to its hidden command and the configuration
+	Command  []string // command line of the child, without the job
 	Patience time.Duration
 	Wall     func() time.Time
-	// Tidy removes what a failed job may have left, once its process is gone. The next job waits for it. It may be nil.
+	// Tidy removes leftovers of a failed job after its process has ended. The next job waits for it. It may be nil.
 	Tidy func()
 
 	mu  sync.Mutex
 	job Job
 	end context.CancelCauseFunc // ends the job
-	// alive says that a child exists: it may hang after it was killed and its job abandoned
+	// alive reports whether a child exists. It may hang after it was killed and its job abandoned.
 	alive bool
 }
 
 // Job is the last job of a runner.
 type Job struct {
-	Number  int // 0 if there was none
+	Number  int // 0 before the first job
 	Kind    string
 	By      string
 	Started time.Time
@@ -106,7 +106,7 @@ func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args [
 	}()
 	e, gone := r.watch(ctx, cancel, ends)
 	r.mu.Lock()
-	// No other job can have started: alive was true until here.
+	// No other job has started meanwhile, as alive was true.
 	r.job.Ended, r.job.Err, r.job.Outcome = r.Wall(), e.err, e.outcome
 	job := r.job
 	tidy := e.err != nil && r.Tidy != nil
@@ -160,12 +160,12 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends
 	}
 }
 
-// abandoned waits a moment for a killed child, to learn whether it hangs.
+// abandoned waits for a killed child for a short time, and reports whether it hangs.
 func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
-	timer := time.NewTimer(letGo + time.Second)
+	timer := time.NewTimer(killGrace + time.Second)
 	defer timer.Stop()
 	select {
-	case <-ends: // the cause says more than the child's error
+	case <-ends: // the cause is more specific than the child's error
 		return ending{err: context.Cause(ctx)}, true
 	case <-timer.C:
 		return ending{err: fmt.Errorf("%w; process and job end when the kernel lets go of them", context.Cause(ctx))},
@@ -176,7 +176,7 @@ func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 func (r *Runner) child(ctx context.Context, args []string) (Outcome, error) {
 	command := exec.CommandContext(ctx, r.Command[0], append(append([]string{}, r.Command[1:]...), args...)...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	command.WaitDelay = letGo
+	command.WaitDelay = killGrace
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	reader, writer := io.Pipe()
@@ -200,7 +200,7 @@ func (r *Runner) child(ctx context.Context, args []string) (Outcome, error) {
 	return Outcome{}, fmt.Errorf("the process ended before it was done: %w", err)
 }
 
-// wasKilled reports whether the child was killed by a signal. A child that is asked to end returns an error of its own.
+// wasKilled reports whether the child was killed by a signal. A child that ends after SIGTERM reports its own error.
 func wasKilled(err error) bool {
 	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {

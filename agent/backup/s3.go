@@ -19,14 +19,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// partSize bounds the memory for an upload of unknown length: one part is held at a time. With at most 10,000 parts, a
-// snapshot can have 156 GiB.
+// partSize limits the memory for an upload of unknown length, which holds one part at a time. With at most 10,000
+// parts, a snapshot can have 156 GiB.
 const partSize = 16 << 20
 
-// tries is how often a request is tried that fails for a transient reason.
+// tries is how often a request is tried if it fails for a transient reason.
 const tries = 3
 
-// maxCredentials bounds a file of credentials, in bytes, and maxAuthorities a file of CA certificates.
+// maxCredentials limits a file of credentials, and maxAuthorities a file of CA certificates, in bytes.
 const (
 	maxCredentials = 16 << 10
 	maxAuthorities = 1 << 20
@@ -85,13 +85,13 @@ func OpenS3(o S3Options) (*S3, error) {
 }
 
 const (
-	maxHeader = 64 << 10 // an object's metadata comes in the header
-	// maxAnswer bounds an answer that is read into memory, such as a page of a listing: 1000 objects with names of up
+	maxHeader = 64 << 10 // the header contains an object's metadata
+	// maxAnswer limits an answer that is read into memory, such as a page of a listing: 1000 objects with names of up
 	// to 1 KiB each.
 	maxAnswer = 4 << 20
 )
 
-// boundedAnswers bounds all answers of a store except for the contents of objects, which are streamed.
+// boundedAnswers limits all answers of a store except for the contents of objects, which are streamed.
 type boundedAnswers struct{ http.RoundTripper }
 
 func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -122,7 +122,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // Get opens an object.
 func (s *S3) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	r, _, _, err := s.client.GetObject(ctx, s.bucket, s.prefix+name, minio.GetObjectOptions{})
-	return r, s.plain(err)
+	return r, s.explain(err)
 }
 
 // List returns the objects of the cluster.
@@ -132,7 +132,7 @@ func (s *S3) List(ctx context.Context) ([]Object, error) {
 	var all []Object
 	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix}) {
 		if o.Err != nil {
-			return nil, s.plain(o.Err)
+			return nil, s.explain(o.Err)
 		}
 		if all = append(all, Object{
 			Name: strings.TrimPrefix(o.Key, s.prefix), Size: o.Size, Modified: o.LastModified,
@@ -151,13 +151,13 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	if err != nil {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
 		defer cancel()
-		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // there may be none
-		return s.plain(err)
+		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // fails if there are none
+		return s.explain(err)
 	}
 	return nil
 }
 
-// PutIfAbsent writes an object of known length: with an unknown one, the condition would not reach the store.
+// PutIfAbsent writes an object of known length: with an unknown length, the library would not send the condition.
 func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	o.SetMatchETagExcept("*")
@@ -165,14 +165,14 @@ func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error
 	if minio.ToErrorResponse(err).Code == minio.PreconditionFailed && s.holds(ctx, name, content) {
 		return nil // the answer to the first try was lost
 	}
-	return s.plain(err)
+	return s.explain(err)
 }
 
 // Replace overwrites an object, which the store does atomically.
 func (s *S3) Replace(ctx context.Context, name string, content []byte) error {
 	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(content), int64(len(content)), o)
-	return s.plain(err)
+	return s.explain(err)
 }
 
 // holds reports whether an object exists with exactly that content.
@@ -189,14 +189,14 @@ func (s *S3) holds(ctx context.Context, name string, content []byte) bool {
 // Delete removes an object.
 func (s *S3) Delete(ctx context.Context, name string) error {
 	err := s.client.RemoveObject(ctx, s.bucket, s.prefix+name, minio.RemoveObjectOptions{})
-	if err = s.plain(err); errors.Is(err, ErrNoSnapshot) {
+	if err = s.explain(err); errors.Is(err, ErrNoSnapshot) {
 		return nil
 	}
 	return err
 }
 
-// plain explains the store's error. It does not change an error of the uploaded reader.
-func (s *S3) plain(err error) error {
+// explain explains the store's error. It does not change an error of the uploaded reader.
+func (s *S3) explain(err error) error {
 	answer, is := errors.AsType[minio.ErrorResponse](err)
 	if !is {
 		return err
@@ -221,7 +221,7 @@ func (s *S3) plain(err error) error {
 	return fmt.Errorf("the store answers %s: %w", answer.Code, err)
 }
 
-// readCredentials reads the two keys. No error shows the content of the file.
+// readCredentials reads the two keys. Errors do not contain its content.
 func readCredentials(path string) (key, secret string, err error) {
 	text, err := readPrivate(path, maxCredentials)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// abandon bounds the cleanup after a failure.
+// abandon limits the time for the cleanup after a failure.
 const abandon = 20 * time.Second
 
 // Stream is a snapshot as a member of etcd sends it. It ends with the SHA-256 of the rest.
@@ -52,14 +52,14 @@ func (o Options) remains(n int64) {
 	}
 }
 
-// How often a database is read to inspect it and to store it.
+// How often a database is read to inspect it, and how often to store it.
 const (
 	inspections = 2
 	storings    = 2 // written, and read back
 )
 
 // Save saves a snapshot to the store and returns its manifest. It returns no error only if the stored bytes were read
-// back and are the written ones.
+// back and are identical to the written ones.
 func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
 	m, err := save(ctx, store, from, o)
 	if err != nil {
@@ -90,12 +90,12 @@ func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, e
 	o.remains(storings * database.size)
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails
-	m.Name = fmt.Sprintf("%s%x", m.beginning(), random)
+	m.Name = fmt.Sprintf("%s%x", m.namePrefix(), random)
 	if !nameOf.MatchString(m.Name) {
 		return Manifest{}, fmt.Errorf("%.300q cannot be the name of an object: the host's name is in it", m.Name)
 	}
 	if err := put(ctx, store, &m, database, o); err != nil {
-		// The cleanup gets a bound of its own, as the failure may be that the context ended.
+		// The cleanup has its own time limit, because the context may have ended.
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
 		defer cancel()
 		return Manifest{}, errors.Join(err, store.Delete(again, m.DataName()))
@@ -117,7 +117,7 @@ func put(ctx context.Context, store Store, m *Manifest, database *spool, o Optio
 	}()
 	stored.r = sealed
 	err := store.Put(ctx, m.DataName(), stored)
-	sealed.CloseWithError(err) // ends the writer if not all was read
+	sealed.CloseWithError(err) // ends the writer if Put did not read everything
 	<-sealing
 	if err != nil {
 		return err

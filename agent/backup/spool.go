@@ -16,7 +16,7 @@ import (
 // ownFile is the mode of a file that only its owner may read.
 const ownFile = 0o600
 
-// spool is a database on this host's disk. Unless it is to stay, it has no name, and vanishes with the process.
+// spool is a database on this host's disk. Without a path, the file has no name and vanishes with the process.
 type spool struct {
 	*os.File
 
@@ -52,7 +52,7 @@ func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Re
 
 // fill reads a database to its end and compares it with the checksum there.
 func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (err error) {
-	// It is read several times and then deleted: the kernel may cache it.
+	// The page cache helps: the file is read several times and then deleted.
 	s.size, err = etcddb.Receive(ctx, &behind{file: s.File}, r, progress)
 	return err
 }

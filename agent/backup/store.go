@@ -12,14 +12,14 @@ import (
 const (
 	dataEnding     = ".db.zst"
 	manifestEnding = ".json"
-	verifiedEnding = ".verified" // a mark: the object's time is when the snapshot was last verified
-	provenEnding   = ".proven"   // the same for when an etcd last served it
+	verifiedEnding = ".verified" // a mark whose time is when the snapshot was last verified
+	provenEnding   = ".proven"   // a mark whose time is when it last passed a restore test
 )
 
-// MaxObjects bounds the objects of one cluster in a store. A store with more is refused.
+// MaxObjects limits the objects of one cluster in a store. A store with more is refused.
 const MaxObjects = 20_000
 
-// Store keeps objects of one cluster. Names contain no slash. Errors show no secret.
+// Store keeps the objects of one cluster. Names contain no slash. Errors contain no secrets.
 type Store interface {
 	Source
 	Sink
@@ -37,12 +37,12 @@ type Source interface {
 type Sink interface {
 	// Put writes an object of unknown length. After an error there is no object of that name.
 	Put(ctx context.Context, name string, content io.Reader) error
-	// PutIfAbsent writes a small object, whole or not at all. It is an error if the name exists. Of two concurrent
+	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. Of two concurrent
 	// writers, one succeeds.
 	PutIfAbsent(ctx context.Context, name string, content []byte) error
-	// Replace writes a small object, over an existing one if any. At each moment either the old or the new one exists.
+	// Replace writes a small object, and replaces an existing one. At every moment the old or the new one exists.
 	Replace(ctx context.Context, name string, content []byte) error
-	// Delete removes an object. A missing one is no error.
+	// Delete removes an object. A missing object is not an error.
 	Delete(ctx context.Context, name string) error
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Verify reads a snapshot to its end, opens the database as etcd does, and compares it with its manifest. It returns
-// nil only if all that the manifest says is true.
+// nil only if the manifest is correct.
 func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	database, err := fetch(ctx, store, m, o, "")
 	if err != nil {
@@ -23,7 +23,7 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	return database.Close()
 }
 
-// MarkRestored records in the store that an etcd has just served a snapshot, which was verified before.
+// MarkRestored records in the store that a snapshot has just passed a restore test.
 func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
 		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)
@@ -55,7 +55,8 @@ func Restore(ctx context.Context, store Source, m Manifest, path string, o Optio
 	return nil
 }
 
-// fetch returns the database of a snapshot once it is verified: as a new file at path, or as one without a name.
+// fetch returns the verified database of a snapshot, in a new file at path or, without a path, in a file without a
+// name.
 func fetch(ctx context.Context, store Source, m Manifest, o Options, path string) (*spool, error) {
 	plain, err := Open(ctx, store, m, o.Identities)
 	if err != nil {

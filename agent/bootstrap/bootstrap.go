@@ -1,12 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bootstrap exchanges answers between the listed hosts before there is an etcd: whether each host is new, and
-// which attempt to create a cluster it supports.
+// Package bootstrap exchanges answers between the listed hosts before an etcd cluster exists: whether each host is new,
+// and which attempt to create a cluster it supports.
 //
-// It promises that a request changes nothing: a host serves one small document, made by the last round of its loop, on
-// its metrics port, and nothing if that round is too old. An answer is bounded in bytes and time, must come from the
-// host of the listed name, and is dropped when it is old.
+// It promises:
+//   - A request changes nothing. A host serves one small document from the last round of its loop, and an error if that
+//     round is too old.
+//   - An answer is limited in bytes and time, must contain the host's listed name, and expires.
 package bootstrap
 
 import (
@@ -26,14 +27,14 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Path is where the document is served.
+// Path is the URL path of the document.
 const Path = "/bootstrap"
 
 const (
 	version   = 1
 	maxBytes  = 4 << 10
 	maxText   = 200 // bytes of any field
-	intervals = 3   // of the loop, after which an answer is old
+	intervals = 3   // of the loop, until an answer expires
 )
 
 // document is a host's answer.
@@ -69,7 +70,7 @@ type Exchange struct {
 	publishedAt time.Duration
 	published   bool
 	answers     map[string]answer
-	phases      uint64 // how often the phase of own has changed: an earlier answer does not count for this phase
+	phases      uint64 // number of phase changes of own; answers to an earlier phase do not count
 }
 
 type answer struct {
@@ -77,7 +78,7 @@ type answer struct {
 	at time.Duration // when the request was sent
 }
 
-// New returns an Exchange that has asked no host.
+// New returns an Exchange without answers.
 func New(opt Options) *Exchange {
 	refuse := func(*http.Request, []*http.Request) error { return errors.New("it redirects") }
 	dial := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxBytes}
@@ -93,8 +94,8 @@ func New(opt Options) *Exchange {
 // fresh returns how long an answer is valid.
 func (p *Exchange) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Publish sets this host's answer. A change of its phase drops the other hosts' answers: they must answer a host that
-// has published the new phase.
+// Publish sets this host's answer. If its phase changes, Publish discards the other hosts' answers: they must be from
+// after this host published the new phase.
 func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +107,7 @@ func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.publishedAt, p.published = p.opt.Now(), true
 }
 
-// Answers returns the other hosts' answers, in the order of the list. It never blocks.
+// Answers returns the other hosts' answers in the order of the list. It never waits for a host.
 func (p *Exchange) Answers() []policy.BootstrapAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,10 +137,10 @@ func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(own) // the client may be gone
+	_ = json.NewEncoder(w).Encode(own) // fails if the client has disconnected
 }
 
-// Run asks the other hosts until ctx ends, while this host is new or has a request to create a cluster.
+// Run queries the other hosts until ctx ends, whenever this host is new or has a request to create a cluster.
 func (p *Exchange) Run(ctx context.Context) {
 	ticker := time.NewTicker(p.opt.Interval)
 	defer ticker.Stop()
@@ -149,19 +150,19 @@ func (p *Exchange) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if p.asks() {
+		if p.shouldAsk() {
 			p.askAll(ctx)
 		}
 	}
 }
 
-func (p *Exchange) asks() bool {
+func (p *Exchange) shouldAsk() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.published && (p.own.Past == "" || p.own.Phase == string(policy.BootstrapAsking))
 }
 
-// askAll asks all hosts at once, so that their answers are from the same moment.
+// askAll queries all hosts concurrently, so that their answers are from about the same time.
 func (p *Exchange) askAll(ctx context.Context) {
 	var all sync.WaitGroup
 	p.mu.Lock()
@@ -205,7 +206,7 @@ func (p *Exchange) ask(ctx context.Context, h Host) (policy.BootstrapAnswer, err
 	return read(b, h.Name)
 }
 
-// read refuses what is not an answer of that host.
+// read parses an answer, and returns an error unless it is a valid answer of the host with that name.
 func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 	var none policy.BootstrapAnswer
 	if len(b) > maxBytes {
@@ -232,7 +233,7 @@ func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 	}, nil
 }
 
-// brief returns the cause of an error, without the request.
+// brief returns the cause of a request's error, without the method and URL.
 func brief(err error) string {
 	if e, is := errors.AsType[*url.Error](err); is {
 		err = e.Err

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func post(now *time.Duration, others ...Host) *Exchange {
+func newExchange(now *time.Duration, others ...Host) *Exchange {
 	return New(Options{
 		Others: others, Interval: time.Second, Timeout: 5 * time.Second, Now: func() time.Duration { return *now },
 	})
@@ -22,36 +22,36 @@ func post(now *time.Duration, others ...Host) *Exchange {
 func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
-	n1 := post(&now)
+	n1 := newExchange(&now)
 	server := httptest.NewServer(n1)
 	t.Cleanup(server.Close)
-	n2 := post(&now, Host{"n1", server.URL})
-	says := func(want policy.BootstrapAnswer) {
+	n2 := newExchange(&now, Host{"n1", server.URL})
+	want := func(want policy.BootstrapAnswer) {
 		t.Helper()
 		if got := n2.Answers(); len(got) != 1 || got[0] != want {
 			t.Errorf("the answer is %+v, want %+v", got, want)
 		}
 	}
-	says(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been queried yet"})
+	want(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been queried yet"})
 	n2.askAll(t.Context())
-	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"})
-	word := policy.BootstrapAnswer{
+	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"})
+	published := policy.BootstrapAnswer{
 		Name: "n1", List: "L", PromisedList: "L", Attempt: "1",
 		Past: "it has seen cluster 7",
 	}
-	n1.Publish(word)
+	n1.Publish(published)
 	n2.askAll(t.Context())
-	says(word)
+	want(published)
 	now += n2.fresh() + 1
-	says(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
+	want(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	says(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"}) // its loop has had no round since
+	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"}) // no round since Publish
 }
 
 func TestInvalidAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
-	for body, says := range map[string]string{
+	for body, want := range map[string]string{
 		`{"version":1,"host":"n2"}`: `its URL leads to "n2"`,
 		`{"version":2,"host":"n1"}`: "its answer has version 2",
 		`<html>`:                    "cannot be read",
@@ -60,18 +60,18 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 		`{"version":1,"host":"n1","past":"\u001b[2J"}`:                                 "not plain text",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(body)) // the client may be gone
+			_, _ = w.Write([]byte(body)) // fails if the client has disconnected
 		}))
 		t.Cleanup(server.Close)
-		p := post(&now, Host{"n1", server.URL})
+		p := newExchange(&now, Host{"n1", server.URL})
 		p.askAll(t.Context())
-		if got := p.Answers()[0]; !strings.Contains(got.Silent, says) || got.Attempt != "" {
+		if got := p.Answers()[0]; !strings.Contains(got.Silent, want) || got.Attempt != "" {
 			t.Errorf("%.60s is accepted as %+v", body, got)
 		}
 	}
 	elsewhere := httptest.NewServer(http.RedirectHandler("/other", http.StatusFound))
 	t.Cleanup(elsewhere.Close)
-	p := post(&now, Host{"n1", elsewhere.URL})
+	p := newExchange(&now, Host{"n1", elsewhere.URL})
 	p.askAll(t.Context())
 	if got := p.Answers()[0]; !strings.Contains(got.Silent, "it redirects") {
 		t.Errorf("a redirect is accepted as %+v", got)
@@ -81,11 +81,11 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
-	n1 := post(&now)
+	n1 := newExchange(&now)
 	n1.Publish(policy.BootstrapAnswer{Name: "n1", List: "L"})
 	server := httptest.NewServer(n1)
 	t.Cleanup(server.Close)
-	n2 := post(&now, Host{"n1", server.URL})
+	n2 := newExchange(&now, Host{"n1", server.URL})
 	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L"})
 	n2.askAll(t.Context())
 	asked := policy.BootstrapAnswer{Name: "n1", List: "L"}
@@ -99,8 +99,8 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	if got := n2.Answers()[0]; got.Silent == "" {
 		t.Errorf("an answer from before the request counts: %+v", got)
 	}
-	if !n2.asks() {
-		t.Error("a host with a request does not ask")
+	if !n2.shouldAsk() {
+		t.Error("a host with a request does not query the others")
 	}
 	n2.askAll(t.Context())
 	if asked.Asked = policy.BootstrapAsking; n2.Answers()[0] != asked {
@@ -112,7 +112,7 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
-	n1 := post(&now)
+	n1 := newExchange(&now)
 	n1.Publish(policy.BootstrapAnswer{Name: "n1", List: "L"})
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +121,7 @@ func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 		n1.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	n2 := post(&now, Host{"n1", server.URL})
+	n2 := newExchange(&now, Host{"n1", server.URL})
 	n2.Publish(policy.BootstrapAnswer{Name: "n2", List: "L"})
 	done := make(chan struct{})
 	go func() { n2.askAll(t.Context()); close(done) }()
@@ -130,6 +130,6 @@ func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	close(answer)
 	<-done
 	if got := n2.Answers()[0]; got.Silent == "" {
-		t.Errorf("an answer of before the request counts: %+v", got)
+		t.Errorf("an answer from before the request counts: %+v", got)
 	}
 }

@@ -1,17 +1,17 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connlimit bounds how many of the agent's resources TCP clients can use.
+// Package connlimit limits the resources of the agent that TCP clients can use.
 //
 // It promises:
-//   - The number of open connections is bounded, in total and per address. One more is closed at once, unread. An IPv6
-//     address counts with its whole /64, which one machine can have.
-//   - If a list of networks is given, no data is read from other addresses, and each network has reserved connections
-//     that the others cannot use.
-//   - The data waiting to be sent on a connection is bounded, too.
-//   - Refused connections are logged, at most once a minute.
+//   - The number of open connections is limited, in total and per address. A connection over the limit is closed at
+//     once, unread. All addresses of an IPv6 /64 count as one, as one machine may own them.
+//   - If networks are listed, no data is read from other addresses, and each network has reserved connections that the
+//     others cannot use.
+//   - The data waiting to be sent on a connection is limited, too.
+//   - Rejected connections are logged, at most once a minute.
 //
-// The server behind it has to bound how long a connection may be silent or slow: Server returns one that does.
+// The server must limit how long a connection may be silent or slow: Server returns such a server.
 package connlimit
 
 import (
@@ -24,12 +24,12 @@ import (
 	"time"
 )
 
-// Limits say which addresses may connect, and how many connections they may have.
+// Limits are the addresses that may connect, and the numbers of connections that they may have.
 type Limits struct {
-	InAll      int
+	Total      int
 	PerAddress int
 	Allow      []netip.Prefix // only these addresses may connect; empty: all
-	// Reserved is how many connections are reserved for each network of Allow, together at most half of InAll. An
+	// Reserved is the number of connections reserved for each network of Allow, together at most half of Total. An
 	// address belongs to the smallest network that contains it.
 	Reserved int
 }
@@ -37,60 +37,59 @@ type Limits struct {
 const (
 	// sendBuffer is how much of an answer the kernel buffers for a slow reader, in bytes. A scrape has about 40 KiB.
 	sendBuffer = 128 << 10
-	// tellEvery is how often refused connections are logged.
-	tellEvery = time.Minute
+	// logEvery is how often rejected connections are logged.
+	logEvery = time.Minute
 )
 
-// Gate is a listener that counts its connections.
-type Gate struct {
+// Listener is a TCP listener that limits its connections.
+type Listener struct {
 	net.Listener
 	limits Limits
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	open   map[netip.Prefix]int // by machine
-	groups map[netip.Prefix]int // by network of Allow; one group without Allow
-	all    int
-	turned int       // refused since the last log line
-	logged time.Time // time of that line
+	mu       sync.Mutex
+	open     map[netip.Prefix]int // by machine
+	groups   map[netip.Prefix]int // by network of Allow; one group without Allow
+	all      int
+	rejected int       // refused since the last log line
+	logged   time.Time // time of that line
 }
 
 // Listen listens on a TCP address.
-func Listen(address string, limits Limits, log *slog.Logger) (*Gate, error) {
+func Listen(address string, limits Limits, log *slog.Logger) (*Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(limits.Allow); n > 0 {
-		limits.Reserved = min(limits.Reserved, limits.InAll/2/n)
+		limits.Reserved = min(limits.Reserved, limits.Total/2/n)
 	}
-	return &Gate{
+	return &Listener{
 		Listener: l, limits: limits, log: log, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{},
 	}, nil
 }
 
 // Accept waits for the next connection within the limits.
-func (g *Gate) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		c, err := g.Listener.Accept()
+		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		in, why := g.enter(origin(c))
+		in, why := l.acquire(origin(c))
 		if why != "" {
 			_ = c.Close()
-			g.tell(c.RemoteAddr(), why)
+			l.logRejected(c.RemoteAddr(), why)
 			continue
 		}
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetWriteBuffer(sendBuffer) // on an error the kernel's own limit applies
 		}
-		return &conn{Conn: c, leave: sync.OnceFunc(func() { g.leave(in) })}, nil
+		return &conn{Conn: c, release: sync.OnceFunc(func() { l.release(in) })}, nil
 	}
 }
 
-// origin returns where a connection comes from: the loopback address if it comes from this host, through whichever of
-// its addresses.
+// origin returns the client's address, or the loopback address if this host connects to one of its own addresses.
 func origin(c net.Conn) net.Addr {
 	remote, remoteErr := netip.ParseAddrPort(c.RemoteAddr().String())
 	local, localErr := netip.ParseAddrPort(c.LocalAddr().String())
@@ -100,79 +99,79 @@ func origin(c net.Conn) net.Addr {
 	return c.RemoteAddr()
 }
 
-// conn is a connection that frees its place.
+// conn is a connection that releases its slot when it is closed.
 type conn struct {
 	net.Conn
-	leave func()
+	release func()
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and releases its slot.
 func (c *conn) Close() error {
-	c.leave()
+	c.release()
 	return c.Conn.Close()
 }
 
-// Allows reports whether data from an address is read at all.
-func (g *Gate) Allows(remote net.Addr) bool {
+// Allows reports whether an address may connect.
+func (l *Listener) Allows(remote net.Addr) bool {
 	peer, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
 		return false
 	}
-	_, allowed := g.networkOf(peer.Addr().Unmap().WithZone(""))
+	_, allowed := l.networkOf(peer.Addr().Unmap().WithZone(""))
 	return allowed
 }
 
-// place is what a connection counts for.
-type place struct {
+// slot identifies the counters that include a connection.
+type slot struct {
 	machine netip.Prefix
 	network netip.Prefix // of Limits.Allow
 }
 
-// enter counts a connection from an address, or returns why it is refused.
-func (g *Gate) enter(remote net.Addr) (in place, why string) {
+// acquire counts a connection from an address, or returns why it is rejected.
+func (l *Listener) acquire(remote net.Addr) (in slot, why string) {
 	peer, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
 		return in, "its address is unknown"
 	}
 	addr := peer.Addr().Unmap().WithZone("")
-	network, allowed := g.networkOf(addr)
+	network, allowed := l.networkOf(addr)
 	if !allowed {
 		return in, "its address is not allowed"
 	}
-	in = place{machineOf(addr), network}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	in = slot{machineOf(addr), network}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case g.open[in.machine] >= g.limits.PerAddress:
-		return in, fmt.Sprintf("%d connections from its address are open, the maximum", g.open[in.machine])
-	case g.all >= g.limits.InAll:
-		return in, fmt.Sprintf("%d connections are open, the maximum", g.all)
-	case g.groups[network] >= g.limits.Reserved && g.shared() >= g.limits.InAll-len(g.limits.Allow)*g.limits.Reserved:
-		return in, fmt.Sprintf("%d connections are open, and the remaining ones are reserved for other networks", g.all)
+	case l.open[in.machine] >= l.limits.PerAddress:
+		return in, fmt.Sprintf("%d connections from its address are open, the maximum", l.open[in.machine])
+	case l.all >= l.limits.Total:
+		return in, fmt.Sprintf("%d connections are open, the maximum", l.all)
+	case l.groups[network] >= l.limits.Reserved && l.shared() >= l.limits.Total-len(l.limits.Allow)*l.limits.Reserved:
+		return in, fmt.Sprintf("%d connections are open, and the remaining ones are reserved for other networks", l.all)
 	}
-	g.open[in.machine]++
-	g.groups[network]++
-	g.all++
+	l.open[in.machine]++
+	l.groups[network]++
+	l.all++
 	return in, ""
 }
 
-// shared returns how many open connections are beyond their network's reservation.
-func (g *Gate) shared() int {
+// shared returns the number of open connections beyond their network's reservation.
+func (l *Listener) shared() int {
 	n := 0
-	for _, open := range g.groups {
-		n += max(0, open-g.limits.Reserved)
+	for _, open := range l.groups {
+		n += max(0, open-l.limits.Reserved)
 	}
 	return n
 }
 
-// networkOf returns the smallest allowed network of an address, and whether it is allowed at all.
-func (g *Gate) networkOf(addr netip.Addr) (network netip.Prefix, allowed bool) {
-	for _, p := range g.limits.Allow {
+// networkOf returns the smallest allowed network that contains the address, and reports whether the address is allowed.
+func (l *Listener) networkOf(addr netip.Addr) (network netip.Prefix, allowed bool) {
+	for _, p := range l.limits.Allow {
 		if p.Contains(addr) && (!allowed || p.Bits() > network.Bits()) {
 			network, allowed = p, true
 		}
 	}
-	return network, allowed || len(g.limits.Allow) == 0
+	return network, allowed || len(l.limits.Allow) == 0
 }
 
 // machineOf returns the addresses that one machine may own.
@@ -185,30 +184,30 @@ func machineOf(addr netip.Addr) netip.Prefix {
 	return p
 }
 
-func (g *Gate) leave(in place) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all--
-	if g.groups[in.network]--; g.groups[in.network] == 0 {
-		delete(g.groups, in.network)
+func (l *Listener) release(in slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all--
+	if l.groups[in.network]--; l.groups[in.network] == 0 {
+		delete(l.groups, in.network)
 	}
-	if g.open[in.machine]--; g.open[in.machine] == 0 {
-		delete(g.open, in.machine)
+	if l.open[in.machine]--; l.open[in.machine] == 0 {
+		delete(l.open, in.machine)
 	}
 }
 
-func (g *Gate) tell(remote net.Addr, why string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.turned++
-	if now := time.Now(); now.Sub(g.logged) >= tellEvery {
-		g.log.Warn("connections rejected", "listener", g.Addr().String(), "count", g.turned, "last", remote.String(),
+func (l *Listener) logRejected(remote net.Addr, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rejected++
+	if now := time.Now(); now.Sub(l.logged) >= logEvery {
+		l.log.Warn("connections rejected", "listener", l.Addr().String(), "count", l.rejected, "last", remote.String(),
 			"why", why)
-		g.turned, g.logged = 0, now
+		l.rejected, l.logged = 0, now
 	}
 }
 
-// Times bound how long a client may take.
+// Times limit how long a client may take.
 type Times struct {
 	Header time.Duration // from connecting to the end of a request's header
 	Read   time.Duration // to the end of its body

@@ -24,13 +24,13 @@ import (
 // answer is as long as a scrape of a large fleet.
 var answer = bytes.Repeat([]byte("quorumd_some_metric{label=\"value\"} 1\n"), 8192)
 
-// serving starts a server behind a gate on 127.0.0.1.
-func serving(t *testing.T, limits Limits, times Times, log io.Writer) (*Gate, string) {
+// serving starts a server with these limits on 127.0.0.1.
+func serving(t *testing.T, limits Limits, times Times, log io.Writer) (*Listener, string) {
 	t.Helper()
 	return servingAt(t, "127.0.0.1:0", limits, times, log)
 }
 
-func servingAt(t *testing.T, address string, limits Limits, times Times, log io.Writer) (*Gate, string) {
+func servingAt(t *testing.T, address string, limits Limits, times Times, log io.Writer) (*Listener, string) {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	g, err := Listen(address, limits, logger)
@@ -46,11 +46,11 @@ func servingAt(t *testing.T, address string, limits Limits, times Times, log io.
 	return g, g.Addr().String()
 }
 
-func patient() Times {
+func longTimes() Times {
 	return Times{Header: time.Minute, Read: time.Minute, Write: time.Minute, Idle: time.Minute}
 }
 
-// dial connects from a loopback address, with a small receive buffer, like a slow reader's.
+// dial connects from a loopback address, with the small receive buffer of a slow reader.
 func dial(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{
@@ -69,7 +69,7 @@ func dial(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// scrape sends one request from an address, and returns an error unless the whole answer comes.
+// scrape sends one request from an address, and returns an error unless it receives the whole answer.
 func scrape(ctx context.Context, from, to string) error {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	transport := &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}
@@ -103,7 +103,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 		<-time.After(5 * time.Millisecond)
 	}
@@ -112,20 +112,20 @@ func until(t *testing.T, what string, ok func() bool) {
 // TestThousandsOfIdleAndSlowCallersCostLittle measures the memory of the whole process, so it runs alone.
 func TestThousandsOfIdleAndSlowCallersCostLittle(t *testing.T) { //nolint:paralleltest // it measures memory
 	const idle, slow, most = 2000, 300, 8 << 20
-	g, address := serving(t, Limits{InAll: 128, PerAddress: 16}, patient(), io.Discard)
+	g, address := serving(t, Limits{Total: 128, PerAddress: 16}, longTimes(), io.Discard)
 	before := inUse()
 	for range idle {
 		dial(t, "127.0.0.2", address)
 	}
 	for range slow {
 		c := dial(t, "127.0.0.3", address)
-		// it may be closed already
+		// The server may have closed it already.
 		_, _ = io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n", 8))
 	}
 	if err := scrape(t.Context(), "127.0.0.1", address); err != nil {
 		t.Errorf("a scrape from another address: %v", err)
 	}
-	until(t, "the bound holds", func() bool {
+	until(t, "the number of connections is within the limits", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return g.all <= 32 && len(g.open) <= 2
@@ -145,11 +145,11 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-func TestConnectionOverTheLimitIsClosedAndFreedPlacesAreReused(t *testing.T) {
+func TestConnectionOverTheLimitIsClosedAndReleasedSlotsAreReused(t *testing.T) {
 	t.Parallel()
 	var log logged
-	_, address := serving(t, Limits{InAll: 3, PerAddress: 2}, patient(), &log)
-	held := func(from string) net.Conn { // a connection that counts, as it has had an answer
+	_, address := serving(t, Limits{Total: 3, PerAddress: 2}, longTimes(), &log)
+	held := func(from string) net.Conn { // the answer proves that the connection was accepted
 		c := dial(t, from, address)
 		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n"); err != nil {
 			t.Fatal(err)
@@ -162,24 +162,24 @@ func TestConnectionOverTheLimitIsClosedAndFreedPlacesAreReused(t *testing.T) {
 	one := held("127.0.0.2")
 	held("127.0.0.2")
 	if !closed(t, dial(t, "127.0.0.2", address)) {
-		t.Error("a third one from an address is not closed")
+		t.Error("the third connection from an address is not closed")
 	}
 	held("127.0.0.3")
 	if !closed(t, dial(t, "127.0.0.4", address)) {
-		t.Error("a fourth one is not closed")
+		t.Error("the fourth connection is not closed")
 	}
 	one.Close()
-	until(t, "a place is free again", func() bool { return scrape(t.Context(), "127.0.0.4", address) == nil })
+	until(t, "the slot is free again", func() bool { return scrape(t.Context(), "127.0.0.4", address) == nil })
 	if said := log.String(); strings.Count(said, "connections rejected") != 1 ||
 		!strings.Contains(said, "2 connections from its address are open") {
-		t.Errorf("the log says\n%s", said)
+		t.Errorf("log:\n%s", said)
 	}
 }
 
 func TestDataIsReadFromAllowedAddressesOnly(t *testing.T) {
 	t.Parallel()
 	allow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.2/32")}
-	_, address := serving(t, Limits{InAll: 8, PerAddress: 8, Allow: allow}, patient(), io.Discard)
+	_, address := serving(t, Limits{Total: 8, PerAddress: 8, Allow: allow}, longTimes(), io.Discard)
 	if err := scrape(t.Context(), "127.0.0.2", address); err != nil {
 		t.Errorf("an allowed address: %v", err)
 	}
@@ -207,9 +207,9 @@ func TestSilentOrSlowClientIsDisconnected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			times := patient()
+			times := longTimes()
 			c.times(&times)
-			g, address := serving(t, Limits{InAll: 8, PerAddress: 8}, times, io.Discard)
+			g, address := serving(t, Limits{Total: 8, PerAddress: 8}, times, io.Discard)
 			slow := dial(t, "127.0.0.1", address)
 			_, _ = io.WriteString(slow, c.sends) // it may be closed already
 			if name != "reading none of it" {
@@ -217,10 +217,10 @@ func TestSilentOrSlowClientIsDisconnected(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) {
-					t.Fatal("it is still connected")
+					t.Fatal("the client is still connected")
 				}
 			}
-			until(t, "its place is free again", func() bool {
+			until(t, "its slot is free again", func() bool {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				return g.all == 0
@@ -231,7 +231,9 @@ func TestSilentOrSlowClientIsDisconnected(t *testing.T) {
 
 func TestIPv6AddressCountsWithItsNetwork(t *testing.T) {
 	t.Parallel()
-	g := &Gate{limits: Limits{InAll: 8, PerAddress: 1}, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{}}
+	g := &Listener{
+		limits: Limits{Total: 8, PerAddress: 1}, open: map[netip.Prefix]int{}, groups: map[netip.Prefix]int{},
+	}
 	for _, c := range []struct {
 		from string
 		in   bool
@@ -244,13 +246,13 @@ func TestIPv6AddressCountsWithItsNetwork(t *testing.T) {
 		{"192.0.2.1:2", false},
 		{"192.0.2.2:2", true},
 	} {
-		if _, why := g.enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))); (why == "") != c.in {
+		if _, why := g.acquire(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))); (why == "") != c.in {
 			t.Errorf("%s: %q", c.from, why)
 		}
 	}
 }
 
-// logged is a log for concurrent writers.
+// logged is a buffer for concurrent writers.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package durationfmt formats durations for display. Machine-readable output has Go's own format.
+// Package durationfmt formats durations for display. Machine-readable output uses Go's own format instead.
 package durationfmt
 
 import (
@@ -14,7 +14,7 @@ import (
 // Below a minute it shows full precision: callers round first.
 func Text(d time.Duration) string {
 	if d < 0 {
-		return "-" + Text(d.Abs()) // the smallest duration has no positive counterpart
+		return "-" + Text(d.Abs()) // Abs also handles math.MinInt64
 	}
 	for _, u := range []struct {
 		large, small   time.Duration
@@ -32,14 +32,14 @@ func Text(d time.Duration) string {
 	return d.String()
 }
 
-// Seconds formats in whole seconds.
+// Seconds formats a duration in whole seconds.
 func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
 
-// Tenths formats in tenths of a second.
+// Tenths formats a duration in tenths of a second.
 func Tenths(d time.Duration) string { return Text(d.Round(100 * time.Millisecond)) }
 
-// Typed formats a duration as a flag or the configuration takes it, without the zero units of its String: "168h",
-// "1h30m".
+// Typed formats a duration as input for a flag or the configuration, without the trailing zero units of its String:
+// "168h", "1h30m".
 func Typed(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

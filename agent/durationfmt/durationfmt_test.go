@@ -33,7 +33,7 @@ func TestTypedIsAcceptedByAFlag(t *testing.T) {
 	} {
 		got := Typed(d)
 		if again, err := time.ParseDuration(got); got != want || again != d || err != nil {
-			t.Errorf("%d is shown as %q, want %q; it is read as %d, %v", d, got, want, again, err)
+			t.Errorf("%d is shown as %q, want %q; it is parsed as %d, %v", d, got, want, again, err)
 		}
 	}
 }

@@ -3,10 +3,10 @@
 
 // Package execshim starts programs from a disk that may hang.
 //
-// A process that forks waits until its child has executed a program. In Go, so do all other forks meanwhile, and the
-// next garbage collection. Therefore the agent starts its own program, which is in memory, and that becomes the other
-// program: a disk that does not answer blocks only the child. The child reports through a pipe what prevented that, so
-// that its error is never mistaken for the program's output.
+// A Go process that forks waits until the child has executed its program, and so do its other forks and the next
+// garbage collection. Therefore the agent forks and executes its own binary, which is in memory. That child then
+// executes the program, so a disk that does not answer blocks only the child. If the child cannot execute the program,
+// it reports the error through a pipe, so that the error is never mistaken for output of the program.
 package execshim
 
 import (
@@ -22,24 +22,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Command is the hidden command that becomes a program: its path and its arguments follow.
+// Command is the hidden subcommand that calls [Main]. The program's path and arguments follow.
 const Command = "run-program"
 
 const (
-	// answerFD is the pipe's descriptor in the child.
-	answerFD = 3
-	// maxAnswer bounds what is read from it.
-	maxAnswer = 1 << 10
-	// ready is written by the child before it becomes the program. Nothing may follow.
+	// statusFD is the pipe's descriptor in the child.
+	statusFD = 3
+	// maxStatus limits the bytes read from the pipe.
+	maxStatus = 1 << 10
+	// ready is what the child writes before it executes the program. An error may follow.
 	ready = "ready\n"
-	// answerWait bounds the wait for a pipe that another process still holds open, such as one that has just been
-	// forked.
-	answerWait = time.Second
+	// statusWait limits the wait for the end of the pipe, which a concurrently forked process may hold open.
+	statusWait = time.Second
 )
 
 var errByHand = errors.New("internal command: quorumd runs it itself")
 
-// RefusedError is why the child has not become the program.
+// RefusedError is the reason why the child did not execute the program.
 type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
@@ -48,25 +47,25 @@ func (e RefusedError) Error() string { return string(e) }
 type Program struct {
 	*exec.Cmd
 
-	answer *os.File
+	status *os.File
 }
 
-// New prepares a program to be started through child, the command line of the agent's own program up to its hidden
-// command. It is killed when the context ends; waiting for its end may take longer.
+// New prepares a program with these arguments. child is the command line of the agent's own binary that calls [Main].
+// The process is killed when the context ends, but Wait may take longer.
 func New(ctx context.Context, child []string, args ...string) *Program {
 	return &Program{Cmd: exec.CommandContext(ctx, child[0], append(child[1:len(child):len(child)], args...)...)}
 }
 
 // Start starts the child.
 func (p *Program) Start() error {
-	answer, writer, err := os.Pipe()
+	status, writer, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer writer.Close()
-	p.ExtraFiles, p.answer = []*os.File{writer}, answer
+	p.ExtraFiles, p.status = []*os.File{writer}, status
 	if err := p.Cmd.Start(); err != nil {
-		answer.Close()
+		status.Close()
 		return err
 	}
 	return nil
@@ -74,12 +73,12 @@ func (p *Program) Start() error {
 
 // Wait waits for the end of the program. The error is a [RefusedError] if the program was never executed.
 func (p *Program) Wait() error {
-	defer p.answer.Close()
+	defer p.status.Close()
 	err := p.Cmd.Wait()
-	if deadlineErr := p.answer.SetReadDeadline(time.Now().Add(answerWait)); deadlineErr != nil {
+	if deadlineErr := p.status.SetReadDeadline(time.Now().Add(statusWait)); deadlineErr != nil {
 		return deadlineErr
 	}
-	text, readErr := io.ReadAll(io.LimitReader(p.answer, maxAnswer))
+	text, readErr := io.ReadAll(io.LimitReader(p.status, maxStatus))
 	switch {
 	case string(text) == ready:
 		return err
@@ -100,29 +99,29 @@ func (p *Program) Run() error {
 	return p.Wait()
 }
 
-// Main runs in the child: it becomes the program at args[0], with its arguments. It returns only with an error, which
+// Main runs in the child and executes the program at args[0] with its arguments. It returns only with an error, which
 // it has reported to the agent.
 func Main(args []string) error {
 	return Exec(args, func(path string) (string, error) { return path, nil })
 }
 
-// Exec is Main for a program that must be found first.
+// Exec is like Main, but find first checks the path and returns the path to execute.
 func Exec(args []string, find func(path string) (string, error)) error {
-	unix.CloseOnExec(answerFD)
-	answer := os.NewFile(answerFD, "answer")
+	unix.CloseOnExec(statusFD)
+	status := os.NewFile(statusFD, "status")
 	if len(args) == 0 {
 		return errByHand
 	}
-	err := become(args, answer, find)
-	_, _ = answer.WriteString(err.Error()) // the reader may be gone
+	err := execute(args, status, find)
+	_, _ = status.WriteString(err.Error()) // fails if the agent has ended
 	return err
 }
 
-func become(args []string, answer io.StringWriter, find func(path string) (string, error)) error {
-	// Started through /proc/self/exe its name would be "exe", and a hung child should be recognizable.
+func execute(args []string, status io.StringWriter, find func(path string) (string, error)) error {
+	// A hung child should be recognizable. Through /proc/self/exe, its name would be "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-launch"), 0)
-	// No limit on processes: it would count all threads of this user, including the agent's, and a program that cannot
-	// fork might report CRITICAL. The agent's unit has a limit for all.
+	// The child sets no limit on processes: it would count all threads of this user, including the agent's, and a
+	// program that cannot fork might report CRITICAL. The agent's unit has a limit for all of them.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}
@@ -130,7 +129,7 @@ func become(args []string, answer io.StringWriter, find func(path string) (strin
 	if err != nil {
 		return err
 	}
-	if _, err := answer.WriteString(ready); err != nil {
+	if _, err := status.WriteString(ready); err != nil {
 		return errByHand
 	}
 	return unix.Exec(path, append([]string{path}, args[1:]...), os.Environ())

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain also is the child that becomes a program.
+// TestMain also acts as the child that executes a program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := Main(os.Args[2:]); err != nil {
@@ -39,9 +39,9 @@ func child(t *testing.T) []string {
 
 func TestProgramRunsWithItsArgumentsAndExitCode(t *testing.T) {
 	t.Parallel()
-	var said bytes.Buffer
+	var output bytes.Buffer
 	p := New(t.Context(), child(t), "/bin/sh", "-c", `echo "$0 $1 $$"; exit 7`, "a", "b c")
-	p.Stdout = &said
+	p.Stdout = &output
 	err := p.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -49,14 +49,14 @@ func TestProgramRunsWithItsArgumentsAndExitCode(t *testing.T) {
 	number := p.Process.Pid
 	ended, is := errors.AsType[*exec.ExitError](p.Wait())
 	if !is || ended.ExitCode() != 7 {
-		t.Errorf("it ended with %v", ended)
+		t.Errorf("the program ended with %v", ended)
 	}
 	var inside int
-	if text, found := strings.CutPrefix(said.String(), "a b c "); found {
+	if text, found := strings.CutPrefix(output.String(), "a b c "); found {
 		inside = atoi(text)
 	}
 	if inside != number {
-		t.Errorf("process %d said %q", number, &said)
+		t.Errorf("process %d output %q", number, &output)
 	}
 	if err := New(t.Context(), child(t), "/bin/true").Run(); err != nil {
 		t.Error(err)
@@ -89,7 +89,7 @@ func TestProgramThatNeverRanIsDistinguishedFromAFailedOne(t *testing.T) {
 		}
 	}
 	if err := New(t.Context(), []string{missing}).Run(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without its child: %v", err)
+		t.Errorf("with a missing child: %v", err)
 	}
 }
 

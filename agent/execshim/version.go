@@ -5,8 +5,7 @@ package execshim
 
 import "regexp"
 
-// EtcdVersion parses the output of etcd --version, and returns a version such as "3.6.16"; "" if it is not etcd's
-// output.
+// EtcdVersion returns the version in the output of etcd --version, such as "3.6.16"; "" if the output is not etcd's.
 func EtcdVersion(answer []byte) string {
 	match := regexp.MustCompile(`(?m)^etcd Version: (\S+)\s*$`).FindSubmatch(answer)
 	if match == nil {

@@ -16,26 +16,25 @@ import (
 	"github.com/quorumd/quorumd/agent/execshim"
 )
 
-// Command is the hidden command that becomes one of the operator's programs: its path follows.
+// Command is the hidden subcommand that calls [Main]. Its argument is the path of the program to execute.
 const Command = "run-check"
 
-// maxLinks bounds how many symbolic links are followed on the way to a program.
+// maxLinks limits the symbolic links that are followed in a program's path.
 const maxLinks = 20
 
-// Main runs in the child and becomes the program, if it is safe. It accesses the program's disk, so that the agent does
-// not. It checks every directory on the way below top. It returns only with an error.
+// Main runs in the child. It checks every directory in the program's path below top, and executes the program in place
+// of this process. It does so in a child because the program's disk may hang. It returns only with an error.
 func Main(args []string, top string) error {
-	// If memory is short, the kernel should kill the program and not the agent. This is best effort: errors are
-	// ignored.
+	// If memory is short, the kernel should kill the program and not the agent. This is best effort.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	return execshim.Exec(args, func(path string) (string, error) { return fit(path, top) })
+	return execshim.Exec(args, func(path string) (string, error) { return resolve(path, top) })
 }
 
-// fit returns the file behind a path, or why it must not run: another user could change it, and so decide what quorumd
-// runs. A user with write access to a directory can replace everything below it. Symbolic links are followed, as
-// plugins are usually in /usr/lib/nagios/plugins.
-func fit(path, top string) (string, error) {
-	at, left := "/", names(path)
+// resolve follows symbolic links and returns the path of the file. It returns an error if another user could make
+// quorumd run a different program, with write access to the file or to any directory in the path below top. Links are
+// allowed because plugins are usually in /usr/lib/nagios/plugins.
+func resolve(path, top string) (string, error) {
+	at, left := "/", components(path)
 	for links := 0; ; {
 		info, err := os.Lstat(at)
 		switch {
@@ -54,29 +53,29 @@ func fit(path, top string) (string, error) {
 			if at = filepath.Dir(at); filepath.IsAbs(to) {
 				at = "/"
 			}
-			left = append(names(to), left...)
+			left = append(components(to), left...)
 			continue
 		case at == top || strings.HasPrefix(at, strings.TrimSuffix(top, "/")+"/"):
-			if err := owned(at, info); err != nil {
+			if err := checkOwner(at, info); err != nil {
 				return "", err
 			}
 		}
 		if len(left) == 0 {
-			return at, executable(info)
+			return at, checkExecutable(info)
 		}
-		// at has no link left, so the kernel resolves ".." in the same way
+		// As at contains no link, cleaning ".." lexically agrees with the kernel.
 		at, left = filepath.Join(at, left[0]), left[1:]
 	}
 }
 
-// names returns the components of a path.
-func names(path string) []string {
+// components returns the components of a path.
+func components(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" })
 }
 
-// owned returns an error if other users could change the file or directory. It refuses even a sticky directory that all
-// may write: a file removed there may be replaced by another user's.
-func owned(path string, info fs.FileInfo) error {
+// checkOwner returns an error if other users could change the file or directory. It also refuses a world-writable
+// directory with the sticky bit: another user could create a file there after the program is removed.
+func checkOwner(path string, info fs.FileInfo) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s is not owned by root: chown root:root", path)
@@ -87,7 +86,8 @@ func owned(path string, info fs.FileInfo) error {
 	return nil
 }
 
-func executable(info fs.FileInfo) error {
+// checkExecutable returns an error unless the file is an executable regular file.
+func checkExecutable(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return errors.New("not a program: make it executable (chmod +x), or move it away")
 	}

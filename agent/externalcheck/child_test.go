@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// grove returns nested directories with a program in the deepest one.
-func grove(t *testing.T) (top, program string) {
+// tree returns nested directories with a program in the deepest one.
+func tree(t *testing.T) (top, program string) {
 	t.Helper()
 	top = t.TempDir()
 	dir := filepath.Join(top, "srv", "sites", "checks.d")
@@ -29,17 +29,17 @@ func grove(t *testing.T) (top, program string) {
 	return top, program
 }
 
-func TestWritableDirectoryOnTheWayIsRefused(t *testing.T) {
+func TestWritableDirectoryInThePathIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []os.FileMode{0o775, 0o757, 0o777 | os.ModeSticky} {
-		top, path := grove(t)
-		if got, err := fit(path, top); err != nil || got != path {
+		top, path := tree(t)
+		if got, err := resolve(path, top); err != nil || got != path {
 			t.Fatalf("%s, %v", got, err)
 		}
 		for at := filepath.Dir(path); at != filepath.Dir(top); at = filepath.Dir(at) {
 			must(t, os.Chmod(at, mode))
 			want := at + " is writable by others than its owner: chmod go-w"
-			if got, err := fit(path, top); err == nil || err.Error() != want {
+			if got, err := resolve(path, top); err == nil || err.Error() != want {
 				t.Errorf("with %s of mode %v: %s, %v", at, mode, got, err)
 			}
 			must(t, os.Chmod(at, 0o755))
@@ -49,21 +49,21 @@ func TestWritableDirectoryOnTheWayIsRefused(t *testing.T) {
 
 func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	t.Parallel()
-	top, path := grove(t)
+	top, path := tree(t)
 	bin := filepath.Join(top, "bin")
 	must(t, os.Mkdir(bin, 0o755))
 	must(t, os.Symlink("../srv/./sites/../sites", filepath.Join(bin, "near")))
 	must(t, os.Symlink("near/checks.d/raid", filepath.Join(bin, "relative")))
 	must(t, os.Symlink(path, filepath.Join(bin, "absolute")))
 	for _, name := range []string{"relative", "absolute"} {
-		if got, err := fit(filepath.Join(bin, name), top); err != nil || got != path {
+		if got, err := resolve(filepath.Join(bin, name), top); err != nil || got != path {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 		for _, at := range []string{filepath.Join(top, "srv"), filepath.Join(top, "srv", "sites"), bin} {
 			must(t, os.Chmod(at, 0o777))
-			got, err := fit(filepath.Join(bin, name), top)
+			got, err := resolve(filepath.Join(bin, name), top)
 			if err == nil || !strings.Contains(err.Error(), at+" is writable by others than its owner: chmod go-w") {
-				t.Errorf("%s, with %s of all: %s, %v", name, at, got, err)
+				t.Errorf("%s, with %s world-writable: %s, %v", name, at, got, err)
 			}
 			must(t, os.Chmod(at, 0o755))
 		}
@@ -78,14 +78,14 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 		"near":     "not a program: make it executable (chmod +x), or move it away",
 		"dangling": "there is no " + filepath.Join(bin, "nowhere"),
 	} {
-		if got, err := fit(filepath.Join(bin, name), top); err == nil || err.Error() != want {
+		if got, err := resolve(filepath.Join(bin, name), top); err == nil || err.Error() != want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 }
 
-// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL: the test binary if
-// it must not become the program, and a shell that never tries to.
+// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL without executing
+// the program: the test binary after a failure, and a shell that does not try.
 func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The output of Debian's monitoring-plugins-basic is parsed, including figures in its three formats.
-func TestDebianExternalChecksAreUnderstood(t *testing.T) {
+// The plugins of Debian's monitoring-plugins-basic write figures in three formats.
+func TestOutputOfDebiansPluginsIsParsed(t *testing.T) {
 	t.Parallel()
 	const with = "exec /usr/lib/nagios/plugins/"
 	programs := map[string]string{
@@ -46,6 +46,6 @@ func TestDebianExternalChecksAreUnderstood(t *testing.T) {
 		}
 	}
 	if got := b.until(ctx, "wrong", reported); got.Absent != "it reports UNKNOWN" {
-		t.Errorf("one that is called wrongly says %+v", got)
+		t.Errorf("with an invalid option: %+v", got)
 	}
 }

@@ -4,11 +4,15 @@
 // Package externalcheck runs the operator's own checks: programs in one directory that report like Nagios plugins, by
 // their exit code (0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN), a line of text and figures after a "|".
 //
-// It promises that no caller ever waits for one. Each runs in the background, in a process group of its own. The group
-// is killed when its time is over or its program ends, so that nothing is left behind. There is at most one instance of
-// each: one that cannot be killed is counted, and not run again until it has ended. Only a few run at once, and their
-// output is bounded. A program runs only if no user other than root and quorumd's own can change it. A child of the
-// agent's own program becomes the operator's program, so that the agent does not wait for its disk either.
+// It promises:
+//   - No caller waits for a program. Each runs in the background, in its own process group. The group is killed when
+//     the program ends or reaches its time limit.
+//   - There is at most one instance of a program. If it cannot be killed, it is reported as hung, and runs again only
+//     after it has ended.
+//   - Only a few programs run at the same time, and their output is limited.
+//   - A program runs only if no user other than root and quorumd's own can change it.
+//   - The agent does not wait for the disk of a program either: a child process accesses it, and then executes the
+//     program.
 package externalcheck
 
 import (
@@ -30,23 +34,24 @@ import (
 )
 
 const (
-	// MaxPrograms bounds how many are run.
+	// MaxPrograms limits the programs that run.
 	MaxPrograms = 32
-	// maxLeft bounds how many more are shown as left out.
-	maxLeft = 32
-	// maxEntries bounds the directory entries that are read.
+	// maxSkipped limits the further programs that are listed as not run.
+	maxSkipped = 32
+	// maxEntries limits the number of directory entries.
 	maxEntries = 4096
-	atOnce     = 2
+	// maxRunning limits the programs that run at the same time.
+	maxRunning = 2
 	// grace is how long a killed program may take to end before it counts as hung.
 	grace = 2 * time.Second
 )
 
-// programName matches the valid names of programs; run-parts has the same rule.
+// programName matches the valid names of programs. They use the same characters as with run-parts(8).
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 
-// Options configure what is run, and how often.
+// Options configure a Runner.
 type Options struct {
-	Child    []string // the command line that calls [Main], without the program's path
+	Child    []string // the command line that calls [Main], without the path of the program
 	Dir      string
 	Named    []string // configured by name
 	Interval time.Duration
@@ -55,31 +60,31 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Runner runs the programs that were in a directory when it was opened.
+// Runner runs the programs that Open found in the directory.
 type Runner struct {
 	opt      Options
 	programs []*program
 	slots    chan struct{}
 }
 
-// program is one of them. The fields below the mutex describe its newest run.
+// program is an external check. The mutex protects the fields below it, which describe the newest run.
 type program struct {
 	name, path string
-	child      []string // command line that becomes it
+	child      []string // command line of the child that executes it
 	kill       func(group int)
-	left       bool // left out: it is shown, and never run
+	skipped    bool // it is listed, and never runs
 
 	mu      sync.Mutex
-	busy    bool          // an instance exists or waits for its turn
-	began   time.Duration // start of the current or last run; 0 if there was none
-	running bool          // not just waiting for its turn
-	seen    health.ExternalCheckReading
+	started bool          // it runs or waits for a slot
+	began   time.Duration // start of the current or last run; 0 before the first
+	running bool          // it runs
+	last    health.ExternalCheckReading
 }
 
 // Open reads the directory. A missing or unreadable one counts as empty.
 func Open(opt Options) *Runner {
-	r := &Runner{opt: opt, slots: make(chan struct{}, atOnce)}
-	codes, left := map[health.Code]string{}, []string{}
+	r := &Runner{opt: opt, slots: make(chan struct{}, maxRunning)}
+	codes, skipped := map[health.Code]string{}, []string{}
 	for _, name := range namesIn(opt) {
 		code := health.ExternalCheckCode(name)
 		if other, taken := codes[code]; taken {
@@ -90,25 +95,26 @@ func Open(opt Options) *Runner {
 		codes[code] = name
 		p := &program{
 			name: name, path: filepath.Join(opt.Dir, name), child: opt.Child,
-			kill: killGroup, seen: health.ExternalCheckReading{Name: name},
+			kill: killGroup, last: health.ExternalCheckReading{Name: name},
 		}
-		if p.left = len(r.programs) >= MaxPrograms; p.left {
-			left = append(left, name)
-			p.seen.Absent = fmt.Sprintf("not run: there are more than %d checks in %s, and those that gate run "+
+		if p.skipped = len(r.programs) >= MaxPrograms; p.skipped {
+			skipped = append(skipped, name)
+			p.last.Absent = fmt.Sprintf("not run: there are more than %d checks in %s, and those that gate run "+
 				"first", MaxPrograms, opt.Dir)
 		}
-		if len(r.programs) < MaxPrograms+maxLeft {
+		if len(r.programs) < MaxPrograms+maxSkipped {
 			r.programs = append(r.programs, p)
 		}
 	}
-	if len(left) > 0 {
-		opt.Logger.Warn("external checks skipped: too many",
-			"limit", MaxPrograms, "skipped", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
+	if len(skipped) > 0 {
+		opt.Logger.Warn("external checks skipped: too many", "limit", MaxPrograms, "skipped", len(skipped),
+			"names", strings.Join(skipped[:min(len(skipped), maxSkipped)], " "))
 	}
 	return r
 }
 
-// namesIn returns the names of the configured programs in their order, and then of the others in the directory.
+// namesIn returns the names of the configured programs, followed by the names of the others in the directory, each
+// sorted.
 func namesIn(opt Options) []string {
 	entries, err := entriesOf(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,8 +134,8 @@ func namesIn(opt Options) []string {
 	return append(slices.Compact(named), names...)
 }
 
-// entriesOf returns the directory's entries by name. With more than maxEntries it is probably not a directory of
-// checks: then only configured programs run.
+// entriesOf returns the entries of a directory, sorted by name. A directory with more than maxEntries is probably not
+// one for checks, and causes an error; configured programs still run.
 func entriesOf(dir string) ([]fs.DirEntry, error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -149,7 +155,7 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// List returns the programs that are run or left out, with what each gates.
+// List returns all programs, including skipped ones, with the steps that each gates.
 func (r *Runner) List(gates func(name string) health.Gate) (all []health.ExternalCheck) {
 	for _, p := range r.programs {
 		all = append(all, health.ExternalCheck{
@@ -159,7 +165,7 @@ func (r *Runner) List(gates func(name string) health.Gate) (all []health.Externa
 	return all
 }
 
-// Read starts the programs that are due, and returns each one's last reading. It never blocks.
+// Read starts the programs that are due, and returns the last reading of each program. It never blocks.
 func (r *Runner) Read(ctx context.Context) (all []health.ExternalCheckReading) {
 	now := r.opt.Now()
 	for _, p := range r.programs {
@@ -173,10 +179,10 @@ func (r *Runner) Read(ctx context.Context) (all []health.ExternalCheckReading) {
 func (r *Runner) begin(ctx context.Context, p *program, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left || p.busy || p.began != 0 && now-p.began < r.opt.Interval || ctx.Err() != nil {
+	if p.skipped || p.started || p.began != 0 && now-p.began < r.opt.Interval || ctx.Err() != nil {
 		return
 	}
-	p.busy = true
+	p.started = true
 	go func() {
 		select {
 		case r.slots <- struct{}{}:
@@ -188,28 +194,28 @@ func (r *Runner) begin(ctx context.Context, p *program, now time.Duration) {
 		p.mu.Lock()
 		p.began, p.running = r.opt.Now(), true
 		p.mu.Unlock()
-		said := p.run(ctx, r.opt.Timeout, leave)
-		p.end(said, r.opt.Now())
+		result := p.run(ctx, r.opt.Timeout, leave)
+		p.finish(result, r.opt.Now())
 	}()
 }
 
-// end records the result of a run. A run without a result keeps the previous one, as outdated.
-func (p *program) end(said health.ExternalCheckReading, now time.Duration) {
+// finish records the result of a run.
+func (p *program) finish(result health.ExternalCheckReading, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	said.Name, said.Took, said.Runs = p.name, now-p.began, p.seen.Runs
-	if said.Absent == "" {
-		said.Runs++
+	result.Name, result.Took, result.Runs = p.name, now-p.began, p.last.Runs
+	if result.Absent == "" {
+		result.Runs++
 	}
-	p.seen, p.busy, p.running = said, false, false
+	p.last, p.started, p.running = result, false, false
 }
 
 func (p *program) reading(now, timeout time.Duration) health.ExternalCheckReading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	seen := p.seen
+	last := p.last
 	if p.running && now-p.began > timeout+grace {
-		seen.Hung, seen.Absent = true, "it was killed and has not exited; it runs again once it has"
+		last.Hung, last.Absent = true, "it was killed and has not exited; it runs again once it has"
 	}
-	return seen
+	return last
 }

@@ -24,11 +24,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestMain also is the child that becomes a program. All users may write to the directory of temporary files.
+// TestMain also acts as the child that executes a program. The child checks paths only below the directory in
+// os.Args[2], because the directory for temporary files is world-writable.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == Command {
-		_ = Main(os.Args[3:], os.Args[2]) // it has printed why it returns
-		os.Exit(2)                        // as a CRITICAL program does
+		_ = Main(os.Args[3:], os.Args[2]) // it reports the error itself
+		os.Exit(2)                        // the exit code of a CRITICAL check
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -51,8 +52,8 @@ func scripts(t *testing.T, programs map[string]string) string {
 	return dir
 }
 
-// writeProgram creates an executable file. It does so in a process of its own: otherwise a child forked by another test
-// could hold the file open for writing, and it could not be executed.
+// writeProgram creates an executable file. It does so in a separate process: otherwise a child that another test forks
+// could have the file open for writing, and the kernel would refuse to execute it.
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	write := exec.Command("/bin/sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)
@@ -82,7 +83,7 @@ func open(t *testing.T, dir string, timeout time.Duration, named ...string) *ben
 	return b
 }
 
-// until reads until a plugin's reading is as wanted.
+// until reads the checks until a reading meets the condition.
 func (b *bench) until(
 	ctx context.Context,
 	name string,
@@ -138,7 +139,7 @@ func TestExternalCheckResultsAreParsed(t *testing.T) {
 		"missing": {Absent: "there is no " + filepath.Join(b.opt.Dir, "missing")},
 	} {
 		r := b.until(ctx, name, reported)
-		want.Name, want.Runs, want.Took, want.Absent = name, r.Runs, r.Took, plain(want.Absent)
+		want.Name, want.Runs, want.Took, want.Absent = name, r.Runs, r.Took, sanitize(want.Absent)
 		if (r.Runs == 0) != (want.Absent != "") {
 			t.Errorf("%s: %d runs had a result", name, r.Runs)
 		}
@@ -149,7 +150,7 @@ func TestExternalCheckResultsAreParsed(t *testing.T) {
 	b.settle(end)
 }
 
-// settle waits until no run is in progress.
+// settle calls end and waits until no program runs.
 func (b *bench) settle(end func()) {
 	b.t.Helper()
 	end()
@@ -165,7 +166,7 @@ func (b *bench) settle(end func()) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	b.t.Error("a plugin runs on after the end")
+	b.t.Error("a program is still running")
 }
 
 // alive reports whether the process whose ID is in the file exists.
@@ -187,7 +188,7 @@ func gone(t *testing.T, file string) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	t.Errorf("the process in %s is still there", file)
+	t.Errorf("the process with its ID in %s is still running", file)
 }
 
 func TestSlowExternalCheckIsKilledWithItsChildren(t *testing.T) {
@@ -206,7 +207,7 @@ func TestSlowExternalCheckIsKilledWithItsChildren(t *testing.T) {
 	b.settle(end)
 }
 
-func TestProcessesLeftByExternalCheckAreKilled(t *testing.T) {
+func TestProcessesLeftByAnExternalCheckAreKilled(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()
 	b := open(t, scripts(t, map[string]string{
@@ -261,7 +262,7 @@ func TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther(t *testing.
 	if n := strings.Count(string(text), "\n"); n != 1 {
 		t.Errorf("%d instances were started", n)
 	}
-	wakes.Store(true) // now the sleep ends
+	wakes.Store(true) // the processes can be killed from now on
 	for range 3 {
 		killGroup(<-groups)
 	}
@@ -283,7 +284,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 		"shared": filepath.Join(dir, "shared") + " is writable by others than its owner: chmod go-w",
 		"plain":  "not a program: make it executable (chmod +x), or move it away",
 	} {
-		if r := b.until(ctx, name, reported); r.Absent != plain(why) {
+		if r := b.until(ctx, name, reported); r.Absent != sanitize(why) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -292,11 +293,11 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	}
 	must(t, os.Chmod(elsewhere, 0o777))
 	r := b.until(ctx, "linked", func(r health.ExternalCheckReading) bool { return r.Absent != "" })
-	if r.Absent != plain(elsewhere+" is writable by others than its owner: chmod go-w") {
+	if r.Absent != sanitize(elsewhere+" is writable by others than its owner: chmod go-w") {
 		t.Errorf("%+v", r)
 	}
 	if len(b.programs) != 3 || !strings.Contains(b.log.String(), "not-a-check.sh") {
-		t.Errorf("%d programs; the log says %s", len(b.programs), &b.log)
+		t.Errorf("%d programs; log: %s", len(b.programs), &b.log)
 	}
 	b.settle(end)
 }
@@ -329,22 +330,22 @@ func TestNumberOfProgramsIsBounded(t *testing.T) {
 	}
 	b.settle(end)
 	if len(run) != MaxPrograms || run[0] != "a_b" || run[1] != "z-last" || slices.Contains(run, "a-b") {
-		t.Errorf("run are %v", run)
+		t.Errorf("run: %v", run)
 	}
 	if want := "skipped=" + strconv.Itoa(len(left)) + ` names="` + strings.Join(left, " ") + `"`; len(left) != 7 ||
 		strings.Count(b.log.String(), want) != 1 {
-		t.Errorf("left out are %v; the log says\n%s", left, &b.log)
+		t.Errorf("skipped: %v; log:\n%s", left, &b.log)
 	}
 	crowd := map[string]string{}
 	for i := range 3 * MaxPrograms {
 		crowd[fmt.Sprintf("c%d", i)] = ""
 	}
-	if n := len(open(t, scripts(t, crowd), time.Second).programs); n != MaxPrograms+maxLeft {
-		t.Errorf("%d are shown", n)
+	if n := len(open(t, scripts(t, crowd), time.Second).programs); n != MaxPrograms+maxSkipped {
+		t.Errorf("%d programs are listed", n)
 	}
 	none := open(t, filepath.Join(t.TempDir(), "none"), time.Second)
 	if len(none.List(nil)) != 0 {
-		t.Error("a directory that is not there holds something")
+		t.Error("a missing directory has programs")
 	}
 }
 
@@ -357,9 +358,9 @@ func TestDirectoryWithThousandsOfFilesRunsOnlyConfiguredPrograms(t *testing.T) {
 	b := open(t, dir, time.Second, "named")
 	if externalChecks := b.List(func(string) health.Gate { return health.Joins }); len(externalChecks) != 1 ||
 		externalChecks[0].Name != "named" {
-		t.Errorf("%d are run, of them %+v", len(externalChecks), externalChecks[:min(2, len(externalChecks))])
+		t.Errorf("%d programs, first %+v", len(externalChecks), externalChecks[:min(2, len(externalChecks))])
 	}
 	if !strings.Contains(b.log.String(), "more than 4096 entries in "+dir+"; keep only the checks there") {
-		t.Errorf("the log says\n%s", &b.log)
+		t.Errorf("log:\n%s", &b.log)
 	}
 }

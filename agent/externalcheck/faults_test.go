@@ -19,9 +19,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestExternalCheckOnAHungDiskDoesNotBlockTheAgent watches what a whole Go program waits for while a process is being started:
-// garbage collections and other processes. The disk hangs for a limited time, so that a program that waits for it fails
-// here.
+// TestExternalCheckOnAHungDiskDoesNotBlockTheAgent checks that garbage collection and the start of other processes do
+// not wait for the child that accesses the disk. The disk recovers after a minute, so that a failing test ends.
 func TestExternalCheckOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
 	t.Parallel()
 	const hang, limit = time.Minute, 20 * time.Second
@@ -36,8 +35,8 @@ func TestExternalCheckOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	began := time.Now()
-	testbed.Eventually(t, limit, "the disk holds both", func() bool {
-		b.Read(ctx) // on a busy machine a program may run out of time before it reaches its disk
+	testbed.Eventually(t, limit, "both programs wait for the disk", func() bool {
+		b.Read(ctx) // on a busy machine, a program may reach its time limit before it accesses the disk
 		stats, err := m.Stats()
 		must(t, err)
 		return strings.Contains(stats, "waiting=2 ")
@@ -48,7 +47,7 @@ func TestExternalCheckOnAHungDiskDoesNotBlockTheAgent(t *testing.T) {
 		b.until(ctx, name, func(r health.ExternalCheckReading) bool { return r.Hung })
 	}
 	if took := time.Since(began); took > limit {
-		t.Errorf("others waited %s for the disk", took)
+		t.Errorf("the agent was blocked for up to %s", took)
 	}
 	if stats, err := m.Stats(); err != nil || !strings.Contains(stats, "hits=2 waiting=2 ") {
 		t.Errorf("the disk has recovered, or was accessed again: %s, %v", stats, err)

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	maxText    = 200 // characters of the line
+	maxText    = 200 // characters of the line of text
 	maxLabel   = 64  // characters
 	maxFigures = 16  // per plugin
 	maxUnit    = 8   // characters
 )
 
-// valueForm matches a number with its unit. The unit has no digits, so that no part of a number matches.
+// valueForm matches a number with its unit. The unit has no digits, so that it cannot match a part of the number.
 var valueForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)([^0-9]*)$`)
 
-// parse parses the output of a plugin: a line of text, figures after a "|", then optional further text and, after
-// another "|", further figures. It skips what it cannot parse.
+// parse parses the output of a plugin: a line of text and figures after a "|", then optionally more text and more
+// figures after another "|". It skips figures that it cannot parse.
 func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	first, rest, _ := strings.Cut(string(out), "\n")
 	line, data, _ := strings.Cut(first, "|")
@@ -46,16 +46,16 @@ func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 			figures = append(figures, f)
 		}
 	}
-	return plain(line), figures
+	return sanitize(line), figures
 }
 
-// label cuts a label off the beginning of a text, and returns what follows its "=". A quoted label may contain blanks,
-// and quotes written twice.
+// label splits a text into the label at its beginning and the text after its "=". A quoted label may contain blanks;
+// doubled quotes in it stand for one quote.
 func label(text string) (name, behind string, found bool) {
 	if !strings.HasPrefix(text, "'") {
 		name, behind, found = strings.Cut(text, "=")
 		if cut := strings.LastIndexFunc(name, unicode.IsSpace); cut >= 0 {
-			name = name[cut+1:] // the text before it is no label
+			name = name[cut+1:] // skips text without a value
 		}
 		return name, behind, found
 	}
@@ -72,7 +72,7 @@ func label(text string) (name, behind string, found bool) {
 	return "", "", false
 }
 
-// figure parses a value with its unit; the limits after it are the plugin's own.
+// figure parses a value with its unit. It ignores the plugin's thresholds after it.
 func figure(label, text string) (health.ExternalCheckFigure, bool) {
 	parts := valueForm.FindStringSubmatch(strings.SplitN(text, ";", 2)[0])
 	if parts == nil {
@@ -81,18 +81,19 @@ func figure(label, text string) (health.ExternalCheckFigure, bool) {
 	value, err := strconv.ParseFloat(parts[1], 64)
 	unit := parts[2]
 	if err != nil || math.IsInf(value, 0) || label == "" || utf8.RuneCountInString(label) > maxLabel ||
-		utf8.RuneCountInString(unit) > maxUnit || plain(label) != label || plain(unit) != unit {
+		utf8.RuneCountInString(unit) > maxUnit || sanitize(label) != label || sanitize(unit) != unit {
 		return health.ExternalCheckFigure{}, false
 	}
 	return health.ExternalCheckFigure{Label: label, Unit: unit, Value: value}, true
 }
 
+// known reports whether a figure has this label.
 func known(figures []health.ExternalCheckFigure, label string) bool {
 	return slices.ContainsFunc(figures, func(f health.ExternalCheckFigure) bool { return f.Label == label })
 }
 
-// plain makes a text safe for logs, terminals and metrics: one bounded line of printable characters.
-func plain(text string) string {
+// sanitize makes a text safe for logs, terminals and metrics: one line of at most maxText printable characters.
+func sanitize(text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestFiguresAreParsedByTheGuidelines begins with real output of Debian's plugins.
-func TestFiguresAreParsedByTheGuidelines(t *testing.T) {
+// TestFiguresAreParsedAsThePluginGuidelinesDefine begins with real output of Debian's plugins.
+func TestFiguresAreParsedAsThePluginGuidelinesDefine(t *testing.T) {
 	t.Parallel()
 	for out, want := range map[string]string{
 		"DISK OK - free space: / 53094MB (42% inode=95%);| /=70853MB;0;0;0;130628\n": "DISK OK - free space: / " +
@@ -42,18 +42,18 @@ func TestFiguresAreParsedByTheGuidelines(t *testing.T) {
 	}
 }
 
-func FuzzWhatExternalCheckWrites(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"OK - a|b=1;2;3", "A\nb|'c d'=1ms e=U\nf|g=2", "|=", "|''''=1", "\xff|\xff=1"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, out []byte) {
 		text, figures := parse(out)
-		if utf8.RuneCountInString(text) > maxText || plain(text) != text || len(figures) > maxFigures {
+		if utf8.RuneCountInString(text) > maxText || sanitize(text) != text || len(figures) > maxFigures {
 			t.Errorf("%q, %d figures", text, len(figures))
 		}
 		seen := map[string]bool{}
 		for _, g := range figures {
-			if g.Label == "" || plain(g.Label) != g.Label || seen[g.Label] || math.IsNaN(g.Value) ||
+			if g.Label == "" || sanitize(g.Label) != g.Label || seen[g.Label] || math.IsNaN(g.Value) ||
 				math.IsInf(g.Value, 0) || utf8.RuneCountInString(g.Unit) > maxUnit {
 				t.Errorf("%+v", g)
 			}

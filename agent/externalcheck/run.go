@@ -20,8 +20,8 @@ import (
 
 const (
 	maxOutput = 16 << 10 // bytes read of a program's output
-	// lastWords is how long to wait for processes that hold the output open after the program has ended.
-	lastWords = time.Second
+	// outputDelay is how long to read output after the program has ended, if other processes still have it open.
+	outputDelay = time.Second
 )
 
 // output keeps the beginning of what is written to it, and discards the rest.
@@ -32,18 +32,19 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// run runs the program once and returns its result. It returns when the program is gone. late is called when its time
-// is over, as the program may never end and its disk may never answer.
+// run runs the program once and returns its result, after the program has ended. It calls late when the time limit has
+// passed or the context ends: the program may never end, and its disk may never answer.
 func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.ExternalCheckReading {
 	code, text, absent := p.execute(ctx, timeout, late)
 	if absent != "" {
 		return health.ExternalCheckReading{Absent: absent}
 	}
-	return said(code, text)
+	return readingOf(code, text)
 }
 
-// Output runs a program once, as a check is run, with the command line that calls [Main], and returns the first 16 KiB
-// of its output. The error says why it did not end in time with success. Output returns when the program is gone.
+// Output runs a program once, with the same precautions as a check, and returns the first 16 KiB of its output. child
+// is the command line that calls [Main]. It returns an error unless the program succeeds within the timeout, and
+// returns only after the program has ended.
 func Output(ctx context.Context, child []string, path string, timeout time.Duration) ([]byte, error) {
 	p := &program{path: path, child: child, kill: killGroup}
 	code, text, absent := p.execute(ctx, timeout, func() {})
@@ -58,7 +59,8 @@ func Output(ctx context.Context, child []string, path string, timeout time.Durat
 	return text, nil
 }
 
-// execute returns the exit code of a program, negative after a signal, and its output; or an error if it has neither.
+// execute runs the program and returns its exit code, negative after a signal, and its output; or absent, the reason
+// why it has neither.
 func (p *program) execute(ctx context.Context, timeout time.Duration, late func()) (code int, text []byte,
 	absent string,
 ) {
@@ -66,36 +68,36 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	defer cancel()
 	defer context.AfterFunc(ctx, late)()
 	var out output
-	// no context: the whole group is killed, not only the program
+	// The command has no context of its own, as p.kill ends the whole group and not only the program.
 	cmd := execshim.New(context.Background(), p.child, p.path)
 	cmd.Dir, cmd.Stdout = "/", &out
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = lastWords
+	cmd.WaitDelay = outputDelay
 	if err := cmd.Start(); err != nil {
-		return 0, nil, "it cannot be started: " + plain(err.Error())
+		return 0, nil, "it cannot be started: " + sanitize(err.Error())
 	}
 	group := cmd.Process.Pid
 	stop := context.AfterFunc(ctx, func() { p.kill(group) })
 	await(group)
 	inTime := stop()
-	killGroup(group) // what it left behind; its ID is not reused before Wait returns
+	killGroup(group) // the remaining processes; the kernel does not reuse the ID before Wait returns
 	err := cmd.Wait()
 	refused, is := errors.AsType[execshim.RefusedError](err)
 	switch state := cmd.ProcessState; {
 	case !inTime:
 		return 0, nil, fmt.Sprintf("it did not finish within %s and was killed", durationfmt.Text(timeout))
 	case is:
-		return 0, nil, plain(string(refused))
+		return 0, nil, sanitize(string(refused))
 	case state == nil:
-		return 0, nil, "its result is unknown: " + plain(err.Error())
+		return 0, nil, "its result is unknown: " + sanitize(err.Error())
 	default:
 		return state.ExitCode(), out.text, ""
 	}
 }
 
-// said returns the reading of a program's result.
-func said(code int, text []byte) health.ExternalCheckReading {
+// readingOf returns the reading for a program's exit code and output.
+func readingOf(code int, text []byte) health.ExternalCheckReading {
 	line, figures := parse(text)
 	r := health.ExternalCheckReading{Text: line, Figures: figures}
 	switch code {
@@ -115,7 +117,7 @@ func said(code int, text []byte) health.ExternalCheckReading {
 	return r
 }
 
-// await waits until the program has ended, without reaping it: until then its process ID is not reused.
+// await waits until the program has ended, without reaping it, so that the kernel does not reuse its process ID.
 func await(pid int) {
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// maxAccounts bounds the account files, in bytes.
+// maxAccounts limits the size of each account file, in bytes.
 const maxAccounts = 4 << 20
 
 // account is a line of passwd(5) or group(5).
@@ -24,7 +24,7 @@ type account struct {
 	members []string // a group's members
 }
 
-// accounts are the users and groups in this host's files, without those of a directory service.
+// accounts are the local users and groups of this host. Those of a directory service such as LDAP are missing.
 type accounts struct {
 	users  []account
 	groups []account
@@ -58,7 +58,7 @@ func accountOf(fields []string) (account, bool) {
 	return account{name: fields[0], id: uint32(id)}, err == nil && fields[0] != ""
 }
 
-// readLines returns the fields of each line with at least four, as both files have.
+// readLines returns the fields of each line that has at least four, the minimum in both files.
 func readLines(file string) ([][]string, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -78,7 +78,7 @@ func readLines(file string) ([][]string, error) {
 	return lines, nil
 }
 
-// group returns the name of a group.
+// group returns the name of a group, or "".
 func (a accounts) group(gid uint32) string {
 	for _, g := range a.groups {
 		if g.id == gid {
@@ -88,7 +88,7 @@ func (a accounts) group(gid uint32) string {
 	return ""
 }
 
-// members returns the users in a group, by its list or as their primary group, sorted.
+// members returns the sorted names of the users with this group as an additional or primary group.
 func (a accounts) members(gid uint32) []string {
 	var names []string
 	for _, g := range a.groups {
@@ -129,7 +129,7 @@ func (a accounts) nameOf(uid uint32) string {
 	return strconv.FormatUint(uint64(uid), 10)
 }
 
-// Group returns the ID of a group of this host, and whether it exists.
+// Group returns the ID of a local group, and reports whether the group exists.
 func Group(name string) (gid uint32, ok bool, err error) {
 	a, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// unprivileged exists on every Linux host and owns none of the test's files.
+// unprivileged is a user that exists on every Linux host and owns none of the test's files.
 const unprivileged = "daemon"
 
 // unprivilegedIDs returns the user and group ID of unprivileged, which differ between distributions.
@@ -47,39 +47,39 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	}
 	dir := tempdir.New(t)
 	uid, gid := unprivilegedIDs(t)
-	look := func() string {
-		problems, err := Look(t.Context(), filepath.Join(dir, "quorumd.yaml"), unprivileged)
+	check := func() string {
+		problems, err := CheckAs(t.Context(), filepath.Join(dir, "quorumd.yaml"), unprivileged)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said []string
+		var got []string
 		for _, p := range problems {
-			said = append(said, p.String())
+			got = append(got, p.String())
 		}
-		return strings.Join(said, "\n")
+		return strings.Join(got, "\n")
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	configuration(t, dir, 0o600)
-	if said := look(); !strings.Contains(said, "cannot read the configuration") ||
-		!strings.Contains(said, "permission denied") {
-		t.Errorf("in a closed directory: %s", said)
+	if got := check(); !strings.Contains(got, "cannot read the configuration") ||
+		!strings.Contains(got, "permission denied") {
+		t.Errorf("in a closed directory: %s", got)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	said := look()
+	got := check()
 	for _, wanted := range []string{
 		"cluster.tls.key: " + dir + "/client.key cannot be read: permission denied",
 		"paths.state: " + dir + " is not writable: permission denied",
 	} {
-		if !strings.Contains(said, wanted) {
-			t.Errorf("it does not say %q but\n%s", wanted, said)
+		if !strings.Contains(got, wanted) {
+			t.Errorf("no %q in\n%s", wanted, got)
 		}
 	}
-	if strings.Contains(said, "paths.runtime") {
-		t.Errorf("a directory that systemd makes is missed: %s", said)
+	if strings.Contains(got, "paths.runtime") {
+		t.Errorf("a directory that systemd creates is reported: %s", got)
 	}
 	if err := os.Chown(dir, uid, gid); err != nil {
 		t.Fatal(err)
@@ -87,8 +87,8 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 	if err := os.Chown(dir+"/client.key", uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	if said := look(); strings.Contains(said, "permission denied") || !strings.Contains(said, "is not PEM") {
-		t.Errorf("with its own files: %s", said)
+	if got := check(); strings.Contains(got, "permission denied") || !strings.Contains(got, "is not PEM") {
+		t.Errorf("with files of that user: %s", got)
 	}
 }
 
@@ -121,7 +121,7 @@ etcd:
 		t.Fatal(err)
 	}
 	_, gid := unprivilegedIDs(t)
-	problems, err := LookEtcd(t.Context(), c, unprivileged)
+	problems, err := CheckEtcdAs(t.Context(), c, unprivileged)
 	if err != nil || len(problems) != 2 || problems[0].Key != "etcd.tls.key" || problems[1].Key != "etcd.tls.peerKey" ||
 		!strings.Contains(problems[0].Message, "let etcd's user read it") {
 		t.Fatalf("%v, %v", problems, err)
@@ -132,7 +132,7 @@ etcd:
 	if err := os.Chmod(files.Key, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if problems, err := LookEtcd(t.Context(), c, unprivileged); err != nil || len(problems) != 0 {
-		t.Errorf("readable by its group: %v, %v", problems, err)
+	if problems, err := CheckEtcdAs(t.Context(), c, unprivileged); err != nil || len(problems) != 0 {
+		t.Errorf("with a key that the user's group can read: %v, %v", problems, err)
 	}
 }

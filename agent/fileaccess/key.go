@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileaccess reports which users can read the files that a configuration names. The user that runs quorumd
-// must be able to: Look checks that as this user. Other users must not be able to read the client key, because it
-// grants full access to etcd, whatever quorumd refuses. OpenKey returns who can read it.
+// Package fileaccess checks who can access the files that a configuration names. The user that runs quorumd must be
+// able to read them: CheckAs checks that as this user. Other users must not be able to read the client key, because it
+// grants full access to etcd and bypasses quorumd: CheckKey checks that.
 package fileaccess
 
 import (
@@ -22,9 +22,9 @@ const (
 	modeOthers = 0o006
 )
 
-// OpenKey returns what is wrong with the owner and the mode of the client key, and the command to fix it. user runs
-// quorumd. It returns nothing for a key that it cannot check, because it is missing or in a closed directory.
-func OpenKey(c config.Config, user string) []config.Problem {
+// CheckKey returns the problems with the owner and the mode of the client key, with the command to fix them. user runs
+// quorumd. It returns nothing if it cannot access the key, for example because the key does not exist.
+func CheckKey(c config.Config, user string) []config.Problem {
 	if c.Cluster.TLS == nil || c.Cluster.TLS.Key == "" {
 		return nil
 	}
@@ -41,7 +41,7 @@ func OpenKey(c config.Config, user string) []config.Problem {
 	if err != nil {
 		return []config.Problem{{Key: "cluster.tls.key", Message: err.Error()}}
 	}
-	if why := k.open(user, c.Control.Group, accounts); why != "" {
+	if why := k.problem(user, c.Control.Group, accounts); why != "" {
 		return []config.Problem{{Key: "cluster.tls.key", Message: why}}
 	}
 	return nil
@@ -54,8 +54,8 @@ type key struct {
 	uid, gid uint32
 }
 
-// KeyOwner returns the user that must own the client key: the one that runs the service, if the configuration belongs
-// to one. Otherwise it is me if etcd is a child process of quorumd, as in a demo.
+// KeyOwner returns the user that should own the client key: service, the user of the unit that reads the configuration.
+// Without one, it is me if quorumd runs etcd as a child process, as in a demo, and DefaultUser otherwise.
 func KeyOwner(c config.Config, service, me string) string {
 	if service == "" && c.Etcd.Runner != config.RunnerProcess {
 		return DefaultUser
@@ -63,9 +63,9 @@ func KeyOwner(c config.Config, service, me string) string {
 	return cmp.Or(service, me)
 }
 
-// open returns which other users can access a key, and the command to fix it, or "".
-func (k key) open(user, control string, a accounts) string {
-	others := k.openTo(user, control, a)
+// problem returns which other users can access the key, with the command to fix it, or "".
+func (k key) problem(user, control string, a accounts) string {
+	others := k.others(user, control, a)
 	if others == "" {
 		return ""
 	}
@@ -74,7 +74,8 @@ func (k key) open(user, control string, a accounts) string {
 		k.path, k.mode, others, user, k.path, k.path)
 }
 
-func (k key) openTo(user, control string, a accounts) string {
+// others returns which users other than root and the key's user can access the key, or "".
+func (k key) others(user, control string, a accounts) string {
 	group := a.group(k.gid)
 	others := slices.DeleteFunc(a.members(k.gid), func(name string) bool { return name == user || name == "root" })
 	switch {

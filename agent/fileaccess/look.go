@@ -24,14 +24,14 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Command is the hidden command of a child that checks files as another user. The program has to call ChildMain for it.
+// Command is the hidden subcommand of a child that checks files as another user. It must call ChildMain.
 const Command = "look-at-config"
 
 const (
-	lookTimeout = 10 * time.Second
-	askTimeout  = 3 * time.Second
-	maxAnswer   = 256 << 10 // bytes; problems are bounded, and each is a line
-	configs     = "/etc/quorumd"
+	checkTimeout     = 10 * time.Second
+	systemctlTimeout = 3 * time.Second
+	maxAnswer        = 256 << 10 // bytes; far more than the problems of a configuration
+	configs          = "/etc/quorumd"
 
 	// DefaultUser runs the service, unless its unit names another user.
 	DefaultUser = "quorumd"
@@ -40,8 +40,8 @@ const (
 // ErrNoUser means that this host has no such user.
 var ErrNoUser = errors.New("no such user")
 
-// Me returns the name of the user of this process, or the numeric ID.
-func Me() string {
+// CurrentUser returns the name of the user of this process, or the numeric ID.
+func CurrentUser() string {
 	uid := uint32(os.Geteuid())
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {
@@ -50,8 +50,8 @@ func Me() string {
 	return accounts.nameOf(uid)
 }
 
-// ServiceUser returns the user that runs quorumd with a configuration: the one in its systemd unit, or DefaultUser. It
-// returns "" for a file that no unit reads.
+// ServiceUser returns the user that runs quorumd with a configuration: the user in its systemd unit, or DefaultUser if
+// there is no unit. It returns "" for a file outside /etc/quorumd, which no unit reads.
 func ServiceUser(ctx context.Context, file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != configs {
@@ -64,7 +64,7 @@ func ServiceUser(ctx context.Context, file string) string {
 	return unitUser(ctx, AgentUnit(name), DefaultUser)
 }
 
-// AgentUnit returns the unit of the agent whose configuration has that name.
+// AgentUnit returns the unit of the agent with that configuration name.
 func AgentUnit(name string) string {
 	if name == "quorumd" {
 		return "quorumd.service"
@@ -72,12 +72,12 @@ func AgentUnit(name string) string {
 	return "quorumd@" + name + ".service"
 }
 
-// EtcdUser returns the user of an etcd unit as systemd reports it, or "etcd".
+// EtcdUser returns the user of an etcd unit, or "etcd" if systemd does not know the unit.
 func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
 
-// unitUser returns the user of a unit, or another one if there is no such unit.
+// unitUser returns the user of a unit, or otherwise if the unit is not loaded.
 func unitUser(ctx context.Context, unit, otherwise string) string {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, systemctlTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, "systemctl", "show", "--property=LoadState", "--property=User", "--", unit)
 	c.WaitDelay = time.Second
@@ -90,31 +90,31 @@ func unitUser(ctx context.Context, unit, otherwise string) string {
 			return user
 		}
 	}
-	return "root" // a unit without User=
+	return "root" // systemd's default
 }
 
-// Look returns the problems that a user has with the files of a configuration: what that user cannot read or write.
-// Only root can check as another user. The error says why the check was not possible.
-func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
+// CheckAs returns the files of a configuration that a user cannot read or write. Only root can check as another user.
+// An error means that the check was not possible.
+func CheckAs(ctx context.Context, file, user string) ([]config.Problem, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
 	}
-	return lookAs(ctx, user, nil, path)
+	return checkAs(ctx, user, nil, path)
 }
 
-// LookEtcd returns the problems that etcd's user has with the files of etcd.tls. Like Look, it is for root. That user
-// need not be able to read the configuration, which is passed on.
-func LookEtcd(ctx context.Context, c config.Config, user string) ([]config.Problem, error) {
+// CheckEtcdAs returns the files of etcd.tls that etcd's user cannot read. Like CheckAs, it requires root. It passes the
+// configuration to the child, because that user may be unable to read it.
+func CheckEtcdAs(ctx context.Context, c config.Config, user string) ([]config.Problem, error) {
 	text, err := c.YAML()
 	if err != nil {
 		return nil, err
 	}
-	return lookAs(ctx, user, text)
+	return checkAs(ctx, user, text)
 }
 
-// lookAs runs a child that checks as a user. It reads the text from its standard input.
-func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]config.Problem, error) {
+// checkAs runs a child that checks as a user. The child reads text from its standard input.
+func checkAs(ctx context.Context, user string, text []byte, args ...string) ([]config.Problem, error) {
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {
 		return nil, err
@@ -123,13 +123,13 @@ func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]co
 	if !ok {
 		return nil, fmt.Errorf("cannot check access as %s: %w", user, ErrNoUser)
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Command}, args...)...)
 	c.Dir, c.Stdin = "/", bytes.NewReader(text)
 	c.Env = []string{} // nothing from root's environment
 	c.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true, // that user may trace the child, and must not get root's terminal
+		Setsid:     true, // that user could trace the child, and must not get access to root's terminal
 		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
 	}
 	answer, err := run(ctx, c)
@@ -143,7 +143,7 @@ func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]co
 	return problems, nil
 }
 
-// Hidden returns messages about files in directories that the service's unit hides from it.
+// Hidden returns warnings about files in directories that systemd hides from the service.
 func Hidden(c config.Config) []string {
 	files := []struct{ key, path string }{{"metrics.webConfig", c.Metrics.WebConfig}}
 	if path := c.Etcd.PasswordFile; path != "" {
@@ -156,21 +156,21 @@ func Hidden(c config.Config) []string {
 			{"cluster.tls.key", t.Key},
 		}...)
 	}
-	var said []string
+	var messages []string
 	for _, f := range files {
 		for _, place := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
 			if strings.HasPrefix(f.path, place) {
-				said = append(said,
+				messages = append(messages,
 					fmt.Sprintf("%s: %s is in %s, which is hidden from the service (ProtectHome=, PrivateTmp=): "+
 						"move it to %s",
 						f.key, f.path, strings.TrimSuffix(place, "/"), configs))
 			}
 		}
 	}
-	return said
+	return messages
 }
 
-// run returns the output of a child. It abandons a child that hangs on a file.
+// run returns the output of a child. When the context ends, it stops waiting for a child that hangs on a file.
 func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -187,29 +187,29 @@ func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	defer stop()
 	answer, err := io.ReadAll(io.LimitReader(r, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(lookTimeout))
+		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(checkTimeout))
 	}
 	select {
 	case err = <-ended:
 		return answer, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(lookTimeout))
+		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(checkTimeout))
 	}
 }
 
-// ChildMain runs in the child: it checks the named file as the user it runs as, and writes the problems it finds.
-// Without a name it checks etcd's files in the configuration that it reads.
+// ChildMain runs in the child and writes the problems of its user as JSON. It checks the files of the configuration
+// that args names. Without args, it reads a configuration from stdin and checks the files of etcd.tls.
 func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
 	switch len(args) {
 	case 0:
-		return json.NewEncoder(stdout).Encode(lookEtcd(stdin))
+		return json.NewEncoder(stdout).Encode(checkEtcdFiles(stdin))
 	case 1:
-		return json.NewEncoder(stdout).Encode(look(args[0]))
+		return json.NewEncoder(stdout).Encode(check(args[0]))
 	}
 	return errors.New("one file is expected, or none")
 }
 
-func lookEtcd(stdin io.Reader) []config.Problem {
+func checkEtcdFiles(stdin io.Reader) []config.Problem {
 	text, err := io.ReadAll(io.LimitReader(stdin, config.MaxFileSize+1))
 	if err != nil {
 		return problemsOf(err)
@@ -221,7 +221,7 @@ func lookEtcd(stdin io.Reader) []config.Problem {
 	return problemsOf(c.CheckEtcdFiles())
 }
 
-func look(file string) []config.Problem {
+func check(file string) []config.Problem {
 	c, err := config.Load(file)
 	if err != nil {
 		return problemsOf(err)
@@ -246,8 +246,8 @@ func problemsOf(err error) []config.Problem {
 	return []config.Problem{{Message: err.Error()}}
 }
 
-// cannotWrite returns why this process cannot keep files in a directory, or "". systemd creates a missing directory
-// when the service starts.
+// cannotWrite returns why this process cannot create files in a directory, or "". A missing directory is no problem, as
+// systemd creates it when the service starts.
 func cannotWrite(dir string) string {
 	err := unix.Access(dir, unix.W_OK|unix.X_OK)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// TestMain also is the child that checks.
+// TestMain also acts as the child that checks.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
@@ -57,16 +57,16 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 	for what, c := range map[string]struct {
 		mode os.FileMode
 		gid  uint32
-		says string // empty: nothing
+		want string // empty: nothing
 	}{
-		"its user's alone":                    {0o400, 990, ""},
-		"its user's and writable":             {0o600, 990, ""},
-		"readable by a group of it alone":     {0o640, 990, ""},
-		"readable by root's group":            {0o640, 0, ""},
-		"closed to the group that may change": {0o600, 991, ""},
-		"readable by all":                     {0o644, 990, "(mode 0644) is readable by every user on this host"},
-		"writable by all":                     {0o602, 990, "readable by every user on this host"},
-		"readable by those who may change": {
+		"readable by the owner":             {0o400, 990, ""},
+		"writable by the owner":             {0o600, 990, ""},
+		"readable by the owner's own group": {0o640, 990, ""},
+		"readable by root's group":          {0o640, 0, ""},
+		"not readable by its group":         {0o600, 991, ""},
+		"world-readable":                    {0o644, 990, "(mode 0644) is readable by every user on this host"},
+		"world-writable":                    {0o602, 990, "readable by every user on this host"},
+		"readable by the control group": {
 			0o640, 991,
 			"readable by the group quorumd-admin, which should reach etcd only through quorumd (control.group)",
 		},
@@ -74,17 +74,17 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 		"readable by other users":       {0o640, 500, "readable by alice, bob, of the group users"},
 		"readable by many":              {0o640, 501, "readable by a, b, c and 2 more, of the group many"},
 	} {
-		said := key{path: "/k", mode: c.mode, uid: 990, gid: c.gid}.open("quorumd", "quorumd-admin", a)
-		if c.says == "" && said != "" || !strings.Contains(said, c.says) {
-			t.Errorf("%s: %q, want %q", what, said, c.says)
+		got := key{path: "/k", mode: c.mode, uid: 990, gid: c.gid}.problem("quorumd", "quorumd-admin", a)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
-		if said != "" && !strings.HasSuffix(said, "; run: chown quorumd: /k && chmod 0400 /k") {
-			t.Errorf("%s: no command to fix it: %s", what, said)
+		if got != "" && !strings.HasSuffix(got, "; run: chown quorumd: /k && chmod 0400 /k") {
+			t.Errorf("%s: no command to fix it: %s", what, got)
 		}
 	}
 }
 
-func TestUsersOfTheOldGroupWithAccessToTheKeyAreReported(t *testing.T) {
+func TestOtherUsersInTheGroupOfTheKeyAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	passwd := write(t, filepath.Join(dir, "passwd"), "quorumd:x:990:990::/:/bin/false\n", 0o600)
@@ -93,13 +93,13 @@ func TestUsersOfTheOldGroupWithAccessToTheKeyAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := key{path: "/k", mode: 0o640, gid: 990}.open("quorumd", "quorumd-admin", a)
-	if !strings.Contains(said, "readable by carol, of the group quorumd") {
-		t.Errorf("got %q", said)
+	got := key{path: "/k", mode: 0o640, gid: 990}.problem("quorumd", "quorumd-admin", a)
+	if !strings.Contains(got, "readable by carol, of the group quorumd") {
+		t.Errorf("got %q", got)
 	}
 }
 
-// configuration writes a configuration whose key has that mode.
+// configuration writes a configuration with a key of that mode.
 func configuration(t *testing.T, dir string, mode os.FileMode) string {
 	t.Helper()
 	key := write(t, filepath.Join(dir, "client.key"), "no key", mode)
@@ -119,17 +119,17 @@ func TestModeOfTheConfiguredKeyIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if problems := OpenKey(c, "quorumd"); (len(problems) > 0) != open {
+		if problems := CheckKey(c, "quorumd"); (len(problems) > 0) != open {
 			t.Errorf("mode %o: %v", mode, problems)
 		}
 		c.Cluster.TLS.Key += ".none"
-		if problems := OpenKey(c, "quorumd"); len(problems) > 0 {
+		if problems := CheckKey(c, "quorumd"); len(problems) > 0 {
 			t.Errorf("a missing key: %v", problems)
 		}
 	}
 }
 
-func TestFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
+func TestFileThatNoUnitReadsHasNoServiceUser(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{
 		"quorumd.yaml", "/etc/quorumd.yaml", "/etc/quorumd/hooks/x.yaml",
@@ -140,7 +140,7 @@ func TestFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
 		}
 	}
 	if user := ServiceUser(t.Context(), "/etc/quorumd/no-such-instance.yaml"); user == "" {
-		t.Error("a file of the service has no user")
+		t.Error("a configuration in /etc/quorumd has no service user")
 	}
 }
 
@@ -151,26 +151,26 @@ func TestFilesHiddenFromTheServiceAreReported(t *testing.T) {
 		Key: "/root/q.key",
 	}}}
 	c.Metrics.WebConfig = "/var/tmp/web.yaml"
-	said := strings.Join(Hidden(c), "\n")
+	got := strings.Join(Hidden(c), "\n")
 	want := "metrics.webConfig: /var/tmp/web.yaml is in /var/tmp, which is hidden from the service"
-	if !strings.Contains(said, want) {
-		t.Errorf("no %q in %s", want, said)
+	if !strings.Contains(got, want) {
+		t.Errorf("no %q in %s", want, got)
 	}
-	if want := "cluster.tls.key: /root/q.key is in /root,"; !strings.Contains(said, want) ||
-		strings.Contains(said, "tls.c") {
-		t.Errorf("no %q, or more, in %s", want, said)
+	if want := "cluster.tls.key: /root/q.key is in /root,"; !strings.Contains(got, want) ||
+		strings.Contains(got, "tls.c") {
+		t.Errorf("no %q, or more, in %s", want, got)
 	}
 }
 
-func TestLookAsAnUnknownUserFails(t *testing.T) {
+func TestCheckAsAnUnknownUserFails(t *testing.T) {
 	t.Parallel()
-	if _, err := Look(t.Context(), "/etc/quorumd/quorumd.yaml", "no-such-user"); !errors.Is(err, ErrNoUser) {
+	if _, err := CheckAs(t.Context(), "/etc/quorumd/quorumd.yaml", "no-such-user"); !errors.Is(err, ErrNoUser) {
 		t.Error(err)
 	}
 }
 
-// TestLookEndsIfTheChildNeverAnswers uses a FIFO in place of a dead file server.
-func TestLookEndsIfTheChildNeverAnswers(t *testing.T) {
+// TestCheckEndsIfTheChildNeverAnswers uses a FIFO to simulate a dead file server.
+func TestCheckEndsIfTheChildNeverAnswers(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

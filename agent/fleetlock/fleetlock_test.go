@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// host is an agent as a reboot agent sees it.
+// host simulates the agent.
 type host struct {
 	safeAfter, backAfter time.Duration // 0: never
 	refuse               error
@@ -110,19 +110,19 @@ func request(path, text string) *http.Request {
 	return r
 }
 
-// ask returns the status and the kind of the refusal, and fails the test if a refusal is not a document.
+// ask sends a request, and returns the status, kind and value of the response. Every refusal must be a valid document.
 func ask(t *testing.T, s *Server, r *http.Request) (int, string, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
-	var no refusal
-	if err := json.Unmarshal(w.Body.Bytes(), &no); err != nil {
+	var refused refusal
+	if err := json.Unmarshal(w.Body.Bytes(), &refused); err != nil {
 		t.Fatalf("the answer is %q: %v", w.Body, err)
 	}
-	if (w.Code == http.StatusOK) != (no.Kind == "") || !slices.Contains(append(kinds(), ""), no.Kind) {
-		t.Errorf("status %d with kind %q", w.Code, no.Kind)
+	if (w.Code == http.StatusOK) != (refused.Kind == "") || !slices.Contains(append(kinds(), ""), refused.Kind) {
+		t.Errorf("status %d with kind %q", w.Code, refused.Kind)
 	}
-	return w.Code, no.Kind, no.Value
+	return w.Code, refused.Kind, refused.Value
 }
 
 func scrape(t *testing.T, s *Server) string {
@@ -136,7 +136,7 @@ func scrape(t *testing.T, s *Server) string {
 	return w.Body.String()
 }
 
-func TestRebootIsGrantedOnceTheMachineIsSafeToTouch(t *testing.T) {
+func TestRebootIsGrantedOnceTheMachineIsSafeToReboot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{safeAfter: time.Minute, rounds: 1}
@@ -145,14 +145,14 @@ func TestRebootIsGrantedOnceTheMachineIsSafeToTouch(t *testing.T) {
 		if status, kind, value := ask(t, s, request(preRoute, body)); status != http.StatusOK {
 			t.Fatalf("%d %s: %s", status, kind, value)
 		}
-		if took := time.Since(began); took < time.Minute || took > time.Minute+2*glance {
-			t.Errorf("it took %s", took)
+		if took := time.Since(began); took < time.Minute || took > time.Minute+2*pollInterval {
+			t.Errorf("granted after %s", took)
 		}
 		if h.m.By != "fleetlock: c3f1" || h.m.Work != control.WorkReboot || !h.m.External {
-			t.Errorf("asked for %+v", h.m)
+			t.Errorf("requested %+v", h.m)
 		}
 		if status, _, _ := ask(t, s, request(preRoute, body)); status != http.StatusOK {
-			t.Errorf("asked again, the same client is refused: %d", status)
+			t.Errorf("a repeated request is refused: %d", status)
 		}
 		if text := scrape(t, s); !strings.Contains(text, `quorumd_fleetlock_responses_total{kind="none"} 2`) {
 			t.Errorf("two grants are not in:\n%s", text)
@@ -184,7 +184,7 @@ func TestRequestOfADisconnectedClientEnds(t *testing.T) {
 		began := time.Now()
 		ask(t, server(&host{rounds: 1}), request(preRoute, body).WithContext(ctx))
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("it took %s", took)
+			t.Errorf("the request ended after %s, want 1s", took)
 		}
 	})
 }
@@ -221,12 +221,12 @@ func TestRebootIsRefusedDuringAnOperatorsMaintenance(t *testing.T) {
 		}}
 		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict ||
 			kind != kindOther {
-			t.Errorf("a reboot that quorumd does itself: %d %s", status, kind)
+			t.Errorf("during a reboot by quorumd itself: %d %s", status, kind)
 		}
 		h = &host{rounds: 1, refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write"}}
 		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusServiceUnavailable ||
 			kind != kindUnable {
-			t.Errorf("a fault: %d %s", status, kind)
+			t.Errorf("internal error: %d %s", status, kind)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestSteadyStateIsReachedWhenTheHostIsBack(t *testing.T) {
 			t.Errorf("granted after %s, before the host was back", took)
 		}
 		if status, _, _ := ask(t, s, request(endRoute, body)); status != http.StatusOK || h.ended != 1 {
-			t.Errorf("asked again: %d; ended %d times", status, h.ended)
+			t.Errorf("repeated request: %d; ended %d times", status, h.ended)
 		}
 	})
 }
@@ -283,7 +283,7 @@ func TestSteadyStateIsNotGrantedBeforeTheFirstRound(t *testing.T) {
 	})
 }
 
-func TestSteadyStateLeavesTheMaintenanceOfOthersAlone(t *testing.T) {
+func TestSteadyStateDoesNotEndAnOperatorsMaintenance(t *testing.T) {
 	t.Parallel()
 	h := &host{rounds: 1, m: &control.Maintenance{By: "root", State: control.MaintenanceSafe}}
 	if status, _, _ := ask(t, server(h), request(endRoute, body)); status != http.StatusOK || h.ended != 0 {
@@ -315,8 +315,8 @@ func TestInvalidRequestIsRefusedByKind(t *testing.T) {
 		"a web page": {change(func(r *http.Request) {
 			r.Header.Set("Origin", "http://127.0.0.1:9380")
 		}), 400, kindBadRequest},
-		"a rebound name":     {change(func(r *http.Request) { r.Host = "evil.example:9380" }), 400, kindBadRequest},
-		"looking":            {change(func(r *http.Request) { r.Method = http.MethodGet }), 405, kindNotPost},
+		"DNS rebinding":      {change(func(r *http.Request) { r.Host = "evil.example:9380" }), 400, kindBadRequest},
+		"GET":                {change(func(r *http.Request) { r.Method = http.MethodGet }), 405, kindNotPost},
 		"another path":       {request("/v1/pre-reboot/", body), 404, kindNotFound},
 		"another version":    {request("/v2/pre-reboot", body), 404, kindNotFound},
 		"no body":            {request(preRoute, ""), 400, kindBadRequest},
@@ -338,7 +338,7 @@ func TestInvalidRequestIsRefusedByKind(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", what, status, kind, c.status, c.kind)
 		}
 		if h.m != nil {
-			t.Errorf("%s: there is a request: %+v", what, h.m)
+			t.Errorf("%s: a reboot was requested: %+v", what, h.m)
 		}
 	}
 }
@@ -390,7 +390,7 @@ func TestServerAnswersOverARealConnectionUntilItsEnd(t *testing.T) {
 	if status, text := post(preRoute); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
-	// A client that waits when quorumd ends has to ask again.
+	// A client that still waits when quorumd stops is refused, and has to retry.
 	waiting := make(chan string, 1)
 	go func() {
 		_, text := post(endRoute)
@@ -407,18 +407,18 @@ func TestServerAnswersOverARealConnectionUntilItsEnd(t *testing.T) {
 	}
 	cancel()
 	if text := <-waiting; !strings.Contains(text, kindReturning) {
-		t.Errorf("at the end a client gets %q", text)
+		t.Errorf("a client that waits at the end gets %q", text)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	if c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://")); err == nil {
 		c.Close()
-		t.Error("the address is still taken")
+		t.Error("the server still listens")
 	}
 }
 
-func FuzzNoRequestIsAnsweredWithAnythingButADocument(f *testing.F) {
+func FuzzServeHTTP(f *testing.F) {
 	f.Add(preRoute, "true", []byte(body))
 	f.Add(endRoute, "true", []byte(`{"client_params":{"id":"`))
 	f.Add("/", "", []byte("\x00"))
@@ -444,7 +444,7 @@ func FuzzNoRequestIsAnsweredWithAnythingButADocument(f *testing.F) {
 	})
 }
 
-func TestConnectionsBeyondTheBoundAreClosedUnread(t *testing.T) {
+func TestConnectionsOverTheLimitAreClosedUnread(t *testing.T) {
 	t.Parallel()
 	s := New(Options{Listen: "127.0.0.1:0", Host: &host{}, Logger: slog.New(slog.DiscardHandler)})
 	if err := s.Listen(); err != nil {
@@ -478,6 +478,6 @@ func TestConnectionsBeyondTheBoundAreClosedUnread(t *testing.T) {
 		}
 	}
 	if closed != 8 {
-		t.Errorf("%d of 8 connections too many were closed", closed)
+		t.Errorf("%d of 8 connections over the limit were closed", closed)
 	}
 }

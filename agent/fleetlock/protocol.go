@@ -22,32 +22,31 @@ const (
 	maxID    = 128 // bytes of a client's ID and of its group
 )
 
-// The kinds of refusals. Clients count them, so they are few and fixed.
+// The kinds of refusals. Clients use them as metric labels, so they are few and fixed.
 const (
 	kindBadRequest  = "bad_request"          // violates the protocol
 	kindNotFound    = "not_found"            // no such path
-	kindNotPost     = "method_not_allowed"   // both paths need POST
-	kindTooLarge    = "too_large"            // the body
-	kindBusy        = "busy"                 // too many requests wait already
-	kindWaiting     = "waiting_for_turn"     // not yet; ask again
-	kindOtherClient = "held_by_other_client" // another ID has already requested this host's reboot
-	kindOther       = "in_other_maintenance" // the host is, or is about to be, down for something else
-	kindReturning   = "returning"            // after the reboot: the member has not caught up yet
-	kindWithdrawn   = "withdrawn"            // the request was cancelled meanwhile
-	kindUnable      = "unable"               // quorumd cannot accept the request; the value says why
-	kindNone        = "none"                 // in metrics: no refusal
+	kindNotPost     = "method_not_allowed"   // both paths require POST
+	kindTooLarge    = "too_large"            // the body is too large
+	kindBusy        = "busy"                 // too many requests are waiting
+	kindWaiting     = "waiting_for_turn"     // not yet; the client should retry
+	kindOtherClient = "held_by_other_client" // a client with another ID has already requested this host's reboot
+	kindOther       = "in_other_maintenance" // another maintenance of this host is requested or in progress
+	kindReturning   = "returning"            // the host is not back yet after the reboot
+	kindWithdrawn   = "withdrawn"            // the request was cancelled in the meantime
+	kindUnable      = "unable"               // quorumd cannot accept the request; the value has the reason
+	kindNone        = "none"                 // only in metrics: no refusal
 )
 
-// kinds lists all of them.
+// kinds returns all kinds.
 func kinds() []string {
 	return []string{
 		kindNone, kindBadRequest, kindNotFound, kindNotPost, kindTooLarge, kindBusy, kindWaiting, kindOtherClient,
-		kindOther,
-		kindReturning, kindWithdrawn, kindUnable,
+		kindOther, kindReturning, kindWithdrawn, kindUnable,
 	}
 }
 
-// refusal is the document sent with every status but 200.
+// refusal is the body of every response except 200.
 type refusal struct {
 	Kind   string `json:"kind"`
 	Value  string `json:"value"`
@@ -66,10 +65,10 @@ type client struct {
 	Group string `json:"group"`
 }
 
-// idText matches a valid ID or group; both are displayed.
+// idText matches a valid ID or group. Both are displayed, so only harmless characters are valid.
 var idText = regexp.MustCompile(`^[A-Za-z0-9._:@+-]+$`)
 
-// checkRequest refuses requests that violate the protocol, and those that a web page could make a browser send here.
+// checkRequest refuses requests that violate the protocol, and requests that a web page could cause a browser to send.
 func checkRequest(r *http.Request) *refusal {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -92,7 +91,7 @@ func checkRequest(r *http.Request) *refusal {
 	return nil
 }
 
-// readClient reads the body of a request, which the caller has bounded.
+// readClient reads the body of a request. The caller limits its size.
 func readClient(body io.Reader) (client, *refusal) {
 	data, err := io.ReadAll(body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {

@@ -1,21 +1,21 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleetlock implements the server side of FleetLock, the protocol by which reboot agents such as Zincati ask
-// whether they may reboot a machine, so that hosts reboot one at a time under quorumd's rules. Each quorumd answers for
-// its own host, to agents on that host.
+// Package fleetlock implements the server side of FleetLock. With this protocol, reboot agents such as Zincati request
+// permission to reboot a machine. quorumd answers agents on its own host, so that hosts reboot one at a time under its
+// rules.
 //
 // It promises:
-//   - 200 for pre-reboot means that this host is in its operation, that etcd was stopped in an orderly way, and that no
-//     other host is taken down until this host is back. 200 for steady-state means that it is back, or that there was
-//     no request.
-//   - A request waits for that, so that etcd is not down while a client pauses between two requests. A request that
-//     times out is refused with the reason, and the reboot request remains: the client asks again.
-//   - Anything else is refused with a document {"kind", "value"}. The kinds are few and do not change.
-//   - Bodies, headers, connections and waiting are bounded.
+//   - 200 for pre-reboot means that this host's operation is in progress, etcd was stopped in an orderly way, and no
+//     other host is taken down until this host is back. 200 for steady-state means that this host is back, or that
+//     there was no request.
+//   - The response waits for that state. If the client had to poll, etcd would be down until its next request. When the
+//     wait times out, the response is a refusal with the reason. The reboot request remains, and the client retries.
+//   - Any other response is a refusal with a document {"kind", "value"}. The kinds are few and do not change.
+//   - Bodies, headers, connections and waiting time are limited.
 //
-// The protocol has no authentication: any client that can connect to the address can have this host's etcd stopped.
-// Therefore the address must be on the loopback interface.
+// The protocol has no authentication: any client that can connect to the address can stop this host's etcd. Therefore
+// the address must be on the loopback interface.
 package fleetlock
 
 import (
@@ -44,12 +44,12 @@ type Options struct {
 const (
 	maxBody  = 4 << 10 // bytes; a request has about a hundred
 	maxWaits = 16      // concurrent requests; each host has one reboot agent
-	// maxConnections is a limit for the whole host, as all its users have the same address.
+	// maxConnections applies to all users of the host together, as they share the loopback address.
 	maxConnections = 2 * maxWaits
 	readLimit      = 10 * time.Second // for the header and the body
 	// longestWait is how long one request may wait. Zincati times out after half an hour.
 	longestWait = 10 * time.Minute
-	grace       = time.Second // for answers in flight when the server ends
+	grace       = time.Second // for responses in flight when the server stops
 )
 
 // Server answers reboot agents.
@@ -83,7 +83,7 @@ func (s *Server) Metrics() prometheus.Collector { return s.answers }
 func (s *Server) Listen() error {
 	l, err := connlimit.Listen(
 		s.opt.Listen,
-		connlimit.Limits{InAll: maxConnections, PerAddress: maxConnections},
+		connlimit.Limits{Total: maxConnections, PerAddress: maxConnections},
 		s.opt.Logger,
 	)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Serve answers until the context ends. Waiting requests are then refused: the client asks the next agent.
+// Serve answers requests until the context ends, and then refuses those that still wait.
 func (s *Server) Serve(ctx context.Context) error {
 	times := connlimit.Times{Header: readLimit, Read: readLimit, Write: s.wait + 2*readLimit, Idle: readLimit}
 	srv := connlimit.Server(s, times, s.opt.Logger)
@@ -125,11 +125,11 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c, no := s.answer(w, r)
+	c, refused := s.answer(w, r)
 	kind, status := kindNone, http.StatusOK
 	var body any = struct{}{}
-	if no != nil {
-		kind, status, body = no.Kind, no.status, no
+	if refused != nil {
+		kind, status, body = refused.Kind, refused.status, refused
 	}
 	s.answers.WithLabelValues(kind).Inc()
 	if c.ID != "" {
@@ -145,12 +145,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (client, *refusal) {
-	if no := checkRequest(r); no != nil {
-		return client{}, no
+	if refused := checkRequest(r); refused != nil {
+		return client{}, refused
 	}
-	c, no := readClient(http.MaxBytesReader(w, r.Body, maxBody))
-	if no != nil {
-		return client{}, no
+	c, refused := readClient(http.MaxBytesReader(w, r.Body, maxBody))
+	if refused != nil {
+		return client{}, refused
 	}
 	select {
 	case s.slots <- struct{}{}:

@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	byPrefix = "fleetlock: " // followed by the client's ID: who requested it
-	glance   = 100 * time.Millisecond
-	// appears is how long an accepted request may be missing from the status before it counts as cancelled.
-	appears = 10 * time.Second
-	// rebootWithin is how long a reboot agent may take from its request to the end of the reboot before an alert fires.
-	rebootWithin = time.Hour
+	byPrefix     = "fleetlock: " // prefix of the requester's name, before the client's ID
+	pollInterval = 100 * time.Millisecond
+	// missingGrace is how long an accepted request may be missing from the status before it counts as cancelled.
+	missingGrace = 10 * time.Second
+	// alertAfter is how long the maintenance for a reboot may take before an alert fires.
+	alertAfter = time.Hour
 )
 
-// preReboot returns nil once the client may reboot this machine. It waits for that until ctx ends.
+// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. It stops
+// when ctx ends.
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
 		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it",
-		For: control.Duration(rebootWithin), External: true,
+		For: control.Duration(alertAfter), External: true,
 	}, by)
 	if err != nil {
-		return unable(err)
+		return refusalOf(err)
 	}
 	missing := time.Now()
 	for {
@@ -50,14 +51,15 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 		}
 		if now := s.opt.Host.Status().Maintenance; now != nil {
 			m, missing = *now, time.Now()
-		} else if time.Since(missing) > appears {
+		} else if time.Since(missing) > missingGrace {
 			return refuse(http.StatusConflict, kindWithdrawn,
 				"cannot allow the reboot: the request was cancelled; retry")
 		}
 	}
 }
 
-// steadyState returns nil once this host is back, or if no reboot agent has requested anything.
+// steadyState ends the client's maintenance, waits until this host is back, and then returns nil. Without
+// a request by a reboot agent, it returns nil at once.
 func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	ended := false
@@ -65,7 +67,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 		status := s.opt.Host.Status()
 		m := status.Maintenance
 		switch {
-		case status.Loop.Rounds == 0: // quorumd has just started
+		case status.Loop.Rounds == 0: // quorumd has just started, and its status is not complete
 		case m == nil || !strings.HasPrefix(m.By, byPrefix):
 			return nil
 		case m.By != by:
@@ -73,7 +75,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 				strings.TrimPrefix(m.By, byPrefix))
 		case !ended && m.State != control.MaintenanceReturning:
 			if err := s.opt.Host.EndMaintenance(ctx, by); err != nil {
-				return unable(err)
+				return refusalOf(err)
 			}
 			ended = true
 		}
@@ -83,7 +85,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 	}
 }
 
-// notYet refuses with the agent's reason for the wait.
+// notYet returns a refusal with the agent's first reason for waiting.
 func (s *Server) notYet(kind, what string) *refusal {
 	if reasons := s.opt.Host.Status().Reasons; len(reasons) > 0 {
 		return refuse(http.StatusConflict, kind, "%s: %s: %s; retry", what, reasons[0].Code, reasons[0].Text)
@@ -91,17 +93,17 @@ func (s *Server) notYet(kind, what string) *refusal {
 	return refuse(http.StatusConflict, kind, "%s; retry", what)
 }
 
-// unable passes on why the agent does not accept a request.
-func unable(err error) *refusal {
+// refusalOf returns the refusal for an error of the agent.
+func refusalOf(err error) *refusal {
 	if e, ok := errors.AsType[*control.Error](err); ok && e.Code == control.CodeConflict {
 		return refuse(http.StatusConflict, kindOther, "%s", e.Message)
 	}
 	return refuse(http.StatusServiceUnavailable, kindUnable, "%s", err)
 }
 
-// pause waits for a moment, and reports whether ctx is still active.
+// pause waits for one pollInterval, and reports whether ctx is still active.
 func pause(ctx context.Context) bool {
-	timer := time.NewTimer(glance)
+	timer := time.NewTimer(pollInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// AsChild returns a Launch that starts Main as a child process, which outlives the agent. The child reads what to run
-// from the directory wanted; command returns its command line. Its output goes to the agent's log.
-func AsChild(wanted string, command func(when string) []string) Launch {
+// AsChild returns a Launch that starts an Executor in a child process, which outlives the agent. The child reads the
+// request from the directory requests; command returns its command line. Its output goes to the agent's log.
+func AsChild(requests string, command func(when string) []string) Launch {
 	return func(_ context.Context, run Run) error {
-		if err := Note(wanted, run); err != nil {
+		if err := WriteRequest(requests, run); err != nil {
 			return err
 		}
 		argv := command(run.When)
@@ -24,7 +24,7 @@ func AsChild(wanted string, command func(when string) []string) Launch {
 		if err := c.Start(); err != nil {
 			return err
 		}
-		go func() { _ = c.Wait() }() // its outcome has the result
+		go func() { _ = c.Wait() }() // the child reports the result in its outcome
 		return nil
 	}
 }

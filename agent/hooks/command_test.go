@@ -124,19 +124,19 @@ func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 			!strings.Contains(got.Text, want) {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}
-		// The running side does not trust the agent, and checks again.
-		if err := write(wantedPath(b.wanted(), Command), 0o640,
-			wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
+		// The executor does not trust the agent, and checks again.
+		if err := write(requestPath(b.requests(), Command), 0o640,
+			request{ID: r.ID, Program: name, Until: r.Until}); err != nil {
 			t.Fatal(err)
 		}
-		b.eventually("the one before has ended", func() bool {
+		b.eventually("the previous executor has ended", func() bool {
 			held, err := locked(b.runner.outcomes, Command)
 			return err == nil && !held
 		})
 		if err := b.runner.launch(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		b.eventually("it is refused", func() bool {
+		b.eventually("the command is refused", func() bool {
 			got, err := b.runner.outcomeOf(r)
 			return err == nil && got.State == Failed
 		})
@@ -145,10 +145,10 @@ func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
-		t.Errorf("in a directory that everybody may write: %v", err)
+		t.Errorf("found in a world-writable directory: %v", err)
 	}
 	if got := b.read("ran"); got != "" {
-		t.Error("one of them ran")
+		t.Error("an invalid command ran")
 	}
 }
 
@@ -158,11 +158,11 @@ func TestCommandThatDoesNotStartInTimeNeverStarts(t *testing.T) {
 	b.program("upgrade", `echo x >>ran`)
 	r := command(b, "1", "upgrade", -time.Millisecond)
 	b.start(r)
-	if got := b.until(r, Failed); !strings.Contains(got.Text, "its time to begin was over") {
+	if got := b.until(r, Failed); !strings.Contains(got.Text, "its deadline to start has passed") {
 		t.Errorf("%+v", got)
 	}
 	if b.read("ran") != "" {
-		t.Error("it ran")
+		t.Error("the command ran")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestCommandEndsWithItsRunner(t *testing.T) {
 	if got := b.until(r, Failed); got.Hook != "long" || !strings.Contains(got.Text, "without a result") {
 		t.Errorf("%+v", got)
 	}
-	b.eventually("it is gone, too", func() bool { return unix.Kill(pid, 0) != nil })
+	b.eventually("the program is gone, too", func() bool { return unix.Kill(pid, 0) != nil })
 }
 
 func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
@@ -197,9 +197,9 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 	}
 	for uid, trusts := range map[int]bool{0: true, os.Geteuid(): true, 12345: false} {
 		info := owned{uid}
-		if err := trusted("/x", info, os.Geteuid()); (err == nil) != trusts ||
+		if err := checkOwner("/x", info, os.Geteuid()); (err == nil) != trusts ||
 			err != nil && !strings.Contains(err.Error(), "chown root:root") {
-			t.Errorf("of user %d: %v", uid, err)
+			t.Errorf("a file of user %d: %v", uid, err)
 		}
 	}
 	if os.Geteuid() != 0 {
@@ -211,7 +211,7 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 		}
 		if err := b.runner.Find("upgrade"); err == nil ||
 			!strings.Contains(err.Error(), path+" is not owned by root") {
-			t.Errorf("when %s is another's: %v", path, err)
+			t.Errorf("%s belongs to another user: %v", path, err)
 		}
 		if err := os.Chown(path, 0, 0); err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 	}
 }
 
-// owned is a file of that user.
+// owned is the FileInfo of a file that this user owns.
 type owned struct{ uid int }
 
 func (owned) Name() string       { return "x" }
@@ -229,19 +229,19 @@ func (owned) ModTime() time.Time { return time.Time{} }
 func (owned) IsDir() bool        { return false }
 func (o owned) Sys() any         { return &syscall.Stat_t{Uid: uint32(o.uid)} }
 
-func TestOutcomeOfACommandIsReportedAsACommands(t *testing.T) {
+func TestLogCallsACommandACommandNotAHook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `exit 0`)
-	if err := write(wantedPath(b.wanted(), Command), 0o640, wanted{ID: "1", Program: "upgrade"}); err != nil {
+	if err := write(requestPath(b.requests(), Command), 0o640, request{ID: "1", Program: "upgrade"}); err != nil {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	line := Line{
-		Dir: b.dir, Wanted: b.wanted(), Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard,
+	executor := Executor{
+		Dir: b.dir, Requests: b.requests(), Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard,
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	if err := line.Run(t.Context(), Command); err != nil {
+	if err := executor.Run(t.Context(), Command); err != nil {
 		t.Fatal(err)
 	}
 	if got := log.String(); !strings.Contains(got, `msg="program done" kind=command when=command program=upgrade`) ||

@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EtcdPrograms are the programs start and stop of etcd.d, for an etcd that is run by others. A run's ID has its word
-// and time, so that a restarted agent knows which one ran last.
+// EtcdPrograms are the programs start and stop in etcd.d, for an etcd that systemd does not manage. The ID of a run
+// consists of the program's name and the time, so that a restarted agent can find out which program ran last.
 type EtcdPrograms struct{ Runner *Runner }
 
-// Ready returns why they cannot run here, or nil.
+// Ready returns why the programs cannot run on this host, or nil.
 func (p EtcdPrograms) Ready() error {
 	return errors.Join(p.Runner.find(Etcd, "start"), p.Runner.find(Etcd, "stop"))
 }
 
-// Run starts the program of that name, and does not wait for it.
+// Run starts the program with that name, "start" or "stop", and does not wait for it.
 func (p EtcdPrograms) Run(ctx context.Context, word string) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -33,16 +33,16 @@ func (p EtcdPrograms) Run(ctx context.Context, word string) error {
 	at := time.Duration(now.Nano())
 	return p.Runner.launch(ctx, Run{
 		When: Etcd, ID: fmt.Sprintf("%s %d", word, at), Program: word, Until: at + BeginWithin,
-		Work: word, Reason: "etcd is to " + word, By: "quorumd",
+		Work: word, Reason: word + " etcd", By: "quorumd",
 	})
 }
 
-// EtcdRun is a run of one of them.
+// EtcdRun is a run of one of the programs of etcd.d.
 type EtcdRun struct {
-	Word    string        // "start", "stop", or empty if none was run since the boot
+	Word    string        // "start" or "stop"; empty if neither has run since the boot
 	At      time.Duration // since boot, including time in suspend
 	Running bool
-	Failed  string // why it failed; empty if it did not
+	Failed  string // why the run failed; empty if it did not
 }
 
 // Last returns the last run since the boot, and its state.
@@ -58,7 +58,7 @@ func (p EtcdPrograms) Last() (EtcdRun, error) {
 	word, at, _ := strings.Cut(o.ID, " ")
 	ns, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || ns < 0 || word != "start" && word != "stop" {
-		return EtcdRun{}, fmt.Errorf("%.80q is no run of etcd's programs", o.ID)
+		return EtcdRun{}, fmt.Errorf("%.80q is not the ID of a run of etcd's programs", o.ID)
 	}
 	got, err := p.Runner.outcomeOf(Run{When: Etcd, ID: o.ID})
 	last := EtcdRun{Word: word, At: time.Duration(ns), Running: got.State == Running}

@@ -1,20 +1,20 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hooks runs the operator's own programs before this host is taken down and after it is back: those in the
-// directories before.d and after.d, one after the other in the order of their names. While the host is down, it runs
-// the requested program of commands.d. The programs of etcd.d start and stop an etcd that is run by others.
+// Package hooks runs the operator's own programs. The programs in before.d run before the maintenance of this host and
+// those in after.d after it, one after the other in the order of their names. A program in commands.d runs during the
+// maintenance, on request. The programs in etcd.d start and stop an etcd that systemd does not manage.
 //
-// There are two sides, which may be two users. A Runner is the agent's side: it records what to run, has it started,
-// and checks its state. Main is the side that runs the programs: under systemd in a unit of its own, as root; otherwise
-// in a child of the agent.
+// Two processes are involved, possibly with different users. The agent uses a Runner, which records requests, launches
+// the other process and checks its state. That process uses an Executor, which runs the programs. With systemd it is a
+// unit of its own and runs as root; otherwise it is a child of the agent.
 //
 // It promises:
-//   - A run with one ID runs once, however often it is started, and continues if the agent is restarted.
-//   - The first program that fails or exceeds its time ends the run: it is killed with all its children, and the others
-//     do not run. The same is true of a program that is not executable or that users other than its owner may write.
+//   - Each run, identified by its ID, runs once, however often it is started, and continues if the agent restarts.
+//   - The first failure ends the run: the remaining programs do not run. A program that exceeds its time limit is killed
+//     with its children. A program that is not executable, or that users other than its owner may write, is a failure.
 //   - A command that has not started by its deadline never starts.
-//   - No call of a Runner waits for a program.
+//   - No method of a Runner waits for a program.
 package hooks
 
 import (
@@ -28,20 +28,20 @@ import (
 	"time"
 )
 
-// When hooks run.
+// The occasions on which programs run.
 const (
-	Before  = "before"  // the host is about to be taken down, in its operation
-	After   = "after"   // it is back, before its operation ends
-	Command = "command" // it is down: the requested program runs
-	Etcd    = "etcd"    // etcd is started or stopped by the operator's own programs
+	Before  = "before"  // an operation is about to take this host's etcd down
+	After   = "after"   // etcd is back, and the operation is about to end
+	Command = "command" // etcd is down, and the operation runs the requested program
+	Etcd    = "etcd"    // the operator's own programs start or stop etcd
 )
 
 // Run is one requested run of hooks.
 type Run struct {
 	When    string        // Before, After, Command or Etcd
-	ID      string        // unique among all runs: for example, the request and its time
+	ID      string        // unique among all runs
 	Program string        // of Command and Etcd: the name of the program
-	Until   time.Duration // for the same: the deadline to start, since boot including time in suspend
+	Until   time.Duration // of Command and Etcd: the deadline to start, since boot including time in suspend
 
 	// Passed to the programs in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string
@@ -54,20 +54,20 @@ type State string
 const (
 	None    State = "none"    // not started
 	Running State = "running" // started; Hook is the current program
-	Done    State = "done"    // every program has succeeded, or there is none
+	Done    State = "done"    // all programs have succeeded, or there are none
 	Failed  State = "failed"  // Hook is the program that failed, and Text the reason
 )
 
 // Result is the state of a run.
 type Result struct {
 	State State
-	Hook  string // file name; empty if no program is to blame
+	Hook  string // file name; empty if no program caused the failure
 	Text  string
 }
 
-// list returns the paths of the programs to run, in order. A missing directory has none. Hidden files and leftovers of
-// editors and package managers are skipped. Any other file must be executable: a forgotten chmod would otherwise not be
-// noticed until the program is needed.
+// list returns the paths of the programs to run, in order. A missing directory counts as empty. Hidden files and
+// leftovers of editors and package managers are skipped. Other files are not, even if they are not executable:
+// otherwise a forgotten chmod would go unnoticed until the program is needed.
 func list(dir, when, program string) ([]string, error) {
 	if named, ok := namedDirs()[when]; ok {
 		dir = filepath.Join(dir, named)
@@ -85,14 +85,15 @@ func list(dir, when, program string) ([]string, error) {
 	}
 	var paths []string
 	for _, entry := range entries { // sorted by name
-		if name := entry.Name(); !leftover(name) {
+		if name := entry.Name(); !isLeftover(name) {
 			paths = append(paths, filepath.Join(dir, when+".d", name))
 		}
 	}
 	return paths, nil
 }
 
-func leftover(name string) bool {
+// isLeftover reports whether an editor or a package manager left the file behind, or it is hidden.
+func isLeftover(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") {
 		return true
 	}

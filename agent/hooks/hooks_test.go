@@ -22,25 +22,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lineVariable makes the test binary, run again as a child, the side that runs the programs.
-const lineVariable = "QUORUMD_TEST_HOOKS"
+// executorVariable makes the test binary act as the executor when it runs again as a child.
+const executorVariable = "QUORUMD_TEST_HOOKS"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(lineVariable); dir != "" {
-		os.Exit(playLine(dir, os.Args[1], os.Args[2]))
+	if dir := os.Getenv(executorVariable); dir != "" {
+		os.Exit(playExecutor(dir, os.Args[1], os.Args[2]))
 	}
-	// A child started for a run in progress finds nothing to do, and may outlast the test, which has its result
-	// already.
+	// A second child for a run in progress does nothing, and may outlive the test.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 }
 
-func playLine(dir, timeout, when string) int {
+func playExecutor(dir, timeout, when string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	limit, err := time.ParseDuration(timeout)
 	if err == nil {
-		l := Line{
-			Dir: dir, Wanted: filepath.Join(dir, "wanted"), Outcomes: filepath.Join(dir, "outcomes"), Host: "n1",
+		l := Executor{
+			Dir: dir, Requests: filepath.Join(dir, "wanted"), Outcomes: filepath.Join(dir, "outcomes"), Host: "n1",
 			Timeout: limit, Command: 10 * limit, Output: os.Stderr,
 			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		}
@@ -72,17 +71,17 @@ func newBench(t *testing.T, timeout time.Duration) *bench {
 	return b
 }
 
-// wanted returns the directory with the record of what to run.
-func (b *bench) wanted() string { return filepath.Join(b.dir, "wanted") }
+// requests returns the directory for the agent's requests.
+func (b *bench) requests() string { return filepath.Join(b.dir, "wanted") }
 
-// agent returns a Runner as a restarted agent has it.
+// agent returns a new Runner, as after a restart of the agent.
 func (b *bench) agent(timeout time.Duration) *Runner {
 	self, err := os.Executable()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	child := AsChild(b.wanted(), func(when string) []string {
-		return []string{"/usr/bin/env", lineVariable + "=" + b.dir, self, timeout.String(), when}
+	child := AsChild(b.requests(), func(when string) []string {
+		return []string{"/usr/bin/env", executorVariable + "=" + b.dir, self, timeout.String(), when}
 	})
 	return NewRunner(b.dir, filepath.Join(b.dir, "outcomes"), child)
 }
@@ -138,7 +137,7 @@ func (b *bench) eventually(what string, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			b.t.Fatalf("waited 30 s in vain until %s", what)
+			b.t.Fatalf("timed out after 30 s: %s", what)
 		}
 	}
 }
@@ -175,7 +174,7 @@ func TestRunWithOneIDRunsOnce(t *testing.T) {
 		b.start(run(Before, "1"))
 		b.until(run(Before, "1"), Done)
 	}
-	// Even if the agent does not notice: two starts at the same moment.
+	// The executor itself also prevents a second run, even if both are launched at the same moment.
 	if err := b.runner.launch(t.Context(), run(Before, "1")); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +199,7 @@ func TestFirstFailureEndsTheRunAndIsReported(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if b.read("ran") != "" {
-		t.Error("the next one ran all the same")
+		t.Error("the next program ran")
 	}
 }
 
@@ -337,7 +336,7 @@ func TestChildLeftBehindDoesNotDelayTheRun(t *testing.T) {
 	}
 }
 
-func TestStartWithoutARunIsAnError(t *testing.T) {
+func TestLaunchThatFailsOrDoesNotBeginIsAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", "")
@@ -348,9 +347,9 @@ func TestStartWithoutARunIsAnError(t *testing.T) {
 	}
 	b.runner.launch = func(context.Context, Run) error { return nil }
 	b.start(run(Before, "1"))
-	b.runner.since = time.Now().Add(-2 * patience)
+	b.runner.since = time.Now().Add(-2 * BeginWithin)
 	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil ||
-		!strings.Contains(err.Error(), "have not begun") {
+		!strings.Contains(err.Error(), "launched, but not running") {
 		t.Errorf("%v", err)
 	}
 }
@@ -358,11 +357,11 @@ func TestStartWithoutARunIsAnError(t *testing.T) {
 func TestAgentsRecordIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
-	line := Line{
-		Dir: b.dir, Wanted: filepath.Join(b.dir, "wanted"), Outcomes: filepath.Join(b.dir, "outcomes"),
+	executor := Executor{
+		Dir: b.dir, Requests: filepath.Join(b.dir, "wanted"), Outcomes: filepath.Join(b.dir, "outcomes"),
 		Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
 	}
-	path := wantedPath(line.Wanted, Before)
+	path := requestPath(executor.Requests, Before)
 	for what, put := range map[string]func() error{
 		"garbage":         func() error { return os.WriteFile(path, []byte("{"), 0o600) },
 		"something large": func() error { return os.WriteFile(path, make([]byte, maxRecord+1), 0o600) },
@@ -375,14 +374,14 @@ func TestAgentsRecordIsNotTrusted(t *testing.T) {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
-		if err := line.Run(t.Context(), Before); err == nil {
+		if err := executor.Run(t.Context(), Before); err == nil {
 			t.Errorf("%s is accepted", what)
 		}
 	}
-	if err := line.Run(t.Context(), "../before"); err == nil {
-		t.Error("another time is accepted")
+	if err := executor.Run(t.Context(), "../before"); err == nil {
+		t.Error("an unknown occasion is accepted")
 	}
-	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool {
+	if got := sanitize("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool {
 		return r < 32 || r == utf8.RuneError
 	}) || len([]rune(got)) != maxText+1 {
 		t.Errorf("%q", got)
@@ -393,12 +392,12 @@ func TestUntrustedProgramIsNotRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", `echo x >>ran`)
-	line := Line{
-		Dir: b.dir, Wanted: b.wanted(), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute,
+	executor := Executor{
+		Dir: b.dir, Requests: b.requests(), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute,
 		Logger: slog.New(slog.DiscardHandler),
 		Trust:  func(program string) error { return fmt.Errorf("%s is not root's", filepath.Base(program)) },
 	}
-	if err := errors.Join(Note(line.Wanted, run(Before, "1")), line.Run(t.Context(), Before)); err != nil {
+	if err := errors.Join(WriteRequest(executor.Requests, run(Before, "1")), executor.Run(t.Context(), Before)); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.until(run(Before, "1"), Failed); got.Hook != "10-x" || got.Text != "10-x is not root's" ||

@@ -33,58 +33,58 @@ const (
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// Line is the side that runs the programs.
-type Line struct {
+// Executor runs the requested programs.
+type Executor struct {
 	Dir      string        // contains before.d, after.d, commands.d and etcd.d
-	Wanted   string        // where the agent records what to run
-	Outcomes string        // where this side reports the outcome
+	Requests string        // directory with the agent's requests
+	Outcomes string        // directory for the outcomes
 	Host     string        // this host's name, in QUORUMD_HOST
 	Timeout  time.Duration // for each program
 	Command  time.Duration // the same, for a command
 	Output   io.Writer     // receives the programs' output
-	// Trust returns why a program must not run because a user other than its owner could have changed it; nil: no
-	// check.
+	// Trust returns why a program must not run, for example because a user other than root could have changed it; nil
+	// means no such check.
 	Trust  func(program string) error
 	Logger *slog.Logger
 }
 
-// Run runs what the agent has requested, unless it was run already, and reports the state in the directory of outcomes.
-// An error means that there is nothing to report, or that the report failed.
-func (l Line) Run(ctx context.Context, when string) error {
+// Run runs the programs that the agent has requested, unless they have run already, and reports the state in Outcomes.
+// An error means that Run could not start or could not report.
+func (e Executor) Run(ctx context.Context, when string) error {
 	if _, named := namedDirs()[when]; when != Before && when != After && !named {
 		return fmt.Errorf("cannot run hooks %q: say before, after, command or etcd", when)
 	}
-	var w wanted
-	if err := read(wantedPath(l.Wanted, when), &w); err != nil {
+	var w request
+	if err := read(requestPath(e.Requests, when), &w); err != nil {
 		return fmt.Errorf("cannot run hooks: quorumd has not requested any: %w", err)
 	}
-	held, err := lock(l.Outcomes, when)
+	held, err := lock(e.Outcomes, when)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		return nil // another process runs them already
+		return nil // another executor runs them already
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run hooks: %w", err)
 	}
 	defer held.Close()
 	var last outcome
-	if err := read(outcomePath(l.Outcomes, when), &last); err == nil && last.ID == w.ID {
+	if err := read(outcomePath(e.Outcomes, when), &last); err == nil && last.ID == w.ID {
 		return nil // a run is never repeated, whatever its outcome
 	}
-	tell := func(o outcome) error {
+	report := func(o outcome) error {
 		o.ID = w.ID
-		if err := write(outcomePath(l.Outcomes, when), 0o644, o); err != nil {
-			return fmt.Errorf("cannot tell how the hooks go: %w", err)
+		if err := write(outcomePath(e.Outcomes, when), 0o644, o); err != nil {
+			return fmt.Errorf("cannot report the state of the hooks: %w", err)
 		}
 		return nil
 	}
-	return l.each(ctx, when, w, tell)
+	return e.runAll(ctx, when, w, report)
 }
 
-// each runs the programs one after the other.
-func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome) error) error {
-	programs, err := list(l.Dir, when, w.Program)
+// runAll runs the programs one after the other.
+func (e Executor) runAll(ctx context.Context, when string, w request, report func(outcome) error) error {
+	programs, err := list(e.Dir, when, w.Program)
 	if err != nil {
-		return tell(outcome{State: Failed, Text: plain(err.Error())})
+		return report(outcome{State: Failed, Text: sanitize(err.Error())})
 	}
 	what := "hook"
 	if when == Command {
@@ -92,50 +92,51 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 	}
 	for _, program := range programs {
 		name := filepath.Base(program)
-		if err := tell(outcome{State: Running, Hook: name}); err != nil {
+		if err := report(outcome{State: Running, Hook: name}); err != nil {
 			return err
 		}
-		if late, err := tooLate(w); late || err != nil {
-			return errors.Join(err, tell(outcome{
+		if late, err := isTooLate(w); late || err != nil {
+			return errors.Join(err, report(outcome{
 				State: Failed, Hook: name,
-				Text: "it was not begun: its time to begin was over",
+				Text: "not started: its deadline to start has passed",
 			}))
 		}
 		began := time.Now()
-		if text := l.one(ctx, program, when, w); text != "" {
-			l.Logger.Error("program failed", "kind", what, "when", when, "program", name, "elapsed",
+		if text := e.runOne(ctx, program, when, w); text != "" {
+			e.Logger.Error("program failed", "kind", what, "when", when, "program", name, "elapsed",
 				time.Since(began).Round(time.Millisecond).String(), "text", text)
-			return tell(outcome{State: Failed, Hook: name, Text: text})
+			return report(outcome{State: Failed, Hook: name, Text: text})
 		}
-		l.Logger.Info("program done", "kind", what, "when", when, "program", name, "elapsed",
+		e.Logger.Info("program done", "kind", what, "when", when, "program", name, "elapsed",
 			time.Since(began).Round(time.Millisecond).String())
 	}
-	return tell(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})
+	return report(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})
 }
 
-// one runs a program, and returns why it failed, or "".
-func (l Line) one(ctx context.Context, program, when string, w wanted) string {
-	if text := unfit(program); text != "" {
+// runOne runs a program, and returns why it failed, or "".
+func (e Executor) runOne(ctx context.Context, program, when string, w request) string {
+	if text := whyNotRunnable(program); text != "" {
 		return text
 	}
-	if l.Trust != nil {
-		if err := l.Trust(program); err != nil {
-			return plain(err.Error())
+	if e.Trust != nil {
+		if err := e.Trust(program); err != nil {
+			return sanitize(err.Error())
 		}
 	}
-	limit := l.Timeout
+	limit := e.Timeout
 	if when == Command {
-		limit = l.Command
+		limit = e.Command
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	said := &tail{to: l.Output}
+	output := &tail{to: e.Output}
 	c := exec.CommandContext(ctx, program)
-	c.Dir, c.Stdout, c.Stderr = "/", said, said
-	c.Env = environment(when, l.Host, w)
-	runtime.LockOSThread() // Pdeathsig is sent when the thread ends that started the program
+	c.Dir, c.Stdout, c.Stderr = "/", output, output
+	c.Env = environment(when, e.Host, w)
+	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the program ends
 	defer runtime.UnlockOSThread()
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // its end would go unreported
+	// No process would report the result of a program that outlives the executor.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.Cancel = func() error {
 		time.AfterFunc(killGrace, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })
 		return unix.Kill(-c.Process.Pid, unix.SIGTERM)
@@ -143,21 +144,21 @@ func (l Line) one(ctx context.Context, program, when string, w wanted) string {
 	c.WaitDelay = killGrace + time.Second
 	err := c.Run()
 	if ctx.Err() != nil && c.Process != nil {
-		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // what it left behind
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // its remaining children
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Sprintf("it took longer than %s and was killed", durationfmt.Text(limit))
 	case ctx.Err() != nil:
 		return "it was interrupted"
-	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still has the output open
+	case errors.Is(err, exec.ErrWaitDelay), err == nil: // ErrWaitDelay: a child still has the output open
 		return ""
 	}
-	return plain(strings.TrimSuffix(err.Error()+": "+said.line(), ": "))
+	return sanitize(strings.TrimSuffix(err.Error()+": "+output.line(), ": "))
 }
 
 // environment returns the complete environment of a program.
-func environment(when, host string, w wanted) []string {
+func environment(when, host string, w request) []string {
 	path := os.Getenv("PATH")
 	if path == "" {
 		path = defaultPath
@@ -165,15 +166,15 @@ func environment(when, host string, w wanted) []string {
 	env := []string{
 		"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8",
 		"QUORUMD_WHEN=" + when, "QUORUMD_HOST=" + host,
-		"QUORUMD_WORK=" + plain(w.Work), "QUORUMD_REASON=" + plain(w.Reason), "QUORUMD_BY=" + plain(w.By),
+		"QUORUMD_WORK=" + sanitize(w.Work), "QUORUMD_REASON=" + sanitize(w.Reason), "QUORUMD_BY=" + sanitize(w.By),
 	}
 	if w.Program != "" {
-		env = append(env, "QUORUMD_COMMAND="+plain(w.Program))
+		env = append(env, "QUORUMD_COMMAND="+sanitize(w.Program))
 	}
 	return env
 }
 
-// tail passes output on and keeps the end of it.
+// tail forwards output and keeps the end of it.
 type tail struct {
 	to io.Writer
 

@@ -21,11 +21,11 @@ import (
 
 const (
 	maxRecord = 16 << 10 // bytes of a record
-	maxText   = 300      // characters of a value that is passed on
+	maxText   = 300      // characters of a text from a record or a program
 )
 
-// wanted is the agent's record of what to run.
-type wanted struct {
+// request is the agent's record for the executor.
+type request struct {
 	ID      string        `json:"id"`
 	Work    string        `json:"work"`
 	Reason  string        `json:"reason"`
@@ -34,13 +34,13 @@ type wanted struct {
 	Until   time.Duration `json:"until,omitempty"`
 }
 
-// Note writes what to run into a directory, where Main finds it.
-func Note(dir string, run Run) error {
-	w := wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
-	return write(wantedPath(dir, run.When), 0o640, w)
+// WriteRequest records a request in a directory, where an Executor reads it.
+func WriteRequest(dir string, run Run) error {
+	w := request{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
+	return write(requestPath(dir, run.When), 0o640, w)
 }
 
-// outcome is the running side's record of a run's state.
+// outcome is the executor's record of the state of a run.
 type outcome struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`
@@ -48,11 +48,11 @@ type outcome struct {
 	Text  string `json:"text,omitempty"`
 }
 
-func wantedPath(dir, when string) string  { return filepath.Join(dir, "hooks-"+when+".json") }
+func requestPath(dir, when string) string { return filepath.Join(dir, "hooks-"+when+".json") }
 func outcomePath(dir, when string) string { return filepath.Join(dir, when+".json") }
 func lockPath(dir, when string) string    { return filepath.Join(dir, when+".lock") }
 
-// write replaces a record atomically. Its directory is cleared by a reboot, so nothing is synced.
+// write replaces a record atomically. It does not sync, as a reboot clears the directory.
 func write(path string, mode os.FileMode, record any) (err error) {
 	data, err := json.Marshal(record)
 	if err != nil {
@@ -75,7 +75,7 @@ func write(path string, mode os.FileMode, record any) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-// read reads a record that another user may have written: it follows no link, never blocks, and is bounded.
+// read reads a record that another user may have written: it follows no link, never blocks, and limits the size.
 func read(path string, record any) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -84,14 +84,14 @@ func read(path string, record any) error {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("not a regular file")
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
 	if err == nil && len(data) > maxRecord {
-		err = errors.New("it is too large")
+		err = fmt.Errorf("more than %d bytes", maxRecord)
 	}
 	if err == nil {
 		strict := json.NewDecoder(bytes.NewReader(data))
@@ -104,8 +104,8 @@ func read(path string, record any) error {
 	return nil
 }
 
-// plain makes an untrusted text one bounded line.
-func plain(text string) string {
+// sanitize reduces an untrusted text to one printable line of limited length.
+func sanitize(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -118,13 +118,13 @@ func plain(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// lock takes the lock for running hooks, until the file is closed or the process ends. Its children do not inherit it.
+// lock takes the executor's lock, until the file is closed or the process ends. Child processes do not inherit it.
 func lock(dir, when string) (*os.File, error) {
 	f, err := os.OpenFile(lockPath(dir, when), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(0o644); err != nil { // the agent, another user, reads it, regardless of the umask
+	if err := f.Chmod(0o644); err != nil { // the agent may be another user, and the umask may exclude it
 		f.Close()
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func lock(dir, when string) (*os.File, error) {
 	return f, nil
 }
 
-// locked reports whether hooks are running, without disturbing them.
+// locked reports whether an executor holds the lock, without taking it.
 func locked(dir, when string) (bool, error) {
 	f, err := os.Open(lockPath(dir, when))
 	if errors.Is(err, fs.ErrNotExist) {

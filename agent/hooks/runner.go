@@ -15,13 +15,11 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// patience is how long a started run may take to begin.
-const patience = 15 * time.Second
-
-// Launch records what to run, starts Main, and does not wait for it. Launching twice must do no harm.
+// Launch records a request and starts a process with an Executor. It does not wait for it. A second launch of the same
+// run must have no effect.
 type Launch func(ctx context.Context, run Run) error
 
-// Runner is the agent's side. Its methods may be called concurrently and wait for no program.
+// Runner starts and checks runs for the agent. Its methods may be called concurrently and wait for no program.
 type Runner struct {
 	dir, outcomes string
 	launch        Launch
@@ -31,8 +29,8 @@ type Runner struct {
 	since    time.Time
 }
 
-// NewRunner returns a Runner for the programs in dir/before.d and dir/after.d. outcomes is the directory in which Main
-// reports the state. A reboot should clear it.
+// NewRunner returns a Runner for the programs in the subdirectories of dir. outcomes is the directory in which an
+// Executor reports the state. A reboot should clear it.
 func NewRunner(dir, outcomes string, launch Launch) *Runner {
 	return &Runner{dir: dir, outcomes: outcomes, launch: launch}
 }
@@ -51,15 +49,15 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 	if err := r.launch(ctx, run); err != nil {
 		return fmt.Errorf(cannot+"%w", err)
 	}
-	if waited := r.waited(run.ID); waited > patience {
+	if waited := r.waited(run.ID); waited > BeginWithin {
 		return fmt.Errorf(cannot+
-			"they were started and have not begun after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
+			"launched, but not running after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
 			durationfmt.Seconds(waited))
 	}
 	return nil
 }
 
-// waited returns how long a run has been waiting to begin.
+// waited returns the time since a run was first launched.
 func (r *Runner) waited(id string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +67,7 @@ func (r *Runner) waited(id string) time.Duration {
 	return time.Since(r.since)
 }
 
-// State returns the state of a run. A run without programs is Done without a start, and a command that cannot run is
+// State returns the state of a run. Before its start, a run without programs is Done, and a command that cannot run is
 // Failed.
 func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 	if _, named := namedDirs()[run.When]; named {
@@ -77,7 +75,7 @@ func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 		if err != nil || now.State != None {
 			return now, err
 		}
-		return couldRun(r.find(run.When, run.Program), run), nil
+		return notStarted(r.find(run.When, run.Program), run), nil
 	}
 	programs, err := list(r.dir, run.When, "")
 	if err != nil {
@@ -89,15 +87,15 @@ func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 	return r.outcomeOf(run)
 }
 
-// couldRun returns the state of a command that has not begun: if it cannot run, it has failed already.
-func couldRun(why error, run Run) Result {
+// notStarted returns the state of a command that has not begun. If it cannot run, it has failed already.
+func notStarted(why error, run Run) Result {
 	if why != nil {
 		return Result{State: Failed, Hook: run.Program, Text: why.Error()}
 	}
 	return Result{State: None}
 }
 
-// outcomeOf returns the reported state of a run; None if there is no report of it.
+// outcomeOf returns the reported state of a run; None if none was reported.
 func (r *Runner) outcomeOf(run Run) (Result, error) {
 	o, running, err := r.look(run)
 	if err == nil && o.State == Running && !running { // it may have begun or ended between the two reads
@@ -107,9 +105,9 @@ func (r *Runner) outcomeOf(run Run) (Result, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Result{State: None}, nil
 	case errors.Is(err, os.ErrPermission):
-		return Result{}, fmt.Errorf("cannot see how the hooks go: %w; make it readable for quorumd", err)
+		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w; make it readable for quorumd", err)
 	case err != nil:
-		return Result{}, fmt.Errorf("cannot see how the hooks go: %w", err)
+		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w", err)
 	case o.ID != run.ID:
 		return Result{State: None}, nil
 	case o.State == Running && !running:
@@ -122,8 +120,8 @@ func (r *Runner) outcomeOf(run Run) (Result, error) {
 	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
 }
 
-// look first checks whether hooks are running, and then reads the report: a run that ends in between has reported its
-// outcome.
+// look checks whether an executor is running before it reads the outcome. In the opposite order, a run that ends in
+// between would seem killed.
 func (r *Runner) look(run Run) (o outcome, running bool, err error) {
 	if running, err = locked(r.outcomes, run.When); err == nil {
 		err = read(outcomePath(r.outcomes, run.When), &o)

@@ -44,7 +44,7 @@ itself.
 
 `
 
-// writeChecks writes the manual page about quorumd's checks, with the limits of these thresholds.
+// writeChecks writes the manual page of quorumd's checks, with these thresholds as limits.
 func writeChecks(w io.Writer, t health.Thresholds) error {
 	var page strings.Builder
 	page.WriteString(checksHead)
@@ -71,7 +71,7 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 	return err
 }
 
-// either names the states from which a transition starts.
+// either returns the names of the states from which a transition starts, joined by "or".
 func either(states []health.State) string {
 	var names []string
 	for _, s := range states {
@@ -83,7 +83,7 @@ func either(states []health.State) string {
 	return names[0]
 }
 
-// goal returns the end of a transition: the code with its state, unless the state alone is enough.
+// goal returns the target state of a transition, with its code if the rule has one.
 func goal(r health.Rule) string {
 	if r.Code == "" {
 		return r.To.String()

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journalcatalog assigns message IDs in the systemd journal to every reason and every health code. It writes
-// the journal's message catalog, from which "journalctl --catalog" shows what a code means and what to do. The package
-// promises:
+// Package journalcatalog assigns a message ID in the systemd journal to every reason and every health code. It writes
+// the journal's message catalog, from which "journalctl --catalog" shows the meaning and the remedy of a code. The
+// package promises:
 //
-//   - An ID follows from the code alone, and never changes: operators use it in filters and alerts.
-//   - The texts are those of policy.Reasons and health.Problems, which the command line shows too.
+//   - An ID depends only on the code, and never changes: operators use it in filters and alerts.
+//   - The texts come from policy.Reasons and health.Problems, as they do on the command line.
 package journalcatalog
 
 import (
@@ -23,16 +23,16 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// namespace is the UUID namespace of quorumd's codes. It was drawn at random once.
+// namespace is the UUID namespace of quorumd's codes, a random UUID. It must never change.
 const namespace = "ec7aeb2a-db9a-402c-bd8a-62c3f127f881"
 
-// Entry describes a code, wherever it appears.
+// Entry describes a code.
 type Entry struct {
 	Code    string
-	State   string // of a finding: the health state that it alone leads to; empty for a reason
+	State   string // the health state that a finding alone leads to; empty for a reason
 	Subject string // one sentence, without its full stop
-	Text    string // its meaning, if that is more than the subject
-	Remedy  string // what the operator does; empty if there is nothing to do
+	Text    string // the meaning, if the subject is not enough
+	Remedy  string // the operator's action; empty if none is needed
 }
 
 // ID returns the message ID of a code: a UUID of version 5, in 32 hexadecimal digits.
@@ -41,7 +41,7 @@ func ID(code string) string {
 	return strings.ReplaceAll(id.String(), "-", "")
 }
 
-// Codes returns all codes in alphabetical order: every finding, and every reason.
+// Codes returns all findings and reasons, sorted by code.
 func Codes() []Entry {
 	var all []Entry
 	for _, p := range health.Problems() {
@@ -57,7 +57,7 @@ func Codes() []Entry {
 	return all
 }
 
-// Entries returns the content of the journal's catalog: all codes that need an operator.
+// Entries returns the content of the journal's catalog: all codes that require an operator's action.
 func Entries() []Entry {
 	return slices.DeleteFunc(Codes(), func(e Entry) bool { return e.Remedy == "" })
 }
@@ -79,7 +79,9 @@ func Write(w io.Writer) error {
 	return nil
 }
 
-const width = 80 // of the catalog's text, which journalctl indents by three more
+const width = 80 // columns of the catalog's text, which journalctl indents by three
+
+// wrap breaks a text into lines of at most width columns.
 
 func wrap(text string) string {
 	var b strings.Builder

@@ -51,7 +51,7 @@ func TestManualPageNamesEveryCheck(t *testing.T) {
 	})
 }
 
-// TestCatalogIDsAreStable fails if an ID has changed. That must not happen: a code stays, with its ID.
+// TestCatalogIDsAreStable fails if an ID changes. Codes and their IDs must never change.
 func TestCatalogIDsAreStable(t *testing.T) {
 	t.Parallel()
 	text := golden(t, "testdata/quorumd.catalog.golden", journalcatalog.Write)
@@ -84,7 +84,7 @@ func TestEveryCodeHasAUniqueID(t *testing.T) {
 	}
 }
 
-func TestCatalogHoldsTheCodesThatNeedAnOperator(t *testing.T) {
+func TestCatalogContainsTheCodesThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
 	held := map[string]journalcatalog.Entry{}
 	for _, e := range journalcatalog.Entries() {

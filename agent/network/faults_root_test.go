@@ -23,11 +23,11 @@ import (
 const (
 	insideVariable = "QUORUMD_NETWORK_INSIDE" // set in the process with its own network namespace
 	far            = "10.99.0.2"
-	lookEvery      = time.Second // a tenth of the usual: all times below are that much shorter
+	probeEvery     = time.Second // a tenth of Every: states also change in a tenth of the usual time
 )
 
-// The test runs itself again in a network namespace of its own, with a real etcd in another one at the other end of a
-// virtual cable. The kernel's packet filter drops packets on the cable.
+// The test runs itself again in a new network namespace. A veth pair connects it with a real etcd in another namespace,
+// and nftables drops packets between them.
 func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	if os.Getenv(insideVariable) == "" {
 		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
@@ -46,7 +46,7 @@ func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); p.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	p.Watch([]Member{{1, "n2", "http://" + far + ":2380", "http://" + far + ":2379"}}, lookEvery)
+	p.Watch([]Member{{1, "n2", "http://" + far + ":2380", "http://" + far + ":2379"}}, probeEvery)
 	becomes := func(what string, want State) {
 		t.Helper()
 		from := time.Now()
@@ -56,7 +56,7 @@ func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 		})
 		t.Logf("%-45s %-12s after %s", what, want, time.Since(from).Round(100*time.Millisecond))
 	}
-	becomes("a sound network", Answers)
+	becomes("healthy network", Answers)
 	for _, fault := range []struct {
 		what, hook, drop string
 		state            State
@@ -73,25 +73,25 @@ func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	}
 	for _, percent := range []int{1, 5} {
 		heal := w.lose(percent)
-		l, at := looker{answer: answerBound}, port{address: far + ":2380", host: far}
+		l, at := requester{answer: answerBound}, target{address: far + ":2380", host: far}
 		var sent, resent uint64
 		for range 1000 {
 			if sent > 1000 {
 				break
 			}
-			found := l.look(t.Context(), at, false)
-			sent, resent = sent+found.sent, resent+found.resent
+			got := l.probe(t.Context(), at, false)
+			sent, resent = sent+got.sent, resent+got.resent
 		}
 		heal()
-		t.Logf("%d %% of the packets lost: %d of %d segments sent again", percent, resent, sent)
-		// fails by chance once in ten thousand runs
+		t.Logf("%d %% packet loss: %d of %d segments retransmitted", percent, resent, sent)
+		// Fails by chance once in ten thousand runs.
 		if lossy := 40*resent > sent; lossy != (percent > 1) || sent <= 1000 {
-			t.Errorf("of a network that loses %d %%, %d of %d segments are sent again", percent, resent, sent)
+			t.Errorf("with %d %% packet loss, %d of %d segments are retransmitted", percent, resent, sent)
 		}
 	}
 }
 
-// wire is a cable to an etcd.
+// wire is a veth pair to an etcd in its own network namespace.
 type wire struct {
 	t    *testing.T
 	etcd int // process ID
@@ -139,7 +139,7 @@ func (w wire) run(command string) {
 	}
 }
 
-// drop drops matching packets at this end until healed; without a hook, etcd hangs.
+// drop drops matching packets at this end until heal is called; without a hook, it stops etcd instead.
 func (w wire) drop(hook, match string) (heal func()) {
 	w.t.Helper()
 	if hook == "" {
@@ -157,8 +157,8 @@ func (w wire) drop(hook, match string) (heal func()) {
 	return func() { w.run("nft delete table ip faults") }
 }
 
-// lose drops that percentage of packets on arrival. A packet dropped at the sender would not count as sent, and TCP
-// would not resend it.
+// lose drops that percentage of packets on arrival. A packet dropped at the sender would not count as sent, and
+// TCP would not retransmit it.
 func (w wire) lose(percent int) (heal func()) {
 	w.t.Helper()
 	inside := fmt.Sprintf("nsenter -n -t %d nft ", w.etcd)

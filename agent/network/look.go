@@ -22,57 +22,57 @@ import (
 const (
 	connectBound = 3 * time.Second // the kernel sends three SYNs in that time
 	answerBound  = 2 * time.Second // for a sent request
-	mostOfAnswer = 256 << 10       // bytes read
+	maxAnswer    = 256 << 10       // bytes read
 	padding      = 10 << 10        // bytes added to a large request: more than a jumbo frame holds
 	paddingPart  = 255             // the longest protocol name in TLS
 )
 
-// look is the result of one probe of a port.
-type look struct {
-	state  State
-	took   time.Duration // to connect
-	large  bool          // the request was larger than a packet
-	barred bool
-	unsure bool // there was no connection, for a reason that may be on this host or in DNS
+// result is the outcome of one probe of a port.
+type result struct {
+	state       State
+	took        time.Duration // to connect
+	large       bool          // the request was larger than a packet
+	certRefused bool
+	unsure      bool // it did not connect, for a reason that may be this host or DNS
 
 	sent, resent uint64 // TCP segments; both 0 if the kernel does not report them
 }
 
-// port is an address to probe.
-type port struct {
+// target is an address to probe.
+type target struct {
 	address, host string
 	secured       bool
 }
 
-// portOf parses a URL of etcd's member list.
-func portOf(address string) (port, bool) {
+// parseTarget parses a URL of etcd's member list.
+func parseTarget(address string) (target, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return port{}, false
+		return target{}, false
 	}
-	return port{u.Host, u.Hostname(), u.Scheme == "https"}, true
+	return target{u.Host, u.Hostname(), u.Scheme == "https"}, true
 }
 
-// looker sends one request at a time.
-type looker struct {
+// requester sends one request at a time.
+type requester struct {
 	tls    func() *tls.Config // nil, or returns nil: no certificate
-	answer time.Duration      // timeout of an answer
+	answer time.Duration      // timeout for the answer
 }
 
-// look probes a port. If a large request is not answered, a small one follows. It shows whether everything is lost or
-// only large packets.
-func (l looker) look(ctx context.Context, at port, large bool) look {
-	found := l.ask(ctx, at, l.question(at, large))
+// probe probes a port. If nothing comes back, it sends a small request with a small answer, to find out whether only
+// large packets are lost.
+func (l requester) probe(ctx context.Context, at target, large bool) result {
+	found := l.send(ctx, at, l.version(at, large))
 	found.large = large
 	if found.state != Silent {
 		return found
 	}
-	again := look{state: Silent}
+	again := result{state: Silent}
 	switch {
 	case large && !at.secured:
-		again = l.ask(ctx, at, l.question(at, false))
-	case at.secured: // its answer with the certificates is large; to invalid input it only closes the connection
-		again = l.ask(ctx, at, plain("GET / HTTP/1.0\r\n\r\n"))
+		again = l.send(ctx, at, l.version(at, false))
+	case at.secured: // a TLS answer has certificates and is large; the answer to plain text is a closed connection
+		again = l.send(ctx, at, raw("GET / HTTP/1.0\r\n\r\n"))
 	}
 	if again.state == Answers {
 		found.state = LargeLost
@@ -80,11 +80,12 @@ func (l looker) look(ctx context.Context, at port, large bool) look {
 	return found
 }
 
-// question sends a request and waits for an answer. barred reports whether this host's certificate was refused.
-type question func(context.Context, net.Conn) (barred bool, err error)
+// exchange sends a request and waits for an answer. certRefused reports whether the server refused this host's
+// certificate.
+type exchange func(context.Context, net.Conn) (certRefused bool, err error)
 
-// ask connects, sends a request and returns the result.
-func (l looker) ask(ctx context.Context, at port, asks question) look {
+// send connects, sends a request and returns the result.
+func (l requester) send(ctx context.Context, at target, request exchange) result {
 	ctx, cancel := context.WithTimeout(ctx, connectBound+l.answer)
 	defer cancel()
 	began := time.Now()
@@ -95,29 +96,29 @@ func (l looker) ask(ctx context.Context, at port, asks question) look {
 	conn, err := dialer.DialContext(ctx, "tcp", at.address)
 	took := time.Since(began)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return look{state: Refused}
+		return result{state: Refused}
 	}
 	if err != nil {
-		return look{state: Unreachable, unsure: !peerUnreachable(err)}
+		return result{state: Unreachable, unsure: !peerUnreachable(err)}
 	}
-	defer conn.Close() // no written data can be lost
+	defer conn.Close() // the request needs no orderly end
 	if err := conn.SetDeadline(time.Now().Add(l.answer)); err != nil {
-		return look{state: Unreachable, unsure: true}
+		return result{state: Unreachable, unsure: true}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // cancelled: stop waiting
 	defer stop()
 	counted := &limited{Conn: conn}
-	barred, err := asks(ctx, counted)
-	found := look{state: Answers, took: took, barred: barred}
+	certRefused, err := request(ctx, counted)
+	found := result{state: Answers, took: took, certRefused: certRefused}
 	found.sent, found.resent = segments(conn)
-	if counted.bytes == 0 && late(err) {
+	if counted.bytes == 0 && isTimeout(err) {
 		found.state = Silent
 	}
 	return found
 }
 
-// segments returns how many TCP segments a connection has sent, counting the SYN and those with data, and how many it
-// has sent again.
+// segments returns how many TCP segments a connection has sent (the SYN and segments with data), and how many it has
+// retransmitted.
 func segments(conn net.Conn) (sent, resent uint64) {
 	tcp, is := conn.(*net.TCPConn)
 	if !is {
@@ -137,20 +138,19 @@ func segments(conn net.Conn) (sent, resent uint64) {
 	return 1 + uint64(info.Data_segs_out), uint64(info.Total_retrans)
 }
 
-// late reports whether an error means that nothing was received. A peer that closes the connection has received
-// something.
-func late(err error) bool {
+// isTimeout reports whether an error means that the peer did not answer. A peer that closes the connection did.
+func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// peerUnreachable reports whether a failed connection is the fault of the peer or the network, and not of this host.
+// peerUnreachable reports whether a failed connection is certainly due to the peer or the network, not to this host.
 func peerUnreachable(err error) bool {
 	_, unnamed := errors.AsType[*net.DNSError](err)
-	return !unnamed && (late(err) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ECONNRESET))
+	return !unnamed && (isTimeout(err) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ECONNRESET))
 }
 
-// limited counts the bytes read, and ends endless input.
+// limited counts the bytes read, and fails after maxAnswer.
 type limited struct {
 	net.Conn
 
@@ -158,40 +158,41 @@ type limited struct {
 }
 
 func (h *limited) Read(b []byte) (int, error) {
-	if h.bytes >= mostOfAnswer {
+	if h.bytes >= maxAnswer {
 		return 0, io.ErrUnexpectedEOF
 	}
-	n, err := h.Conn.Read(b[:min(len(b), mostOfAnswer-h.bytes)])
+	n, err := h.Conn.Read(b[:min(len(b), maxAnswer-h.bytes)])
 	h.bytes += n
 	return n, err
 }
 
-// question returns the request for a port of etcd.
-func (l looker) question(at port, large bool) question {
+// version returns a request for /version.
+func (l requester) version(at target, large bool) exchange {
 	pad := ""
 	if large {
 		pad = "X-Padding: " + strings.Repeat("p", padding) + "\r\n"
 	}
-	ask := plain(fmt.Sprintf("GET /version HTTP/1.1\r\nHost: %s\r\nUser-Agent: quorumd\r\n%sConnection: close\r\n\r\n",
+	request := raw(fmt.Sprintf(
+		"GET /version HTTP/1.1\r\nHost: %s\r\nUser-Agent: quorumd\r\n%sConnection: close\r\n\r\n",
 		at.address, pad))
 	if !at.secured {
-		return ask
+		return request
 	}
-	conf := l.hello(at, large)
+	conf := l.clientConfig(at, large)
 	return func(ctx context.Context, conn net.Conn) (bool, error) {
 		secured := tls.Client(conn, conf)
 		if err := secured.HandshakeContext(ctx); err != nil {
-			return refuses(err), err
+			return isCertificateRefused(err), err
 		}
-		_, err := ask(ctx, secured)
+		_, err := request(ctx, secured)
 		// With TLS 1.3 the server checks the certificate after the client's handshake is complete. It sends an alert
 		// and closes the connection, but data sent in the meantime resets the connection and may destroy the alert.
-		return err != nil && !late(err), err
+		return err != nil && !isTimeout(err), err
 	}
 }
 
-// hello starts TLS, with at most two small packets unless it is to be large.
-func (l looker) hello(at port, large bool) *tls.Config {
+// clientConfig returns a TLS configuration whose ClientHello fits into one small packet, or is larger than a packet.
+func (l requester) clientConfig(at target, large bool) *tls.Config {
 	conf := &tls.Config{}
 	if l.tls != nil {
 		if own := l.tls(); own != nil {
@@ -199,7 +200,7 @@ func (l looker) hello(at port, large bool) *tls.Config {
 		}
 	}
 	conf.ServerName, conf.MinVersion = at.host, tls.VersionTLS12
-	// Any answer proves that the network path works. No data is sent to the server, and none of its data is trusted.
+	// Any answer proves that the network path works. The request contains no secrets, and the answer is discarded.
 	conf.InsecureSkipVerify = true
 	conf.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256} // newer curves fill a packet alone
 	conf.NextProtos = []string{"http/1.1"}
@@ -209,8 +210,8 @@ func (l looker) hello(at port, large bool) *tls.Config {
 	return conf
 }
 
-// plain sends a text and reads the beginning of the answer.
-func plain(text string) question {
+// raw returns a request that sends a text and reads the beginning of the answer.
+func raw(text string) exchange {
 	return func(_ context.Context, conn net.Conn) (bool, error) {
 		if _, err := io.WriteString(conn, text); err != nil {
 			return false, err
@@ -221,8 +222,8 @@ func plain(text string) question {
 	}
 }
 
-// refuses reports whether the server refuses this host's certificate.
-func refuses(err error) bool {
+// isCertificateRefused reports whether the server refuses this host's certificate.
+func isCertificateRefused(err error) bool {
 	alert, is := errors.AsType[*net.OpError](err)
 	return is && alert.Op == "remote error" // crypto/tls reports the peer's alerts that way
 }

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A peer port that refuses this host's certificate is probed once a minute. If its member dies, the member is lost as
-// soon as any other.
+// A peer port that refuses this host's certificate is probed once a minute. Its member still counts as lost without
+// this delay.
 func TestDeadMemberThatRefusedTheCertificateIsLostAsSoon(t *testing.T) {
 	t.Parallel()
 	m, _ := etcd(t, true)
@@ -37,35 +37,35 @@ func TestDeadMemberThatRefusedTheCertificateIsLostAsSoon(t *testing.T) {
 	testbed.Eventually(t, 30*time.Second, "the peer port is reached, and refuses", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.members[0].ways[0].barred && !p.members[0].ways[1].busy
+		return p.members[0].ports[0].certRefused && !p.members[0].ports[1].probing
 	})
 	if err := m.Kill9(); err != nil {
 		t.Fatal(err)
 	}
 	<-m.Done()
 	p.mu.Lock()
-	p.members[0].ways[1].due = 0 // the client port is due now, the peer port in an hour
+	p.members[0].ports[1].due = 0 // the client port is due now, the peer port in an hour
 	p.mu.Unlock()
 	p.wake()
-	testbed.Eventually(t, 30*time.Second, "it is lost", func() bool { return p.Sights()[0].Lost })
+	testbed.Eventually(t, 30*time.Second, "the member is lost", func() bool { return p.Sights()[0].Lost })
 }
 
 func TestRecoveringPortThatRefusesTheCertificateIsProbedOften(t *testing.T) {
 	t.Parallel()
 	p := New(Options{Now: func() time.Duration { return 0 }})
-	w := way{shown: Way{State: Unreachable}}
-	for range wellAfter {
-		if wait := p.wait(&w); wait >= barredEvery*3/4 {
-			t.Fatalf("it is probed again after %s, and is %s meanwhile", wait, w.shown.State)
+	w := portProbe{published: Port{State: Unreachable}}
+	for range recoverAfter {
+		if wait := p.wait(&w); wait >= certRefusedEvery*3/4 {
+			t.Fatalf("the port is %s and probed again after %s", w.published.State, wait)
 		}
-		w.found(look{state: Answers, barred: true})
+		w.record(result{state: Answers, certRefused: true})
 	}
-	if wait := p.wait(&w); w.shown.State != Answers || wait < barredEvery*3/4 {
-		t.Errorf("it is %s, and probed again after %s", w.shown.State, wait)
+	if wait := p.wait(&w); w.published.State != Answers || wait < certRefusedEvery*3/4 {
+		t.Errorf("the port is %s and probed again after %s", w.published.State, wait)
 	}
 }
 
-// etcd runs a member, and returns the CA of its clients if it has one.
+// etcd starts a member; if secured, it also returns the CA of its certificates.
 func etcd(t *testing.T, secured bool) (m *testbed.Member, ca *testbed.CA) {
 	t.Helper()
 	o := testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}
@@ -83,9 +83,9 @@ func etcd(t *testing.T, secured bool) (m *testbed.Member, ca *testbed.CA) {
 	return testbed.StartCluster(t, 1, o).Members[0], ca
 }
 
-func where(t *testing.T, url string) port {
+func targetOf(t *testing.T, url string) target {
 	t.Helper()
-	at, ok := portOf(url)
+	at, ok := parseTarget(url)
 	if !ok {
 		t.Fatalf("%s has no port", url)
 	}
@@ -96,7 +96,7 @@ func TestEtcdAnswersSmallAndLargeRequestsAndLogsNoWarning(t *testing.T) {
 	t.Parallel()
 	for _, secured := range []bool{false, true} {
 		m, ca := etcd(t, secured)
-		l := looker{answer: 10 * time.Second}
+		l := requester{answer: 10 * time.Second}
 		if secured {
 			files, err := ca.Issue("agent", testbed.CertOptions{})
 			if err != nil {
@@ -112,9 +112,9 @@ func TestEtcdAnswersSmallAndLargeRequestsAndLogsNoWarning(t *testing.T) {
 		}
 		for _, url := range []string{m.Options.PeerURL, m.Options.ClientURL} {
 			for _, large := range []bool{false, true} {
-				found := l.look(t.Context(), where(t, url), large)
-				if found.state != Answers || found.barred || found.took <= 0 || found.sent < 2 {
-					t.Errorf("%s, large %t: %+v", url, large, found)
+				got := l.probe(t.Context(), targetOf(t, url), large)
+				if got.state != Answers || got.certRefused || got.took <= 0 || got.sent < 2 {
+					t.Errorf("%s, large %t: %+v", url, large, got)
 				}
 			}
 		}
@@ -131,20 +131,20 @@ func TestEtcdAnswersSmallAndLargeRequestsAndLogsNoWarning(t *testing.T) {
 func TestEtcdThatRefusesTheCertificateIsReachedAndProbedRarely(t *testing.T) {
 	t.Parallel()
 	m, _ := etcd(t, true)
-	found := looker{answer: 10 * time.Second}.look(t.Context(), where(t, m.Options.PeerURL), true)
-	if found.state != Answers || !found.barred {
-		t.Errorf("found %+v", found)
+	got := requester{answer: 10 * time.Second}.probe(t.Context(), targetOf(t, m.Options.PeerURL), true)
+	if got.state != Answers || !got.certRefused {
+		t.Errorf("got %+v", got)
 	}
 	p := New(Options{Now: func() time.Duration { return 0 }})
-	w := way{}
-	w.found(found)
-	if wait := p.wait(&w); wait < barredEvery*3/4 {
+	w := portProbe{}
+	w.record(got)
+	if wait := p.wait(&w); wait < certRefusedEvery*3/4 {
 		t.Errorf("it is probed again after %s, and logs each time", wait)
 	}
 }
 
-// listens returns a port of this test on which answer serves.
-func listens(t *testing.T, answer func(net.Conn)) string {
+// listen returns a port of this test on which answer serves.
+func listen(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,25 +166,25 @@ func listens(t *testing.T, answer func(net.Conn)) string {
 	return "://" + l.Addr().String()
 }
 
-// short is a looker with a short timeout.
-var short = looker{answer: 300 * time.Millisecond}
+// short sends requests with a short timeout.
+var short = requester{answer: 300 * time.Millisecond}
 
 func TestClosedPortIsRefusedAndTheNetworkIsGood(t *testing.T) {
 	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	found := short.look(t.Context(), where(t, "http://"+address), false)
-	if found.state != Refused || found.state.Broken() {
-		t.Errorf("found %+v", found)
+	got := short.probe(t.Context(), targetOf(t, "http://"+address), false)
+	if got.state != Refused || got.state.Broken() {
+		t.Errorf("got %+v", got)
 	}
 }
 
 func TestServerThatNeverAnswersIsSilent(t *testing.T) {
 	t.Parallel()
-	held := listens(t, func(conn net.Conn) { _ = readUntilClosed(conn) })
+	held := listen(t, func(conn net.Conn) { _ = readUntilClosed(conn) })
 	for _, scheme := range []string{"http", "https"} {
 		for _, large := range []bool{false, true} {
-			if found := short.look(t.Context(), where(t, scheme+held), large); found.state != Silent {
-				t.Errorf("%s, large %t: found %+v", scheme, large, found)
+			if got := short.probe(t.Context(), targetOf(t, scheme+held), large); got.state != Silent {
+				t.Errorf("%s, large %t: got %+v", scheme, large, got)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func readUntilClosed(conn net.Conn) int {
 	}
 }
 
-// A black hole for large packets, as a client sees it: large requests are never answered.
+// The server simulates a path that drops large packets: it never answers a large request.
 func TestPathThatDropsLargePacketsIsDetected(t *testing.T) {
 	t.Parallel()
 	small := func(conn net.Conn) {
@@ -212,17 +212,17 @@ func TestPathThatDropsLargePacketsIsDetected(t *testing.T) {
 		}
 		_ = readUntilClosed(conn)
 	}
-	url := "http" + listens(t, small)
-	if found := short.look(t.Context(), where(t, url), true); found.state != LargeLost {
-		t.Errorf("found %+v", found)
+	url := "http" + listen(t, small)
+	if got := short.probe(t.Context(), targetOf(t, url), true); got.state != LargeLost {
+		t.Errorf("got %+v", got)
 	}
-	if found := short.look(t.Context(), where(t, url), false); found.state != Answers {
-		t.Errorf("a small question: %+v", found)
+	if got := short.probe(t.Context(), targetOf(t, url), false); got.state != Answers {
+		t.Errorf("a small request: %+v", got)
 	}
 }
 
-// With TLS the answer is large: it has the certificates.
-func TestLostLargeAnswerIsNotSilence(t *testing.T) {
+// With TLS, the answer is large because it contains the certificates.
+func TestLostLargeAnswerIsReportedAsLargeLost(t *testing.T) {
 	t.Parallel()
 	hello := func(conn net.Conn) {
 		var b [8 << 10]byte
@@ -230,9 +230,9 @@ func TestLostLargeAnswerIsNotSilence(t *testing.T) {
 			_ = readUntilClosed(conn)
 		}
 	}
-	found := short.look(t.Context(), where(t, "https"+listens(t, hello)), false)
-	if found.state != LargeLost {
-		t.Errorf("found %+v", found)
+	got := short.probe(t.Context(), targetOf(t, "https"+listen(t, hello)), false)
+	if got.state != LargeLost {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -240,14 +240,14 @@ func TestClientHelloFitsIntoASmallPacketUnlessItIsLarge(t *testing.T) {
 	t.Parallel()
 	for _, large := range []bool{false, true} {
 		sizes := make(chan int, 2)
-		url := "https" + listens(t, func(conn net.Conn) {
+		url := "https" + listen(t, func(conn net.Conn) {
 			var b [16 << 10]byte
 			n, _ := conn.Read(b[:])
 			sizes <- n
 		})
-		short.look(t.Context(), where(t, url), large)
+		short.probe(t.Context(), targetOf(t, url), large)
 		if n := <-sizes; (n < 600) == large || (n > padding) != large {
-			t.Errorf("large %t: it has %d bytes", large, n)
+			t.Errorf("large %t: the ClientHello has %d bytes", large, n)
 		}
 	}
 }
@@ -265,66 +265,66 @@ func TestEndlessAnswerIsCutOff(t *testing.T) {
 		}
 	}()
 	h := &limited{Conn: ours}
-	if n := readUntilClosed(h); n != mostOfAnswer {
+	if n := readUntilClosed(h); n != maxAnswer {
 		t.Errorf("%d bytes were read", n)
 	}
 }
 
 func TestThreeLostRequestsInARowCountAndOneDoesNot(t *testing.T) {
 	t.Parallel()
-	var w way
-	look3 := func(states ...State) {
+	var w portProbe
+	record := func(states ...State) {
 		for _, s := range states {
-			w.found(look{state: s, took: time.Millisecond})
+			w.record(result{state: s, took: time.Millisecond})
 		}
 	}
-	look3(Answers)
-	if w.shown.State != Answers || w.shown.RTT != time.Millisecond {
-		t.Errorf("after an answer: %+v", w.shown)
+	record(Answers)
+	if w.published.State != Answers || w.published.RTT != time.Millisecond {
+		t.Errorf("after an answer: %+v", w.published)
 	}
-	look3(Unreachable, Unreachable, Answers, Silent, Unreachable)
-	if w.shown.State != Answers {
-		t.Errorf("after two without an answer: %+v", w.shown)
+	record(Unreachable, Unreachable, Answers, Silent, Unreachable)
+	if w.published.State != Answers {
+		t.Errorf("after two without an answer: %+v", w.published)
 	}
-	if look3(Unreachable); w.shown.State != Unreachable {
-		t.Errorf("after three: %+v", w.shown)
+	if record(Unreachable); w.published.State != Unreachable {
+		t.Errorf("after three: %+v", w.published)
 	}
-	look3(Answers, Answers, Answers, Answers, Answers)
-	if w.shown.State != Unreachable {
-		t.Errorf("after five answers: %+v", w.shown)
+	record(Answers, Answers, Answers, Answers, Answers)
+	if w.published.State != Unreachable {
+		t.Errorf("after five answers: %+v", w.published)
 	}
-	if look3(Answers); w.shown.State != Answers {
-		t.Errorf("after six: %+v", w.shown)
+	if record(Answers); w.published.State != Answers {
+		t.Errorf("after six: %+v", w.published)
 	}
 }
 
 func TestSegmentsOfUnansweredProbesAreNotCounted(t *testing.T) {
 	t.Parallel()
-	var w way
+	var w portProbe
 	for _, s := range []State{Answers, Silent, LargeLost, Unreachable, Answers} {
-		w.found(look{state: s, sent: 10, resent: 3})
+		w.record(result{state: s, sent: 10, resent: 3})
 	}
-	if w.shown.Sent != 20 || w.shown.Resent != 6 {
-		t.Errorf("%d of %d are counted", w.shown.Resent, w.shown.Sent)
+	if w.published.Sent != 20 || w.published.Resent != 6 {
+		t.Errorf("%d of %d are counted", w.published.Resent, w.published.Sent)
 	}
 }
 
 func TestLargeRequestIsSentEachMinuteAndRepeatedWhileUnanswered(t *testing.T) {
 	t.Parallel()
-	w := way{asked: true, largeAt: time.Hour}
-	w.found(look{state: Answers, large: true})
+	w := portProbe{largeSent: true, largeAt: time.Hour}
+	w.record(result{state: Answers, large: true})
 	if w.large(time.Hour+largeEvery-1) || !w.large(time.Hour+largeEvery) {
-		t.Error("no request each minute")
+		t.Error("no large request each minute")
 	}
-	w.found(look{state: LargeLost, large: true})
+	w.record(result{state: LargeLost, large: true})
 	if !w.large(time.Hour) {
-		t.Error("no request at once")
+		t.Error("the lost request is not repeated at once")
 	}
 }
 
 func TestProberForgetsMembersThatItNoLongerWatches(t *testing.T) {
 	t.Parallel()
-	url := "http" + listens(t, func(conn net.Conn) { _, _ = conn.Write([]byte("x")) })
+	url := "http" + listen(t, func(conn net.Conn) { _, _ = conn.Write([]byte("x")) })
 	began := time.Now()
 	p := New(Options{Now: func() time.Duration { return time.Since(began) }})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -342,8 +342,8 @@ func TestProberForgetsMembersThatItNoLongerWatches(t *testing.T) {
 		t.Errorf("the result of the remaining member is %+v", s)
 	}
 	p.Watch(make([]Member, 100), time.Second)
-	if n := len(p.Sights()); n != MostMembers {
-		t.Errorf("%d members are looked at", n)
+	if n := len(p.Sights()); n != MaxMembers {
+		t.Errorf("%d members are probed", n)
 	}
 }
 
@@ -368,41 +368,41 @@ func TestParseStateReadsNames(t *testing.T) {
 		}
 	}
 	if ParseState("of a later version") != Unknown || slices.Contains(stateNames(), State(99).String()) {
-		t.Error("a state that there is not has a name")
+		t.Error("an unknown state or name is accepted")
 	}
 }
 
 func TestMemberIsLostAfterTwoFailedProbesOfBothPortsUntilOneConnects(t *testing.T) {
 	t.Parallel()
 	m := member{Member: Member{ID: 2}}
-	sees := func(at time.Duration, peer, client look) Sight {
-		m.ways[0].took(at, peer)
-		m.ways[1].took(at+time.Second, client)
+	sees := func(at time.Duration, peer, client result) Sight {
+		m.ports[0].recordConnection(at, peer)
+		m.ports[1].recordConnection(at+time.Second, client)
 		return m.sight(at - time.Minute)
 	}
-	gone, closed, hangs := look{state: Unreachable}, look{state: Refused}, look{state: Silent}
-	answers, unsure := look{state: Answers}, look{state: Unreachable, unsure: true}
+	gone, closed, hangs := result{state: Unreachable}, result{state: Refused}, result{state: Silent}
+	answers, unsure := result{state: Answers}, result{state: Unreachable, unsure: true}
 	for i, c := range []struct {
 		what         string
-		peer, client look
+		peer, client result
 		lost         bool
 	}{
-		{"a first look", gone, gone, false},
-		{"a second one", gone, closed, true},
-		{"a third one", closed, gone, true},
+		{"first failure", gone, gone, false},
+		{"second failure", gone, closed, true},
+		{"third failure", closed, gone, true},
 		{"a failure of this host", unsure, gone, true},
-		{"something hangs behind a port", gone, hangs, false},
-		{"no answer once more", gone, gone, false},
-		{"and again", gone, gone, true},
-		{"the peer port alone answers", answers, gone, false},
+		{"the process behind a port hangs", gone, hangs, false},
+		{"first failure again", gone, gone, false},
+		{"second failure again", gone, gone, true},
+		{"only the peer port answers", answers, gone, false},
 	} {
 		at := time.Duration(i+1) * 10 * time.Second
 		s := sees(at, c.peer, c.client)
 		if s.Lost != c.lost {
 			t.Errorf("%s: %+v", c.what, s)
 		}
-		if c.what == "a third one" && (s.LostAt != 11*time.Second || s.LookedAt != 30*time.Second) {
-			t.Errorf("lost since %s, looked at %s", s.LostAt, s.LookedAt)
+		if c.what == "third failure" && (s.LostAt != 11*time.Second || s.LookedAt != 30*time.Second) {
+			t.Errorf("lost at %s, probed at %s", s.LostAt, s.LookedAt)
 		}
 	}
 }
@@ -411,8 +411,8 @@ func TestOldProbeDoesNotMakeAMemberLost(t *testing.T) {
 	t.Parallel()
 	m := member{}
 	for _, at := range []time.Duration{time.Minute, 70 * time.Second} {
-		m.ways[0].took(at, look{state: Unreachable})
-		m.ways[1].took(at, look{state: Unreachable})
+		m.ports[0].recordConnection(at, result{state: Unreachable})
+		m.ports[1].recordConnection(at, result{state: Unreachable})
 	}
 	if s := m.sight(70 * time.Second); !s.Lost {
 		t.Errorf("%+v", s)
@@ -433,12 +433,12 @@ func TestClosedPortIsProbedAgainWithinSecondsAndAtOnceOnDemand(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{2, "n2", url, url}}, time.Hour)
 	p.ProbeNow(2, 1)
-	testbed.Eventually(t, 30*time.Second, "it is lost, although it is probed once an hour", func() bool {
+	testbed.Eventually(t, 30*time.Second, "the member is lost, although the interval is an hour", func() bool {
 		return p.Sights()[0].Lost
 	})
 	asked := time.Since(began)
 	p.ProbeNow(2, asked)
-	testbed.Eventually(t, 30*time.Second, "it is probed again", func() bool {
+	testbed.Eventually(t, 30*time.Second, "the member is probed again", func() bool {
 		return p.Sights()[0].LookedAt >= asked
 	})
 }

@@ -18,15 +18,15 @@ const (
 	Every = 10 * time.Second
 	// largeEvery is how often a request is larger than a packet.
 	largeEvery = time.Minute
-	// barredEvery is how often to probe a port that refuses this host's certificate, as a peer port with a CA of its
-	// own does: etcd logs each attempt.
-	barredEvery = time.Minute
-	// perHost is added to a spare's interval for every host of the fleet: all spares together probe a member ten times
-	// a second, regardless of their number.
+	// certRefusedEvery is how often to probe a port that refuses this host's certificate, for example a peer port with
+	// a separate CA: etcd logs every attempt.
+	certRefusedEvery = time.Minute
+	// perHost is the minimum interval of a spare for each host in the fleet: all spares together probe a member at most
+	// ten times per second, regardless of their number.
 	perHost = 100 * time.Millisecond
 )
 
-// Pace returns how often a host should probe. A host that may have to act always probes at [Every].
+// Pace returns the interval at which a host should probe. A host that may have to act always probes at [Every].
 func Pace(rests bool, hosts int) time.Duration {
 	if !rests {
 		return Every
@@ -36,16 +36,16 @@ func Pace(rests bool, hosts int) time.Duration {
 
 // Options configure a Prober.
 type Options struct {
-	// TLS returns the configuration with this host's certificate. It may be nil, or return nil, for no certificate.
+	// TLS returns the configuration with this host's certificate. Without a certificate it is nil or returns nil.
 	TLS func() *tls.Config
 	Now func() time.Duration
 }
 
 // Prober probes the members. Make it with [New] and run it once; the other methods never block.
 type Prober struct {
-	opt    Options
-	looks  looker
-	change chan struct{}
+	opt      Options
+	requests requester
+	change   chan struct{}
 
 	mu      sync.Mutex
 	every   time.Duration
@@ -55,21 +55,21 @@ type Prober struct {
 type member struct {
 	Member
 
-	ways [2]way // peer and client
+	ports [2]portProbe // peer and client
 }
 
 // New returns a Prober without members.
 func New(opt Options) *Prober {
 	return &Prober{
-		opt: opt, looks: looker{tls: opt.TLS, answer: answerBound}, change: make(chan struct{}, 1), every: Every,
+		opt: opt, requests: requester{tls: opt.TLS, answer: answerBound}, change: make(chan struct{}, 1), every: Every,
 	}
 }
 
-// Watch sets the members to probe, and how often. It keeps the results of members that stay the same.
+// Watch sets the members to probe, and the interval. It keeps the results of members that do not change.
 func (p *Prober) Watch(members []Member, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	members = members[:min(len(members), MostMembers)]
+	members = members[:min(len(members), MaxMembers)]
 	same := slices.EqualFunc(p.members, members, func(old *member, now Member) bool { return old.Member == now })
 	if same && p.every == every {
 		return
@@ -80,8 +80,8 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 		i := slices.IndexFunc(p.members, func(old *member) bool { return old.Member == m })
 		if i < 0 {
 			added := &member{Member: m}
-			for i := range added.ways { // hosts that learn of a member at the same time must not probe at the same time
-				added.ways[i].due = p.opt.Now() + rand.N(every)
+			for i := range added.ports { // all hosts see a new member at the same time, and must not probe it together
+				added.ports[i].due = p.opt.Now() + rand.N(every)
 			}
 			next = append(next, added)
 			continue
@@ -92,7 +92,7 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 	p.wake()
 }
 
-// Sights returns the last results, in the order of the members' IDs.
+// Sights returns the last results, sorted by member ID.
 func (p *Prober) Sights() []Sight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,17 +104,17 @@ func (p *Prober) Sights() []Sight {
 	return all
 }
 
-// staleAfter is after how many intervals a probe is too old to make a member lost.
+// staleAfter is the age, in intervals, at which a probe no longer counts for a lost member.
 const staleAfter = 3
 
-// sight returns the result for a member. Probes from before oldest do not make it lost.
+// sight returns the result for a member. A member is not lost on the evidence of a probe from before oldest.
 func (m *member) sight(oldest time.Duration) Sight {
-	peer, client := &m.ways[0], &m.ways[1]
+	peer, client := &m.ports[0], &m.ports[1]
 	s := Sight{
-		Member: m.ID, Name: m.Name, Peer: peer.shown, Client: client.shown,
+		Member: m.ID, Name: m.Name, Peer: peer.published, Client: client.published,
 		LookedAt: min(peer.lookedAt, client.lookedAt), Missed: peer.missed+client.missed > 0,
 	}
-	for _, w := range m.ways {
+	for _, w := range m.ports {
 		if w.missed > 0 {
 			s.MissedAt = max(s.MissedAt, w.missedAt)
 		}
@@ -126,7 +126,7 @@ func (m *member) sight(oldest time.Duration) Sight {
 	return s
 }
 
-// ProbeNow probes a member at once, unless the last probes of both ports are younger than that.
+// ProbeNow probes at once each of a member's ports that was last probed before since.
 func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,9 +134,9 @@ func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	if i < 0 {
 		return
 	}
-	for w := range p.members[i].ways {
-		if way := &p.members[i].ways[w]; way.lookedAt < since {
-			way.due = min(way.due, p.opt.Now())
+	for w := range p.members[i].ports {
+		if probe := &p.members[i].ports[w]; probe.lookedAt < since {
+			probe.due = min(probe.due, p.opt.Now())
 		}
 	}
 	p.wake()
@@ -151,8 +151,8 @@ func (p *Prober) wake() {
 
 // Run probes until the context ends, and then waits for the running probes.
 func (p *Prober) Run(ctx context.Context) {
-	var under sync.WaitGroup
-	defer under.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -162,31 +162,31 @@ func (p *Prober) Run(ctx context.Context) {
 		case <-timer.C:
 		case <-p.change:
 		}
-		timer.Reset(p.begin(ctx, &under))
+		timer.Reset(p.begin(ctx, &running))
 	}
 }
 
 // begin starts the due probes, and returns the time until the next one.
-func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration {
+func (p *Prober) begin(ctx context.Context, running *sync.WaitGroup) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.opt.Now()
 	next := p.every
 	for _, m := range p.members {
 		for i, address := range []string{m.Peer, m.Client} {
-			w := &m.ways[i]
-			at, known := portOf(address)
+			w := &m.ports[i]
+			at, known := parseTarget(address)
 			if !known {
 				continue
 			}
-			if !w.busy && w.due <= now {
+			if !w.probing && w.due <= now {
 				large := w.large(now)
-				if w.busy = true; large {
-					w.asked, w.largeAt = true, now
+				if w.probing = true; large {
+					w.largeSent, w.largeAt = true, now
 				}
 				w.due = now + p.wait(w)
-				other := &m.ways[1-i]
-				under.Go(func() { p.look(ctx, w, other, at, large, now) })
+				other := &m.ports[1-i]
+				running.Go(func() { p.probe(ctx, w, other, at, large, now) })
 			}
 			next = min(next, max(w.due-now, min(p.every, time.Second)))
 		}
@@ -194,31 +194,32 @@ func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration
 	return next
 }
 
-// wait returns how long to wait for the next probe. It is random, so that hosts started together drift apart.
-func (p *Prober) wait(w *way) time.Duration {
+// wait returns a random time until the next probe, so that hosts started together drift apart.
+func (p *Prober) wait(w *portProbe) time.Duration {
 	every := p.every
 	switch {
-	case w.barred && w.shown.State == Answers && w.bad == 0: // the published state does not depend on the next probe
-		every = max(every, barredEvery)
+	// A rare probe must not delay a change of the published state.
+	case w.certRefused && w.published.State == Answers && w.failures == 0:
+		every = max(every, certRefusedEvery)
 	case w.missed > 0 && w.missed < lostAfter:
 		every = min(every, missedEvery)
 	}
 	return every*3/4 + rand.N(every/2)
 }
 
-// look probes one port of a member. If the port accepts no connection, the other port, which may be probed less often,
-// is probed as soon: a member is lost if neither accepts one.
-func (p *Prober) look(ctx context.Context, w, other *way, at port, large bool, began time.Duration) {
-	found := p.looks.look(ctx, at, large)
+// probe probes one port of a member and records the result. If the port accepts no connection, it schedules the next
+// probe earlier, also on the other port if that is probed rarely: a member is lost only if both ports fail.
+func (p *Prober) probe(ctx context.Context, w, other *portProbe, at target, large bool, began time.Duration) {
+	found := p.requests.probe(ctx, at, large)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w.busy = false
-	if ctx.Err() == nil { // otherwise it was cancelled
-		w.found(found)
-		w.took(began, found)
+	w.probing = false
+	if ctx.Err() == nil { // a cancelled probe has no result
+		w.record(found)
+		w.recordConnection(began, found)
 		if w.missed > 0 && w.missed < lostAfter {
 			w.due = min(w.due, p.opt.Now()+p.wait(w))
-			if other.barred {
+			if other.certRefused {
 				other.due = min(other.due, p.opt.Now())
 			}
 			p.wake()

@@ -9,71 +9,72 @@ import (
 )
 
 const (
-	// badAfter is how many probes in a row must fail before a port counts as not answering.
-	badAfter = 3
-	// wellAfter is how many in a row must then succeed.
-	wellAfter = 6
-	// lostAfter is how many probes in a row must find no connection before a member may be called lost, and missedEvery
-	// is their interval. It is called lost early: one connection ends that, and what depends on it waits longer.
+	// failAfter is how many probes in a row must fail before a port counts as not answering.
+	failAfter = 3
+	// recoverAfter is how many probes in a row must then succeed before the port counts as answering again.
+	recoverAfter = 6
+	// lostAfter is how many probes in a row must fail to connect before a member is lost, and missedEvery is the
+	// interval after the first failure. Few suffice: the first connection ends the state, and the policy waits longer
+	// before it acts.
 	lostAfter   = 2
 	missedEvery = time.Second
-	// connectsKept is how many connections the median is taken over: five minutes of them.
-	connectsKept = 30
+	// keptConnections is the number of connections used for the median: those of five minutes.
+	keptConnections = 30
 )
 
-// way has the results for one port. The prober's lock protects it.
-type way struct {
-	shown Way
-	times []time.Duration // of the last connections
-	well  int             // answers in a row
-	bad   int             // probes in a row without an answer
+// portProbe holds the results for one port. The prober's lock protects it.
+type portProbe struct {
+	published    Port
+	connectTimes []time.Duration // of the last connections
+	successes    int             // answers in a row
+	failures     int             // probes in a row without an answer
 
 	missed   int           // probes in a row without a connection
 	missedAt time.Duration // when the first of them began
-	lookedAt time.Duration // when the last finished probe began
+	lookedAt time.Duration // when the last conclusive probe began
 
-	busy    bool
-	due     time.Duration
-	largeAt time.Duration // when the last large request was sent
-	asked   bool          // a large request was sent before
-	suspect bool          // the last large request was not answered properly
-	barred  bool          // etcd refuses the certificate, and logs that each time
+	probing     bool
+	due         time.Duration // when the next probe should begin
+	largeAt     time.Duration // when the last large request was sent
+	largeSent   bool          // a large request has been sent
+	largeFailed bool          // the last large request was not answered
+	certRefused bool          // etcd refuses the certificate, and logs every attempt
 }
 
-// found records the result of one probe.
-func (w *way) found(l look) {
-	w.barred = l.barred
+// record updates the state with the result of one probe.
+func (w *portProbe) record(l result) {
+	w.certRefused = l.certRefused
 	if l.state != Unreachable && l.state != Refused {
-		w.times = append(w.times, l.took)
-		w.times = w.times[max(0, len(w.times)-connectsKept):]
-		w.shown.RTT = median(w.times)
+		w.connectTimes = append(w.connectTimes, l.took)
+		w.connectTimes = w.connectTimes[max(0, len(w.connectTimes)-keptConnections):]
+		w.published.RTT = median(w.connectTimes)
 	}
 	if l.state == Answers {
-		w.shown.Sent, w.shown.Resent = w.shown.Sent+l.sent, w.shown.Resent+l.resent
+		w.published.Sent, w.published.Resent = w.published.Sent+l.sent, w.published.Resent+l.resent
 	}
 	if l.large {
-		w.suspect = l.state != Answers
+		w.largeFailed = l.state != Answers
 	}
 	if l.state == Answers {
-		w.well, w.bad = w.well+1, 0
-		if w.shown.State == Unknown || w.well >= wellAfter {
-			w.shown.State = Answers
+		w.successes, w.failures = w.successes+1, 0
+		if w.published.State == Unknown || w.successes >= recoverAfter {
+			w.published.State = Answers
 		}
 		return
 	}
-	w.well, w.bad = 0, w.bad+1
-	if w.bad >= badAfter {
-		w.shown.State = l.state
+	w.successes, w.failures = 0, w.failures+1
+	if w.failures >= failAfter {
+		w.published.State = l.state
 	}
 }
 
-// took records whether a probe that began at that time made a connection.
-func (w *way) took(began time.Duration, l look) {
+// recordConnection records whether the probe that began at that time connected.
+func (w *portProbe) recordConnection(began time.Duration, l result) {
 	if l.unsure {
 		return
 	}
 	w.lookedAt = began
-	if l.state.Takes() {
+	if l.state.Accepts() {
 		w.missed = 0
 		return
 	}
@@ -82,10 +83,10 @@ func (w *way) took(began time.Duration, l look) {
 	}
 }
 
-// large reports whether the next request should be larger than a packet: from time to time, and while the last large
-// one was not answered.
-func (w *way) large(now time.Duration) bool {
-	return !w.asked || w.suspect || w.shown.State == LargeLost || now-w.largeAt >= largeEvery
+// large reports whether the next request should be larger than a packet: every largeEvery, and until a large request is
+// answered again.
+func (w *portProbe) large(now time.Duration) bool {
+	return !w.largeSent || w.largeFailed || w.published.State == LargeLost || now-w.largeAt >= largeEvery
 }
 
 func median(times []time.Duration) time.Duration {

@@ -257,7 +257,7 @@ func TestSpareUsesItsOwnProbesInsteadOfItsRecord(t *testing.T) {
 		ID: c.Host.ID, PeerURL: "http://of-no-member", Sees: []record.Sight{{Member: 3, Peer: "reached"}},
 	})
 	r.Sights = []network.Sight{
-		{Member: 1, Peer: network.Way{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},
+		{Member: 1, Peer: network.Port{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},
 	}
 	got := b.sights(r, r.Hosts[len(r.Hosts)-1])
 	want := []policy.Sight{{MemberID: 1}, {MemberID: 3, Lost: true}}

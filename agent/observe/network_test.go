@@ -74,10 +74,10 @@ func TestAMemberIsProbedAgainInTheRoundInWhichItFallsSilent(t *testing.T) {
 // n1 probes itself; n2 and n3 report what they observe; n4 is down and has no record; s1 is a spare.
 func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 	t.Parallel()
-	answers, none := network.Way{State: network.Answers, Sent: 20, Resent: 1}, network.Way{State: network.Unreachable}
+	answers, none := network.Port{State: network.Answers, Sent: 20, Resent: 1}, network.Port{State: network.Unreachable}
 	r := &round.Round{
 		Sights: []network.Sight{
-			{Member: 2, Peer: answers, Client: network.Way{State: network.Refused, Sent: 5, Resent: 2}},
+			{Member: 2, Peer: answers, Client: network.Port{State: network.Refused, Sent: 5, Resent: 2}},
 			{Member: 3, Peer: none, Client: answers},
 			{Member: 4, Peer: none, Client: none},
 		},

@@ -31,7 +31,7 @@ func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 		// as a new one.
 		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
-			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Takes() && !network.ParseState(s.Client).Takes(),
+			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Accepts() && !network.ParseState(s.Client).Accepts(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
 			Domain: s.Domain,
 		}))
@@ -50,7 +50,7 @@ func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
 		up := known && r.Connections.Of[s.Member]
 		all = append(all, b.reportedSince(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
 			MemberID: s.Member, Lost: s.Lost, Connected: up, ConnectedKnown: known,
-			Unsure: !s.Lost && !s.Peer.State.Takes() && !s.Client.State.Takes(),
+			Unsure: !s.Lost && !s.Peer.State.Accepts() && !s.Client.State.Accepts(),
 		}))
 	}
 	return all

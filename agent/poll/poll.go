@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poll runs calls that may hang outside of the loop that needs them: one at a time, with the newest value and
-// its age. Reading the value never blocks.
+// Package poll runs calls that may hang in the background, and keeps their newest value. Reading the value never
+// blocks.
 package poll
 
 import (
@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Look keeps the newest value of something that may hang. At most one call is in progress: a hung call is not repeated,
-// and its value just grows old.
+// Look keeps the newest value of a call that may hang. At most one call is in progress. While it hangs, no other
+// starts, and the value grows old.
 type Look[T any] struct {
 	mu      sync.Mutex
 	busy    bool
 	has     bool
 	value   T
 	err     error
-	at      time.Duration // when the value was read
+	at      time.Duration // when the call that returned the value began
 	tried   time.Duration // when the last call began
-	bound   time.Duration // of the call in progress
-	discard bool          // the value in progress is from before a change
+	bound   time.Duration // timeout of the last call
+	discard bool          // the call in progress began before Forget
 }
 
-// Refresh starts a call if the last one is older than every and none is in progress. bound is the timeout of its
-// context.
+// Refresh starts a call unless one is in progress or the last one began less than every ago. bound is the timeout of
+// the call's context.
 func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
 	look func(context.Context) (T, error),
 ) {
@@ -56,8 +56,8 @@ func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, 
 	}()
 }
 
-// Get returns the newest value and the error of the last call. ok is false if there is no value, or if it is older than
-// oldest.
+// Get returns the newest value and the error of the last call. ok reports whether there is a value that is not older
+// than oldest.
 func (l *Look[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,14 +77,14 @@ func (l *Look[T]) Age(now time.Duration) time.Duration {
 	return now - l.at
 }
 
-// Hung reports whether a call in progress is long overdue.
+// Hung reports whether a call has been in progress for more than twice its timeout.
 func (l *Look[T]) Hung(now time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.busy && now-l.tried > 2*l.bound
 }
 
-// Forget drops the value, because something has changed it.
+// Forget discards the value, and the result of a call in progress, because both are from before a change.
 func (l *Look[T]) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

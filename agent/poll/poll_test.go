@@ -39,23 +39,23 @@ func TestHungCallIsNeverRepeatedAndItsValueGrowsOld(t *testing.T) {
 			synctest.Wait()
 		}
 		if !l.Hung(now()+2*time.Minute) || l.Hung(now()) {
-			t.Fatal("a look of a minute hangs when it has not come back in two, and not before")
+			t.Fatal("a call with a timeout of one minute must count as hung after two minutes, and not before")
 		}
 		if looks != 2 {
 			t.Fatalf("%d calls were started, want 2", looks)
 		}
 		if _, _, ok := l.Get(now(), 10*time.Second); ok {
-			t.Fatal("a value of 20 s ago counts as fresh")
+			t.Fatal("a value from 20 s ago counts as fresh")
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
 		synctest.Wait()
 		if _, err, _ := l.Get(now(), time.Second); err == nil {
-			t.Fatal("the look that hung left no error")
+			t.Fatal("the hung call left no error")
 		}
 		l.Refresh(t.Context(), now, time.Second, time.Minute, look)
 		synctest.Wait()
 		if value, _, ok := l.Get(now(), time.Second); !ok || value != 3 {
-			t.Fatalf("after it got %d, %v, want 3", value, ok)
+			t.Fatalf("after the hung call: got %d, %v, want 3", value, ok)
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestValueFromBeforeAChangeIsNotUsed(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		if value, _, ok := l.Get(now(), time.Hour); ok {
-			t.Fatalf("got %q, which was looked at before the change", value)
+			t.Fatalf("got %q, which is from before the change", value)
 		}
 		l.Refresh(t.Context(), now, time.Hour, time.Minute, func(context.Context) (string, error) {
 			return "after", nil

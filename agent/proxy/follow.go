@@ -21,13 +21,13 @@ type follower struct {
 	path, kept string
 	elapsed    func() time.Duration
 	seen       stamp
-	at         atomic.Int64 // when the list was last written, in nanoseconds of elapsed
-	remembered bool         // the kept list is in force and its age is unknown
-	keeping    atomic.Bool  // held by the goroutine that writes the kept list
-	written    string       // content of the kept list
+	writtenAt  atomic.Int64 // when the list was last written, in nanoseconds of elapsed
+	fromSaved  bool         // the saved list is in force and its age is unknown
+	saving     atomic.Bool  // a goroutine is saving a list
+	written    string       // content of the saved list
 }
 
-// stamp tells one version of a file from the next.
+// stamp identifies one version of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -36,12 +36,12 @@ type stamp struct {
 
 func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 	f := &follower{path: path, kept: kept, elapsed: elapsed}
-	f.at.Store(int64(elapsed()))
+	f.writtenAt.Store(int64(elapsed()))
 	return f
 }
 
-// look reads the list. news reports whether the list changed since the last look, or became invalid in a new version; a
-// missing file is no news. The file belongs to another user, so look checks its type and size before it reads it.
+// look reads the list if its file has changed since the last look, and reports the change as news. A missing file is an
+// error without news. Another user owns the file, so look checks its type and size before it reads it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,33 +64,32 @@ func (f *follower) look() (l List, news bool, err error) {
 	if l, err = Parse(text); err != nil {
 		return l, true, fmt.Errorf("cannot use %s: %w", f.path, err)
 	}
-	age := max(0, time.Since(s.modified)) // a time in the future counts as now: the clock was set back
-	f.at.Store(int64(f.elapsed() - age))
-	f.remembered = false
-	f.keep(l)
+	age := max(0, time.Since(s.modified)) // negative after the clock was set back
+	f.writtenAt.Store(int64(f.elapsed() - age))
+	f.fromSaved = false
+	f.save(l)
 	return l, true, nil
 }
 
-// age returns how long ago the list was written, or how long none could be read.
-func (f *follower) age() time.Duration { return f.elapsed() - time.Duration(f.at.Load()) }
+// age returns the time since the list was written; before the first list, the time since the start.
+func (f *follower) age() time.Duration { return f.elapsed() - time.Duration(f.writtenAt.Load()) }
 
 // old reports whether the list in force may be out of date.
-func (f *follower) old() bool { return f.remembered || f.age() > agedAfter }
+func (f *follower) old() bool { return f.fromSaved || f.age() > staleAfter }
 
-// keep saves a list for the next boot if its content differs from the saved one. It does not wait, as the disk may
-// hang. If it fails, or if the previous save is still running, the list is used all the same, and the next version is
-// saved.
-func (f *follower) keep(l List) {
-	if f.kept == "" || !f.keeping.CompareAndSwap(false, true) {
+// save writes a list for the next boot if its content differs from the saved one. It does not wait, as the disk may
+// hang. If the write fails, or the previous one is still running, a later version of the list is saved.
+func (f *follower) save(l List) {
+	if f.kept == "" || !f.saving.CompareAndSwap(false, true) {
 		return
 	}
-	text, err := said(l)
+	text, err := content(l)
 	if err != nil || text == f.written {
-		f.keeping.Store(false)
+		f.saving.Store(false)
 		return
 	}
 	go func() {
-		defer f.keeping.Store(false)
+		defer f.saving.Store(false)
 		temporary := f.kept + ".new"
 		if err := errors.Join(os.WriteFile(temporary, []byte(text), 0o600), os.Rename(temporary, f.kept)); err == nil {
 			f.written = text
@@ -98,15 +97,15 @@ func (f *follower) keep(l List) {
 	}()
 }
 
-// said returns the content of a list without its revision.
-func said(l List) (string, error) {
+// content returns the content of a list without its revision.
+func content(l List) (string, error) {
 	l.Revision = 0
 	text, err := l.Encode()
 	return string(text), err
 }
 
-// last returns the list that was kept.
-func (f *follower) last() (List, error) {
+// saved returns the list that was saved before the boot or restart.
+func (f *follower) saved() (List, error) {
 	if f.kept == "" {
 		return List{}, fs.ErrNotExist
 	}
@@ -123,8 +122,8 @@ func (f *follower) last() (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	f.remembered = true
-	if same, err := said(l); err == nil {
+	f.fromSaved = true
+	if same, err := content(l); err == nil {
 		f.written = same
 	}
 	return l, nil

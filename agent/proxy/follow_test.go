@@ -23,16 +23,16 @@ func TestExcludedVoterOfTheKeptListIsUsedIfNoOtherAnswers(t *testing.T) {
 	write(t, kept, List{Voters: []Voter{a.voter(true), b.voter(false)}})
 	f := run(t, func(o *Options) { o.Kept = kept })
 	if _, name := f.client(t); name != "n2" {
-		t.Errorf("%q answers, want n2: the age of the list is unknown", name)
+		t.Errorf("%q answers, want n2, as the age of the list is unknown", name)
 	}
-	f.lists(t, a.voter(true), b.voter(false))
+	f.writeList(t, a.voter(true), b.voter(false))
 	testbed.Eventually(t, bound, "the list to be current", func() bool { return !strings.Contains(f.Status(), "old") })
 }
 
-func TestAgeOfAListIsThatOfItsFileAndNeverNegative(t *testing.T) {
+func TestAgeOfAListIsTheAgeOfItsFileAndNeverNegative(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[time.Duration]bool{
-		0: false, -agedAfter / 2: false, -2 * agedAfter: true, 1000 * time.Hour: false,
+		0: false, -staleAfter / 2: false, -2 * staleAfter: true, 1000 * time.Hour: false,
 	} {
 		path := filepath.Join(t.TempDir(), "list")
 		write(t, path, List{Voters: []Voter{{Name: "n1", Address: "h:1", Use: true}}})
@@ -42,7 +42,7 @@ func TestAgeOfAListIsThatOfItsFileAndNeverNegative(t *testing.T) {
 		_, _, err := f.look()
 		must(t, err)
 		if f.old() != want || f.age() < 0 || f.age() > max(0, -written)+bound {
-			t.Errorf("written %v from now: its age is %v, old: %v", written, f.age(), f.old())
+			t.Errorf("written at now %+v: age %v, old: %v", written, f.age(), f.old())
 		}
 	}
 }
@@ -57,13 +57,13 @@ func TestHungDiskDoesNotDelayNewLists(t *testing.T) {
 		pipe, err := os.OpenFile(kept+".new", os.O_RDWR, 0)
 		must(t, err)
 		defer pipe.Close()
-		testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.Proxy.list.keeping.Load() })
+		testbed.Eventually(t, bound, "the list to be saved", func() bool { return !f.Proxy.list.saving.Load() })
 	})
-	f.lists(t, Voter{Name: "n1", Address: "h:1", Use: true})
-	f.shows(t, "n1 0")
-	f.lists(t, Voter{Name: "n2", Address: "h:2", Use: true})
-	f.shows(t, "n2 0")
-	if !f.Proxy.list.keeping.Load() {
+	f.writeList(t, Voter{Name: "n1", Address: "h:1", Use: true})
+	f.waitForStatus(t, "n1 0")
+	f.writeList(t, Voter{Name: "n2", Address: "h:2", Use: true})
+	f.waitForStatus(t, "n2 0")
+	if !f.Proxy.list.saving.Load() {
 		t.Error("the disk did not hang")
 	}
 }
@@ -77,9 +77,9 @@ func TestListThatDiffersOnlyInRevisionIsNotSavedAgain(t *testing.T) {
 		_, news, err := f.look()
 		must(t, err)
 		if !news {
-			t.Errorf("revision %d is no news", revision)
+			t.Errorf("revision %d is not reported as news", revision)
 		}
-		testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.keeping.Load() })
+		testbed.Eventually(t, bound, "the list to be saved", func() bool { return !f.saving.Load() })
 		info, err := os.Stat(kept)
 		must(t, err)
 		return info
@@ -90,12 +90,12 @@ func TestListThatDiffersOnlyInRevisionIsNotSavedAgain(t *testing.T) {
 		t.Error("the list was saved again")
 	}
 	f = newFollower(path, kept, since())
-	_, err := f.last()
+	_, err := f.saved()
 	must(t, err)
 	if !os.SameFile(first, look(f, 3, "h:1")) {
 		t.Error("the list was saved again after a start")
 	}
 	if os.SameFile(first, look(f, 4, "h:2")) {
-		t.Error("another list was not kept")
+		t.Error("a list with other content was not saved")
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// clientHalf is how long a client that has closed its sending side may still receive, and voterHalf how long a
-	// client may take to read the rest of what a closed voter connection has sent.
+	// clientHalf is how long a client may still receive after it closed its sending side. voterHalf is how long a
+	// client may take to read the rest of the data after its voter closed its sending side.
 	clientHalf = time.Minute
 	voterHalf  = 5 * time.Second
 	// silenceBound is how long a voter's machine may leave data or a keepalive probe unacknowledged before the
@@ -23,15 +23,15 @@ const (
 	silenceBound = 30 * time.Second
 )
 
-// keepAlive probes the voter's machine on an idle connection: one that lost power sends nothing. It probes three times
-// within silenceBound. With TCP_USER_TIMEOUT set, Linux does not count probes: it closes a connection at the first
-// probe after the bound if one is unacknowledged.
+// keepAlive returns settings that detect a voter's machine without power on an idle connection: three probes
+// within silenceBound. With TCP_USER_TIMEOUT set, Linux ignores the number of probes: it closes a connection when the
+// first probe after that timeout is due and one is unacknowledged.
 func keepAlive() net.KeepAliveConfig {
 	const interval, count = 5 * time.Second, 3
 	return net.KeepAliveConfig{Enable: true, Idle: silenceBound - count*interval, Interval: interval, Count: count}
 }
 
-// boundSilence bounds how long data or a probe may stay unacknowledged.
+// boundSilence sets on a socket how long data or a probe may stay unacknowledged.
 func boundSilence(_, _ string, conn syscall.RawConn) (err error) {
 	outer := conn.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silenceBound.Milliseconds()))
@@ -46,12 +46,12 @@ func boundSilence(_, _ string, conn syscall.RawConn) (err error) {
 type link struct {
 	client, voter end
 	loop          *loop
-	ended         func() // called once, when both are closed
-	over          bool
+	ended         func() // called once, when both sides are closed
+	closed        bool
 }
 
 // close closes both sides, if they are still open.
-func (k *link) close() { k.loop.drop(k) }
+func (k *link) close() { k.loop.dropLink(k) }
 
 // end is one side of a link.
 type end struct {
@@ -59,34 +59,35 @@ type end struct {
 	link  *link
 	other *end
 
-	ready   bool         // may have data to read
-	much    bool         // last filled a buffer: worth a pipe
-	last    bool         // has closed its sending side
-	said    bool         // the close was passed on to the other side
-	queued  bool         // served in the next turn without an event
-	waiting []byte       // data that it has not accepted yet
-	held    *[chunk]byte // the buffer that holds waiting
-	piped   *pipe        // the pipe that holds data for it
-	serial  int32        // tells it from an earlier descriptor of the same number
+	ready          bool         // it may have data to read
+	bulk           bool         // its last read filled a buffer, so a pipe is worthwhile
+	peerClosed     bool         // it has closed its sending side
+	closeForwarded bool         // its close was forwarded to the other side
+	queued         bool         // served in the next iteration without an event
+	waiting        []byte       // data that it has not accepted yet
+	buffer         *[chunk]byte // the buffer that holds waiting
+	pipe           *pipe        // the pipe that holds data for it
+	serial         int32        // distinguishes it from an earlier descriptor with this number
 }
 
 // full reports whether data waits for this side to accept it.
-func (e *end) full() bool { return len(e.waiting) > 0 || e.piped != nil }
+func (e *end) full() bool { return len(e.waiting) > 0 || e.pipe != nil }
 
-// newLink takes two connections away from Go's runtime, whose poller would wake a goroutine for each message.
+// newLink takes two connections out of Go's runtime, whose poller would wake a goroutine for each message. It closes
+// them on an error.
 func newLink(l *loop, client, voter *net.TCPConn, ended func()) (*link, error) {
 	k := &link{loop: l, ended: ended}
 	k.client = end{link: k, other: &k.voter, fd: -1}
 	k.voter = end{link: k, other: &k.client, fd: -1}
 	err := errors.Join(k.client.take(client), k.voter.take(voter))
 	if err != nil {
-		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // a side that was not taken has no descriptor
+		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // -1 if take failed
 		return nil, fmt.Errorf("cannot adopt a connection: %w", err)
 	}
 	return k, nil
 }
 
-// take duplicates the descriptor of a connection and closes it for Go.
+// take duplicates the descriptor of a connection and closes the original.
 func (e *end) take(c *net.TCPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -101,12 +102,12 @@ func (e *end) take(c *net.TCPConn) error {
 	return errors.Join(outer, err, c.Close())
 }
 
-// reset closes a connection with a reset, so that the peer sees an error and not an orderly end.
+// reset closes a connection with a reset, so that the peer sees an error instead of EOF.
 func reset(c *net.TCPConn) {
 	_, _ = c.SetLinger(0), c.Close() // fails only if it is already closed
 }
 
-// resets makes a later close of the descriptor send a reset.
-func resets(fd int) {
+// resetOnClose makes a later close of the descriptor send a reset.
+func resetOnClose(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // as above
 }

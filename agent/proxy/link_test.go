@@ -59,16 +59,16 @@ func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 	full := func() bool {
 		loop.mu.Lock()
 		defer loop.mu.Unlock()
-		if !k.client.full() || loop.halves[k].IsZero() {
+		if !k.client.full() || loop.halfClosed[k].IsZero() {
 			return false
 		}
-		if left := time.Until(loop.halves[k]); left > clientHalf || left < clientHalf/2 {
-			t.Errorf("it has %v left, of %v", left, clientHalf)
+		if left := time.Until(loop.halfClosed[k]); left > clientHalf || left < clientHalf/2 {
+			t.Errorf("the link is closed in %v, want about %v", left, clientHalf)
 		}
-		loop.halves[k] = time.Now()
+		loop.halfClosed[k] = time.Now()
 		return true
 	}
-	testbed.Eventually(t, bound, "the way to the client to be full", full)
+	testbed.Eventually(t, bound, "the client's buffers to be full", full)
 	loop.overdue()
 	select {
 	case <-ended:
@@ -99,14 +99,14 @@ func TestCloseThatArrivesWithTheLastBytesIsPassedOn(t *testing.T) {
 	})
 	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
 	if got, err := io.ReadAll(voterFar); err != nil || string(got) != "the last" {
-		t.Errorf("%q came, and %v", got, err)
+		t.Errorf("the voter received %q: %v", got, err)
 	}
 	loop.close()
 	all.Wait()
 }
 
 // endless returns a link whose client always has data and whose voter accepts all of it. Both are files in memory, so
-// that a turn depends on no other process.
+// that an iteration depends on no other process.
 func endless(t *testing.T, bytes int64) *link {
 	t.Helper()
 	memory := func(size int64) int {
@@ -121,15 +121,15 @@ func endless(t *testing.T, bytes int64) *link {
 	return k
 }
 
-func carried(t *testing.T, k *link) int {
+func copied(t *testing.T, k *link) int {
 	t.Helper()
 	var s unix.Stat_t
 	must(t, unix.Fstat(k.voter.fd, &s))
 	return int(s.Size)
 }
 
-// TestTurnEndsAfterItsBytesWithPipesAndBuffers: a pipe moves larger pieces than a buffer does.
-func TestTurnEndsAfterItsBytesWithPipesAndBuffers(t *testing.T) {
+// TestCopyStopsAfterTheBytesOfOneIteration uses pipes and buffers, as a pipe moves larger pieces.
+func TestCopyStopsAfterTheBytesOfOneIteration(t *testing.T) {
 	t.Parallel()
 	for name, pipeless := range map[string]bool{"pipe": false, "buffer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -137,14 +137,14 @@ func TestTurnEndsAfterItsBytesWithPipesAndBuffers(t *testing.T) {
 			l, err := newLoop()
 			must(t, err)
 			l.pipeless = pipeless
-			k := endless(t, 8*turnBytes)
-			for turn := 1; turn <= 4; turn++ {
-				must(t, l.carry(&k.client))
-				if n := carried(t, k); n != turn*turnBytes || len(l.more) != 1 || k.client.much == pipeless {
-					t.Errorf("%d bytes after turn %d, want %d; %d have more", n, turn, turn*turnBytes, len(l.more))
+			k := endless(t, 8*iterationBytes)
+			for i := 1; i <= 4; i++ {
+				must(t, l.copyFrom(&k.client))
+				if n := copied(t, k); n != i*iterationBytes || len(l.unfinished) != 1 || k.client.bulk == pipeless {
+					t.Errorf("%d bytes after iteration %d, want %d; %d have more", n, i, i*iterationBytes, len(l.unfinished))
 				}
 			}
-			l.end(k)
+			l.endLink(k)
 			l.close()
 			must(t, l.run())
 		})
@@ -159,9 +159,9 @@ func TestQuietLinkIsServedAmongBusyOnes(t *testing.T) {
 	const links = batch + batch/8
 	var much []*link
 	for range links {
-		k := endless(t, 2*turnBytes)
+		k := endless(t, 2*iterationBytes)
 		k.client.queued = true
-		much, l.more = append(much, k), append(l.more, &k.client)
+		much, l.unfinished = append(much, k), append(l.unfinished, &k.client)
 	}
 	client, clientFar := pair(t)
 	voter, voterFar := pair(t)
@@ -170,22 +170,22 @@ func TestQuietLinkIsServedAmongBusyOnes(t *testing.T) {
 	must(t, l.add(little))
 	_, err = io.WriteString(clientFar, "ping")
 	must(t, err)
-	busy, _ := l.turn([]unix.EpollEvent{{Events: unix.EPOLLIN, Fd: int32(little.client.fd), Pad: little.client.serial}})
+	busy, _ := l.iterate([]unix.EpollEvent{{Events: unix.EPOLLIN, Fd: int32(little.client.fd), Pad: little.client.serial}})
 	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
 	got := make([]byte, 4)
 	if _, err := io.ReadFull(voterFar, got); err != nil || string(got) != "ping" {
-		t.Errorf("after one turn %q has come: %v", got, err)
+		t.Errorf("after one iteration, %q has arrived: %v", got, err)
 	}
 	all := 0
 	for _, k := range much {
-		all += carried(t, k)
+		all += copied(t, k)
 	}
-	if all > batch*turnBytes || !busy || len(l.more) != links {
-		t.Errorf("the others had %d bytes in that turn, want at most %d; %d of %d have more", all, batch*turnBytes,
-			len(l.more), links)
+	if all > batch*iterationBytes || !busy || len(l.unfinished) != links {
+		t.Errorf("the busy links copied %d bytes, want at most %d; %d of %d have more", all, batch*iterationBytes,
+			len(l.unfinished), links)
 	}
 	for _, k := range much {
-		l.end(k)
+		l.endLink(k)
 	}
 	l.close()
 	must(t, l.run())
@@ -211,7 +211,7 @@ func TestQuietClientIsServedWhileAnotherNeverPauses(t *testing.T) {
 	for range 20 {
 		must(t, little.SetDeadline(time.Now().Add(bound))) // per message: the total depends on the machine's load
 		if !echoes(little) {
-			t.Error("it does not arrive")
+			t.Error("the message does not arrive")
 			break
 		}
 	}
@@ -238,17 +238,17 @@ func TestIdleVoterIsProbedThreeTimesWithinTheBound(t *testing.T) {
 		}
 		ends := option(unix.TCP_USER_TIMEOUT, time.Millisecond)
 		idle, interval := option(unix.TCP_KEEPIDLE, time.Second), option(unix.TCP_KEEPINTVL, time.Second)
-		asked := 0
+		probes := 0
 		for at := idle; at < ends; at += interval {
-			asked++
+			probes++
 		}
-		if ends != silenceBound || asked != 3 || (ends-idle)%interval != 0 {
-			t.Errorf("after %v each %v, until %v: %d times", idle, interval, ends, asked)
+		if ends != silenceBound || probes != 3 || (ends-idle)%interval != 0 {
+			t.Errorf("%d probes from %v, every %v until %v", probes, idle, interval, ends)
 		}
 	}))
 }
 
-//nolint:paralleltest // meanwhile nobody gets a file
+//nolint:paralleltest // no goroutine of the process can open a file meanwhile
 func TestVoterIsNotAvoidedIfThisHostRanOutOfDescriptors(t *testing.T) {
 	a := serve(t, "n1")
 	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
@@ -258,9 +258,9 @@ func TestVoterIsNotAvoidedIfThisHostRanOutOfDescriptors(t *testing.T) {
 	_, _, err := f.connect(t.Context())
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 	if err == nil {
-		t.Fatal("there were files")
+		t.Fatal("connected without a free descriptor")
 	}
-	if p := f.table.places[0]; p.failures != 0 || p.avoid != 0 {
-		t.Errorf("%v counts against it: %d, until %v", err, p.failures, p.avoid)
+	if p := f.table.upstreams[0]; p.failures != 0 || p.avoidUntil != 0 {
+		t.Errorf("%v counts as the voter's failure: %d, avoided until %v", err, p.failures, p.avoidUntil)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // FileName is the list's file name in quorumd's runtime directory.
 const FileName = "voters.json"
 
-// The bounds of a list. A cluster has at most nine voters.
+// Limits of a list. A cluster has at most nine voters.
 const (
 	MaxListSize = 64 << 10 // bytes
 	maxVoters   = 64
@@ -100,7 +100,7 @@ func (v Voter) check() error {
 	return nil
 }
 
-// text names the voters that are used, and the reasons against the others.
+// text returns the voters' names, with the reasons for not using some of them.
 func (l List) text() string {
 	var all []string
 	for _, v := range l.Voters {

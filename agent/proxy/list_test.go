@@ -44,11 +44,11 @@ func TestImplausibleListIsRefused(t *testing.T) {
 		"too large":        of(voter("h:1")) + strings.Repeat(" ", MaxListSize),
 	} {
 		if l, err := Parse([]byte(text)); err == nil {
-			t.Errorf("%s: taken as %+v", name, l)
+			t.Errorf("%s: accepted as %+v", name, l)
 		}
 	}
 	if _, err := Parse([]byte(of(voter("192.0.2.1:2379"), voter("[2001:db8::1]:2379")))); err != nil {
-		t.Errorf("a good list: %v", err)
+		t.Errorf("a valid list is refused: %v", err)
 	}
 }
 
@@ -68,12 +68,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := Parse(again); err != nil {
-			t.Errorf("%q was accepted, and %q is not: %v", text, again, err)
+			t.Errorf("%q was accepted, but its encoding %q is not: %v", text, again, err)
 		}
 	})
 }
 
-func TestAddressIsOneThatOtherHostsReach(t *testing.T) {
+func TestAddressPrefersAURLThatOtherHostsReach(t *testing.T) {
 	t.Parallel()
 	for want, urls := range map[string][]string{
 		"192.0.2.1:2379":     {"http://localhost:2379", "http://192.0.2.1:2379", "http://192.0.2.9:2379"},
@@ -108,11 +108,11 @@ func TestListThatIsNotARegularFileIsRefused(t *testing.T) {
 			t.Errorf("%s was read as %+v", name, l)
 		}
 		if _, news, err := f.look(); err == nil || news {
-			t.Errorf("%s is news a second time: %v", name, err)
+			t.Errorf("%s is reported as news a second time: %v", name, err)
 		}
 	}
 	if l, news, err := newFollower(good, "", since()).look(); err != nil || !news || len(l.Voters) != 1 {
-		t.Errorf("the good one: %+v, %v, %v", l, news, err)
+		t.Errorf("a regular file: %+v, news %v, %v", l, news, err)
 	}
 }
 
@@ -125,16 +125,16 @@ func TestLastValidListIsKeptForTheNextBoot(t *testing.T) {
 	if _, _, err := f.look(); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, bound, "it to be kept", func() bool { return !f.keeping.Load() })
+	testbed.Eventually(t, bound, "the list to be saved", func() bool { return !f.saving.Load() })
 	if err := os.WriteFile(path, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, news, err := f.look(); err == nil || !news {
 		t.Fatalf("garbage: %v, %v", news, err)
 	}
-	l, err := newFollower(path, kept, since()).last()
+	l, err := newFollower(path, kept, since()).saved()
 	if err != nil || len(l.Voters) != 1 || l.Voters[0].Address != "h:1" {
-		t.Errorf("%+v was kept: %v", l, err)
+		t.Errorf("%+v was saved: %v", l, err)
 	}
 }
 

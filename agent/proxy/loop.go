@@ -17,31 +17,31 @@ import (
 
 const (
 	chunk = 32 << 10 // bytes copied at a time
-	// turnBytes is how much one connection may copy before the others are served.
-	turnBytes = 256 << 10
-	batch     = 128 // connections served before the loop's lock is released
+	// iterationBytes is how much one side of a link may send before the others are served.
+	iterationBytes = 256 << 10
+	batch          = 128 // sides served before the loop's lock is released
 )
 
-// watched lists the events of a connection. They are edge-triggered: each change is reported once.
+// watched is the set of epoll events for a connection. They are edge-triggered: each change is reported once.
 const watched = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
-// loop copies the bytes of many links in one thread, with an epoll of its own. A goroutine per direction would cost a
-// stack each, one more read per message to learn that there is no second one, and a wait in Go's poller.
+// loop copies the bytes of many links in one thread, with an epoll instance of its own. A goroutine per direction would
+// cost a stack each, an extra read per message that returns EAGAIN, and a wakeup through Go's poller.
 type loop struct {
-	poll int // the epoll's descriptor
-	wake int // an eventfd in it, to end the wait
+	poll int // epoll descriptor
+	wake int // eventfd that ends epoll_wait
 
-	mu       sync.Mutex
-	ends     map[int32]*end
-	halves   map[*link]time.Time // half-closed links, and when the other side must have closed
-	buffer   *[chunk]byte        // for the copy in progress
-	spare    []*[chunk]byte      // free buffers
-	drained  *pipe               // a free pipe, for large transfers
-	pipes    int                 // number of pipes in existence
-	pipeless bool                // the kernel cannot splice between these connections
-	more     []*end              // sides that used up their turn and may have more
-	serial   int32
-	closed   bool
+	mu          sync.Mutex
+	ends        map[int32]*end
+	halfClosed  map[*link]time.Time // time limits of the half-closed links
+	buffer      *[chunk]byte        // for the copy in progress
+	freeBuffers []*[chunk]byte      // free buffers
+	freePipe    *pipe               // a free pipe, for large transfers
+	pipes       int                 // number of pipes in existence
+	pipeless    bool                // the kernel cannot splice between these connections
+	unfinished  []*end              // sides that reached iterationBytes and may have more
+	serial      int32
+	closed      bool
 }
 
 func newLoop() (*loop, error) {
@@ -54,7 +54,7 @@ func newLoop() (*loop, error) {
 		return nil, errors.Join(fmt.Errorf("cannot set up epoll: %w", err), unix.Close(poll))
 	}
 	l := &loop{
-		poll: poll, wake: wake, ends: map[int32]*end{}, halves: map[*link]time.Time{}, buffer: new([chunk]byte),
+		poll: poll, wake: wake, ends: map[int32]*end{}, halfClosed: map[*link]time.Time{}, buffer: new([chunk]byte),
 	}
 	err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)})
 	if err != nil {
@@ -70,52 +70,52 @@ func (l *loop) run() error {
 	events := make([]unix.EpollEvent, batch)
 	busy := false
 	for {
-		patience := -1
+		timeout := -1
 		if busy {
-			patience = 0
+			timeout = 0
 		}
-		n, err := unix.EpollWait(l.poll, events, patience)
+		n, err := unix.EpollWait(l.poll, events, timeout)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
 		var closed bool
-		if busy, closed = l.turn(events[:max(n, 0)]); closed {
+		if busy, closed = l.iterate(events[:max(n, 0)]); closed {
 			return errors.Join(unix.Close(l.poll), unix.Close(l.wake))
 		}
 	}
 }
 
-// turn serves the sides that are ready. It reports whether some have more data, and whether the loop is closed.
-func (l *loop) turn(events []unix.EpollEvent) (busy, closed bool) {
+// iterate serves the sides that are ready. It reports whether some may have more data, and whether the loop is closed.
+func (l *loop) iterate(events []unix.EpollEvent) (busy, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false, true
 	}
-	again := l.more
-	l.more = nil
-	if len(again) > batch { // the rest waits for the next turn
-		again, l.more = again[:batch], slices.Clone(again[batch:])
+	again := l.unfinished
+	l.unfinished = nil
+	if len(again) > batch { // the rest waits for the next iteration
+		again, l.unfinished = again[:batch], slices.Clone(again[batch:])
 	}
 	for _, event := range events {
-		// otherwise the link has ended, and another link may use the number
+		// Without a match, the link has ended, and another link may use the descriptor's number.
 		if e := l.ends[event.Fd]; e != nil && e.serial == event.Pad {
 			l.serve(e, event.Events)
 		}
 	}
 	for _, e := range again {
 		e.queued = false
-		if !e.link.over {
+		if !e.link.closed {
 			l.serve(e, 0)
 		}
 	}
-	return len(l.more) > 0, false
+	return len(l.unfinished) > 0, false
 }
 
 // serve handles the events of one side of a link.
 func (l *loop) serve(e *end, now uint32) {
 	e.ready = e.ready || now&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
-	e.last = e.last || now&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
+	e.peerClosed = e.peerClosed || now&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
 	var err error
 	if now&unix.EPOLLERR != 0 {
 		err = unix.ECONNRESET
@@ -124,27 +124,27 @@ func (l *loop) serve(e *end, now uint32) {
 		err = l.flush(e)
 	}
 	if err == nil {
-		err = l.carry(e)
+		err = l.copyFrom(e)
 	}
 	switch {
 	case err != nil:
-		resets(e.link.client.fd)
-		l.end(e.link)
-	case e.said && e.other.said:
-		l.end(e.link)
+		resetOnClose(e.link.client.fd)
+		l.endLink(e.link)
+	case e.closeForwarded && e.other.closeForwarded:
+		l.endLink(e.link)
 	}
 }
 
-// carry copies what a side has sent, while the other side accepts it. It keeps what was not accepted, and reads nothing
-// more until then.
-func (l *loop) carry(e *end) error {
+// copyFrom copies data from a side for as long as the other side accepts it. It keeps a rest that was not accepted, and
+// reads nothing else until the rest is sent.
+func (l *loop) copyFrom(e *end) error {
 	to := e.other
-	for left := turnBytes; left > 0; {
+	for left := iterationBytes; left > 0; {
 		if !e.ready || to.full() {
 			return nil
 		}
-		if e.much {
-			n, more, err := l.pour(e, left)
+		if e.bulk {
+			n, more, err := l.spliceFrom(e, left)
 			if !more || err != nil {
 				return err
 			}
@@ -161,30 +161,31 @@ func (l *loop) carry(e *end) error {
 		case err != nil:
 			return err
 		case n == 0:
-			l.half(e)
+			l.halfClose(e)
 			return nil
 		}
-		// A new event reports more data, except for a close: its event may have come already.
-		e.ready, e.much = n == chunk || e.last, n == chunk && !l.pipeless
+		// After a short read, an event reports further data. It does not if the side has closed: that event may have
+		// been handled already.
+		e.ready, e.bulk = n == chunk || e.peerClosed, n == chunk && !l.pipeless
 		left -= n
 		sent, err := send(to.fd, l.buffer[:n])
 		if err != nil {
 			return err
 		}
 		if sent < n {
-			to.held, to.waiting = l.buffer, l.buffer[sent:n]
-			l.buffer = l.take()
+			to.buffer, to.waiting = l.buffer, l.buffer[sent:n]
+			l.buffer = l.takeBuffer()
 		}
 	}
 	if !e.queued {
-		e.queued, l.more = true, append(l.more, e)
+		e.queued, l.unfinished = true, append(l.unfinished, e)
 	}
 	return nil
 }
 
-// flush sends the data that waited for a side, and then carries on with the other side's data.
+// flush sends the data that waits for a side, and then continues to copy from the other side.
 func (l *loop) flush(e *end) error {
-	if p := e.piped; p != nil {
+	if p := e.pipe; p != nil {
 		if err := p.empty(e.fd); err != nil || p.left > 0 {
 			return err
 		}
@@ -196,8 +197,8 @@ func (l *loop) flush(e *end) error {
 	if e.waiting = e.waiting[sent:]; len(e.waiting) > 0 {
 		return nil
 	}
-	l.give(e)
-	return l.carry(e.other)
+	l.release(e)
+	return l.copyFrom(e.other)
 }
 
 // send writes as much as the descriptor accepts at once. An event reports when it accepts more.
@@ -217,48 +218,48 @@ func send(fd int, data []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// take returns an empty buffer.
-func (l *loop) take() *[chunk]byte {
-	last := len(l.spare) - 1
+// takeBuffer returns an empty buffer.
+func (l *loop) takeBuffer() *[chunk]byte {
+	last := len(l.freeBuffers) - 1
 	if last < 0 {
 		return new([chunk]byte)
 	}
-	b := l.spare[last]
-	l.spare = l.spare[:last]
+	b := l.freeBuffers[last]
+	l.freeBuffers = l.freeBuffers[:last]
 	return b
 }
 
-// give frees the buffer or pipe that held data for a side.
-func (l *loop) give(e *end) {
-	if e.held != nil && len(l.spare) < batch {
-		l.spare = append(l.spare, e.held)
+// release frees the buffer or pipe with data for a side.
+func (l *loop) release(e *end) {
+	if e.buffer != nil && len(l.freeBuffers) < batch {
+		l.freeBuffers = append(l.freeBuffers, e.buffer)
 	}
-	e.held, e.waiting = nil, nil
-	if e.piped != nil {
-		l.keep(e.piped)
-		e.piped = nil
+	e.buffer, e.waiting = nil, nil
+	if e.pipe != nil {
+		l.recycle(e.pipe)
+		e.pipe = nil
 	}
 }
 
-// half passes on that a side has closed its sending side, and bounds how long the other direction may stay open.
-func (l *loop) half(e *end) {
-	e.said, e.ready = true, false
+// halfClose forwards a side's end of data to the other side, and limits how long the opposite direction may stay open.
+func (l *loop) halfClose(e *end) {
+	e.closeForwarded, e.ready = true, false
 	bound := clientHalf
 	if e == &e.link.voter {
 		bound = voterHalf
 	}
 	until := time.Now().Add(bound)
-	if at, ok := l.halves[e.link]; !ok || until.Before(at) {
-		l.halves[e.link] = until
+	if at, ok := l.halfClosed[e.link]; !ok || until.Before(at) {
+		l.halfClosed[e.link] = until
 	}
-	_ = unix.Shutdown(e.other.fd, unix.SHUT_WR) // fails if it is gone, which an event reports
+	_ = unix.Shutdown(e.other.fd, unix.SHUT_WR) // fails if the connection has broken, which an event reports
 }
 
 // add starts to copy between both sides of a link.
 func (l *loop) add(k *link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || k.over { // its voter may be gone already, and its numbers used by another link
+	if l.closed || k.closed { // the table may have closed it already, and another link may use its descriptor numbers
 		return os.ErrClosed
 	}
 	for _, e := range []*end{&k.client, &k.voter} {
@@ -273,37 +274,37 @@ func (l *loop) add(k *link) error {
 	return nil
 }
 
-// drop closes a link, if it is still open.
-func (l *loop) drop(k *link) {
+// dropLink closes a link, if it is still open.
+func (l *loop) dropLink(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end(k)
+	l.endLink(k)
 }
 
-// end closes a link. Closing a descriptor removes it from the epoll.
-func (l *loop) end(k *link) {
-	if k.over {
+// endLink closes a link. Closing a descriptor removes it from the epoll set.
+func (l *loop) endLink(k *link) {
+	if k.closed {
 		return
 	}
-	k.over = true
+	k.closed = true
 	delete(l.ends, int32(k.client.fd))
 	delete(l.ends, int32(k.voter.fd))
-	delete(l.halves, k)
-	l.give(&k.client)
-	l.give(&k.voter)
-	_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // ending a failed connection needs nothing else
+	delete(l.halfClosed, k)
+	l.release(&k.client)
+	l.release(&k.voter)
+	_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // Linux frees the descriptor even on an error
 	k.ended()
 }
 
-// overdue closes the half-closed links whose time is over.
+// overdue resets the half-closed links that have reached their time limit.
 func (l *loop) overdue() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	for k, at := range l.halves {
+	for k, at := range l.halfClosed {
 		if now.After(at) {
-			resets(k.client.fd)
-			l.end(k)
+			resetOnClose(k.client.fd)
+			l.endLink(k)
 		}
 	}
 }
@@ -316,13 +317,13 @@ func (l *loop) close() {
 		return
 	}
 	for _, e := range l.ends {
-		l.end(e.link)
+		l.endLink(e.link)
 	}
-	if l.drained != nil {
-		l.drained.close()
+	if l.freePipe != nil {
+		l.freePipe.close()
 	}
 	l.closed = true
 	var one [8]byte
 	one[0] = 1
-	_, _ = unix.Write(l.wake, one[:]) // an eventfd takes eight bytes; the byte order does not matter
+	_, _ = unix.Write(l.wake, one[:]) // an eventfd takes a 64-bit number; any value but 0 wakes the loop
 }

@@ -40,19 +40,19 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
-	for _, p := range t.places {
-		give := func(d *prometheus.Desc, kind prometheus.ValueType, value float64) {
+	for _, p := range t.upstreams {
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64) {
 			to <- prometheus.MustNewConstMetric(d, kind, value, p.name, p.address)
 		}
 		used := 0.0
 		if p.use {
 			used = 1
 		}
-		give(c.open, gauge, float64(len(p.links)))
-		give(c.used, gauge, used)
-		give(c.taken, counter, float64(p.taken))
-		give(c.failed, counter, float64(p.failures))
-		give(c.moved, counter, float64(p.moved))
+		send(c.open, gauge, float64(len(p.links)))
+		send(c.used, gauge, used)
+		send(c.taken, counter, float64(p.accepted))
+		send(c.failed, counter, float64(p.failures))
+		send(c.moved, counter, float64(p.moved))
 	}
 	to <- prometheus.MustNewConstMetric(c.ended, counter, float64(t.refused), "limit")
 	to <- prometheus.MustNewConstMetric(c.ended, counter, float64(t.reset), "unserved")

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The connections to a leaving voter are closed at random moments spread over the time for it. Otherwise all its
-// clients would reach the next voter at once.
+// The connections to a leaving voter are closed at random moments within the spread. Otherwise all its clients would
+// reach the next voter at once.
 func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	t.Parallel()
 	const (
@@ -28,18 +28,18 @@ func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	leaves := Voter{Name: "n1", Address: "192.0.2.1:2379", Use: true}
 	stays := Voter{Name: "n2", Address: "192.0.2.2:2379", Use: true}
 	table.update(List{Voters: []Voter{leaves, stays}})
-	places := table.places
+	upstreams := table.upstreams
 	for range many {
-		table.add(places[0], &link{})
-		table.add(places[1], &link{})
+		table.add(upstreams[0], &link{})
+		table.add(upstreams[1], &link{})
 	}
 	leaves.Use = false
 	table.update(List{Voters: []Voter{leaves, stays}})
 	elapsed = moveAfter - time.Nanosecond
 	table.move()
-	for _, at := range places[0].links {
+	for _, at := range upstreams[0].links {
 		if !at.IsZero() {
-			t.Fatalf("one is moved as soon as its voter is not wanted, and not only after %s", moveAfter)
+			t.Fatalf("a connection is scheduled to close before its voter has been unwanted for %s", moveAfter)
 		}
 	}
 	elapsed = moveAfter
@@ -47,33 +47,33 @@ func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	table.move()
 	ended := time.Now()
 	var in [parts]int
-	for _, at := range places[0].links {
+	for _, at := range upstreams[0].links {
 		if at.Before(began) || at.After(ended.Add(spread)) {
-			t.Fatalf("one is moved %s from now, and %s is the most", at.Sub(ended), spread)
+			t.Fatalf("a connection closes in %s, want at most %s", at.Sub(ended), spread)
 		}
 		in[min(int(at.Sub(began)*parts/spread), parts-1)]++
 	}
 	for i, n := range in {
 		if n < many/parts/2 { // 100 are expected; chance yields fewer than 50 less than once in a million runs
-			t.Errorf("of %d connections %d are moved in part %d of %d of the time", many, n, i+1, parts)
+			t.Errorf("%d of %d connections close in part %d of %d of the spread", n, many, i+1, parts)
 		}
 	}
-	for _, at := range places[1].links {
+	for _, at := range upstreams[1].links {
 		if !at.IsZero() {
-			t.Fatal("one to the voter that stays is moved")
+			t.Fatal("a connection to the other voter is scheduled to close")
 		}
 	}
 }
 
-// The proxy starts before etcd, and before an agent has written a list. The first clients are reset at once. Later
-// clients are served as soon as an etcd answers, by the same proxy and without an operator.
+// The proxy starts before etcd, and before an agent has written a list. It resets the first clients at once, and serves
+// later ones as soon as an etcd answers, without a restart or an operator.
 func TestProxyStartedBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 2)
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	f := run(t, func(o *Options) { o.Static = []string{address} })
 	if conn, name := f.client(t); name != "" {
-		t.Fatalf("%s answers before there is an etcd: %q", conn.RemoteAddr(), name)
+		t.Fatalf("%s answers %q before etcd runs", conn.RemoteAddr(), name)
 	}
 	m, err := testbed.StartMember(t.Context(), testbed.MemberOptions{
 		Binary: testbed.Etcd(t, testbed.Small), Name: "n1", Dir: t.TempDir(), ClientURL: "http://" + address,
@@ -86,7 +86,7 @@ func TestProxyStartedBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
 	})
 }
 
-// healthy reports whether an etcd at an address answers that it is healthy.
+// healthy reports whether an etcd at this address reports that it is healthy.
 func healthy(ctx context.Context, at net.Addr) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+"/health", nil)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// candidate is a voter as a target for a new connection.
+// candidate is a voter considered for a new connection.
 type candidate struct {
-	use    bool // the agent wants it used
-	failed bool // refused a connection recently
-	open   int  // connections from this host
+	use    bool // the agent wants it to be used
+	failed bool // it recently refused a connection
+	open   int  // number of connections from this host
 }
 
-// order returns the order in which to try the voters, as indices: wanted voters that accept connections before those
-// that recently refused one, and then those with fewer connections. Ties follow chance, a permutation of all indices;
-// otherwise many hosts with one connection each would all choose the same voter. Unwanted voters are left out or, with
-// all, come last.
+// order returns the indices of the voters in the order to try them. Wanted voters that recently refused a connection
+// come after the other wanted ones; within each group, voters with fewer connections come first. Ties follow chance, a
+// random permutation of all indices; otherwise many hosts with one connection each would all choose the same voter.
+// Unwanted voters come last if all is set, and are left out otherwise.
 func order(voters []candidate, chance []int, all bool) []int {
 	rank := func(c candidate) int {
 		switch {

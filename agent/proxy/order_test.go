@@ -22,15 +22,15 @@ func TestVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 			false,
 			[]int{1, 2, 0},
 		},
-		"the last one failed": {
+		"a voter that refused comes last": {
 			[]candidate{{used, failed, 0}, {used, false, 9}, {used, false, 8}},
 			false,
 			[]int{2, 1, 0},
 		},
-		"one unwanted never":     {[]candidate{{false, false, 0}, {used, false, 9}}, false, []int{1}},
-		"but for an old list":    {[]candidate{{false, false, 0}, {used, failed, 9}}, true, []int{1, 0}},
-		"all have failed lately": {[]candidate{{used, failed, 2}, {used, failed, 1}}, false, []int{1, 0}},
-		"no voters":              {nil, true, []int{}},
+		"an unwanted voter is left out":   {[]candidate{{false, false, 0}, {used, false, 9}}, false, []int{1}},
+		"and comes last with an old list": {[]candidate{{false, false, 0}, {used, failed, 9}}, true, []int{1, 0}},
+		"all voters refused":              {[]candidate{{used, failed, 2}, {used, failed, 1}}, false, []int{1, 0}},
+		"no voters":                       {nil, true, []int{}},
 	} {
 		for range 20 { // chance must not matter unless there is a tie
 			if got := order(c.voters, rand.Perm(len(c.voters)), c.all); !slices.Equal(got, c.want) {

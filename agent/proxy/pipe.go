@@ -12,20 +12,19 @@ import (
 const (
 	// pipeBytes is the size of a pipe, and so the most it holds for a side that does not read.
 	pipeBytes = 256 << 10
-	// mostPipes bounds the pipes of a loop. Further sides that do not read hold their data in buffers, which are
-	// smaller.
-	mostPipes = 8
-	// littleBytes is how much is too little for a pipe: its extra call per message costs more than a second copy.
+	// maxPipes limits the pipes of a loop. Data for further slow readers is held in buffers, which are smaller.
+	maxPipes = 8
+	// littleBytes is the transfer size below which a pipe does not pay: its extra system call costs more than a copy.
 	littleBytes = chunk / 2
 )
 
-// pipe moves large transfers from one connection to another without a copy: the kernel passes its pages on.
+// pipe moves large transfers from one connection to another without a copy: the kernel moves its pages.
 type pipe struct {
 	read, write int
 	left        int // bytes in it
 }
 
-// newPipe returns a new pipe, or nil if the kernel has none to spare. Then buffers are used.
+// newPipe returns a new pipe, or nil if the kernel refuses one.
 func newPipe() *pipe {
 	var fds [2]int
 	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
@@ -44,7 +43,7 @@ func (p *pipe) fill(from, most int) (n int, err error) {
 	return n, err
 }
 
-// empty moves as much to a connection as that accepts at once.
+// empty moves as much data to a connection as it accepts without blocking.
 func (p *pipe) empty(to int) error {
 	for p.left > 0 {
 		n, err := splice(p.read, to, p.left)
@@ -68,57 +67,57 @@ func splice(from, to, most int) (int, error) {
 	}
 }
 
-// pour moves up to most bytes from a side through a pipe. It returns how many, and whether there may be more.
-func (l *loop) pour(e *end, most int) (n int, more bool, err error) {
+// spliceFrom moves up to most bytes from a side through a pipe. It returns their number, and whether to continue. If
+// there is no pipe, or the kernel cannot splice, it moves nothing and copyFrom continues with a buffer.
+func (l *loop) spliceFrom(e *end, most int) (n int, more bool, err error) {
 	p := l.pipe()
 	if p == nil {
-		e.much = false
+		e.bulk = false
 		return 0, true, nil
 	}
 	n, err = p.fill(e.fd, min(most, pipeBytes))
 	switch {
 	case errors.Is(err, unix.EAGAIN):
-		e.ready = e.last
-		e.much = false
-		return 0, e.last, nil
+		e.ready = e.peerClosed
+		e.bulk = false
+		return 0, e.peerClosed, nil
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSYS):
-		// what splice cannot move goes through a buffer
-		l.pipeless, e.much = true, false
+		l.pipeless, e.bulk = true, false
 		return 0, true, nil
 	case err != nil:
 		return n, false, err
 	case n == 0:
-		l.half(e)
+		l.halfClose(e)
 		return n, false, nil
 	}
-	e.much = n >= min(most, littleBytes)
+	e.bulk = n >= min(most, littleBytes)
 	if err := p.empty(e.other.fd); err != nil {
-		l.drained = nil // data may be left in it
+		l.freePipe = nil // data may be left in it
 		p.close()
 		l.pipes--
 		return n, false, err
 	}
 	if p.left > 0 {
-		e.other.piped, l.drained = p, nil
+		e.other.pipe, l.freePipe = p, nil
 		return n, false, nil
 	}
 	return n, true, nil
 }
 
-// pipe returns an empty pipe, or nil if there is none.
+// pipe returns the free pipe, or a new one; nil if neither can be had.
 func (l *loop) pipe() *pipe {
-	if l.drained == nil && !l.pipeless && l.pipes < mostPipes {
-		if l.drained = newPipe(); l.drained != nil {
+	if l.freePipe == nil && !l.pipeless && l.pipes < maxPipes {
+		if l.freePipe = newPipe(); l.freePipe != nil {
 			l.pipes++
 		}
 	}
-	return l.drained
+	return l.freePipe
 }
 
-// keep takes an empty pipe back for reuse, or closes it. One with data left in it must not serve another link.
-func (l *loop) keep(p *pipe) {
-	if p.left == 0 && l.drained == nil {
-		l.drained = p
+// recycle keeps an empty pipe for reuse, and closes any other. A pipe with data left in it must not serve another link.
+func (l *loop) recycle(p *pipe) {
+	if p.left == 0 && l.freePipe == nil {
+		l.freePipe = p
 		return
 	}
 	p.close()

@@ -19,18 +19,18 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// carrying is a loop, with both far ends of its links.
-type carrying struct {
+// runningLoop is a loop that runs until the test ends.
+type runningLoop struct {
 	*loop
 	t   *testing.T
 	all sync.WaitGroup
 }
 
-func carry(t *testing.T) *carrying {
+func runLoop(t *testing.T) *runningLoop {
 	t.Helper()
 	l, err := newLoop()
 	must(t, err)
-	c := &carrying{loop: l, t: t}
+	c := &runningLoop{loop: l, t: t}
 	c.all.Go(func() {
 		if err := l.run(); err != nil {
 			t.Error(err)
@@ -43,9 +43,9 @@ func carry(t *testing.T) *carrying {
 	return c
 }
 
-// link returns the far ends of a link on which the client has sent more than the voter accepts, before the loop runs.
-// send sends it in a goroutine.
-func (c *carrying) link(send func(client *net.TCPConn)) (client, voter *net.TCPConn) {
+// link adds a link whose client has already sent more than a voter's buffers hold, and returns the far ends of both
+// connections. send runs in a goroutine.
+func (c *runningLoop) link(send func(client *net.TCPConn)) (client, voter *net.TCPConn) {
 	c.t.Helper()
 	near, client := pair(c.t)
 	far, voter := pair(c.t)
@@ -53,24 +53,24 @@ func (c *carrying) link(send func(client *net.TCPConn)) (client, voter *net.TCPC
 	c.all.Go(func() { send(client) })
 	raw, err := near.SyscallConn()
 	must(c.t, err)
-	testbed.Eventually(c.t, bound, "much to be there", func() bool {
+	testbed.Eventually(c.t, bound, "enough data to arrive", func() bool {
 		var there int
 		err := raw.Control(func(fd uintptr) { there, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 		return err == nil && there >= 5*chunk
 	})
 	k, err := newLink(c.loop, near, far, func() {})
 	must(c.t, err)
-	k.client.much = true // as after a full chunk
+	k.client.bulk = true // as after a full chunk
 	must(c.t, c.add(k))
 	return client, voter
 }
 
 // piped returns how many pipes exist, and how many hold data.
-func (c *carrying) piped() (pipes, wait int) {
+func (c *runningLoop) piped() (pipes, wait int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.ends {
-		if e.piped != nil {
+		if e.pipe != nil {
 			wait++
 		}
 	}
@@ -81,8 +81,8 @@ func (c *carrying) piped() (pipes, wait int) {
 // of it arrives once it is read.
 func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	t.Parallel()
-	c := carry(t)
-	const size, links = 2 << 20, 2 * mostPipes
+	c := runLoop(t)
+	const size, links = 2 << 20, 2 * maxPipes
 	sums := make([]hash.Hash, links)
 	var voters []*net.TCPConn
 	for i := range links {
@@ -101,32 +101,32 @@ func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	}
 	testbed.Eventually(t, bound, "all pipes to be full", func() bool {
 		_, wait := c.piped()
-		return wait == mostPipes
+		return wait == maxPipes
 	})
 	got, read := make([]hash.Hash, links), sync.WaitGroup{}
 	for i, voter := range voters {
 		got[i] = sha256.New()
 		read.Go(func() {
 			if n, err := io.Copy(got[i], voter); err != nil || n != size {
-				t.Errorf("%d bytes came: %v", n, err)
+				t.Errorf("%d bytes arrived: %v", n, err)
 			}
 		})
 	}
 	read.Wait()
 	for i := range links {
 		if string(got[i].Sum(nil)) != string(sums[i].Sum(nil)) {
-			t.Errorf("link %d delivered other data than was sent", i)
+			t.Errorf("link %d delivered different data", i)
 		}
 	}
 	if pipes, wait := c.piped(); wait != 0 || pipes > 1 {
-		t.Errorf("%d pipes are kept, and in %d something waits", pipes, wait)
+		t.Errorf("%d pipes are left, %d of them with data", pipes, wait)
 	}
 }
 
 // TestPipeWithDataLeftIsNotReused: a link ends while its voter accepts nothing.
 func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 	t.Parallel()
-	c := carry(t)
+	c := runLoop(t)
 	_, voter := c.link(func(client *net.TCPConn) {
 		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // until the reset
 	})
@@ -147,10 +147,10 @@ func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 	must(t, err)
 	for _, b := range all {
 		if b != 0 {
-			t.Fatal("it received data of another link")
+			t.Fatal("the voter received data of another link")
 		}
 	}
 	if len(all) != size {
-		t.Errorf("%d bytes came", len(all))
+		t.Errorf("%d bytes arrived", len(all))
 	}
 }

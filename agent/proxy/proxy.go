@@ -5,15 +5,15 @@
 // process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
 // It promises:
-//   - Wanted voters only. The agent decides which (policy.Forwards) and writes them into a file. The proxy first tries
-//     the one with the fewest connections from here, and last the ones that recently refused a connection.
-//   - Independence from the agent. A list that is no longer updated stays in force until the next one; its
-//     reasons against voters then are a preference, not a refusal. Before the first list, cluster.endpoints serve.
+//   - Wanted voters only. The agent selects them (policy.Forwards) and writes them to a file. The proxy first tries
+//     the voter with the fewest connections from this host, and tries voters that recently refused a connection last.
+//   - Independence from the agent. A list that is no longer updated stays in force until the next one; it then only
+//     ranks the excluded voters last. Before the first list, the proxy uses cluster.endpoints.
 //   - Stable connections. A connection is closed only if its voter is no longer wanted: at a random moment within
 //     Spread, and not at all if the voter is wanted again by then. The client reconnects.
-//   - Fast failure. If no voter accepts a connection within the bound, the client's connection is reset. The port stays
-//     with this process, no other can take it, and the client sees an error at once instead of a timeout.
-//   - Bounds on connections, the list, each attempt and each half-closed connection. An idle connection has neither a
+//   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset. This
+//     process keeps the port, and the client gets an error at once instead of a timeout.
+//   - Limits on connections, the list, each attempt and each half-closed connection. An idle connection uses neither a
 //     buffer nor a goroutine.
 package proxy
 
@@ -31,57 +31,57 @@ import (
 
 const (
 	attemptBound = 2 * time.Second // for one voter to accept a connection
-	searchBound  = 5 * time.Second // for all of them
-	avoidFor     = 5 * time.Second // a voter that refused a connection is tried last
-	// agedAfter is the age from which a list counts as old. The agent writes the list every half minute.
-	agedAfter  = 5 * time.Minute
-	followEach = time.Second
-	mostLoops  = 4
-	moveEach   = 250 * time.Millisecond
-	// moveAfter is how long a voter must be unwanted before the first connection to it is closed. One lost answer
-	// closes none.
+	searchBound  = 5 * time.Second // for all attempts of one client
+	avoidFor     = 5 * time.Second // how long a voter that refused a connection is tried last
+	// staleAfter is the age from which a list counts as old. The agent writes the list every 30 seconds.
+	staleAfter  = 5 * time.Minute
+	followEvery = time.Second
+	maxLoops    = 4
+	moveEvery   = 250 * time.Millisecond
+	// moveAfter is how long a voter must be unwanted before the first connection to it is closed, so that a momentary
+	// exclusion closes none.
 	moveAfter = 2 * time.Second
 )
 
 // Options configure a proxy.
 type Options struct {
-	Listen  string   // host and port
-	Static  []string // host and port of each of cluster.endpoints, used until there is a list
-	List    string   // path of the list that the agent writes
-	Kept    string   // path of the list kept for the next boot; empty: none
-	Most    int      // limit of connections
-	Spread  time.Duration
-	Loops   int                  // threads that copy; at least one
-	Elapsed func() time.Duration // a monotonic clock
-	Logger  *slog.Logger
+	Listen         string   // host and port
+	Static         []string // host and port of each of cluster.endpoints, used until there is a list
+	List           string   // path of the list that the agent writes
+	Kept           string   // path of the list saved for the next boot; empty: none
+	MaxConnections int      // limit of connections
+	Spread         time.Duration
+	Loops          int                  // threads that copy; at least one
+	Elapsed        func() time.Duration // a monotonic clock
+	Logger         *slog.Logger
 	// Changed receives the status line whenever it may have changed. It must not block; it may be nil.
 	Changed func(status string)
 }
 
 // Proxy is a listener and its connections. Make it with New, then call Listen, then Serve once.
 type Proxy struct {
-	opt        Options
-	log        *slog.Logger
-	table      *table
-	loops      []*loop
-	list       *follower
-	agedLogged bool // that the list is old was logged
-	listener   net.Listener
-	links      sync.WaitGroup
-	full       lately // connections refused over the limit
-	none       lately // connections reset because no voter accepted them
+	opt         Options
+	log         *slog.Logger
+	table       *table
+	loops       []*loop
+	list        *follower
+	staleLogged bool // the warning about an old list was logged
+	listener    net.Listener
+	links       sync.WaitGroup
+	full        logLimiter // connections refused over the limit
+	none        logLimiter // connections reset because no voter accepted them
 }
 
-// New returns a proxy for the voters of the kept list, or for the static endpoints if there is none.
+// New returns a proxy for the voters of the saved list, or for the static endpoints if no list was saved.
 func New(o Options) *Proxy {
 	f := &Proxy{
 		opt: o, log: o.Logger,
 		table: newTable(o.Listen, o.Spread, o.Elapsed),
 		list:  newFollower(o.List, o.Kept, o.Elapsed),
-		full:  lately{elapsed: o.Elapsed}, none: lately{elapsed: o.Elapsed},
+		full:  logLimiter{elapsed: o.Elapsed}, none: logLimiter{elapsed: o.Elapsed},
 	}
 	f.table.static(o.Static)
-	if l, err := f.list.last(); err == nil {
+	if l, err := f.list.saved(); err == nil {
 		f.table.update(l)
 		f.log.Info("proxy started with the saved list of voters", "voters", l.text())
 	}
@@ -91,7 +91,7 @@ func New(o Options) *Proxy {
 
 // Listen opens the listening socket.
 func (f *Proxy) Listen(ctx context.Context) (err error) {
-	// A local client cannot vanish without its connection, so keepalive probes are not needed.
+	// The kernel closes the connection of a local client that dies, so keepalive probes are not needed.
 	config := net.ListenConfig{KeepAlive: -1}
 	if f.listener, err = config.Listen(ctx, "tcp", f.opt.Listen); err != nil {
 		return fmt.Errorf("cannot listen for clients: %w; check what else listens there (ss -ltnp), or set another "+
@@ -105,7 +105,7 @@ func (f *Proxy) Addr() net.Addr { return f.listener.Addr() }
 
 // Serve relays connections until the context ends, and then closes them all.
 func (f *Proxy) Serve(ctx context.Context) error {
-	asked := ctx
+	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer f.links.Wait()
 	defer cancel(nil)
@@ -116,11 +116,11 @@ func (f *Proxy) Serve(ctx context.Context) error {
 		_ = f.listener.Close()
 		f.closeLoops()
 	})
-	go f.followAll(ctx)
-	for taken := 0; ; taken++ {
+	go f.maintain(ctx)
+	for accepted := 0; ; accepted++ {
 		conn, err := f.listener.Accept()
 		switch {
-		case asked.Err() != nil:
+		case parent.Err() != nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -131,23 +131,23 @@ func (f *Proxy) Serve(ctx context.Context) error {
 			wait(ctx, 100*time.Millisecond)
 			continue
 		}
-		client := conn.(*net.TCPConn) //nolint:forcetypeassert // the listener is one of TCP
-		if !f.table.admit(f.opt.Most) {
+		client := conn.(*net.TCPConn) //nolint:forcetypeassert // the listener uses TCP
+		if !f.table.admit(f.opt.MaxConnections) {
 			reset(client)
-			f.full.tell(func(times int) {
-				f.log.Warn("connections refused: limit reached", "limit", f.opt.Most,
-					"refused", times, "remedy", "raise LimitNOFILE= of this unit: each connection needs two")
+			f.full.log(func(count int) {
+				f.log.Warn("connections refused: limit reached", "limit", f.opt.MaxConnections,
+					"refused", count, "remedy", "raise LimitNOFILE= of this unit: each connection needs two")
 			})
 			continue
 		}
-		l := f.loops[taken%len(f.loops)]
+		l := f.loops[accepted%len(f.loops)]
 		f.links.Go(func() { f.forward(ctx, client, l) })
 	}
 }
 
-// startLoops starts the copying threads, as many as the options say.
+// startLoops starts the copying threads.
 func (f *Proxy) startLoops(cancel context.CancelCauseFunc) error {
-	for range max(1, min(f.opt.Loops, mostLoops)) {
+	for range max(1, min(f.opt.Loops, maxLoops)) {
 		l, err := newLoop()
 		if err != nil {
 			f.closeLoops()
@@ -169,14 +169,14 @@ func (f *Proxy) closeLoops() {
 	}
 }
 
-// forward finds a voter for a client and hands both connections to a loop. It does not wait for their end, so that the
-// memory of the search is freed.
+// forward connects a client to a voter and hands both connections to a loop. It does not wait for their end, so that
+// its goroutine and memory are freed.
 func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
-	place, voter, err := f.connect(ctx)
+	to, voter, err := f.connect(ctx)
 	var l *link
 	if err == nil {
 		l, err = newLink(loop, client, voter, func() {
-			f.table.remove(place, l)
+			f.table.remove(to, l)
 			f.table.leave()
 		})
 	}
@@ -184,20 +184,20 @@ func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 		f.table.leave()
 		reset(client)
 		f.table.unserved()
-		f.none.tell(func(times int) {
-			f.log.Warn("connections reset: no voter accepted them", "reset", times, "error", err,
+		f.none.log(func(count int) {
+			f.log.Warn("connections reset: no voter accepted them", "reset", count, "error", err,
 				"remedy", "check quorumctl status, and whether this host reaches the voters")
 		})
 		return
 	}
-	f.table.add(place, l)
+	f.table.add(to, l)
 	if err := loop.add(l); err != nil {
 		l.close()
 	}
 }
 
-// connect tries one voter after the other.
-func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
+// connect tries the voters one after the other, and returns the first connection.
+func (f *Proxy) connect(ctx context.Context) (*upstream, *net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchBound)
 	defer cancel()
 	dialer := net.Dialer{Timeout: attemptBound, KeepAliveConfig: keepAlive(), Control: boundSilence}
@@ -206,9 +206,9 @@ func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 		conn, err := dialer.DialContext(ctx, "tcp", p.address)
 		if err == nil {
 			f.table.answered(p)
-			return p, conn.(*net.TCPConn), nil //nolint:forcetypeassert // it was dialled as one of TCP
+			return p, conn.(*net.TCPConn), nil //nolint:forcetypeassert // dialed with TCP
 		}
-		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) { // otherwise the voter was never tried
+		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) { // these occur before the voter is tried
 			f.table.failed(p)
 		}
 		err = fmt.Errorf("%s: %w", p.name, err)
@@ -224,8 +224,9 @@ func (f *Proxy) connect(ctx context.Context) (*place, *net.TCPConn, error) {
 	return nil, nil, failed
 }
 
-func (f *Proxy) followAll(ctx context.Context) {
-	follows, moves := time.NewTicker(followEach), time.NewTicker(moveEach)
+// maintain reads new lists and closes connections that are due, until the context ends.
+func (f *Proxy) maintain(ctx context.Context) {
+	follows, moves := time.NewTicker(followEvery), time.NewTicker(moveEvery)
 	defer follows.Stop()
 	defer moves.Stop()
 	for {
@@ -246,23 +247,23 @@ func (f *Proxy) followAll(ctx context.Context) {
 	}
 }
 
-// follow reads the list if there is a newer one. An unreadable list changes nothing, and is logged once.
+// follow applies the list if it has changed. An invalid list changes nothing and is logged once.
 func (f *Proxy) follow() {
 	l, news, err := f.list.look()
 	switch {
 	case err != nil && news:
-		f.log.Warn("cannot use the new list of voters; keeping the previous one", "error", err,
+		f.log.Warn("cannot use the new list of voters; saving the previous one", "error", err,
 			"remedy", "restart quorumd.service, which rewrites it")
 	case err == nil && news:
 		if f.table.update(l) {
 			f.log.Info("proxy switched to a new list of voters", "voters", l.text(), "revision", l.Revision)
 		}
 	}
-	f.table.age(f.list.old())
-	before := f.agedLogged
-	if f.agedLogged = f.list.age() > agedAfter; f.agedLogged && !before {
+	f.table.setStale(f.list.old())
+	before := f.staleLogged
+	if f.staleLogged = f.list.age() > staleAfter; f.staleLogged && !before {
 		f.log.Warn("list of voters is out of date; excluded voters are used if no other accepts a "+
-			"connection", "age", f.list.age().Round(time.Second), "limit", agedAfter, "remedy",
+			"connection", "age", f.list.age().Round(time.Second), "limit", staleAfter, "remedy",
 			"check why quorumd.service does not write it")
 	}
 }
@@ -270,26 +271,27 @@ func (f *Proxy) follow() {
 // Status returns the status line.
 func (f *Proxy) Status() string { return f.table.status() }
 
-// lately limits a repeated log line.
-type lately struct {
+// logLimiter limits the rate of a repeated log line.
+type logLimiter struct {
 	elapsed func() time.Duration
 	mu      sync.Mutex
 	logged  time.Duration
 	times   int
 }
 
-// tell logs the first occurrence at once, and then once a minute how many there were.
-func (l *lately) tell(tell func(times int)) {
+// log counts an occurrence. It calls write with the count since the previous call: for the first occurrence, and then
+// at most once a minute.
+func (l *logLimiter) log(write func(count int)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.times++
 	if now := l.elapsed(); l.logged == 0 || now-l.logged >= time.Minute {
-		tell(l.times)
+		write(l.times)
 		l.logged, l.times = now, 0
 	}
 }
 
-// wait waits for d or for the end of the context.
+// wait waits for d or until the context ends.
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

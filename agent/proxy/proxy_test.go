@@ -82,9 +82,9 @@ func (s *server) voter(use bool) Voter {
 // testProxy is a proxy that runs for a test.
 type testProxy struct {
 	*Proxy
-	list string
-	now  atomic.Int64 // added to the clock
-	said *lines
+	list   string
+	now    atomic.Int64 // added to the clock
+	logged *lines
 }
 
 type lines struct {
@@ -98,12 +98,12 @@ func (l *lines) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.b.S
 
 func run(t *testing.T, change func(o *Options)) *testProxy {
 	t.Helper()
-	f := &testProxy{list: filepath.Join(t.TempDir(), FileName), said: &lines{}}
+	f := &testProxy{list: filepath.Join(t.TempDir(), FileName), logged: &lines{}}
 	clock := since()
 	o := Options{
-		Listen: "127.0.0.1:0", List: f.list, Most: 100, Spread: 500 * time.Millisecond,
+		Listen: "127.0.0.1:0", List: f.list, MaxConnections: 100, Spread: 500 * time.Millisecond,
 		Elapsed: func() time.Duration { return clock() + time.Duration(f.now.Load()) },
-		Logger:  slog.New(slog.NewTextHandler(f.said, nil)),
+		Logger:  slog.New(slog.NewTextHandler(f.logged, nil)),
 	}
 	if change != nil {
 		change(&o)
@@ -142,20 +142,21 @@ func (f *testProxy) client(t *testing.T) (*net.TCPConn, string) {
 	return conn.(*net.TCPConn), string(name)
 }
 
-func (f *testProxy) lists(t *testing.T, voters ...Voter) {
+func (f *testProxy) writeList(t *testing.T, voters ...Voter) {
 	t.Helper()
 	write(t, f.list, List{Voters: voters})
 }
 
-// shows waits until the status contains a text; says waits for one in the log.
-func (f *testProxy) shows(t *testing.T, text string) {
+// waitForStatus waits until the status contains a text.
+func (f *testProxy) waitForStatus(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the status to show "+text, func() bool { return strings.Contains(f.Status(), text) })
 }
 
-func (f *testProxy) says(t *testing.T, text string) {
+// waitForLog waits until the log contains a text.
+func (f *testProxy) waitForLog(t *testing.T, text string) {
 	t.Helper()
-	testbed.Eventually(t, bound, "the log to say "+text, func() bool { return strings.Contains(f.said.String(), text) })
+	testbed.Eventually(t, bound, "the log to show "+text, func() bool { return strings.Contains(f.logged.String(), text) })
 }
 
 func must(t *testing.T, err error) {
@@ -179,28 +180,28 @@ func TestConnectionsAreSpreadEvenlyOverTheVoters(t *testing.T) {
 	t.Parallel()
 	a, b, c := serve(t, "n1"), serve(t, "n2"), serve(t, "n3")
 	f := run(t, nil)
-	f.lists(t, a.voter(true), b.voter(true), c.voter(false))
-	f.shows(t, "n3 0 (is SLOW)")
+	f.writeList(t, a.voter(true), b.voter(true), c.voter(false))
+	f.waitForStatus(t, "n3 0 (is SLOW)")
 	got := map[string]int{}
 	for range 10 {
 		conn, name := f.client(t)
 		got[name]++
 		if !echoes(conn) {
-			t.Fatalf("%s does not answer through the proxy", name)
+			t.Fatalf("%s does not echo through the proxy", name)
 		}
 	}
 	if got["n1"] != 5 || got["n2"] != 5 {
-		t.Errorf("they went to %v, want 5 and 5", got)
+		t.Errorf("connections went to %v, want 5 and 5", got)
 	}
 	want := "10 connections: n1 5, n2 5, n3 0 (is SLOW)"
 	if status := f.Status(); status != want {
 		t.Errorf("%q, want %q", status, want)
 	}
 	if open := gauges(t, f, "quorumd_proxy_connections"); open["n1"] != 5 || open["n2"] != 5 || open["n3"] != 0 {
-		t.Errorf("the metrics say %v", open)
+		t.Errorf("quorumd_proxy_connections is %v", open)
 	}
 	if used := gauges(t, f, "quorumd_proxy_voter_used"); used["n1"] != 1 || used["n3"] != 0 {
-		t.Errorf("the metrics say that those are used: %v", used)
+		t.Errorf("quorumd_proxy_voter_used is %v", used)
 	}
 }
 
@@ -231,26 +232,26 @@ func TestOnlyConnectionsToAnUnwantedVoterAreClosed(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
-	f.lists(t, a.voter(true), b.voter(true))
-	f.shows(t, "n2 0")
+	f.writeList(t, a.voter(true), b.voter(true))
+	f.waitForStatus(t, "n2 0")
 	of := map[string][]*net.TCPConn{}
 	for range 8 {
 		conn, name := f.client(t)
 		of[name] = append(of[name], conn)
 	}
-	f.lists(t, a.voter(false), b.voter(true))
+	f.writeList(t, a.voter(false), b.voter(true))
 	for _, conn := range of["n1"] {
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("a connection to the voter that is not wanted ends with %v, want its orderly end", err)
+			t.Errorf("a connection to the unwanted voter ends with %v, want EOF", err)
 		}
 	}
 	for _, conn := range of["n2"] {
 		if !echoes(conn) {
-			t.Error("a connection to the other voter has broken")
+			t.Error("a connection to the other voter was closed")
 		}
 	}
 	if _, name := f.client(t); name != "n2" {
-		t.Errorf("a new one goes to %q", name)
+		t.Errorf("a new connection goes to %q", name)
 	}
 }
 
@@ -258,17 +259,17 @@ func TestVoterThatIsWantedAgainAtOnceKeepsItsConnections(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
-	f.lists(t, a.voter(true))
-	f.shows(t, "n1 0")
+	f.writeList(t, a.voter(true))
+	f.waitForStatus(t, "n1 0")
 	conn, _ := f.client(t)
-	f.lists(t, a.voter(false), b.voter(true))
-	f.shows(t, "n1 1 (is SLOW)")
-	f.lists(t, a.voter(true), b.voter(true))
+	f.writeList(t, a.voter(false), b.voter(true))
+	f.waitForStatus(t, "n1 1 (is SLOW)")
+	f.writeList(t, a.voter(true), b.voter(true))
 	testbed.Eventually(t, bound, "n1 to be used", func() bool { return !strings.Contains(f.Status(), "SLOW") })
 	f.now.Add(int64(10 * moveAfter))
 	f.table.move()
 	if !echoes(conn) {
-		t.Error("the connection was closed after a moment")
+		t.Error("the connection was closed although its voter is wanted again")
 	}
 }
 
@@ -278,12 +279,12 @@ func TestEndpointsServeWithoutAListAndTheirConnectionsStay(t *testing.T) {
 	f := run(t, func(o *Options) { o.Static = []string{"127.0.0.1:1", a.Addr().String()} })
 	conn, name := f.client(t)
 	if name != "n1" {
-		t.Fatalf("%q answers, want n1, whatever the other endpoint does", name)
+		t.Fatalf("%q answers, want n1", name)
 	}
-	f.lists(t, a.voter(true))
-	f.shows(t, ": n1 1")
+	f.writeList(t, a.voter(true))
+	f.waitForStatus(t, ": n1 1")
 	if !echoes(conn) {
-		t.Error("it broke when the list came")
+		t.Error("the first list closed the connection")
 	}
 }
 
@@ -291,8 +292,8 @@ func TestVoterThatAcceptsNoConnectionIsSkipped(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
-	f.lists(t, a.voter(true), b.voter(true))
-	f.shows(t, "n2 0")
+	f.writeList(t, a.voter(true), b.voter(true))
+	f.waitForStatus(t, "n2 0")
 	a.kill()
 	for range 4 {
 		if _, name := f.client(t); name != "n2" {
@@ -311,28 +312,28 @@ func TestClientIsResetAtOnceIfNoVoterAccepts(t *testing.T) {
 	if took := time.Since(began); name != "" || took > searchBound {
 		t.Errorf("%q answers after %v", name, took)
 	}
-	f.says(t, "no voter accepted them")
+	f.waitForLog(t, "no voter accepted them")
 }
 
 func TestConnectionOverTheLimitIsResetAndTheOthersStay(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
-	f := run(t, func(o *Options) { o.Static, o.Most = []string{a.Addr().String()}, 2 })
+	f := run(t, func(o *Options) { o.Static, o.MaxConnections = []string{a.Addr().String()}, 2 })
 	one, _ := f.client(t)
 	two, _ := f.client(t)
 	if _, name := f.client(t); name != "" {
 		t.Error("a third connection is accepted")
 	}
 	if !echoes(one) || !echoes(two) {
-		t.Error("the first two have broken")
+		t.Error("an earlier connection was closed")
 	}
 	one.Close()
-	testbed.Eventually(t, bound, "room", func() bool { return strings.HasPrefix(f.Status(), "1 ") })
+	testbed.Eventually(t, bound, "the connection to end", func() bool { return strings.HasPrefix(f.Status(), "1 ") })
 	if _, name := f.client(t); name != "n1" {
-		t.Error("a place is free, and the connection is refused")
+		t.Error("a connection below the limit is refused")
 	}
-	if !strings.Contains(f.said.String(), "connections refused: limit reached") {
-		t.Errorf("it is not logged: %s", f.said)
+	if !strings.Contains(f.logged.String(), "connections refused: limit reached") {
+		t.Errorf("the refusal is not logged: %s", f.logged)
 	}
 }
 
@@ -340,19 +341,19 @@ func TestOldOrInvalidListClosesAndRefusesNoConnection(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
-	f.lists(t, a.voter(true), b.voter(false))
-	f.shows(t, "n2 0 (")
+	f.writeList(t, a.voter(true), b.voter(false))
+	f.waitForStatus(t, "n2 0 (")
 	conn, _ := f.client(t)
 	write(t, f.list, List{}) // an empty list
-	f.says(t, "it names no voter")
-	f.now.Add(int64(agedAfter + time.Second))
-	f.shows(t, "the list is old")
+	f.waitForLog(t, "it names no voter")
+	f.now.Add(int64(staleAfter + time.Second))
+	f.waitForStatus(t, "the list is old")
 	if !echoes(conn) {
-		t.Error("the connection has broken")
+		t.Error("the connection was closed")
 	}
 	a.kill()
 	if _, name := f.client(t); name != "n2" {
-		t.Errorf("%q answers, want n2: the reason against it is outdated", name)
+		t.Errorf("%q answers, want n2, as its exclusion is outdated", name)
 	}
 }
 
@@ -361,7 +362,7 @@ func TestAddressOfTheProxyItselfIsIgnored(t *testing.T) {
 	table := newTable("127.0.0.1:2379", 0, since())
 	table.static([]string{"localhost:2379", "127.0.0.1:2379", "192.0.2.1:2379"})
 	if got := table.order(); len(got) != 1 || got[0].address != "192.0.2.1:2379" {
-		t.Errorf("%d places, the first of them %+v", len(got), got)
+		t.Errorf("%d voters: %+v", len(got), got)
 	}
 }
 
@@ -370,14 +371,14 @@ func TestSlowReaderReceivesAllBytesInOrder(t *testing.T) {
 	a := serve(t, "n1")
 	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
 	conn, _ := f.client(t)
-	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // 8 MiB: more than all buffers on the way hold
+	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<19) // 8 MiB: more than all buffers between client and voter
 	var written sync.WaitGroup
 	written.Go(func() {
 		_, _ = conn.Write(sent)
 		_ = conn.CloseWrite()
 	})
 	testbed.Eventually(t, bound, "the buffers to be full", func() bool { return queued(t, conn) > 0 })
-	got, err := io.ReadAll(conn) // works on the half that stays open after the other has closed
+	got, err := io.ReadAll(conn) // continues after CloseWrite
 	written.Wait()
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
@@ -407,9 +408,9 @@ func TestDeadVoterResetsOnlyItsOwnClients(t *testing.T) {
 	}
 	mine.kill()
 	if _, err := first.Read(make([]byte, 1)); err == nil {
-		t.Error("nothing ends")
+		t.Error("the client of the dead voter is not reset")
 	}
 	if !echoes(other) {
-		t.Error("the other's has broken")
+		t.Error("the client of the other voter was reset")
 	}
 }

@@ -19,24 +19,24 @@ type table struct {
 	spread  time.Duration
 	elapsed func() time.Duration
 
-	mu      sync.Mutex
-	places  []*place // of the list in force, and those that still have connections
-	aged    bool     // the list is old
-	links   int      // connections of clients, including those without a voter yet
-	refused uint64   // over the limit
-	reset   uint64   // because no voter accepted them
+	mu        sync.Mutex
+	upstreams []*upstream // voters of the list in force, and others that still have connections
+	stale     bool        // the list is old
+	links     int         // connections of clients, including those without a voter yet
+	refused   uint64      // over the limit
+	reset     uint64      // because no voter accepted them
 }
 
-// place is a voter's address, and its connections.
-type place struct {
+// upstream is the address of a voter, with the connections to it.
+type upstream struct {
 	address, name string
 	use           bool
 	why           string
-	unwanted      time.Duration       // since when it is unwanted
-	avoid         time.Duration       // until then it is tried last
-	links         map[*link]time.Time // connections, and when each is closed; zero if it stays
-	moving        bool                // some of its connections are to be closed
-	taken         uint64              // connections accepted
+	unwantedAt    time.Duration       // when it became unwanted
+	avoidUntil    time.Duration       // it is tried last until then
+	links         map[*link]time.Time // connections, and when to close each; zero: not scheduled
+	moving        bool                // its connections are scheduled to close
+	accepted      uint64              // connections accepted
 	failures      uint64              // connections refused
 	moved         uint64              // connections closed because it is unwanted
 }
@@ -45,7 +45,7 @@ func newTable(listen string, spread time.Duration, elapsed func() time.Duration)
 	return &table{listen: listen, spread: spread, elapsed: elapsed}
 }
 
-// static makes all addresses usable, as nothing is known about them.
+// static makes these addresses the voters, all of them wanted.
 func (t *table) static(addresses []string) {
 	var l List
 	for _, a := range addresses {
@@ -54,84 +54,83 @@ func (t *table) static(addresses []string) {
 	t.update(l)
 }
 
-// update applies a list and reports whether it changed anything. It leaves out a voter whose address is the proxy's
-// own.
+// update applies a list and reports whether it changed anything. It skips the proxy's own address.
 func (t *table) update(l List) (different bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before := map[string]*place{}
-	for _, p := range t.places {
+	before := map[string]*upstream{}
+	for _, p := range t.upstreams {
 		before[p.address] = p
 	}
-	var now []*place
+	var now []*upstream
 	for _, v := range l.Voters {
 		if isSelf(v.Address, t.listen) {
 			continue
 		}
 		p := before[v.Address]
 		if p == nil {
-			p = &place{address: v.Address, use: v.Use, unwanted: t.elapsed(), links: map[*link]time.Time{}}
+			p = &upstream{address: v.Address, use: v.Use, unwantedAt: t.elapsed(), links: map[*link]time.Time{}}
 			different = true
 		}
 		delete(before, v.Address)
 		different = different || p.use != v.Use || p.why != v.Why
-		p.want(v.Use, t.elapsed())
+		p.setUse(v.Use, t.elapsed())
 		p.name, p.why = v.label(), v.Why
 		now = append(now, p)
 	}
 	for _, address := range slices.Sorted(maps.Keys(before)) { // no longer voters
 		p := before[address]
 		different = different || p.use
-		p.want(false, t.elapsed())
+		p.setUse(false, t.elapsed())
 		p.why = "is not a voter"
 		if len(p.links) > 0 {
 			now = append(now, p)
 		}
 	}
-	t.places = now
+	t.upstreams = now
 	return different
 }
 
-// want records since when a place is unwanted.
-func (p *place) want(use bool, now time.Duration) {
+// setUse sets whether a voter is wanted, and records when it stops being so.
+func (p *upstream) setUse(use bool, now time.Duration) {
 	if p.use && !use {
-		p.unwanted = now
+		p.unwantedAt = now
 	}
 	p.use = use
 }
 
-// age records whether the list is old.
-func (t *table) age(aged bool) {
+// setStale records whether the list is old.
+func (t *table) setStale(stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.aged = aged
+	t.stale = stale
 }
 
 // order returns the voters to try for a new connection, the best first.
-func (t *table) order() []*place {
+func (t *table) order() []*upstream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.elapsed()
-	candidates := make([]candidate, len(t.places))
-	for i, p := range t.places {
-		candidates[i] = candidate{use: p.use, failed: now < p.avoid, open: len(p.links)}
+	candidates := make([]candidate, len(t.upstreams))
+	for i, p := range t.upstreams {
+		candidates[i] = candidate{use: p.use, failed: now < p.avoidUntil, open: len(p.links)}
 	}
-	var tried []*place
-	for _, i := range order(candidates, rand.Perm(len(candidates)), t.aged) {
-		tried = append(tried, t.places[i])
+	var tried []*upstream
+	for _, i := range order(candidates, rand.Perm(len(candidates)), t.stale) {
+		tried = append(tried, t.upstreams[i])
 	}
 	return tried
 }
 
-// move closes the connections to unwanted places that are due. With an old list it closes none, as the list may be
-// wrong.
+// move schedules the closing of connections to unwanted voters, and closes those that are due. With an old list it
+// closes none, as the list may be wrong.
 func (t *table) move() {
 	var due []*link
 	t.mu.Lock()
 	now := time.Now()
-	for _, p := range t.places {
-		stay := p.use || t.aged
-		if stay && !p.moving || !stay && t.elapsed()-p.unwanted < moveAfter {
+	for _, p := range t.upstreams {
+		stay := p.use || t.stale
+		if stay && !p.moving || !stay && t.elapsed()-p.unwantedAt < moveAfter {
 			continue
 		}
 		p.moving = !stay
@@ -172,46 +171,46 @@ func (t *table) unserved() {
 	t.reset++
 }
 
-// leave counts a connection's end.
+// leave counts the end of a client's connection.
 func (t *table) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.links--
 }
 
-func (t *table) add(p *place, l *link) {
+func (t *table) add(p *upstream, l *link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.links[l] = time.Time{}
-	if !slices.Contains(t.places, p) { // removed while the connection was being made
-		t.places = append(t.places, p)
+	if !slices.Contains(t.upstreams, p) { // removed while the connection was being made
+		t.upstreams = append(t.upstreams, p)
 	}
 }
 
-func (t *table) remove(p *place, l *link) {
+func (t *table) remove(p *upstream, l *link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(p.links, l)
 }
 
-func (t *table) answered(p *place) {
+func (t *table) answered(p *upstream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.avoid, p.taken = 0, p.taken+1
+	p.avoidUntil, p.accepted = 0, p.accepted+1
 }
 
-func (t *table) failed(p *place) {
+func (t *table) failed(p *upstream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.avoid, p.failures = t.elapsed()+avoidFor, p.failures+1
+	p.avoidUntil, p.failures = t.elapsed()+avoidFor, p.failures+1
 }
 
-// status returns where the connections are, in one line.
+// status returns the number of connections to each voter, in one line.
 func (t *table) status() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []string
-	for _, p := range t.places {
+	for _, p := range t.upstreams {
 		text := fmt.Sprintf("%s %d", p.name, len(p.links))
 		if !p.use {
 			text += " (" + p.why + ")"
@@ -219,7 +218,7 @@ func (t *table) status() string {
 		all = append(all, text)
 	}
 	text := fmt.Sprintf("%d connections: %s", t.links, strings.Join(all, ", "))
-	if t.aged {
+	if t.stale {
 		text += "; the list is old"
 	}
 	return text

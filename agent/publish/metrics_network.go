@@ -36,7 +36,7 @@ func networkGauges() []gauge {
 			"1 if that port of a member answers this host, including large packets, or refuses the connection.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				eachWay(r, func(way network.Way, of ...string) {
+				eachWay(r, func(way network.Port, of ...string) {
 					if way.State != network.Unknown {
 						emit(truth(!way.State.Broken()), of...)
 					}
@@ -47,7 +47,7 @@ func networkGauges() []gauge {
 			"quorumd_network_rtt_seconds",
 			"Time to connect to that port of a member: median of the last 30 connections.", labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				eachWay(r, func(way network.Way, of ...string) {
+				eachWay(r, func(way network.Port, of ...string) {
 					if way.RTT > 0 {
 						emit(way.RTT.Seconds(), of...)
 					}
@@ -81,7 +81,7 @@ func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.V
 	since := map[uint64]time.Duration{}
 	some(r.View, since)
 	for i, m := range r.View.Cluster.Members {
-		if !m.Learner && i < network.MostMembers {
+		if !m.Learner && i < network.MaxMembers {
 			emit(since[m.ID].Seconds(), record.MemberID(m.ID).String(), labelName(m.Name))
 		}
 	}
@@ -90,7 +90,7 @@ func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.V
 // labelBytes limits a member's name in a label, because etcd accepts any name.
 const labelBytes = 64
 
-func eachWay(r *round.Round, each func(way network.Way, of ...string)) {
+func eachWay(r *round.Round, each func(way network.Port, of ...string)) {
 	if r == nil {
 		return
 	}

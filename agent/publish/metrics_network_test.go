@@ -21,10 +21,10 @@ func TestTheNetworkToEachMemberIsAMetricUnlessUnknown(t *testing.T) {
 	m := NewMetrics(nil, func() time.Duration { return 0 })
 	sights := []network.Sight{
 		{
-			Member: 10, Name: "n2", Peer: network.Way{State: network.Answers, RTT: time.Millisecond},
-			Client: network.Way{State: network.Refused},
+			Member: 10, Name: "n2", Peer: network.Port{State: network.Answers, RTT: time.Millisecond},
+			Client: network.Port{State: network.Refused},
 		},
-		{Member: 11, Name: "n\xff" + strings.Repeat("3", 99), Peer: network.Way{State: network.LargeLost}},
+		{Member: 11, Name: "n\xff" + strings.Repeat("3", 99), Peer: network.Port{State: network.LargeLost}},
 		{Member: 12, Name: "n2"}, // names may be ambiguous
 	}
 	got := map[string]float64{}

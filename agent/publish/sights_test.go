@@ -15,7 +15,7 @@ import (
 )
 
 func sight(state network.State, rtt time.Duration) []network.Sight {
-	way := network.Way{State: state, RTT: rtt}
+	way := network.Port{State: state, RTT: rtt}
 	return []network.Sight{{Member: 10, Name: "n1", Peer: way, Client: way}}
 }
 
@@ -72,8 +72,8 @@ func TestTheStatesOfPortsAndARoundedUpTimeArePublished(t *testing.T) {
 	t.Parallel()
 	var s sights
 	got := s.steady(&round.Round{At: time.Hour, SightEvery: network.Every, Sights: []network.Sight{{
-		Member: 10, Name: "n1", Peer: network.Way{State: network.LargeLost, RTT: 300 * time.Microsecond},
-		Client: network.Way{State: network.Unreachable},
+		Member: 10, Name: "n1", Peer: network.Port{State: network.LargeLost, RTT: 300 * time.Microsecond},
+		Client: network.Port{State: network.Unreachable},
 	}}})
 	want := []record.Sight{{Member: 10, Peer: "large-lost", Client: "unreachable", RTT: 0.0005}}
 	if !reflect.DeepEqual(got, want) {
@@ -99,7 +99,7 @@ func roundWith(at time.Duration, seen ...network.Sight) *round.Round {
 }
 
 func reaches(id uint64) network.Sight {
-	way := network.Way{State: network.Answers, RTT: time.Millisecond}
+	way := network.Port{State: network.Answers, RTT: time.Millisecond}
 	return network.Sight{Member: id, Peer: way, Client: way}
 }
 

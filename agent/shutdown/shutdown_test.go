@@ -16,18 +16,18 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// host is an agent as a shutdown sees it: it is safe to touch a while after the request.
+// host simulates the agent.
 type host struct {
-	safeAfter time.Duration // 0: never
-	stopping  bool          // its operation has begun, and etcd stops slowly
+	safeAfter time.Duration // after the request; 0: never
+	stopping  bool          // the operation has begun, and etcd stops slowly
 	role      control.Role
 	refuse    error
 
-	mu     sync.Mutex
-	status control.Status
-	asked  []control.MaintenanceRequest
-	ended  int
-	calmed int
+	mu        sync.Mutex
+	status    control.Status
+	asked     []control.MaintenanceRequest
+	ended     int
+	unhurried int
 }
 
 func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequest,
@@ -54,7 +54,7 @@ func (h *host) becomeSafe() {
 	}
 }
 
-func (h *host) Unhurry(context.Context) error { h.calmed++; return nil }
+func (h *host) Unhurry(context.Context) error { h.unhurried++; return nil }
 
 func (h *host) EndMaintenance(context.Context, string) error {
 	h.mu.Lock()
@@ -78,13 +78,13 @@ func (h *host) Status() control.Status {
 
 const loud = slog.LevelError + 8
 
-func reaction(h *host) (Reaction, *bytes.Buffer) {
+func handler(h *host) (Handler, *bytes.Buffer) {
 	var log bytes.Buffer
-	return Reaction{Host: h, Logger: slog.New(slog.NewTextHandler(&log, nil)), Loud: loud}, &log
+	return Handler{Host: h, Logger: slog.New(slog.NewTextHandler(&log, nil)), Loud: loud}, &log
 }
 
 // prepare runs Prepare with logind's default time limit, and returns how long it took.
-func prepare(t *testing.T, r Reaction) time.Duration {
+func prepare(t *testing.T, r Handler) time.Duration {
 	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -96,8 +96,8 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{safeAfter: time.Second, role: control.RoleVoter}
-		r, log := reaction(h)
-		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
+		r, log := handler(h)
+		if took := prepare(t, r); took < time.Second || took > time.Second+2*pollInterval {
 			t.Errorf("it took %s", took)
 		}
 		want := control.MaintenanceRequest{
@@ -105,7 +105,7 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 			External: true, Hurried: true,
 		}
 		if len(h.asked) != 1 || h.asked[0] != want {
-			t.Errorf("asked for %+v", h.asked)
+			t.Errorf("requested %+v", h.asked)
 		}
 		if !strings.Contains(log.String(), "shutdown allowed") || strings.Contains(log.String(), "level=ERROR") {
 			t.Errorf("the log says:\n%s", log)
@@ -118,8 +118,8 @@ func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, KeepRunning: true, By: "alice"}
-		r, log := reaction(h)
-		if took := prepare(t, r); took > glance {
+		r, log := handler(h)
+		if took := prepare(t, r); took > pollInterval {
 			t.Errorf("it took %s", took)
 		}
 		if !strings.Contains(log.String(), "systemd stops etcd") ||
@@ -137,9 +137,9 @@ func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 			Work: control.WorkCommand, Command: "firmware",
 			State: control.MaintenanceWorking, By: "alice",
 		}
-		r, log := reaction(h)
-		if took := prepare(t, r); took != 4500*time.Millisecond+readTime {
-			t.Errorf("it took %s; as much as there is the command is given", took)
+		r, log := handler(h)
+		if took := prepare(t, r); took != 4500*time.Millisecond+displayTime {
+			t.Errorf("it took %s, want all the time that logind allows", took)
 		}
 		if !strings.Contains(log.String(), "level=ERROR+8") ||
 			!strings.Contains(log.String(), "KILLS THE RUNNING COMMAND") {
@@ -164,8 +164,8 @@ func TestShutdownWaitsForTheEndOfACommand(t *testing.T) {
 				State: control.MaintenanceReturning,
 			}
 		})
-		r, log := reaction(h)
-		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
+		r, log := handler(h)
+		if took := prepare(t, r); took < time.Second || took > time.Second+2*pollInterval {
 			t.Errorf("it took %s", took)
 		}
 		if !strings.Contains(log.String(), "the command has ended") || strings.Contains(log.String(), "level=ERROR") {
@@ -189,13 +189,13 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 		op      *control.Op
 		want    string
 	}{
-		"a voter can be spared":    {cluster(1), nil, "ETCD KEEPS ITS QUORUM IF NO OTHER VOTER GOES DOWN"},
-		"two voters can be spared": {cluster(2), nil, "fault_tolerance=1"},
-		"no voter can be spared":   {cluster(0), nil, "ETCD LOSES ITS QUORUM"},
+		"fault tolerance 1": {cluster(1), nil, "ETCD KEEPS ITS QUORUM IF NO OTHER VOTER GOES DOWN"},
+		"fault tolerance 2": {cluster(2), nil, "fault_tolerance=1"},
+		"fault tolerance 0": {cluster(0), nil, "ETCD LOSES ITS QUORUM"},
 		"another voter is being taken down": {
 			cluster(1), &control.Op{Kind: "cycle", MemberID: "a2"}, "ETCD LOSES ITS QUORUM",
 		},
-		"no quorum is in view": {control.Cluster{}, nil, "AND REPORTS NO ETCD QUORUM"},
+		"cluster unreachable": {control.Cluster{}, nil, "AND REPORTS NO ETCD QUORUM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,25 +203,25 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 				h := &host{role: control.RoleVoter}
 				h.status.Host.ID, h.status.Cluster, h.status.Op = "id-1", c.cluster, c.op
 				h.status.Hosts = []control.HostRecord{{ID: "id-1", MemberID: "a1"}, {ID: "id-2", MemberID: "a2"}}
-				r, log := reaction(h)
+				r, log := handler(h)
 				took := prepare(t, r)
 				for _, want := range []string{c.want, "QUORUM_AT_RISK", "n2 is down", "quorumctl maintenance on"} {
 					if !strings.Contains(log.String(), want) {
 						t.Errorf("no %q in:\n%s", want, log)
 					}
 				}
-				if !strings.Contains(log.String(), "level=ERROR+8") || took != 4500*time.Millisecond+readTime {
-					t.Errorf("not on every terminal, or for no time, after %s:\n%s", took, log)
+				if !strings.Contains(log.String(), "level=ERROR+8") || took != 4500*time.Millisecond+displayTime {
+					t.Errorf("after %s, not shown on all terminals for %s:\n%s", took, displayTime, log)
 				}
 			})
 		})
 	}
 }
 
-func TestSlowStopInAnOperationRaisesNoAlarm(t *testing.T) {
+func TestSlowStopInAnOperationShowsNoWallMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := reaction(&host{role: control.RoleVoter, stopping: true})
+		r, log := handler(&host{role: control.RoleVoter, stopping: true})
 		if took := prepare(t, r); took != 4500*time.Millisecond {
 			t.Errorf("it took %s", took)
 		}
@@ -231,10 +231,10 @@ func TestSlowStopInAnOperationRaisesNoAlarm(t *testing.T) {
 	})
 }
 
-func TestHostWithoutAVoteGoesDownWithoutAlarm(t *testing.T) {
+func TestHostWithoutAVoteGoesDownWithoutWallMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := reaction(&host{role: control.RoleSpare})
+		r, log := handler(&host{role: control.RoleSpare})
 		prepare(t, r)
 		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "ERROR") {
 			t.Errorf("the log says:\n%s", log)
@@ -254,8 +254,8 @@ func TestShutdownDuringAnotherMaintenanceWaitsForIt(t *testing.T) {
 			State: control.MaintenanceStopping,
 		}
 		h.becomeSafe()
-		r, log := reaction(h)
-		if took := prepare(t, r); took < 2*time.Second || took > 2*time.Second+2*glance {
+		r, log := handler(h)
+		if took := prepare(t, r); took < 2*time.Second || took > 2*time.Second+2*pollInterval {
 			t.Errorf("it took %s:\n%s", took, log)
 		}
 		r.Cancelled(t.Context())
@@ -268,11 +268,11 @@ func TestShutdownDuringAnotherMaintenanceWaitsForIt(t *testing.T) {
 func TestUnreachableAgentDoesNotDelayTheShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := reaction(&host{
+		r, log := handler(&host{
 			role:   control.RoleVoter,
 			refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"},
 		})
-		if took := prepare(t, r); took != readTime || !strings.Contains(log.String(), "disk full") {
+		if took := prepare(t, r); took != displayTime || !strings.Contains(log.String(), "disk full") {
 			t.Errorf("it took %s:\n%s", took, log)
 		}
 	})
@@ -282,7 +282,7 @@ func TestCancelledShutdownBringsTheHostBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{safeAfter: time.Second, role: control.RoleVoter}
-		r, log := reaction(h)
+		r, log := handler(h)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		r.Prepare(ctx)
@@ -293,13 +293,13 @@ func TestCancelledShutdownBringsTheHostBack(t *testing.T) {
 	})
 }
 
-func TestOtherRequestWaitsForItsTurnAgainAfterACancelledShutdown(t *testing.T) {
+func TestOperatorsRequestWaitsForOtherHostsAgainAfterACancelledShutdown(t *testing.T) {
 	t.Parallel()
 	h := &host{}
 	h.status.Maintenance = &control.Maintenance{By: "alice"}
-	r, _ := reaction(h)
+	r, _ := handler(h)
 	r.Cancelled(t.Context())
-	if h.calmed != 1 || h.ended != 0 {
-		t.Errorf("%d calls of Unhurry, %d of EndMaintenance", h.calmed, h.ended)
+	if h.unhurried != 1 || h.ended != 0 {
+		t.Errorf("%d calls of Unhurry, %d of EndMaintenance", h.unhurried, h.ended)
 	}
 }

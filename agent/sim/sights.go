@@ -78,7 +78,7 @@ func (s *sights) Sights() (all []network.Sight) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range s.members {
-		way := network.Way{State: m.state}
+		way := network.Port{State: m.state}
 		if m.state == network.Answers {
 			way.RTT = time.Millisecond
 		}
@@ -136,7 +136,7 @@ func (s *sights) look(due []*sighted) {
 
 func (m *sighted) found(state network.State, began time.Duration) {
 	m.busy, m.state, m.lookedAt = false, state, began
-	if state.Takes() {
+	if state.Accepts() {
 		m.missed = 0
 		return
 	}

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package socketpath allows a unix socket to have a path of any length. Its address in the kernel has at most 107
-// bytes.
+// Package socketpath allows a unix socket to have a path of any length, although its address in the kernel is limited
+// to 107 bytes.
 package socketpath
 
 import (
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxName bounds the name of a socket in its directory, in bytes: an address also needs space for a descriptor.
+// MaxName limits the base name of a socket, in bytes: the address also contains /proc/self/fd and a number.
 const MaxName = 80
 
-// With calls a function with an address of the socket: its path or, if that is too long, its name below a descriptor of
-// its directory. The address is valid until the function returns.
+// With calls do with an address for the socket: its path or, if that is too long, a path through a descriptor of its
+// directory. The address is valid until do returns.
 func With(path string, do func(address string) error) error {
 	if len(path) < len(unix.RawSockaddrUnix{}.Path) { // the address ends with a NUL
 		return do(path)
@@ -27,7 +27,7 @@ func With(path string, do func(address string) error) error {
 		return fmt.Errorf("the socket path has %d bytes, the maximum is %d: choose a shorter one", len(name),
 			MaxName)
 	}
-	file, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0) // O_PATH needs no permission to list it
+	file, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0) // O_PATH requires no read permission
 	if err != nil {
 		return err
 	}

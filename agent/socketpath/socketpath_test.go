@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// TestSocketMayHaveAPathOfAnyLength listens and connects at the kernel's limit, around it and far beyond.
+// TestSocketMayHaveAPathOfAnyLength tests paths at, around and far beyond the kernel's limit.
 func TestSocketMayHaveAPathOfAnyLength(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{106, 107, 108, 150, 1000} {

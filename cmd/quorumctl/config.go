@@ -93,7 +93,7 @@ type configCheck struct {
 // checkAccess checks the files that the configuration names: as the service user if root runs this and a service reads
 // the configuration, otherwise as the caller.
 func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
-	me, root := fileaccess.Me(), os.Geteuid() == 0
+	me, root := fileaccess.CurrentUser(), os.Geteuid() == 0
 	user := as
 	if user == "" {
 		user = fileaccess.ServiceUser(ctx, v.File)
@@ -108,7 +108,7 @@ func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as strin
 		problems, err = configErrors(c.CheckFiles())
 	case root:
 		v.As = user
-		problems, err = fileaccess.Look(ctx, v.File, user)
+		problems, err = fileaccess.CheckAs(ctx, v.File, user)
 	case as != "":
 		return &failure{
 			code: exitPermission, message: "cannot check access as " + as + ": not permitted",
@@ -136,7 +136,7 @@ func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as strin
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, fileaccess.Hidden(c)...)
 	}
-	if problems = append(problems, fileaccess.OpenKey(c, fileaccess.KeyOwner(c, user, me))...); len(problems) > 0 {
+	if problems = append(problems, fileaccess.CheckKey(c, fileaccess.KeyOwner(c, user, me))...); len(problems) > 0 {
 		return problems
 	}
 	return nil
@@ -156,7 +156,7 @@ func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (con
 		}
 		return configErrors(c.CheckEtcdFiles())
 	}
-	problems, err := fileaccess.LookEtcd(ctx, c, user)
+	problems, err := fileaccess.CheckEtcdAs(ctx, c, user)
 	if errors.Is(err, fileaccess.ErrNoUser) {
 		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
 		return configErrors(c.CheckEtcdFiles())

@@ -47,7 +47,7 @@ func TestConfigCheckReportsWhoseAccessItChecked(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	me := fileaccess.Me()
+	me := fileaccess.CurrentUser()
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", me, file); r.code != exitOK ||
 		r.stdout != file+": OK\n  checked as "+me+"\n" {
 		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)

@@ -272,7 +272,7 @@ func TestBundleListsMissingParts(t *testing.T) {
 	code, output, files := s.bundle()
 	for _, want := range []string{
 		"missing: status.json", "missing: network.txt", "are missing",
-		"missing: etcd-process.txt: cannot tell which process etcd.service is: systemctl: no bus is there",
+		"missing: etcd-process.txt: cannot find the process of etcd.service: systemctl: no bus is there",
 	} {
 		if code != exitUnavailable || !strings.Contains(output, want) {
 			t.Errorf("exit %d, no %q: %s", code, want, output)

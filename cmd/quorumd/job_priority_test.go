@@ -21,8 +21,8 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 )
 
-// TestEveryThreadOfASnapshotJobHasIdlePriority is not run with the race detector, which needs more memory than a job
-// may have. Its job waits for a store that does not answer, and is inspected meanwhile.
+// TestEveryThreadOfASnapshotJobHasIdlePriority inspects a job while it waits for a store that does not answer. It does
+// not run with the race detector, which needs more memory than a job may use.
 func TestEveryThreadOfASnapshotJobHasIdlePriority(t *testing.T) {
 	t.Parallel()
 	asked, done := make(chan struct{}, 100), make(chan struct{})
@@ -56,18 +56,18 @@ func TestEveryThreadOfASnapshotJobHasIdlePriority(t *testing.T) {
 	select {
 	case <-asked:
 	case err := <-ended:
-		t.Fatalf("it has ended: %v: %s", err, said.String())
+		t.Fatalf("the job has ended: %v: %s", err, said.String())
 	}
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", job.Process.Pid))
 	if err != nil || len(threads) < 2 {
-		t.Fatalf("its threads are %v: %v", threads, err)
+		t.Fatalf("the threads of the job: %v: %v", threads, err)
 	}
 	for _, path := range threads {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just ended
+			continue // the thread has just ended
 		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // from the third on
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // from the third field on
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 
 const (
 	exitUsage     = 64
-	gcPercent     = 200 // by how much the heap may grow before garbage is collected
+	gcPercent     = 200 // growth of the heap that starts a garbage collection
 	defaultConfig = "/etc/quorumd/quorumd.yaml"
 )
 
@@ -43,7 +43,7 @@ func run(args []string) int {
 	}
 	root.AddCommand(runCommand(&code), proxyCommand(&code))
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil { // an error of cobra's
+	if err := root.ExecuteContext(ctx); err != nil { // invalid arguments; other errors are in code
 		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
 		return exitUsage
 	}
@@ -59,10 +59,10 @@ func runCommand(code *int) *cobra.Command {
 			if err := at.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("invalid --log-level %q: use debug, info, warn or error", level)
 			}
-			// quorumd waits nearly all the time. With more processors, threads wake each other for every answer, which
-			// costs a fifth of all CPU time at rest; and Go would use as many as the machine has.
+			// quorumd is idle nearly all the time. With more processors (Go uses all by default), threads wake each
+			// other for every answer, which costs a fifth of the CPU time of an idle agent.
 			runtime.GOMAXPROCS(1)
-			if os.Getenv("GOGC") == "" { // collecting half as often costs 3 MB, and saves a twentieth of the CPU time
+			if os.Getenv("GOGC") == "" { // half as many collections cost 3 MB and save a twentieth of the CPU time
 				debug.SetGCPercent(gcPercent)
 			}
 			log := slog.New(systemd.LogHandler(os.Stderr, at, journalcatalog.ID))
@@ -85,9 +85,9 @@ func runCommand(code *int) *cobra.Command {
 	}
 	command.Flags().StringVar(&config, "config", defaultConfig, "configuration file")
 	command.Flags().StringVar(&errands, "errands", "",
-		"socket of the service that touches etcd's files as etcd's user (default: quorumd does it itself)")
+		"socket of the service that runs as etcd's user (default: access etcd's files as this user)")
 	command.Flags().StringVar(&helper, "helper", "",
-		"socket of the service that does as root what this user may not (default: quorumd tries it itself)")
+		"socket of the service that runs as root (default: act as this user)")
 	command.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return command
 }
@@ -97,8 +97,8 @@ func proxyCommand(code *int) *cobra.Command {
 	command := &cobra.Command{
 		Use: "proxy", Short: "forward this host's etcd clients to the voters", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// Two threads forward if there are as many processors. One more is for everything else: a thread that finds
-			// no free processor after a system call waits for one.
+			// Up to two threads copy data. One more processor is for everything else, because a thread that finds no
+			// free processor after a system call has to wait for one.
 			runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)) + 1)
 			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID))
 			err := daemon.Proxy(command.Context(), config, log)
@@ -113,9 +113,9 @@ func proxyCommand(code *int) *cobra.Command {
 	return command
 }
 
-// restart replaces this process with a new quorumd, with the same arguments. It returns only with an error.
+// restart executes quorumd again with the same arguments, in place of this process. It returns only with an error.
 func restart() error {
-	signal.Ignore(syscall.SIGHUP) // a signal that comes before the new process handles it must not end it
+	signal.Ignore(syscall.SIGHUP) // it must not end the new process before that handles it
 	program, err := os.Executable()
 	if err == nil {
 		err = syscall.Exec(program, os.Args, os.Environ())

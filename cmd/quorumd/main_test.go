@@ -12,13 +12,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("QUORUMD_TEST_MAIN") != "" { // as the program itself
+	if os.Getenv("QUORUMD_TEST_MAIN") != "" { // act as quorumd itself
 		main()
 	}
 	os.Exit(m.Run())
 }
 
-func TestTheVersionIsAFlag(t *testing.T) {
+func TestVersionIsAFlag(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--version")
 	cmd.Env = []string{"QUORUMD_TEST_MAIN=1"}

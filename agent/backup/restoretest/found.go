@@ -25,9 +25,9 @@ const (
 	nowhere = "http://127.0.0.1:1"
 )
 
-// found turns a database into the data directory of a new cluster of one member. Apart from the keys, etcd finds only a
-// log whose one entry adds that member.
-func found(dir, file string) error {
+// newCluster turns a database into the data directory of a new cluster of one member. Apart from the keys, etcd finds
+// only a log whose one entry adds that member.
+func newCluster(dir, file string) error {
 	if err := forget(file); err != nil {
 		return err
 	}

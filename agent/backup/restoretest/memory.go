@@ -22,19 +22,19 @@ const (
 	// perKey is the memory that an etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured from a
 	// million keys on. The database pages that it reads belong to the kernel, which can reclaim them.
 	perKey = 270
-	// perEtcd is what etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
+	// perEtcd is the memory that etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
 	perEtcd = 100 << 20
 	// noLimit is above any real limit: version 1 of control groups shows such a number if no limit is set.
 	noLimit = 1 << 60
-	// maxProc bounds what is read from a file in /proc or /sys.
+	// maxProc limits the bytes read from a file in /proc or /sys.
 	maxProc = 64 << 10
 )
 
-// roomy returns an error if the control groups leave too little memory for an etcd that serves the snapshot. An etcd
-// killed for lack of memory proves nothing about the snapshot.
-func roomy(root string, m backup.Manifest) error {
+// checkMemory returns an error if the control groups leave too little memory for an etcd that serves the snapshot. An
+// etcd killed for lack of memory proves nothing about the snapshot.
+func checkMemory(root string, m backup.Manifest) error {
 	left, limit, limited := memoryLeft(root)
-	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // a product could overflow
+	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // the product could overflow
 		return nil
 	}
 	return fmt.Errorf("%w: one that serves its %d keys takes about %.0f MB, and %d of the %d MB that quorumd's unit "+
@@ -45,8 +45,8 @@ func roomy(root string, m backup.Manifest) error {
 // ErrNoMemory means that an etcd serving the snapshot would be killed, which proves nothing about the snapshot.
 var ErrNoMemory = errors.New("not enough memory for the etcd of the restore test")
 
-// memoryLeft returns how many bytes the control groups of this process leave it, and the limit that leaves least. It
-// does not count the page cache that the kernel can reclaim. limited is false if no limit is set or none can be read.
+// memoryLeft returns how many bytes the control groups of this process leave it, and the limit that leaves the least.
+// It does not count the page cache that the kernel can reclaim. limited reports whether a limit was found.
 func memoryLeft(root string) (left, limit int64, limited bool) {
 	text, err := readProc(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {

@@ -89,7 +89,7 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 					must(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 				}
 			}
-			err := roomy(root, backup.Manifest{Contents: record.Contents{Keys: c.keys}})
+			err := checkMemory(root, backup.Manifest{Contents: record.Contents{Keys: c.keys}})
 			switch {
 			case c.want == "" && err != nil, c.want != "" && !errors.Is(err, ErrNoMemory):
 				t.Errorf("%v", err)

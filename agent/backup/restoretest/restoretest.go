@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	dirName  = "restoreTest"       // below the spool: the throw-away data directory
+	dirName  = "restoreTest"       // the temporary data directory, below the spool
 	lockName = "restore-test.lock" // held by a running test and by its etcd
 	ownerRW  = 0o600
 	ownerAll = 0o700
@@ -62,7 +62,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := roomy(root, m); err != nil {
+	if err := checkMemory(root, m); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "member", "snap"), ownerAll); err != nil {
@@ -72,7 +72,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 	if err := backup.Restore(ctx, store, m, database, o); err != nil {
 		return "", err
 	}
-	if err := found(dir, database); err != nil {
+	if err := newCluster(dir, database); err != nil {
 		return "", fmt.Errorf("cannot make a cluster of it: %w", err)
 	}
 	progress := o.Progress

@@ -209,7 +209,7 @@ func TestServedDataIsComparedWithTheManifest(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
 			database := filepath.Join(dir, "member", "snap", "db")
 			must(t, backup.Restore(t.Context(), p.store, m, database, p.o))
-			must(t, found(dir, database))
+			must(t, newCluster(dir, database))
 			wrong := m
 			change(&wrong)
 			held, err := hold(dir)

@@ -25,9 +25,9 @@ import (
 
 const (
 	askEvery = 200 * time.Millisecond
-	// asked is the number of bytes that a request to etcd counts for in the progress. Until it answers, another bound
-	// applies.
-	asked = 64 << 10
+	// pendingBytes is the number of bytes that each interval of a pending request adds to the progress. serveBound
+	// limits the request.
+	pendingBytes = 64 << 10
 	// serveBound is how long etcd may take to answer: it reads the database, and the disk may be slow.
 	serveBound = 10 * time.Minute
 	stopBound  = 20 * time.Second
@@ -116,7 +116,7 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 		case <-ctx.Done():
 			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-tick.C:
-			progress(asked) // hashing a large database takes minutes, in which etcd reports nothing
+			progress(pendingBytes) // hashing a large database takes minutes, in which etcd reports nothing
 		}
 	}
 }

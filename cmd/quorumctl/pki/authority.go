@@ -31,10 +31,10 @@ type signer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// cas are the two CAs of a cluster. In a directory that was made before they were separated, both are the same.
+// cas are the two CAs of a cluster. In a directory with a single CA, both are the same.
 type cas struct{ clients, peers signer }
 
-// of returns the CA with that file.
+// of returns the CA with that file name.
 func (c cas) of(file string) signer {
 	if file == peerCACert {
 		return c.peers
@@ -47,13 +47,13 @@ func (c cas) Shared() bool { return same(c.clients.cert, c.peers.cert) }
 
 // Directory is the opened directory of a cluster's CAs.
 type Directory struct {
-	cas // sign the certificates of hosts
+	cas // the CAs that sign the certificates of hosts
 
-	Days int // for how long the certificates of hosts are good; LeafDays if 0
+	Days int // lifetime of the certificates of hosts; LeafDays if 0
 
 	dir      string
-	trusted  files     // what the hosts trust from this step on: the files of CAs in a bundle
-	rotation *rotation // the change to another CA that is in progress, or nil
+	trusted  files     // the CA files of a bundle: the CAs that the hosts trust from the current step on
+	rotation *rotation // the rotation in progress, or nil
 }
 
 // caNames maps the file of each CA to the prefix of its common name.
@@ -71,7 +71,7 @@ func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte,
 	if err != nil {
 		return nil, nil, err
 	}
-	// Operators tell two CAs apart by the date, machines by the key's identifier.
+	// The date distinguishes two CAs for operators, and the key identifier does for programs.
 	template.Subject = pkix.Name{CommonName: caNames()[file] + now.UTC().Format(time.DateTime)}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
@@ -97,7 +97,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // after a success nothing is left to remove
+	defer func() { _ = os.RemoveAll(temp) }() // after a success it no longer exists
 	err = os.Mkdir(filepath.Join(temp, issuedDir), 0o700)
 	for cert, key := range map[string]string{caCert: caKey, peerCACert: peerCAKey} {
 		certPEM, keyPEM, makeErr := newCA(cert, names, now)
@@ -107,7 +107,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err != nil {
 		return err
 	}
-	// rename(2) replaces an empty directory only; os.Rename checks first and refuses any directory.
+	// rename(2) replaces only an empty directory. os.Rename refuses every existing directory.
 	if err := syscall.Rename(temp, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
 			return refused("choose another with --dir; 'quorumctl pki status' shows what it holds",
@@ -118,7 +118,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	return syncDir(filepath.Dir(dir))
 }
 
-// Open reads the CAs for inspection and checks that they can sign today. It first completes the final step of a
+// Open reads the CAs for inspection, and checks that they are valid now. It first completes the final step of a
 // rotation if that was interrupted. It fails while another process changes the directory.
 func Open(dir string, now time.Time) (*Directory, error) {
 	a, done, err := open(dir, toRead, now)
@@ -159,14 +159,14 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 	return a, unlock, nil
 }
 
-func noAuthority(dir string) error {
+func noCA(dir string) error {
 	return refused("quorumctl pki init; or name its directory with --dir", "there is no CA in %s", dir)
 }
 
 // read reads the CAs and applies the rotation in progress, if any.
 func read(dir string, r *rotation, now time.Time) (*Directory, error) {
 	if _, err := os.Lstat(filepath.Join(dir, caCert)); errors.Is(err, fs.ErrNotExist) {
-		return nil, noAuthority(dir)
+		return nil, noCA(dir)
 	}
 	clients, err := openSigner(dir, caCert, caKey)
 	if err != nil {
@@ -274,7 +274,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// inTime refuses a certificate that is not valid now. One that is not valid yet usually means that the clock is wrong.
+// inTime refuses a certificate that is not valid now. If it is not valid yet, the clock is usually wrong.
 func inTime(what string, c *x509.Certificate, now time.Time) error {
 	const clock = "; this machine's clock says "
 	today := now.UTC().Format(time.DateTime) + "Z"

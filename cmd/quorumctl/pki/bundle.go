@@ -32,7 +32,7 @@ func fileNames() []string {
 	return names
 }
 
-// modeOf returns the mode of a file before its owner is set.
+// modeOf returns the mode of a file, before an installation allows a group to read it.
 func modeOf(name string) fs.FileMode {
 	if strings.HasSuffix(name, ".key") {
 		return 0o600
@@ -56,14 +56,14 @@ func (f files) pack(names []string, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil { // without the end marker tar(1) considers the last file truncated
+	if err := w.Close(); err != nil { // writes the end marker
 		return nil, err
 	}
 	return out.Bytes(), nil
 }
 
-// readBundle reads a bundle that belongs to one of these users. It refuses a bundle that others may read, because they
-// may know the keys.
+// readBundle reads a bundle that belongs to one of these users. It refuses a bundle that other users can read, because
+// it contains keys.
 func readBundle(path string, users []int) (files, error) {
 	data, info, err := readBounded(path, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,7 @@ type host struct {
 	server *x509.Certificate
 }
 
-// check verifies that the files match each other and that each certificate is valid now for its purpose.
+// check verifies that the files match each other, and that each certificate is valid now and for its purpose.
 func (f files) check(now time.Time) (host, error) {
 	roots := map[string]*x509.CertPool{}
 	for _, file := range caFiles() {

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// stampLayout is the suffix of a record's name: the time of issue, in UTC.
+// stampLayout is the layout of the time of issue in names of records and bundles, in UTC.
 const stampLayout = "20060102T150405Z"
 
 // sans are the subject alternative names of a host.
@@ -29,7 +29,7 @@ type sans struct {
 	ips []net.IP
 }
 
-// isName reports whether a certificate may name a host so: a DNS name of at most 64 bytes, the limit of a common name.
+// isName reports whether s is a DNS name of at most 64 bytes, the limit of a common name.
 func isName(s string) bool {
 	label := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 	return s != "" && len(s) <= 64 && !slices.ContainsFunc(strings.Split(s, "."), func(part string) bool {
@@ -77,7 +77,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 	return s, nil
 }
 
-// Host creates the certificates of a host that has none and returns the path of its bundle.
+// Host creates the first certificates of a host and returns the path of its bundle.
 func (a *Directory) Host(name string, addresses []string, now time.Time) (string, error) {
 	names, err := namesOf(name, addresses)
 	if err != nil {
@@ -94,11 +94,11 @@ func (a *Directory) Host(name string, addresses []string, now time.Time) (string
 	if len(known) >= maxHosts {
 		return "", refused("create another CA directory", "there are already %d hosts", len(known))
 	}
-	return a.give(name, names, name+".tar", now)
+	return a.issueBundle(name, names, name+".tar", now)
 }
 
-// Renew creates new certificates with new keys for a host that has some. They keep the names of the old ones unless
-// addresses are passed.
+// Renew creates new certificates with new keys for a host that already has certificates. They contain the same names
+// unless addresses are passed.
 func (a *Directory) Renew(name string, addresses []string, now time.Time) (string, error) {
 	old, err := a.newest(name)
 	if err != nil {
@@ -110,12 +110,12 @@ func (a *Directory) Renew(name string, addresses []string, now time.Time) (strin
 			return "", err
 		}
 	}
-	return a.give(name, names, name+"-"+now.UTC().Format(stampLayout)+".tar", now)
+	return a.issueBundle(name, names, name+"-"+now.UTC().Format(stampLayout)+".tar", now)
 }
 
-// give issues the certificates and writes the bundle, then the record. In the other order, an interruption would leave
-// a host on record whose keys do not exist.
-func (a *Directory) give(name string, names sans, bundle string, now time.Time) (string, error) {
+// issueBundle issues the certificates, and writes the bundle before the record. In the opposite order, an interruption
+// would leave a record of a host without keys.
+func (a *Directory) issueBundle(name string, names sans, bundle string, now time.Time) (string, error) {
 	if a.Days < 0 || a.Days > MaxLeafDays {
 		return "", mistyped(fmt.Sprintf("pass --days 1 to %d", MaxLeafDays), "certificates cannot be valid for %d days",
 			a.Days)
@@ -150,7 +150,8 @@ func (a *Directory) give(name string, names sans, bundle string, now time.Time) 
 // Hosts returns the names of the hosts that have certificates, sorted.
 func (a *Directory) Hosts() ([]string, error) { return HostsIn(a.dir) }
 
-// HostsIn returns the names of the hosts that have certificates from the CAs in a directory, which it only reads.
+// HostsIn returns the names of the hosts that have certificates from the CAs in a directory, sorted. It only reads the
+// directory.
 func HostsIn(dir string) ([]string, error) {
 	newest, err := records(dir)
 	if err != nil {

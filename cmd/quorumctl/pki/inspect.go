@@ -20,17 +20,18 @@ type certificate = x509.Certificate
 // Certificate describes one certificate for operators.
 type Certificate struct {
 	File  string    `json:"file"` // without its directory
-	What  string    `json:"what"` // whose, and what it is for
+	What  string    `json:"what"` // owner and purpose
 	Names []string  `json:"names"`
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Days  int       `json:"days"` // left, rounded down; below zero once it has expired
-	// Shared reports a CA that is trusted at both ports of etcd: each client's certificate opens the peer port.
+	// Shared reports a CA that is trusted at both ports of etcd: a client's certificate is then accepted at the peer
+	// port.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// Inspect returns the certificates in a directory, ordered by expiry. For a CA directory these are the CAs and the
-// newest certificates of each host, for any other all files that end in .crt.
+// Inspect returns the certificates in a directory, ordered by expiry: in a CA directory, the CAs and the newest
+// certificates of each host; in any other, all files that end in .crt.
 func Inspect(dir string, now time.Time) ([]Certificate, error) {
 	paths, err := filepath.Glob(filepath.Join(quoteGlob(dir), "*.crt"))
 	if err != nil {
@@ -76,11 +77,11 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 	return all, nil
 }
 
-// sharedIn returns the CAs in a directory that both clients and peers use, none if it has no CAs.
+// sharedIn returns the CAs in a directory that are trusted for both clients and peers.
 func sharedIn(dir string) []*certificate {
 	trusted, err := trustedIn(dir)
 	if err != nil {
-		return nil // the file itself is reported elsewhere
+		return nil // Inspect reports an unreadable file
 	}
 	return slices.DeleteFunc(trusted[caCert], func(c *certificate) bool {
 		return !slices.ContainsFunc(trusted[peerCACert], func(p *certificate) bool { return same(p, c) })

@@ -18,12 +18,12 @@ import (
 // Place describes the target of an installation.
 type Place struct {
 	Dir string
-	// Etcd and Quorumd are the groups that may read etcd's keys and quorumd's. Below zero: only the installing user
-	// may.
+	// Etcd and Quorumd are the IDs of the groups that may read etcd's keys and quorumd's key. Below zero, only the
+	// installing user may.
 	Etcd, Quorumd int
-	// Addresses are those of this host; the certificates must contain one of them. Empty: not checked.
+	// Addresses are the addresses of this host; the certificates must contain one of them. Empty: not checked.
 	Addresses []netip.Addr
-	// Fingerprints are the SHA-256 of the CAs that a bundle may hold, as 'pki init' shows them. Empty: any.
+	// Fingerprints are the SHA-256 of the CAs that a bundle may contain, as 'pki init' prints them. Empty: any.
 	Fingerprints []string
 }
 
@@ -43,10 +43,10 @@ type CA struct {
 	Fingerprint string `json:"fingerprint"` // SHA-256 of its certificate
 }
 
-// cas returns the CAs of a bundle.
+// cas returns the CAs in a bundle.
 func (f files) cas() (all []CA) {
 	for _, file := range caFiles() {
-		certs, _ := parseCertificates(file, f[file]) // check has reported an invalid file
+		certs, _ := parseCertificates(file, f[file]) // check reports an invalid file
 		for _, c := range certs {
 			all = append(all, CA{file, c.Subject.CommonName, fingerprint(c)})
 		}
@@ -54,7 +54,7 @@ func (f files) cas() (all []CA) {
 	return all
 }
 
-// CAs returns the CAs of an opened directory that sign now.
+// CAs returns the CAs of an opened directory that currently sign certificates.
 func (a *Directory) CAs() []CA { return files{caCert: a.clients.pem, peerCACert: a.peers.pem}.cas() }
 
 // mayTrust refuses a bundle with a CA whose fingerprint was not passed.
@@ -73,16 +73,16 @@ func (p Place) mayTrust(cas []CA) error {
 	return nil
 }
 
-// Install checks a bundle and installs its files, each atomically. It replaces older files of the same host and CA,
-// which is a renewal, and refuses to replace anything else. A CA file that already contains this CA stays: the operator
-// may have added another.
+// Install checks a bundle and installs its files, each atomically. A renewal replaces older files of the same host and
+// CA; Install refuses to replace anything else. It does not change a CA file that already contains this CA, because the
+// operator may have added another.
 //
-// The bundle must belong to root, to the user who runs this, or to the user who became root with sudo.
+// The bundle must belong to root, the current user, or the user who called sudo.
 func Install(bundle string, p Place, now time.Time) (Installed, error) {
 	return install(bundle, p, owners(os.Geteuid(), os.Getenv("SUDO_UID")), now)
 }
 
-// install accepts a bundle that belongs to any of these users.
+// install is Install with the users whose files are accepted.
 func install(bundle string, p Place, users []int, now time.Time) (Installed, error) {
 	f, err := readBundle(bundle, users)
 	if err != nil {
@@ -112,7 +112,7 @@ func install(bundle string, p Place, users []int, now time.Time) (Installed, err
 	return done, f.put(names, p)
 }
 
-// isHere refuses a bundle none of whose addresses is this host's. A bundle with names only is not checked.
+// isHere refuses a bundle that has addresses, but none of this host. It does not check a bundle with names only.
 func (h host) isHere(addresses []netip.Addr) error {
 	if len(addresses) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (h host) isHere(addresses []netip.Addr) error {
 		strings.Join(foreign, ", "))
 }
 
-// makeDir creates the directory and refuses one that others may write to.
+// makeDir creates the directory, and refuses an existing one that other users may write to.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -164,7 +164,7 @@ func mayReplace(dir string, h host) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// The CA files stay as they are: their CAs must have signed the new certificates.
+	// The CA files do not change, so their CAs must have signed the new certificates.
 	for file, leaf := range map[string]*certificate{caCert: h.server, peerCACert: h.peer} {
 		signs := func(c *certificate) bool { return leaf.CheckSignatureFrom(c) == nil }
 		if !slices.ContainsFunc(before[file], signs) {
@@ -176,7 +176,7 @@ func mayReplace(dir string, h host) (bool, error) {
 	}
 	peer, err := readCertificates(filepath.Join(dir, "peer.crt"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // an install that was interrupted
+		return false, nil // an earlier installation was interrupted
 	}
 	if err != nil {
 		return false, err
@@ -192,7 +192,8 @@ func mayReplace(dir string, h host) (bool, error) {
 	return !same(peer[0], h.peer), nil
 }
 
-// put writes the files. A program that reads a pair meanwhile may get a new key with an old certificate, and retries.
+// put writes the files. A program that reads a pair at this moment may get a new key with an old certificate, and has
+// to retry.
 func (f files) put(names []string, p Place) error {
 	staged := map[string]string{}
 	defer func() {
@@ -220,7 +221,7 @@ func (f files) put(names []string, p Place) error {
 				return err
 			}
 		}
-		if err := os.Chmod(temp, mode); err != nil { // after the owner is set
+		if err := os.Chmod(temp, mode); err != nil { // only now, so that no other group could read it
 			return err
 		}
 	}

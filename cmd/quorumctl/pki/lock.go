@@ -18,12 +18,12 @@ const (
 	toChange = unix.LOCK_EX // exclusive
 )
 
-// lock takes the flock of the CA directory, or fails at once if another process has it. The kernel releases it when
-// this process exits, for whatever reason.
+// lock takes the flock of the CA directory, or fails at once if another process holds it. The kernel releases it when
+// this process exits.
 func lock(dir string, how int) (unlock func(), err error) {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noAuthority(dir)
+		return nil, noCA(dir)
 	}
 	if err != nil {
 		return nil, err

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-func TestAnAuthorityIsChangedByOneAtATime(t *testing.T) {
+func TestOneProcessAtATimeChangesADirectory(t *testing.T) {
 	t.Parallel()
 	const busy = "another 'quorumctl pki' is at work in"
-	_, dir := authority(t)
+	_, dir := newDirectory(t)
 	a, done, err := OpenToChange(dir, today())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = OpenToChange(dir, today())
 	mustRefuse(t, err, busy)
-	_, err = Open(dir, today()) // it would see the key of one CA with the certificate of another
+	_, err = Open(dir, today()) // it could read the key of one CA and the certificate of another
 	mustRefuse(t, err, busy)
 	if err := a.Begin(false, today()); err != nil {
 		t.Fatal(err)
@@ -26,14 +26,14 @@ func TestAnAuthorityIsChangedByOneAtATime(t *testing.T) {
 	done()
 	b, done, err := OpenToChange(dir, today())
 	if err != nil || b.rotation == nil {
-		t.Fatalf("what the first has done is not seen: %v", err)
+		t.Fatalf("the change of the first process is missing: %v", err)
 	}
 	done()
 }
 
-func TestThoseWhoReadAnAuthorityDoNotStopEachOther(t *testing.T) {
+func TestReadersOfADirectoryDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
-	_, dir := authority(t)
+	_, dir := newDirectory(t)
 	_, done, err := open(dir, toRead, today())
 	if err != nil {
 		t.Fatal(err)
@@ -44,9 +44,9 @@ func TestThoseWhoReadAnAuthorityDoNotStopEachOther(t *testing.T) {
 	mustRefuse(t, err, "another 'quorumctl pki' is at work in")
 }
 
-func TestAnAuthorityThatCannotBeOpenedIsNotKeptLocked(t *testing.T) {
+func TestFailedOpenReleasesTheLock(t *testing.T) {
 	t.Parallel()
-	_, dir := authority(t)
+	_, dir := newDirectory(t)
 	for range 2 {
 		_, _, err := OpenToChange(dir, today().AddDate(CAYears+1, 0, 0))
 		mustRefuse(t, err, "the certificate in ca.crt expired on")

@@ -35,14 +35,14 @@ const (
 	maxMemberURL = 8 // of a member
 )
 
-// By which CA the certificate of a port is signed.
+// The CAs that may have signed the certificate of a port.
 const (
 	ByOld   = "old"
 	ByNew   = "new"
-	ByOther = "other" // by neither, or not valid for the address
+	ByOther = "other" // neither of them, or the certificate is not valid for the address
 )
 
-// Answer says whether a port accepts clients with a certificate of a CA.
+// Answer describes whether a port accepts clients with a certificate of a CA.
 type Answer string
 
 // The answers of a port.
@@ -57,22 +57,21 @@ type Port struct {
 	Host  string `json:"host"` // its member name, or the name in its certificate; empty if neither is known
 	URL   string `json:"url"`
 	For   string `json:"for"`             // client or peer
-	Shows string `json:"shows,omitempty"` // old, new, or other; empty if none was seen
+	Shows string `json:"shows,omitempty"` // CA of its certificate: old, new or other; empty if unknown
 	Old   Answer `json:"old"`             // the answer to a client with a certificate of the old CA
 	New   Answer `json:"new"`
 	Why   string `json:"why,omitempty"` // why an answer is unknown
 }
 
-// CheckTrust makes a TLS handshake with the client and peer port of every member, once with a certificate of the old CA
-// and once with one of the new CA. It creates these certificates for the check and does not store them. If only the CA
-// of the peers changes, it checks only the peer ports. It takes the members from the lists of all hosts that answer at
-// these addresses (HOST:PORT of the peer port); without addresses it uses those in the hosts' certificates and port
-// 2380.
+// CheckTrust makes TLS handshakes with the client and peer ports of every member, once with a certificate of the old CA
+// and once with a certificate of the new CA. It creates these certificates for the check and does not store them. If
+// only the CA of the peers changes, it checks only the peer ports. It reads the member lists at these addresses
+// (HOST:PORT of peer ports). Without addresses it uses those in the hosts' certificates with port 2380.
 func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
 	if a.rotation == nil {
 		return nil, nil
 	}
-	l, err := a.newLook(now)
+	l, err := a.newTrustCheck(now)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +92,8 @@ func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time
 	return ports, nil
 }
 
-// look holds the certificates to show at each of the two ports, and the CAs to verify theirs.
-type look struct {
+// trustCheck holds the client certificates for each of the two ports, and the CAs to verify the servers' certificates.
+type trustCheck struct {
 	now            time.Time
 	clients, peers probes
 	peersOnly      bool // the clients' CA does not change
@@ -103,13 +102,13 @@ type look struct {
 // probes are the certificates and CAs for one of etcd's two ports.
 type probes struct {
 	old, next          tls.Certificate
-	trusted            tls.Certificate // the one that every host accepts since before this step
+	trusted            tls.Certificate // the certificate that every host has accepted since before this step
 	oldRoots, newRoots *x509.CertPool
 }
 
-func (a *Directory) newLook(now time.Time) (look, error) {
+func (a *Directory) newTrustCheck(now time.Time) (trustCheck, error) {
 	r := a.rotation
-	l := look{now: now, peersOnly: r.Peers}
+	l := trustCheck{now: now, peersOnly: r.Peers}
 	var clientsErr, peersErr error
 	l.clients, clientsErr = r.newProbes(caCert, now)
 	l.peers, peersErr = r.newProbes(peerCACert, now)
@@ -133,7 +132,7 @@ func (r *rotation) newProbes(file string, now time.Time) (p probes, err error) {
 	return p, nil
 }
 
-// probe creates a certificate like quorumd's on a host. It is valid for minutes and kept only in memory.
+// probe creates a client certificate like quorumd's. It is valid for minutes and exists only in memory.
 func (s signer) probe(now time.Time) (tls.Certificate, error) {
 	template, err := newTemplate(now, now.Add(probeLife))
 	if err != nil {
@@ -150,7 +149,7 @@ func (s signer) probe(now time.Time) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// peerAddresses returns the probable addresses of the hosts' peer ports.
+// peerAddresses returns the likely addresses of the hosts' peer ports.
 func (a *Directory) peerAddresses() ([]string, error) {
 	hosts, err := a.Hosts()
 	if err != nil {
@@ -170,7 +169,7 @@ func (a *Directory) peerAddresses() ([]string, error) {
 }
 
 // members returns the ports of all members listed by the hosts that answer at these addresses.
-func (l look) members(ctx context.Context, addresses []string) ([]Port, error) {
+func (l trustCheck) members(ctx context.Context, addresses []string) ([]Port, error) {
 	lists := make([][]Port, len(addresses))
 	whys := make([]error, len(addresses))
 	var wait sync.WaitGroup
@@ -204,7 +203,7 @@ func texts(errs []error) (all []string) {
 }
 
 // listed reads the member list from a peer port.
-func (l look) listed(ctx context.Context, at string) ([]Port, error) {
+func (l trustCheck) listed(ctx context.Context, at string) ([]Port, error) {
 	body, _, _, err := exchange(ctx, at, l.peers.trusted, "/members")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
@@ -236,7 +235,7 @@ func (l look) listed(ctx context.Context, at string) ([]Port, error) {
 }
 
 // port checks one port with both certificates.
-func (l look) port(ctx context.Context, p *Port) {
+func (l trustCheck) port(ctx context.Context, p *Port) {
 	u, err := url.Parse(p.URL)
 	if err != nil || u.Scheme != "https" {
 		p.Why = "it is not https"
@@ -261,7 +260,7 @@ func (l look) port(ctx context.Context, p *Port) {
 			p.Why = "it asks for no client certificate, so its trusted CAs cannot be seen (client-cert-auth)"
 		case err == nil:
 			*probe.into = Accepts
-		case refusal && remote.Op == "remote error": // crypto/tls reports an alert from the other side so
+		case refusal && remote.Op == "remote error": // the operation of an alert from the server in crypto/tls
 			*probe.into = Refuses
 		default:
 			p.Why = err.Error()
@@ -269,7 +268,7 @@ func (l look) port(ctx context.Context, p *Port) {
 	}
 }
 
-// whose returns which CA signed a certificate shown at this address.
+// whose returns which CA signed the certificate of a server with this name.
 func (p probes) whose(leaf *x509.Certificate, name string, now time.Time) string {
 	for by, roots := range map[string]*x509.CertPool{ByOld: p.oldRoots, ByNew: p.newRoots} {
 		if _, err := leaf.Verify(x509.VerifyOptions{
@@ -281,9 +280,9 @@ func (p probes) whose(leaf *x509.Certificate, name string, now time.Time) string
 	return ByOther
 }
 
-// exchange requests a path and shows a certificate. It returns the response body, the server's certificate, and whether
-// the server asked for a client certificate. With TLS 1.3 a server rejects a certificate only after the handshake, so
-// only a response counts as accepted.
+// exchange requests a path with a client certificate. It returns the response body, the server's certificate, and
+// whether the server requested a client certificate. With TLS 1.3, a server rejects a certificate only after the
+// handshake, so only a response shows that it was accepted.
 func exchange(ctx context.Context, at string, show tls.Certificate, path string) (body []byte,
 	shown *x509.Certificate, asked bool, err error,
 ) {
@@ -313,7 +312,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked = true
-			return &show, nil // whichever CAs the server says it accepts
+			return &show, nil // regardless of the CAs that the server announces
 		},
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -335,7 +334,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 	return body, shown, asked, err
 }
 
-// missing lists what the hosts still lack for the step, except the hosts to skip.
+// missing returns what the hosts still lack for the step. It ignores the hosts to skip.
 func missing(step int, hosts []string, ports []Port, without []string) (all []string) {
 	seen := map[string]bool{}
 	for _, p := range ports {
@@ -346,7 +345,7 @@ func missing(step int, hosts []string, ports []Port, without []string) (all []st
 			continue
 		}
 		if lack := p.lacks(step); lack != "" {
-			all = append(all, p.says(lack))
+			all = append(all, p.describe(lack))
 		}
 	}
 	for _, name := range hosts {
@@ -357,7 +356,7 @@ func missing(step int, hosts []string, ports []Port, without []string) (all []st
 	return all
 }
 
-// leftOut returns the skipped hosts with a port that was not seen, and what the others lack.
+// leftOut returns the skipped hosts whose ports could not be checked, and what the other skipped hosts lack.
 func leftOut(step int, ports []Port, without []string) (unseen, behind []string) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(without))) {
 		seen := false
@@ -369,7 +368,7 @@ func leftOut(step int, ports []Port, without []string) (unseen, behind []string)
 				break
 			}
 			if lack := p.lacks(step); lack != "" {
-				behind = append(behind, p.says(lack))
+				behind = append(behind, p.describe(lack))
 			}
 		}
 		if !seen {
@@ -379,8 +378,8 @@ func leftOut(step int, ports []Port, without []string) (unseen, behind []string)
 	return unseen, behind
 }
 
-// says describes what this port lacks.
-func (p Port) says(lack string) string {
+// describe prefixes a text about the port with its host and address.
+func (p Port) describe(lack string) string {
 	return fmt.Sprintf("%s at %s %s", cmp.Or(p.Host, "a host"), strings.TrimPrefix(p.URL, "https://"), lack)
 }
 

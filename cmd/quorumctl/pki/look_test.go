@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// member serves like etcd's ports, with a host's certificate, and trusts these CAs.
+// member starts a server that acts like a port of etcd, with a host's certificate and these trusted CAs.
 func member(t *testing.T, a *Directory, set func(*tls.Config), trusted ...signer) string {
 	t.Helper()
 	made, err := a.issue("n1", sans{ips: []net.IP{net.IPv4(127, 0, 0, 1)}}, today())
@@ -50,12 +50,12 @@ func TestCheckReportsCertificateAndAcceptedCAsOfAPort(t *testing.T) {
 	t.Parallel()
 	a, _ := advanced(t, stepBoth)
 	r := a.rotation
-	l, err := a.newLook(today())
+	l, err := a.newTrustCheck(today())
 	if err != nil {
 		t.Fatal(err)
 	}
 	byNew := &Directory{cas: r.next, trusted: files{}}
-	stranger, _ := authority(t)
+	stranger, _ := newDirectory(t)
 	old := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 	open := func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }
 	for what, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestCheckReportsCertificateAndAcceptedCAsOfAPort(t *testing.T) {
 	}
 }
 
-func TestTheMembersAreThoseThatAnyHostLists(t *testing.T) {
+func TestMembersComeFromTheListOfAnyHost(t *testing.T) {
 	t.Parallel()
 	a, _ := advanced(t, stepBoth)
 	at := member(t, a, nil, a.rotation.old.peers)
@@ -99,8 +99,8 @@ func TestTheMembersAreThoseThatAnyHostLists(t *testing.T) {
 	}
 	_, err = a.CheckTrust(t.Context(), []string{"127.0.0.1:1"}, today())
 	mustRefuse(t, err, "no member lists the others: 127.0.0.1:1")
-	quiet, _ := authority(t)
+	quiet, _ := newDirectory(t)
 	if ports, err := quiet.CheckTrust(t.Context(), nil, today()); err != nil || len(ports) > 0 {
-		t.Errorf("nothing is under way: %v %v", ports, err)
+		t.Errorf("without a rotation: %v %v", ports, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// owners returns the users whose files are accepted: root, the current user, and, if that is root, the user who became
-// root with sudo. sudoUID is the value of SUDO_UID.
+// owners returns the users whose files are accepted: root, the current user and, if that is root, the user who called
+// sudo. sudoUID is the value of SUDO_UID.
 func owners(euid int, sudoUID string) []int {
 	users := []int{0, euid}
 	if uid, err := strconv.ParseUint(sudoUID, 10, 32); err == nil && euid == 0 {
@@ -20,7 +20,7 @@ func owners(euid int, sudoUID string) []int {
 	return users
 }
 
-// own refuses a file that another user may have written: one that belongs to another user, or that others may write to.
+// own refuses a file that another user may have written, because it belongs to that user or its mode allows it.
 func own(file string, info fs.FileInfo, users []int) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !slices.Contains(users, int(stat.Uid)) {

@@ -18,7 +18,8 @@ type permitted struct {
 	ips []*net.IPNet
 }
 
-// newPermitted parses domains and address ranges. It always adds localhost, which every host's certificates contain.
+// newPermitted parses domains and address ranges. It adds localhost to the domains and the loopback addresses to the
+// ranges, because the certificates of every host contain them.
 func newPermitted(texts []string) (permitted, error) {
 	var p permitted
 	for _, text := range texts {
@@ -56,7 +57,7 @@ func (p permitted) constrain(template *x509.Certificate) {
 	template.PermittedDNSDomainsCritical = len(p.dns)+len(p.ips) > 0
 }
 
-// permits refuses a certificate with a name outside the CA's constraints: every host would reject it.
+// permits refuses a certificate with a name outside the CA's constraints, because every host would reject it.
 func (s signer) permits(certPEM, keyPEM []byte, usages []x509.ExtKeyUsage) error {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {

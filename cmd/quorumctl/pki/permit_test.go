@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestACAWithNameConstraintsSignsForNoOtherNameAndItsSuccessorKeepsThemUnlessOthersAreGiven(t *testing.T) {
+func TestNameConstraintsAreEnforcedAndInherited(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "pki")
 	if err := Create(dir, today(), "10.0.0.0/24", "fd00::/8", "example.com"); err != nil {
@@ -25,7 +25,7 @@ func TestACAWithNameConstraintsSignsForNoOtherNameAndItsSuccessorKeepsThemUnless
 		mustRefuse(t, err, "exclude it")
 	}
 	if hosts, err := a.Hosts(); err != nil || len(hosts) != 1 {
-		t.Errorf("what was refused has left a record: %v %v", hosts, err)
+		t.Errorf("a refused request has left a record: %v %v", hosts, err)
 	}
 	if err := a.Begin(false, today()); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestACAWithNameConstraintsSignsForNoOtherNameAndItsSuccessorKeepsThemUnless
 	}
 	b.cas = b.rotation.next
 	if _, err := b.Host("n4", []string{"10.0.1.2"}, today().Add(time.Minute)); err != nil {
-		t.Errorf("a wider successor: %v", err)
+		t.Errorf("a new CA with wider constraints: %v", err)
 	}
 	mustRefuse(t, Create(filepath.Join(t.TempDir(), "pki"), today(), "10.0.0.1:80"), "neither an address range nor")
 }

@@ -3,24 +3,25 @@
 
 // Package pki issues the certificates of one etcd cluster, from two small CAs in a directory on the operator's machine.
 //
-// The members of etcd have a CA of their own. Every client that etcd's peer port accepts may send raft messages, and
-// etcd's authentication does not apply there: with one CA, quorumd's certificate, or any user's, would be accepted.
-// etcd could check names instead (--peer-cert-allowed-cn, --peer-cert-allowed-hostname). A CA is simpler and safer: the
-// same file and flag work in every etcd from 3.4 to 3.7; no certificate issued later can match a shared name by
-// accident; and a member's certificate, which names its host, is no user at the client port. Older directories have one
-// CA for both; a rotation of the peers' CA separates them.
+// The peers of etcd have their own CA. Any client that etcd's peer port accepts can send raft messages, and etcd's
+// authentication does not apply there: with a single CA, the port would accept the certificates of quorumd and of all
+// users. etcd could check names instead (--peer-cert-allowed-cn, --peer-cert-allowed-hostname). A CA is simpler and
+// safer: the same file and flag work in every etcd from 3.4 to 3.7; no certificate issued later can match a shared name
+// by accident; and a member's certificate, which names its host, is not a user at the client port. A directory may also
+// have a single CA for both; a rotation of the peers' CA separates them.
 //
 // It promises:
 //   - Each host's keys travel only in its own bundle, and the CA keys never leave their directory.
-//   - Nothing is overwritten: not a CA, not a bundle, not the record of what was issued. An install replaces only what
-//     another install has written on that host, with a newer bundle of the same host and CAs. The keys of a CA are
-//     deleted when a rotation away from it has ended.
+//   - No CA, bundle or record of issued certificates is overwritten. An installation replaces only the files of an
+//     earlier one on that host, with a newer bundle of the same host and CAs. A rotation deletes the key of the CA that
+//     it has replaced.
 //   - The files on a host match each other: before it changes a file, an install checks the owner of the bundle, each
 //     key against its certificate, and each certificate against its CA, its usage, its dates and this host's addresses.
-//   - On a host each user can read only its own keys: root owns them, and one group may read.
+//   - On a host, root owns the keys, and one group can read each of them: etcd's, or quorumd's for its own key.
 //
-// A bundle is a tar of eight files. Peers of etcd are server and client to each other, and so is etcd's gateway to its
-// own server; the certificate of quorumd is for a client only.
+// A bundle is a tar archive of eight files. The certificates of etcd's peer and server are valid for both server and
+// client, because peers connect to each other and etcd's gateway connects to its own server. The certificate of quorumd
+// is valid for a client only.
 package pki
 
 import (
@@ -37,16 +38,15 @@ import (
 const (
 	// CAYears is the lifetime of a CA.
 	CAYears = 10
-	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so a
-	// lifetime of days is impractical; half a year limits the use of a stolen key, and leaves the month before expiry
-	// in which checks warn.
+	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so days
+	// would be impractical. Half a year limits the use of a stolen key, and checks warn in the last month.
 	LeafDays = 180
 	// MaxLeafDays is the longest lifetime that may be requested.
 	MaxLeafDays = 365
-	// backDate is how far a host's clock may be behind that of the operator's machine.
+	// backDate is how far a host's clock may be behind the clock of the operator's machine.
 	backDate = time.Hour
 
-	maxFile   = 64 << 10  // bytes of one file: a certificate has one or two KiB
+	maxFile   = 64 << 10  // bytes of one file; a certificate has one or two KiB
 	maxBundle = 512 << 10 // bytes of a bundle
 	maxHosts  = 1000
 
@@ -69,7 +69,7 @@ const User = "quorumd"
 type Error struct {
 	Text   string // without "cannot …"
 	Remedy string
-	// Argument reports that an argument is wrong, not what was found on disk.
+	// Argument reports that an argument is invalid; otherwise the cause is on the disk.
 	Argument bool
 }
 
@@ -87,14 +87,14 @@ func mistyped(remedy, format string, args ...any) error {
 // leaf describes one of the certificates that each host has.
 type leaf struct {
 	name   string // of its files
-	owner  string // who uses it, in words for operators
+	owner  string // the program that uses it, for operators
 	ca     string // the file of the CA that signs it
 	usages []x509.ExtKeyUsage
 	common func(host string) string
 }
 
-// leaves lists them. The server's has no common name: etcd's own gateway uses it, and would act as the user of that
-// name.
+// leaves returns the certificates of a host. The server's has no common name, because etcd's gateway uses it and would
+// act as the user with that name.
 func leaves() []leaf {
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	return []leaf{
@@ -108,7 +108,7 @@ func leaves() []leaf {
 	}
 }
 
-// readBounded reads a regular file of at most limit bytes. It follows no symbolic link and does not wait for a pipe.
+// readBounded reads a regular file of at most limit bytes. It follows no symbolic link and does not block on a FIFO.
 func readBounded(path string, limit int64) ([]byte, os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -132,7 +132,7 @@ func readBounded(path string, limit int64) ([]byte, os.FileInfo, error) {
 	return data, info, err
 }
 
-// create writes a new file atomically; an existing file stays.
+// create writes a new file atomically. It fails if the file exists.
 func create(path string, data []byte, mode os.FileMode) error {
 	temp, err := stage(path, data, mode)
 	if err != nil {

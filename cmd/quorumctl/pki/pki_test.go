@@ -21,10 +21,10 @@ import (
 	"time"
 )
 
-// today is an arbitrary day: these tests never read the clock.
+// today is an arbitrary day: these tests do not use the clock.
 func today() time.Time { return time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-func authority(t *testing.T) (*Directory, string) {
+func newDirectory(t *testing.T) (*Directory, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
 	if err := Create(dir, today()); err != nil {
@@ -52,18 +52,18 @@ func place(t *testing.T) Place {
 	return Place{Dir: filepath.Join(t.TempDir(), "tls"), Etcd: -1, Quorumd: -1}
 }
 
-// mustRefuse requires an error with a remedy that contains the text.
-func mustRefuse(t *testing.T, err error, says string) {
+// mustRefuse requires an error that contains the text and has a remedy.
+func mustRefuse(t *testing.T, err error, want string) {
 	t.Helper()
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Remedy == "" || !strings.Contains(e.Text, says) {
-		t.Errorf("got %v (%T), want a refusal with %q and a remedy", err, err, says)
+	if !ok || e.Remedy == "" || !strings.Contains(e.Text, want) {
+		t.Errorf("got %v (%T), want a refusal with %q and a remedy", err, err, want)
 	}
 }
 
 func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	pairs := map[string]tls.Certificate{}
 	pools := map[string]*x509.CertPool{"server": x509.NewCertPool(), "peer": x509.NewCertPool()}
 	for i, name := range []string{"n1", "n2"} {
@@ -94,10 +94,10 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 		{"n1 client", "n2 server", "10.0.0.2", true},
 		{"n2 server", "n2 server", "localhost", true}, // etcd's gateway
 		{"n1 client", "n2 server", "10.0.0.1", false},
-		{"n1 client", "n2 client", "10.0.0.2", false}, // quorumd's certificate is not for servers
+		{"n1 client", "n2 client", "10.0.0.2", false}, // quorumd's certificate is only for clients
 		{"n1 client", "n2 peer", "10.0.0.2", false},   // the peer port is for members only
 		{"n1 server", "n2 peer", "10.0.0.2", false},
-		{"n1 peer", "n2 server", "10.0.0.2", false}, // a member is no etcd user
+		{"n1 peer", "n2 server", "10.0.0.2", false}, // a member is not an etcd user
 	} {
 		_, port, _ := strings.Cut(c.server, " ")
 		pool := pools[map[string]string{"server": "server", "peer": "peer", "client": "server"}[port]]
@@ -115,7 +115,7 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 
 func TestEachHostHasItsOwnKeysAndQuorumdsCertificateNamesItsUser(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	one, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), us())
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestEachHostHasItsOwnKeysAndQuorumdsCertificateNamesItsUser(t *testing.T) {
 	for _, f := range []files{one, two} {
 		for _, name := range []string{"server.key", "peer.key", "client.key"} {
 			if seen[string(f[name])] {
-				t.Errorf("%s is not the only one of its kind", name)
+				t.Errorf("%s is not unique", name)
 			}
 			seen[string(f[name])] = true
 		}
@@ -145,9 +145,9 @@ func TestEachHostHasItsOwnKeysAndQuorumdsCertificateNamesItsUser(t *testing.T) {
 	}
 }
 
-func TestWhatIsThereIsNeverOverwritten(t *testing.T) {
+func TestNothingIsOverwritten(t *testing.T) {
 	t.Parallel()
-	a, dir := authority(t)
+	a, dir := newDirectory(t)
 	before, err := os.ReadFile(filepath.Join(dir, caKey))
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestWhatIsThereIsNeverOverwritten(t *testing.T) {
 	_, err = a.Host("n2", []string{"10.0.0.2"}, today())
 	mustRefuse(t, err, "nothing is overwritten")
 	if mine, err := os.ReadFile(filepath.Join(dir, "n2.tar")); err != nil || string(mine) != "mine" {
-		t.Errorf("it became %q, %v", mine, err)
+		t.Errorf("the file became %q, %v", mine, err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, caKey)); err != nil || !bytes.Equal(before, after) {
 		t.Error("the CA's key has changed", err)
@@ -175,9 +175,9 @@ func TestWhatIsThereIsNeverOverwritten(t *testing.T) {
 	}
 }
 
-func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
+func TestRenewalKeepsTheNamesAndReplacesTheOldCertificates(t *testing.T) {
 	t.Parallel()
-	a, dir := authority(t)
+	a, dir := newDirectory(t)
 	p := place(t)
 	first := bundle(t, a, "n1", "10.0.0.1", "n1.example.com")
 	if _, err := Install(first, p, today()); err != nil {
@@ -193,7 +193,7 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if done, err := Install(second, p, later); err != nil || done.Renewed {
-		t.Errorf("the same once more: %+v, %v", done, err)
+		t.Errorf("a second installation: %+v, %v", done, err)
 	}
 	_, err = Install(first, p, later)
 	mustRefuse(t, err, "older than what this host has")
@@ -211,9 +211,9 @@ func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
 	}
 }
 
-func TestKeysAreForTheirOwnersAlone(t *testing.T) {
+func TestKeysAreReadableOnlyByTheirOwners(t *testing.T) {
 	t.Parallel()
-	a, dir := authority(t)
+	a, dir := newDirectory(t)
 	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
 	if _, err := Install(path, p, today()); err != nil {
 		t.Fatal(err)
@@ -241,27 +241,27 @@ func TestKeysAreForTheirOwnersAlone(t *testing.T) {
 	mustRefuse(t, err, "anyone who can read it can issue certificates")
 }
 
-// us lists the users whose files the tests accept.
+// us returns the users whose files the tests accept.
 func us() []int { return []int{os.Geteuid()} }
 
 func TestABundleOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
 	_, err := install(path, p, []int{os.Geteuid() + 1}, today())
 	mustRefuse(t, err, "belongs to the user ")
 	if _, err := os.Stat(p.Dir); err == nil {
-		t.Error("what was refused has left a directory")
+		t.Error("a refused bundle has left a directory")
 	}
 	if _, err := install(path, p, us(), today()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestABundleOfOtherCAsThanThoseWhoseFingerprintsWereGivenIsRefused(t *testing.T) {
+func TestBundleWithOtherFingerprintsIsRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
-	stranger, _ := authority(t)
+	a, _ := newDirectory(t)
+	stranger, _ := newDirectory(t)
 	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
 	cas := a.CAs()
 	if len(cas) != 2 || cas[0].File != caCert || cas[1].File != peerCACert || cas[0] == cas[1] {
@@ -284,9 +284,9 @@ func TestABundleOfOtherCAsThanThoseWhoseFingerprintsWereGivenIsRefused(t *testin
 	}
 }
 
-func TestCertificatesLiveAsLongAsIsSaid(t *testing.T) {
+func TestCertificatesHaveTheRequestedLifetime(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	for name, days := range map[string]int{"n1": 0, "n2": 7, "n3": MaxLeafDays} {
 		a.Days = days
 		f, err := readBundle(bundle(t, a, name, "10.0.0.1"), us())
@@ -310,16 +310,16 @@ func TestCertificatesLiveAsLongAsIsSaid(t *testing.T) {
 	}
 }
 
-func TestAHostTakesNoCertificatesThatAreNotItsOwn(t *testing.T) {
+func TestBundleOfAnotherHostIsRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
-	other, _ := authority(t)
+	a, _ := newDirectory(t)
+	other, _ := newDirectory(t)
 	p := place(t)
 	p.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")}
 	_, err := Install(bundle(t, a, "n2", "10.0.0.2"), p, today())
 	mustRefuse(t, err, "for n2 at 10.0.0.2, and this host has no such address")
 	if _, err := os.Stat(p.Dir); err == nil {
-		t.Error("what was refused has left a directory")
+		t.Error("a refused bundle has left a directory")
 	}
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
@@ -330,10 +330,10 @@ func TestAHostTakesNoCertificatesThatAreNotItsOwn(t *testing.T) {
 	mustRefuse(t, err, "trusts another CA")
 }
 
-func TestAnAuthorityThatTheOperatorAddedOutlivesARenewal(t *testing.T) {
+func TestCAThatTheOperatorAddedSurvivesARenewal(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
-	next, _ := authority(t)
+	a, _ := newDirectory(t)
+	next, _ := newDirectory(t)
 	p := place(t)
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
@@ -355,13 +355,13 @@ func TestAnAuthorityThatTheOperatorAddedOutlivesARenewal(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsOffIsSaid(t *testing.T) {
+func TestWrongClockIsReported(t *testing.T) {
 	t.Parallel()
-	a, dir := authority(t)
+	a, dir := newDirectory(t)
 	path := bundle(t, a, "n1", "10.0.0.1")
 	for _, c := range []struct {
 		now  time.Time
-		says string
+		want string
 	}{
 		{today().Add(-2 * time.Hour), "server.crt is good from 2030-03-01 11:00:00Z; this machine's clock says"},
 		{
@@ -370,7 +370,7 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 		},
 	} {
 		_, err := Install(path, place(t), c.now)
-		mustRefuse(t, err, c.says)
+		mustRefuse(t, err, c.want)
 	}
 	if _, err := Install(path, place(t), today().Add(-time.Hour)); err != nil {
 		t.Errorf("a clock that is an hour behind: %v", err)
@@ -389,9 +389,9 @@ func TestAClockThatIsOffIsSaid(t *testing.T) {
 	}
 }
 
-func TestNamesAndAddressesThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidNamesAndAddressesAreRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	for _, c := range [][]string{
 		{"../n1", "10.0.0.1"},
 		{"", "10.0.0.1"},
@@ -419,10 +419,10 @@ func TestNamesAndAddressesThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
+func TestModifiedBundleInstallsNothing(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
-	stranger, _ := authority(t)
+	a, _ := newDirectory(t)
+	stranger, _ := newDirectory(t)
 	good, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), us())
 	if err != nil {
 		t.Fatal(err)
@@ -456,7 +456,7 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 	whole := with("ca.crt", good["ca.crt"])
 	for what, c := range map[string]struct {
 		data []byte
-		says string
+		want string
 	}{
 		"a foreign key":   {with("peer.key", foreign["peer.key"]), "peer.crt does not go with peer.key"},
 		"other clients":   {with("ca.crt", foreign["ca.crt"]), "server.crt cannot be used"},
@@ -480,7 +480,7 @@ func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
 			t.Errorf("%s was installed", what)
 			continue
 		}
-		mustRefuse(t, err, c.says)
+		mustRefuse(t, err, c.want)
 		if _, err := os.Stat(p.Dir); err == nil {
 			t.Errorf("%s has left files", what)
 		}
@@ -504,21 +504,21 @@ func archive(t *testing.T, h tar.Header) []byte {
 	return out.Bytes()
 }
 
-func TestABundleIsAWholeArchive(t *testing.T) {
+func TestBundleIsACompleteArchive(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	data, err := os.ReadFile(bundle(t, a, "n1", "10.0.0.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if end := make([]byte, 1024); len(data)%512 != 0 || !bytes.HasSuffix(data, end) {
-		t.Errorf("it has %d bytes, and two empty blocks at its end are expected", len(data))
+		t.Errorf("the bundle has %d bytes and does not end with two empty blocks", len(data))
 	}
 }
 
-func TestADirectoryThatOthersMayWriteToGetsNoKeys(t *testing.T) {
+func TestDirectoryWritableByOthersGetsNoKeys(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	p := place(t)
 	if err := os.Mkdir(p.Dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// A cluster changes its CA in three steps: all hosts trust both CAs, all use certificates of the new CA, all trust only
-// the new CA. After each step every host can still talk to every other. etcd reads its trusted CAs at startup, so the
-// first and the last step restart each host. Until the last step has ended, the rotation can be reversed: then the old
-// CA is the target, and the hosts take the same steps from where they are.
+// A cluster changes its CA in three steps: all hosts trust both CAs, all use certificates of the new CA, and all trust
+// only the new CA. All hosts can connect to each other during and after each step. etcd reads its trusted CAs at
+// startup, so the first and the last step restart each host. Until the last step is complete, the rotation can be
+// reversed: the old CA becomes the target, and the hosts continue from their current step.
 const (
-	stepBoth    = 1 // the hosts start to trust both
-	stepLeaves  = 2 // the hosts get certificates of the new one
-	stepNewOnly = 3 // the hosts stop trusting the old one
-	stepEnding  = 4 // done: the new CA's files replace the old ones
+	stepBoth    = 1 // the hosts start to trust both CAs
+	stepLeaves  = 2 // the hosts get certificates of the new CA
+	stepNewOnly = 3 // the hosts stop trusting the old CA
+	stepEnding  = 4 // the hosts are done; the new CA's files replace the old ones
 )
 
 // The files of a rotation, in the directory of the CAs.
@@ -38,7 +38,7 @@ const (
 	trustNew     = "trust-new.tar"
 )
 
-// rotation is a change to another CA that is in progress.
+// rotation is a CA rotation in progress.
 type rotation struct {
 	Step  int       `json:"step"`
 	Since time.Time `json:"since"`
@@ -81,7 +81,7 @@ type Change struct {
 	NewFingerprint string `json:"newFingerprint"`
 }
 
-// changes lists what changes.
+// changes returns the CAs that the rotation replaces.
 func (r *rotation) changes() []Change {
 	var all []Change
 	for i, file := range caFiles() {
@@ -115,7 +115,7 @@ func readRotation(dir string) (*rotation, error) {
 	return r, nil
 }
 
-// write records the step; it replaces the old record atomically.
+// write records the step atomically.
 func (r *rotation) write(dir string) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *rotation) write(dir string) error {
 	return replace(filepath.Join(dir, rotationFile), data, 0o600)
 }
 
-// replace writes a file atomically and replaces an existing one.
+// replace writes a file atomically. It may replace an existing file.
 func replace(path string, data []byte, mode fs.FileMode) error {
 	temp, err := stage(path, data, mode)
 	if err != nil {
@@ -136,8 +136,8 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// takeUp makes the CAs sign and trust what the step asks for. The CAs in use are those that were there at the
-// beginning.
+// takeUp sets the CAs that sign and the CAs that hosts trust in the step. Before the call, a.cas must be the CAs from
+// before the rotation.
 func (a *Directory) takeUp(r *rotation) (err error) {
 	before := a.cas
 	after := before
@@ -164,7 +164,7 @@ func (a *Directory) takeUp(r *rotation) (err error) {
 	return nil
 }
 
-// beginning returns the CAs that were there when the change began.
+// beginning returns the CAs from before the rotation.
 func (r *rotation) beginning() cas {
 	if r.Back {
 		return r.next
@@ -172,9 +172,9 @@ func (r *rotation) beginning() cas {
 	return r.old
 }
 
-// Begin creates new CAs next to the old ones, or a new CA for the peers only, with the name constraints of the old ones
-// unless others are passed. From now on bundles contain both. If a rotation is already in progress, it writes only the
-// trust file, which may be missing after an interrupted attempt.
+// Begin creates new CAs, or a new CA only for the peers, with the name constraints of the old ones unless others are
+// passed. From then on, bundles contain both. If a rotation is already in progress, Begin only writes the trust file,
+// which may be missing after an interruption.
 func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
 		return a.leaveTrust()
@@ -213,16 +213,16 @@ func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error
 	return a.leaveTrust()
 }
 
-// Undo reverses the rotation: it leads back to the CAs from before it began, or forward again if it was reversed
-// before. It need not check any host, because at any moment every host can talk to every other.
+// Undo reverses the rotation: its target becomes the CAs from before it began or, after an earlier reversal, the new
+// CAs again. Undo need not check the hosts, because they can connect to each other in every step.
 func (a *Directory) Undo(now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
 		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
 	}
 	a.cas = r.beginning()
-	// Reversing a first step undoes that hosts also trust the new CA; reversing a last step, that they trust only that
-	// one.
+	// The reverse of the first step, in which hosts start to trust the second CA, is the last, in which they stop
+	// trusting it.
 	r.Step, r.Back = stepEnding-r.Step, !r.Back
 	if err := r.write(a.dir); err != nil {
 		return Rotation{}, err
@@ -258,8 +258,8 @@ func (a *Directory) Status(ports []Port, without []string) (Rotation, error) {
 	return s, nil
 }
 
-// Next takes the next step if nothing is missing for it; first it creates what the present step still has to deliver. A
-// refusal says what is missing and changes nothing.
+// Next begins the next step if the current step is complete. If files of the current step do not exist yet, it creates
+// them; if that includes bundles, it does not begin the next step. A refusal lists what is missing.
 func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotation, error) {
 	r := a.rotation
 	if r == nil {
@@ -301,8 +301,8 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 	return s, err
 }
 
-// leave creates the missing files of this step: a bundle for each host whose newest certificates are from the old CA,
-// or the trust file.
+// leave creates the missing files of this step: the trust file, or a bundle for each host whose newest certificates are
+// not all from the CAs that sign now.
 func (a *Directory) leave(now time.Time) (bundles []string, err error) {
 	if a.trustFile() != "" {
 		return nil, a.leaveTrust()
@@ -331,7 +331,7 @@ func (a *Directory) leave(now time.Time) (bundles []string, err error) {
 	return bundles, nil
 }
 
-// trustFile returns the path of the trust file that goes to the hosts in this step, or an empty string.
+// trustFile returns the path of the trust file that the operator copies to the hosts in this step, or "".
 func (a *Directory) trustFile() string {
 	switch a.rotation.Step {
 	case stepBoth:
@@ -355,10 +355,10 @@ func (a *Directory) leaveTrust() error {
 	return replace(path, packed, 0o644)
 }
 
-// end replaces the old CA's files with those of the new one. It keeps the old certificate to identify certificates that
-// it signed. It removes the old key: nothing needs it once no host trusts that CA, and a skipped host that was not seen
-// would still accept it. A reversed rotation keeps the files from before it began. end may be interrupted anywhere and
-// completes the rest when called again.
+// end replaces the old CA's files with those of the new one. It keeps the old certificate, to identify certificates
+// that it signed. It removes the old key: no host needs it any longer, and a skipped host may still accept certificates
+// of that CA. After a reversed rotation, the files from before it began stay. If end is interrupted, the next call
+// completes the rest.
 func (r *rotation) end(dir string) error {
 	aside := filepath.Join(dir, retiredDir)
 	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -382,7 +382,7 @@ func (r *rotation) end(dir string) error {
 	return syncDir(dir)
 }
 
-// take replaces one file of the old CA with the new one's, or removes the new one if the rotation was reversed.
+// take replaces one file of the old CA with that of the new CA, or removes the latter if the rotation was reversed.
 func (r *rotation) take(dir, aside, next, old string) error {
 	from, to := filepath.Join(dir, next), filepath.Join(dir, old)
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
@@ -395,7 +395,8 @@ func (r *rotation) take(dir, aside, next, old string) error {
 	if strings.HasSuffix(old, ".crt") {
 		kept := filepath.Join(aside, r.Since.UTC().Format(stampLayout)+"-"+old)
 		err := os.Link(gone, kept)
-		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) { // it may not exist
+		// A shared CA has no file for the peers.
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -418,7 +419,7 @@ func (a *Directory) remedy() string {
 	return "on every host named: quorumctl pki install FILE, with its newest bundle" + again
 }
 
-// sum joins several texts and lists only the first few.
+// sum joins the first few texts and counts the rest.
 func sum(all []string) string {
 	const named = 3
 	text := strings.Join(all[:min(len(all), named)], "; ")

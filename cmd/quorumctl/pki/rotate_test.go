@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// port is a checked port.
+// port returns the result for a port.
 func port(host, shows string, old, next Answer) Port {
 	return Port{Host: host, URL: "https://" + host + ":2380", For: "peer", Shows: shows, Old: old, New: next}
 }
 
-// reopen opens the directory again, like the next command.
+// reopen opens the directory again, as the next command does.
 func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	t.Helper()
 	a, err := Open(dir, now)
@@ -30,7 +30,7 @@ func reopen(t *testing.T, dir string, now time.Time) *Directory {
 // advanced returns a CA directory with host n1, in a step of a rotation, and its path.
 func advanced(t *testing.T, step int) (*Directory, string) {
 	t.Helper()
-	a, dir := authority(t)
+	a, dir := newDirectory(t)
 	bundle(t, a, "n1", "10.0.0.1")
 	now := today().Add(time.Minute)
 	if err := a.Begin(false, now); err != nil {
@@ -48,12 +48,12 @@ func advanced(t *testing.T, step int) (*Directory, string) {
 	return a, dir
 }
 
-func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *testing.T) {
+func TestNextStepBeginsOnlyAfterEveryHostHasCompletedTheCurrentOne(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		step int
 		seen Port
-		says string // empty: accepted
+		want string // empty: accepted
 	}{
 		{stepBoth, port("n1", ByOld, Accepts, Accepts), ""},
 		{stepBoth, port("n1", ByOld, Accepts, Refuses), "does not trust the new CA"},
@@ -77,20 +77,20 @@ func TestAStepIsTakenOnlyWhenEveryHostHasBeenSeenToBeDoneWithTheOneBefore(t *tes
 		if r := reopen(t, dir, today().Add(time.Hour)).rotation; r != nil {
 			after = r.Step
 		}
-		if c.says == "" {
+		if c.want == "" {
 			if err != nil || after != (c.step+1)%stepEnding {
 				t.Errorf("step %d with %+v: %v, then %d", c.step, c.seen, err, after)
 			}
 			continue
 		}
-		mustRefuse(t, err, c.says)
+		mustRefuse(t, err, c.want)
 		if after != c.step {
-			t.Errorf("step %d with %+v was refused, and it is step %d", c.step, c.seen, after)
+			t.Errorf("step %d with %+v was refused, but the step is now %d", c.step, c.seen, after)
 		}
 	}
 }
 
-func TestAHostWithoutEtcdIsLeftOutByName(t *testing.T) {
+func TestHostWithoutEtcdCanBeSkippedByName(t *testing.T) {
 	t.Parallel()
 	a, _ := advanced(t, stepBoth)
 	bundle(t, a, "n2", "10.0.0.2")
@@ -102,7 +102,7 @@ func TestAHostWithoutEtcdIsLeftOutByName(t *testing.T) {
 	}
 }
 
-func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
+func TestSkippedHostsAreReportedAsUnseenOrBehind(t *testing.T) {
 	t.Parallel()
 	done := port("n1", ByNew, Refuses, Accepts)
 	for _, c := range []struct {
@@ -153,7 +153,7 @@ func TestWhoWasLeftOutIsNotSaidToBeDone(t *testing.T) {
 	}
 }
 
-func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
+func TestBundlesOfEachStepContainTheCAsOfThatStep(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[int]struct {
 		cas   int
@@ -180,10 +180,10 @@ func TestBundlesOfEachStepHoldWhatTheHostsTrustThen(t *testing.T) {
 	}
 }
 
-func TestBundlesThatWereNotMadeAreMadeByTheNextAttempt(t *testing.T) {
+func TestMissingBundlesAreCreatedByTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	a, dir := advanced(t, stepLeaves)
-	a.cas = a.rotation.old // as if interrupted before
+	a.cas = a.rotation.old // as after an interruption
 	if _, err := a.Host("n2", []string{"10.0.0.2"}, today()); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestBundlesThatWereNotMadeAreMadeByTheNextAttempt(t *testing.T) {
 	}
 }
 
-func TestBeginningOnceMoreChangesNothing(t *testing.T) {
+func TestSecondBeginChangesNothing(t *testing.T) {
 	t.Parallel()
 	a, dir := advanced(t, stepBoth)
 	before, err := os.ReadFile(filepath.Join(dir, nextCert))
@@ -211,19 +211,19 @@ func TestBeginningOnceMoreChangesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, nextCert)); err != nil || !slices.Equal(before, after) {
-		t.Error("there is another CA", err)
+		t.Error("the CA has changed", err)
 	}
 	for _, name := range []string{nextKey, nextPeerKey, rotationFile} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != 0o600 {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
-	quiet, _ := authority(t)
+	quiet, _ := newDirectory(t)
 	_, err = quiet.Next(nil, nil, today())
 	mustRefuse(t, err, "no CA rotation is in progress")
 }
 
-func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T) {
+func TestSecondBeginWritesTheMissingTrustFile(t *testing.T) {
 	t.Parallel()
 	for _, step := range []int{stepBoth, stepNewOnly} {
 		a, dir := advanced(t, step)
@@ -235,7 +235,7 @@ func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(s.Trust); err != nil { // as if interrupted after
+		if err := os.Remove(s.Trust); err != nil { // as after an interruption
 			t.Fatal(err)
 		}
 		a = reopen(t, dir, today().Add(time.Hour))
@@ -243,12 +243,12 @@ func TestBeginningOnceMoreLeavesTheFileThatAnAttemptCutShortHasNot(t *testing.T)
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(s.Trust); err != nil || !slices.Equal(got, want) {
-			t.Errorf("step %d: %s is named, and it is not there as it was: %v", step, s.Trust, err)
+			t.Errorf("step %d: %s was not written again: %v", step, s.Trust, err)
 		}
 	}
 }
 
-func TestAChangeThatWasCutShortAsItEndedIsEndedByTheNextCommand(t *testing.T) {
+func TestInterruptedEndIsCompletedByTheNextCommand(t *testing.T) {
 	t.Parallel()
 	for done := range 8 {
 		a, dir := advanced(t, stepNewOnly)
@@ -306,7 +306,7 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// seenAt is n1 when it has completed a step.
+// seenAt returns the ports of n1 after it has completed a step.
 func seenAt(step int) []Port {
 	return []Port{map[int]Port{
 		stepBoth: port("n1", ByOld, Accepts, Accepts), stepLeaves: port("n1", ByNew, Accepts, Accepts),
@@ -314,7 +314,7 @@ func seenAt(step int) []Port {
 	}[step]}
 }
 
-func TestAChangeThatIsUndoneLeadsBackFromEveryStep(t *testing.T) {
+func TestRotationCanBeReversedInEveryStep(t *testing.T) {
 	t.Parallel()
 	for from := stepBoth; from <= stepNewOnly; from++ {
 		a, dir := advanced(t, from)
@@ -322,25 +322,25 @@ func TestAChangeThatIsUndoneLeadsBackFromEveryStep(t *testing.T) {
 		later := today().Add(time.Hour)
 		s, err := a.Undo(later)
 		if err != nil || !s.Back || s.Step != stepEnding-from {
-			t.Fatalf("undone in step %d: %+v %v", from, s, err)
+			t.Fatalf("reversed in step %d: %+v %v", from, s, err)
 		}
 		for step := stepEnding - from; step < stepEnding; step++ {
 			a = reopen(t, dir, later)
 			if a.rotation.Step != step || !same(a.rotation.next.peers.cert, before.peers.cert) {
-				t.Fatalf("undone in step %d: step %d, want %d towards what was", from, a.rotation.Step, step)
+				t.Fatalf("reversed in step %d: now step %d, want %d", from, a.rotation.Step, step)
 			}
 			later = later.Add(time.Minute)
 			if _, err := a.Next(seenAt(step), nil, later); err != nil {
-				t.Fatalf("undone in step %d: %v", from, err)
+				t.Fatalf("reversed in step %d: %v", from, err)
 			}
 		}
 		a = reopen(t, dir, later)
 		if a.rotation != nil || !same(a.clients.cert, before.clients.cert) || !same(a.peers.cert, before.peers.cert) {
-			t.Errorf("undone in step %d: the CAs are not those of before", from)
+			t.Errorf("reversed in step %d: the CAs are not the previous ones", from)
 		}
 		leaf, err := a.newest("n1")
 		if err != nil || leaf.CheckSignatureFrom(before.clients.cert) != nil {
-			t.Errorf("undone in step %d: n1's newest certificate is not of the CA of before: %v", from, err)
+			t.Errorf("reversed in step %d: n1's newest certificate is not from the previous CA: %v", from, err)
 		}
 		wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
 		kept, err := filepath.Glob(filepath.Join(dir, retiredDir, "*Z-"+caCert))
@@ -348,15 +348,15 @@ func TestAChangeThatIsUndoneLeadsBackFromEveryStep(t *testing.T) {
 			t.Fatal(kept, err)
 		}
 		if c, err := readCertificates(kept[0]); err != nil || !same(c[0], abandoned.clients.cert) {
-			t.Errorf("undone in step %d: the certificate that was abandoned is not kept: %v", from, err)
+			t.Errorf("reversed in step %d: the certificate of the abandoned CA is not kept: %v", from, err)
 		}
 	}
-	quiet, _ := authority(t)
+	quiet, _ := newDirectory(t)
 	_, err := quiet.Undo(today())
 	mustRefuse(t, err, "no CA rotation is in progress")
 }
 
-func TestAnUndoneChangeCanBeTakenUpAgain(t *testing.T) {
+func TestReversedRotationCanBeReversedAgain(t *testing.T) {
 	t.Parallel()
 	a, dir := advanced(t, stepLeaves)
 	next := a.rotation.next
@@ -367,14 +367,14 @@ func TestAnUndoneChangeCanBeTakenUpAgain(t *testing.T) {
 		a = reopen(t, dir, today().Add(2*time.Hour))
 	}
 	if a.rotation.Back || !same(a.peers.cert, next.peers.cert) {
-		t.Error("it does not lead forward again")
+		t.Error("the target is not the new CA again")
 	}
 }
 
-// sharedAuthority creates a directory of older versions, with one CA for clients and peers, and a host n1.
-func sharedAuthority(t *testing.T) (*Directory, string) {
+// sharedDirectory creates a directory with a single CA for clients and peers, and a host n1.
+func sharedDirectory(t *testing.T) (*Directory, string) {
 	t.Helper()
-	_, dir := authority(t)
+	_, dir := newDirectory(t)
 	for _, name := range []string{peerCACert, peerCAKey} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -387,20 +387,20 @@ func sharedSeen(all []Certificate) bool {
 	return slices.ContainsFunc(all, func(c Certificate) bool { return c.Shared })
 }
 
-func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
+func TestSharedCAIsSeparatedByARotationOfThePeersCA(t *testing.T) {
 	t.Parallel()
-	a, dir := sharedAuthority(t)
+	a, dir := sharedDirectory(t)
 	p, now := place(t), today()
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // as in older versions
+	if err := os.Remove(filepath.Join(p.Dir, peerCACert)); err != nil { // a host with a single CA has no such file
 		t.Fatal(err)
 	}
 	clients := a.clients.cert
 	for _, in := range []string{dir, p.Dir} {
 		if all, err := Inspect(in, now); err != nil || !sharedSeen(all) {
-			t.Errorf("nothing says that %s has one CA for both: %+v %v", in, all, err)
+			t.Errorf("%s is not reported as a shared CA: %+v %v", in, all, err)
 		}
 	}
 	if err := a.Begin(true, now); err != nil {
@@ -424,7 +424,7 @@ func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
 		}
 		if step == stepLeaves {
 			if all, err := Inspect(p.Dir, now); err != nil || !sharedSeen(all) {
-				t.Errorf("half-way, the host's peers still trust the clients' CA: %+v %v", all, err)
+				t.Errorf("after the first step: %+v %v", all, err)
 			}
 			if trusted, err = Trust(s.Trust, p.Dir, now); err != nil || len(trusted.Files[1].Dropped) != 1 {
 				t.Errorf("%+v %v", trusted, err)
@@ -433,16 +433,16 @@ func TestOneCAForBothIsSeparatedByAChangeOfThePeersCAAlone(t *testing.T) {
 	}
 	a = reopen(t, dir, now)
 	if a.Shared() || !same(a.clients.cert, clients) {
-		t.Error("the peers have no CA of their own, or the clients another one")
+		t.Error("the CAs are not separated, or the clients' CA has changed")
 	}
 	for _, in := range []string{dir, p.Dir} {
 		if all, err := Inspect(in, now); err != nil || sharedSeen(all) {
-			t.Errorf("%s is said to have one CA for both: %+v %v", in, all, err)
+			t.Errorf("%s is reported as a shared CA: %+v %v", in, all, err)
 		}
 	}
 	leaf, err := readCertificates(filepath.Join(p.Dir, "peer.crt"))
 	if err != nil || leaf[0].CheckSignatureFrom(a.peers.cert) != nil {
-		t.Errorf("n1's certificate for peers is not of their CA: %v", err)
+		t.Errorf("n1's certificate for peers is not from their CA: %v", err)
 	}
 	wantFiles(t, dir, caCert, caKey, peerCACert, peerCAKey, issuedDir, retiredDir, "n1.tar")
 }
@@ -455,7 +455,7 @@ func TestUnknownStepInTheRecordIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(dir, today()); err == nil {
-			t.Errorf("%.20q was taken", text)
+			t.Errorf("%.20q was accepted", text)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Trusted describes which CAs a host trusts from now on.
+// Trusted describes the CAs that a host trusts after a change.
 type Trusted struct {
 	Dir   string        `json:"dir"`
 	Files []TrustedFile `json:"files"`
@@ -26,19 +26,19 @@ type TrustedFile struct {
 	Fingerprints []string `json:"fingerprints"`
 	Added        []string `json:"added,omitempty"`
 	Dropped      []string `json:"dropped,omitempty"`
-	// New reports that the file did not exist before, so etcd reads it only after its configuration names it.
+	// New reports that the file did not exist before. etcd reads it only if its configuration names it.
 	New bool `json:"new,omitempty"`
 }
 
-// Trust replaces a host's CA files with those in a trust file of [Directory.Next], each atomically. It refuses if the
-// new file lacks the CA of one of this host's own certificates, or contains none of the CAs that the host trusts
-// already: the host would lose its peers. The file must belong to root, to the user who runs this, or to the user who
-// became root with sudo, and no other user may be able to write to it.
+// Trust replaces a host's CA files with those in a trust file, each atomically. [Directory.Begin] and [Directory.Next]
+// create trust files. Trust refuses a file that would separate the host from its peers: one without the CA of this
+// host's own certificates, or without any CA that the host already trusts. The file must belong to root, the current
+// user, or the user who called sudo, and no other user may be able to write to it.
 func Trust(file, dir string, now time.Time) (Trusted, error) {
 	return trust(file, dir, owners(os.Geteuid(), os.Getenv("SUDO_UID")), now)
 }
 
-// trust accepts a file that belongs to any of these users.
+// trust is Trust with the users whose files are accepted.
 func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	after, err := readTrust(file, users)
 	if err != nil {
@@ -85,7 +85,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	return t, nil
 }
 
-// readTrust reads a trust file that was copied here.
+// readTrust reads a trust file.
 func readTrust(file string, users []int) (files, error) {
 	data, info, err := readBounded(file, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func readTrust(file string, users []int) (files, error) {
 	return f, nil
 }
 
-// mayTrust refuses CA files that would cut this host off.
+// mayTrust refuses a CA file that would separate this host from its peers.
 func mayTrust(dir, file string, before, after []*certificate, now time.Time) error {
 	for _, c := range after {
 		if !c.IsCA {
@@ -152,7 +152,7 @@ func trustedIn(dir string) (map[string][]*certificate, error) {
 	return map[string][]*certificate{caCert: clients, peerCACert: peers}, err
 }
 
-// namesNotIn returns the names of the CAs of the first list that the second lacks.
+// namesNotIn returns the names of the CAs in the first list that are not in the second.
 func namesNotIn(of, others []*certificate) []string {
 	var names []string
 	for _, c := range of {

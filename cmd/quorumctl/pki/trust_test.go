@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-func TestAHostTrustsBothAndThenTheNewAuthorityAlone(t *testing.T) {
+func TestHostTrustsBothCAsAndThenOnlyTheNewOne(t *testing.T) {
 	t.Parallel()
-	a, dir := authority(t)
+	a, dir := newDirectory(t)
 	p, later := place(t), today().Add(time.Minute)
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, later); err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestAHostTrustsBothAndThenTheNewAuthorityAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := filepath.Join(dir, trustBoth)
-	// each checks the numbers of CAs, added CAs and dropped CAs in both files.
+	// check compares the numbers of CAs, added CAs and dropped CAs in both files.
 	each := func(file string, cas, added, dropped int) {
 		t.Helper()
 		done, err := Trust(file, p.Dir, later)
@@ -78,10 +78,10 @@ func trustTar(t *testing.T, f files) string {
 	return file
 }
 
-func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
+func TestTrustFileThatWouldSeparateAHostIsRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
-	stranger, _ := authority(t)
+	a, _ := newDirectory(t)
+	stranger, _ := newDirectory(t)
 	p := place(t)
 	own := trustTar(t, a.trusted)
 	_, err := Trust(own, p.Dir, today())
@@ -122,13 +122,13 @@ func TestAFileThatWouldCutAHostOffIsRefused(t *testing.T) {
 	_, err = Trust(filepath.Join(a.dir, "nope"), p.Dir, today())
 	mustRefuse(t, err, "there is no")
 	if after, err := os.ReadFile(filepath.Join(p.Dir, caCert)); err != nil || string(after) != string(before) {
-		t.Errorf("what was refused has changed the file: %v", err)
+		t.Errorf("a refused file was installed: %v", err)
 	}
 }
 
-func TestAFileOfAnotherUserIsRefused(t *testing.T) {
+func TestTrustFileOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := authority(t)
+	a, _ := newDirectory(t)
 	p := place(t)
 	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestAFileOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheFilesOfRootOfTheCallerAndOfWhoCalledSudoAreTaken(t *testing.T) {
+func TestFilesOfRootTheCurrentUserAndTheSudoUserAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		euid int
@@ -152,7 +152,7 @@ func TestTheFilesOfRootOfTheCallerAndOfWhoCalledSudoAreTaken(t *testing.T) {
 		{0, "", []int{0, 0}},
 		{0, "1000", []int{0, 0, 1000}},
 		{1000, "", []int{0, 1000}},
-		{1000, "1001", []int{0, 1000}}, // only root can have come from sudo
+		{1000, "1001", []int{0, 1000}}, // only root can have been started by sudo
 		{0, "-1", []int{0, 0}},
 		{0, "4294967296", []int{0, 0}},
 		{0, "bert", []int{0, 0}},
@@ -163,9 +163,9 @@ func TestTheFilesOfRootOfTheCallerAndOfWhoCalledSudoAreTaken(t *testing.T) {
 	}
 }
 
-func TestFingerprintsAreThoseThatOpensslShows(t *testing.T) {
+func TestFingerprintsAreTheSameAsWithOpenSSL(t *testing.T) {
 	t.Parallel()
-	raw := []byte("abc") // its hash is in FIPS 180
+	raw := []byte("abc") // FIPS 180 contains its hash
 	const want = "BA:78:16:BF:8F:01:CF:EA:41:41:40:DE:5D:AE:22:23:B0:03:61:A3:96:17:7A:9C:B4:10:FF:61:F2:00:15:AD"
 	if got := fingerprint(&x509.Certificate{Raw: raw}); got != want {
 		t.Errorf("%s, want %s", got, want)

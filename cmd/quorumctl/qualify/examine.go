@@ -19,10 +19,10 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// Limit is the upper bound for the 99th percentile of one writer's fdatasync: etcd's guidance for its write-ahead log.
+// Limit is the limit for the 99th percentile of one writer's fdatasync: etcd's guidance for its write-ahead log.
 const Limit = 10 * time.Millisecond
 
-// The bounds of a benchmark. Each writer is a process.
+// The limits of a benchmark. Each writer is a process.
 const (
 	MostWriters = 64
 	ShortestRun = time.Second
@@ -31,33 +31,32 @@ const (
 
 // Options describe a benchmark. Child, Dir and For are required.
 type Options struct {
-	// Child is the command of package disk's child process, for instance {"/proc/self/exe", "probe-disk"}.
+	// Child is the command line of package disk's child process, such as {"/proc/self/exe", "probe-disk"}.
 	Child []string
 	// Dir is the directory to write to: an absolute path on etcd's future disk.
 	Dir string
-	// Writers are the numbers of concurrent writers, one run each. A run with one writer, which decides the result,
-	// always comes first.
+	// Writers are the numbers of concurrent writers, one run each. The first run always has one writer, and decides the
+	// result.
 	Writers []int
-	// NextToEtcd runs several writers even if an etcd has its files on the same disk.
+	// NextToEtcd allows runs with several writers even if an etcd has files on the same disk.
 	NextToEtcd bool
-	// Peers are HOST:PORT of other present or future members; the network to them is tested.
+	// Peers are the addresses (HOST:PORT) of other current or future members, to test the network.
 	Peers []string
 	// Fio also runs fio, if it is installed, and compares the results.
 	Fio bool
 	// For is the length of each run.
 	For time.Duration
-	// Said is called often with the progress; it may be nil.
+	// Said receives the progress often; it may be nil.
 	Said func(Stage)
 }
 
-// Stage describes the progress of a benchmark: the current step, its progress, and the time left if nothing cuts it
-// short.
+// Stage describes the progress of a benchmark: the current step, its progress, and the maximum time left.
 type Stage struct {
 	What, Text string
 	Left       time.Duration
 }
 
-// Check reports whether the options are valid.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	for _, n := range o.Writers {
 		if n < 1 || n > MostWriters {
@@ -79,7 +78,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Examine benchmarks the machine. An error is an [Error].
+// Examine benchmarks the machine. Its errors are [Error] values.
 func Examine(ctx context.Context, o Options) (Report, error) {
 	wanted := o.Dir
 	o.Dir = existing(o.Dir)
@@ -103,7 +102,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 		r.Device = deviceName(r.Runs[0].device)
 		if len(left) > 0 {
 			r.find("files", Warn, "when the disk answers again: rm -r "+strings.Join(left, " "),
-				"what was written could not be removed, because the disk hangs")
+				"the written files could not be removed, because the disk hangs")
 			break // the next run would hang too
 		}
 		if n == 1 && o.Fio {
@@ -126,7 +125,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	return r, nil
 }
 
-// rest returns how long that many runs take, plus fio if it is still to come.
+// rest returns the time that this number of runs takes, plus fio if it has not run yet.
 func (o Options) rest(runs int, fio bool) time.Duration {
 	if fio && o.Fio {
 		runs++
@@ -140,7 +139,7 @@ func (o Options) say(what, text string, left time.Duration) {
 	}
 }
 
-// existing returns the directory or its nearest existing parent: etcd need not be installed yet.
+// existing returns the directory or its nearest existing parent. The directory may be missing before etcd is installed.
 func existing(dir string) string {
 	for dir != "/" {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -151,8 +150,8 @@ func existing(dir string) string {
 	return dir
 }
 
-// safeFor refuses to write as root into a directory of root's where others may rename, because they could redirect
-// root's writes with a symbolic link. In another user's directory, that user writes.
+// safeFor refuses a directory of root in which other users may rename entries, if root runs the benchmark: they could
+// redirect root's writes with a symbolic link. In another user's directory, the children write as that user.
 func safeFor(user int, dir string) error {
 	info, err := os.Stat(dir)
 	if user != 0 || err != nil { // the first write reports the error
@@ -160,7 +159,7 @@ func safeFor(user int, dir string) error {
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if known && owner.Uid == 0 && othersMayRename(info.Mode()) {
-		return cannot("have it written to by root alone (chmod go-w "+dir+"), or run this as another user",
+		return cannot("let only root write to it (chmod go-w "+dir+"), or run this as another user",
 			"examine %s as root: others may write there, mode %04o, and could have root write elsewhere", dir,
 			info.Mode().Perm())
 	}
@@ -170,7 +169,7 @@ func safeFor(user int, dir string) error {
 // othersMayRename reports whether users who do not own a directory may rename its entries.
 func othersMayRename(mode fs.FileMode) bool { return mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0 }
 
-// leaving adds the directories left behind to an error's remedy.
+// leaving adds the directories that could not be removed to an error's remedy.
 func leaving(err error, left []string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || len(left) == 0 {
@@ -190,7 +189,7 @@ func plural(n int) string {
 	return fmt.Sprintf("%d writers", n)
 }
 
-// meetNeighbours reports whether an etcd uses the same disk, and adds a finding about it.
+// meetNeighbours reports whether an etcd writes to the same disk, and adds a finding about it.
 func (r *Report) meetNeighbours(nextToEtcd bool) bool {
 	found := usualSearch().etcdOn(r.Runs[0].device)
 	r.Neighbour = found.pid
@@ -198,7 +197,7 @@ func (r *Report) meetNeighbours(nextToEtcd bool) bool {
 	case r.Neighbour != 0:
 		only := ""
 		if !nextToEtcd {
-			only = "; so one writer had to do, unless --writers asks for several"
+			only = "; so only one writer was measured; --writers allows several"
 		}
 		r.find("neighbours", Warn, "examine a disk before etcd runs on it, or stop etcd",
 			"etcd, process %d, writes to the same disk: it waits for these writes, and they for it%s", r.Neighbour,
@@ -212,7 +211,8 @@ func (r *Report) meetNeighbours(nextToEtcd bool) bool {
 	return r.Neighbour != 0
 }
 
-// deviceName returns the whole disk of a device number, or an empty string without a block device. It reads only sysfs.
+// deviceName returns the name of the whole disk with a device number, or "" without a block device. It reads only
+// sysfs.
 func deviceName(number uint64) string {
 	devices, err := disk.NewBlockDevices("", "")
 	if err != nil {
@@ -225,7 +225,7 @@ func deviceName(number uint64) string {
 	return progress.Name
 }
 
-// judgeRuns compares one writer with etcd's guidance and reports if several writers are much slower.
+// judgeRuns compares one writer with etcd's guidance, and reports whether several writers exceed it.
 func (r *Report) judgeRuns() {
 	const (
 		other  = "take another disk: an SSD with power-loss protection, which nothing else writes to"
@@ -236,7 +236,7 @@ func (r *Report) judgeRuns() {
 	limit := show(r.Limit)
 	switch between := fmt.Sprintf("%s to %s with 95 %% confidence", show(one.P99Low), show(one.P99High)); {
 	case one.Hung > 0 && one.Max > 1:
-		r.find("fsync", Fail, other, "a write had not come back after %s", show(one.Max))
+		r.find("fsync", Fail, other, "a write had not completed after %s", show(one.Max))
 	case one.P99Low > r.Limit:
 		r.find("fsync", Fail, other, "%s, and surely more than %s; limit %s", figure, show(one.P99Low), limit)
 	case one.P99High == 0:

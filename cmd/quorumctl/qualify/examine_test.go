@@ -24,7 +24,7 @@ func empty(t *testing.T, dir string) {
 	}
 }
 
-func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
+func TestRealDiskIsMeasuredWithOneAndSeveralWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	heard := map[string]bool{}
@@ -40,7 +40,7 @@ func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first, last := left[0], left[len(left)-1]; first != 2*ShortestRun || last != 0 {
-		t.Errorf("%s were left at the beginning, and %s at the end", first, last)
+		t.Errorf("time left: %s at the beginning, %s at the end", first, last)
 	}
 	if len(r.Runs) != 2 || r.Runs[0].Writers != 1 || r.Runs[1].Writers != 3 || !heard["1 writer"] ||
 		!heard["3 writers"] {
@@ -62,7 +62,7 @@ func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
 	empty(t, dir)
 }
 
-func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
+func TestWriteFailureIsOneErrorWithARemedy(t *testing.T) {
 	t.Parallel()
 	closed := t.TempDir() // read-only for everyone but root
 	if err := os.Chmod(closed, 0o555); err != nil {
@@ -92,7 +92,7 @@ func TestWhatKeepsFromWritingIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedExaminationLeavesNothingBehind(t *testing.T) {
+func TestInterruptedBenchmarkLeavesNoFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -106,7 +106,7 @@ func TestAnInterruptedExaminationLeavesNothingBehind(t *testing.T) {
 	empty(t, dir)
 }
 
-func TestADiskThatHangsFailsAndWhatIsLeftIsNamed(t *testing.T) {
+func TestHangingDiskFailsAndLeftoversAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	// Opening a FIFO blocks until the other end is opened, like opening a file on a disk that hangs.
@@ -124,12 +124,12 @@ func TestADiskThatHangsFailsAndWhatIsLeftIsNamed(t *testing.T) {
 	if r.Result != Fail || len(r.Runs) != 1 || r.Runs[0].Hung != 1 || r.Runs[0].Max < longestWait.Seconds() ||
 		len(r.Findings) < 2 ||
 		r.Findings[0].Remedy != "when the disk answers again: rm -r "+probe ||
-		!strings.HasPrefix(r.Findings[1].Text, "a write had not come back after ") {
+		!strings.HasPrefix(r.Findings[1].Text, "a write had not completed after ") {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestOnlyWhatIsProvenPasses(t *testing.T) {
+func TestOnlyProvenResultsPass(t *testing.T) {
 	t.Parallel()
 	fit := Run{Writers: 1, Writes: 5000, P99: 0.002, P99Low: 0.0018, P99High: 0.0023, Max: 0.004}
 	with := func(change func(*Run)) Run {
@@ -175,7 +175,7 @@ func TestOnlyWhatIsProvenPasses(t *testing.T) {
 			Undecided,
 			"the 99th percentile of 300 writes is 2 ms, and they are too few to prove it; limit 10 ms",
 		},
-		{"hung", []Run{with(func(r *Run) { r.Hung, r.Max = 1, 7 })}, Fail, "a write had not come back after 7 s"},
+		{"hung", []Run{with(func(r *Run) { r.Hung, r.Max = 1, 7 })}, Fail, "a write had not completed after 7 s"},
 		{"crowd", []Run{fit, crowd}, Pass, "with 16 writers at once the 99th percentile is 50 ms"},
 		{
 			"starved",
@@ -234,7 +234,7 @@ func TestRootWritesOnlyWhereNoOtherUserMayRename(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := safeFor(1000, dir); err != nil { // only root's writes could be redirected to root's files
+	if err := safeFor(1000, dir); err != nil { // only root must not write there
 		t.Error(err)
 	}
 	// In another user's directory, that user writes.

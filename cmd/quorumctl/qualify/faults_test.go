@@ -33,7 +33,7 @@ func on(t *testing.T, rule string, o Options) (Report, error) {
 	return r, err
 }
 
-func TestASlowDiskFailsByWhatItTakes(t *testing.T) {
+func TestSlowDiskFails(t *testing.T) {
 	t.Parallel()
 	r, err := on(t, "fsync * delay=20ms", Options{Writers: []int{4}, For: 3 * time.Second})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestASlowDiskFailsByWhatItTakes(t *testing.T) {
 	empty(t, r.Dir)
 }
 
-func TestADiskWhoseSyncHangsFails(t *testing.T) {
+func TestDiskWithHangingSyncFails(t *testing.T) {
 	t.Parallel()
 	r, err := on(t, "fsync * hang", Options{For: time.Minute})
 	if err != nil {
@@ -61,7 +61,7 @@ func TestADiskWhoseSyncHangsFails(t *testing.T) {
 	}
 }
 
-func TestABrokenDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
+func TestBrokenDiskIsOneErrorWithARemedy(t *testing.T) {
 	t.Parallel()
 	_, err := on(t, "fsync * err=EIO", Options{For: time.Minute})
 	e, ok := errors.AsType[*Error](err)
@@ -71,7 +71,7 @@ func TestABrokenDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
+func TestFullDiskIsOneErrorWithARemedy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// fioGrace is how long fio may exceed the run, and again how long it may take to stop when interrupted.
+	// fioGrace is how long fio may run beyond its time, and also how long it may take to stop after an interrupt.
 	fioGrace = 10 * time.Second
-	// mostOfFio bounds the output that is read, in bytes.
+	// mostOfFio limits the output that is read, in bytes.
 	mostOfFio = 1 << 20
 )
 
@@ -37,7 +37,7 @@ type Fio struct {
 	Ratio   float64 `json:"p99Ratio"` // our 99th percentile divided by fio's
 }
 
-// fioCommand returns the command that etcd's documentation recommends for testing a disk, with a time limit.
+// fioCommand returns the command that etcd's documentation recommends to test a disk, with a time limit.
 func fioCommand(path string, length time.Duration) []string {
 	return []string{
 		"fio", "--name=etcd", "--rw=write", "--ioengine=sync", "--fdatasync=1", "--size=22m", "--bs=2300",
@@ -46,7 +46,7 @@ func fioCommand(path string, length time.Duration) []string {
 	}
 }
 
-// askFio runs fio once and compares its result with that of one writer.
+// askFio runs fio once and compares its result with the run of one writer.
 func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	command := fioCommand("FILE", length)
 	path, err := exec.LookPath(command[0])
@@ -75,14 +75,14 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	r.find("fio", Pass, "", "%s", text)
 }
 
-// place is the file fio writes and the user that fio runs as.
+// place is the file that fio writes, and the user that it runs as.
 type place struct {
 	file, dir string // dir is created for fio; empty if not needed
 	as        *syscall.Credential
 }
 
-// fioPlace returns a file that no other user can replace by a symbolic link to one of root's. fio runs as the owner of
-// the directory. If that is root, or we are not root, it writes in a new directory of ours.
+// fioPlace returns a file that no other user can replace with a symbolic link to one of root's files. If root runs the
+// benchmark in another user's directory, fio runs as that user. Otherwise it writes to a new directory of this user.
 func fioPlace(dir string) (place, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func fioPlace(dir string) (place, error) {
 	return place{file: filepath.Join(own, "file"), dir: own}, err
 }
 
-// remove deletes the file if fio did not, because it was killed.
+// remove deletes the file, which remains if fio was killed, and the directory.
 func (p place) remove() {
 	os.Remove(p.file)
 	if p.dir != "" {
@@ -104,8 +104,8 @@ func (p place) remove() {
 	}
 }
 
-// inTime returns the result of run, but waits no longer than bound: a process that waits for a disk cannot be killed,
-// and run waits for the process.
+// inTime returns the result of run, but waits no longer than bound: run waits for a process, which cannot be killed
+// while it waits for a disk.
 func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	type end struct {
 		said []byte
@@ -122,13 +122,13 @@ func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	case e := <-ended:
 		return e.said, e.err
 	case <-late.C:
-		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it goes once "+
+		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it ends once "+
 			"the disk answers", durationfmt.Text(bound))
 	}
 }
 
-// runFio returns fio's output for a directory. It interrupts fio when its time is over, and after grace kills its
-// process group, because fio works in child processes.
+// runFio runs fio in a directory and returns its output. It interrupts fio after its time, and kills it after grace. It
+// signals the process group, because fio works in child processes.
 func runFio(ctx context.Context, path, dir string, length, grace time.Duration) ([]byte, error) {
 	at, err := fioPlace(dir)
 	if err != nil {
@@ -140,7 +140,7 @@ func runFio(ctx context.Context, path, dir string, length, grace time.Duration) 
 	cmd := exec.Command(path, fioCommand(at.file, length)[1:]...)
 	cmd.Dir, cmd.WaitDelay = "/", grace
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: at.as} // or else Ctrl-C would reach it twice
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: at.as} // Ctrl-C must not reach it twice
 	var said, complaint bounded
 	cmd.Stdout, cmd.Stderr = &said, &complaint
 	if err := cmd.Start(); err != nil {
@@ -180,7 +180,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readFio parses the fdatasync figures. Fio may print lines before its JSON document.
+// readFio parses the fdatasync latencies. fio may print lines before its JSON document.
 func readFio(said []byte) (*Fio, error) {
 	var doc struct {
 		Version string `json:"fio version"`
@@ -198,10 +198,10 @@ func readFio(said []byte) (*Fio, error) {
 		said = said[begin:]
 	}
 	if err := json.Unmarshal(said, &doc); err != nil {
-		return nil, fmt.Errorf("cannot read what it says: %w", err)
+		return nil, fmt.Errorf("cannot parse its output: %w", err)
 	}
 	if len(doc.Jobs) != 1 {
-		return nil, errors.New("cannot read what it says: it has not run one job")
+		return nil, errors.New("cannot parse its output: it did not run exactly one job")
 	}
 	took := doc.Jobs[0].Sync.Latency
 	f := &Fio{

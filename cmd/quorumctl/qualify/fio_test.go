@@ -25,7 +25,7 @@ func recorded(t *testing.T) []byte {
 	return b
 }
 
-func TestWhatFioSaysIsRead(t *testing.T) {
+func TestOutputOfFioIsParsed(t *testing.T) {
 	t.Parallel()
 	f, err := readFio(append([]byte("fio: a warning\n"), recorded(t)...))
 	if err != nil || f.Version != "fio-3.33" || f.Writes < 100 || f.P50 <= 0 || f.P50 > f.P99 || f.P99 > f.Max {
@@ -33,7 +33,7 @@ func TestWhatFioSaysIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWhatFioSaysIsRefused(t *testing.T) {
+func TestInvalidOutputOfFioIsRefused(t *testing.T) {
 	t.Parallel()
 	whole := recorded(t)
 	for name, said := range map[string][]byte{
@@ -60,7 +60,7 @@ func FuzzWhatFioSays(f *testing.F) {
 	})
 }
 
-func TestFioThatSaysTooMuchIsCutOff(t *testing.T) {
+func TestLongOutputOfFioIsTruncated(t *testing.T) {
 	t.Parallel()
 	var b bounded
 	for range 3 {
@@ -73,7 +73,7 @@ func TestFioThatSaysTooMuchIsCutOff(t *testing.T) {
 	}
 }
 
-func TestTheRealFioIsCompared(t *testing.T) {
+func TestRealFioIsCompared(t *testing.T) {
 	t.Parallel()
 	r, err := Examine(t.Context(), Options{Child: command(asChild), Dir: t.TempDir(), Fio: true, For: time.Second})
 	if err != nil {
@@ -93,7 +93,7 @@ func TestTheRealFioIsCompared(t *testing.T) {
 		}
 		t.Errorf("%+v, %+v", f, r.Fio)
 	}
-	t.Error("nothing is said of fio")
+	t.Error("no finding about fio")
 }
 
 // script creates a program in place of fio. A separate process writes it: a child forked by another test meanwhile
@@ -109,7 +109,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-func TestFioIsKilledWithWhatItHasStarted(t *testing.T) {
+func TestFioIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	dir, note := t.TempDir(), filepath.Join(t.TempDir(), "pid")
 	began := time.Now()

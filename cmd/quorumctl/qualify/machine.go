@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health/sensors"
 )
 
-// kernel holds what the kernel reports about the machine; reading it accesses no device.
+// kernel holds the sources of the kernel's state of the machine. Reading them accesses no device.
 type kernel struct {
 	proc, sys string
 	machine   health.MachineReading
@@ -25,7 +25,7 @@ type kernel struct {
 
 func thisKernel() kernel { return kernel{procfs.DefaultMountPoint, "/sys", sensors.New().Read()} }
 
-// judgeMachine adds findings about the clock, the memory and the disk.
+// judgeMachine adds findings about the clock, the memory, the disk and RAID arrays.
 func (r *Report) judgeMachine(k kernel) {
 	r.judgeClock(k.machine.ClockError)
 	r.judgeMemory(k.machine)

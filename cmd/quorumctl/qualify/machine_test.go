@@ -43,7 +43,7 @@ md2 : active raid1 sdf1[1] sde1[0]
 unused devices: <none>
 `
 
-func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
+func TestMachineStateIsJudged(t *testing.T) {
 	t.Parallel()
 	well := health.MachineReading{MemoryCorrected: known(0), MemoryUncorrected: known(0), ClockError: known(0.01)}
 	sick := health.MachineReading{MemoryCorrected: known(7), MemoryUncorrected: known(2), ClockError: known(16)}
@@ -102,12 +102,12 @@ func TestWhatTheKernelTellsOfTheMachineIsJudged(t *testing.T) {
 				want, asked := c.want[f.Name]
 				if !asked || f.Result != want.Result || want.Text != "" && f.Text != want.Text ||
 					(f.Result == Warn || f.Result == Fail) != (f.Remedy != "") {
-					t.Errorf("%+v, not %+v", f, want)
+					t.Errorf("%+v, want %+v", f, want)
 				}
 				delete(c.want, f.Name)
 			}
 			if len(c.want) > 0 {
-				t.Errorf("not said: %v", c.want)
+				t.Errorf("missing findings: %v", c.want)
 			}
 		})
 	}

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// search finds an etcd among the processes of a machine, within bounds: reading very many processes takes too long. It
-// reads only /proc and sysfs, never the disk. The library bounds the bytes of each file.
+// search finds an etcd among the processes of a machine. Its limits keep it from reading very many processes. It reads
+// only /proc and sysfs, never the disk.
 type search struct {
 	proc      string
 	processes int // maximum to read
@@ -25,19 +25,19 @@ type search struct {
 	time      time.Duration
 }
 
-// usualSearch returns a search of this machine.
+// usualSearch returns a search of this machine with the usual limits.
 func usualSearch() *search {
 	return &search{proc: procfs.DefaultMountPoint, processes: 1 << 16, files: 1 << 14, time: 3 * time.Second}
 }
 
 // neighbour is the result of a search.
 type neighbour struct {
-	pid    int    // an etcd that has files open for writing on the disk, 0 if there is none
+	pid    int    // an etcd that has files open for writing on the disk; 0 if none was found
 	hidden int    // an etcd whose files cannot be read
 	cut    string // why the search was incomplete
 }
 
-// etcdOn searches for an etcd that has files open for writing on the disk with a device number.
+// etcdOn searches for an etcd that has files open for writing on the disk with this device number.
 func (s *search) etcdOn(device uint64) (found neighbour) {
 	began := time.Now()
 	fs, err := procfs.NewFS(s.proc)
@@ -52,7 +52,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 	for {
 		names, err := all.Readdirnames(256)
 		if err != nil {
-			return found // end of the directory: /proc returns no other error
+			return found // the end of the directory, the only error in /proc
 		}
 		for _, name := range names {
 			pid, err := strconv.Atoi(name)
@@ -85,7 +85,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 
 var errTooManyFiles = errors.New("too many files")
 
-// writesTo reports whether a process has a file open for writing on the disk with a device number.
+// writesTo reports whether a process has a file open for writing on the disk with this device number.
 func (s *search) writesTo(p procfs.Proc, device uint64, began time.Time) (bool, error) {
 	mounts, err := p.MountInfo()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *search) writesTo(p procfs.Proc, device uint64, began time.Time) (bool, 
 		}
 		f, err := p.FDInfo(name)
 		if err != nil {
-			continue // closed meanwhile
+			continue // the process has closed it
 		}
 		flags, err := strconv.ParseUint(f.Flags, 8, 64)
 		other, known := numbers[f.MntID]

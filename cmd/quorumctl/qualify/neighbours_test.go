@@ -49,7 +49,7 @@ func crowd(t *testing.T, files int, names ...string) string {
 	return proc
 }
 
-func TestAnEtcdOnTheSameDiskIsFoundWithinBounds(t *testing.T) {
+func TestEtcdOnTheSameDiskIsFoundWithinLimits(t *testing.T) {
 	t.Parallel()
 	same, other := unix.Mkdev(250, 7), unix.Mkdev(250, 8)
 	for what, c := range map[string]struct {

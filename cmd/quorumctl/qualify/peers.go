@@ -22,16 +22,16 @@ import (
 const (
 	// MostPeers is the maximum number of peers.
 	MostPeers = 16
-	// connects is the number of connections to each peer, and connectRest the pause between two.
+	// connects is the number of connections to each peer, and connectRest their interval.
 	connects    = 50
 	connectRest = 20 * time.Millisecond
 	// peerPatience is the timeout of a connection and of a response.
 	peerPatience = 2 * time.Second
-	// mostFailures ends the attempts: the others would take as long.
+	// mostFailures is the number of failures that ends the attempts: each takes the whole timeout.
 	mostFailures = 3
 	// padding makes a request larger than any Ethernet packet, including jumbo frames.
 	padding = 10 << 10
-	// heartbeat is etcd's default interval; it should be about one round trip.
+	// heartbeat is etcd's default heartbeat interval. It should be about one round trip.
 	heartbeat = 100 * time.Millisecond
 )
 
@@ -42,16 +42,16 @@ type Peer struct {
 	Tries   int     `json:"tries"`
 	Failed  int     `json:"failed"`
 	Refused int     `json:"refused"`
-	Error   string  `json:"error,omitempty"` // the last one
+	Error   string  `json:"error,omitempty"` // of the last failed or refused attempt
 	P50     float64 `json:"p50Seconds"`
 	P99     float64 `json:"p99Seconds"`
 	Max     float64 `json:"maxSeconds"`
-	// Small and Large report whether a request was answered that fits into a packet, and one that does not.
+	// Small and Large report whether a request that fits into one packet, and a larger one, were answered.
 	Small bool `json:"smallAnswered"`
 	Large bool `json:"largeAnswered"`
 }
 
-// CheckPeer reports whether an address is valid.
+// CheckPeer returns an error unless the address is HOST:PORT.
 func CheckPeer(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.Contains(address, "/") {
@@ -103,7 +103,7 @@ func meet(ctx context.Context, address string) Peer {
 	return p
 }
 
-// connect returns a connection and the time it took after name resolution.
+// connect returns a connection and the time to connect without name resolution.
 func connect(ctx context.Context, address string) (net.Conn, time.Duration, error) {
 	began := time.Now()
 	dialer := net.Dialer{
@@ -114,7 +114,7 @@ func connect(ctx context.Context, address string) (net.Conn, time.Duration, erro
 	return conn, time.Since(began), err
 }
 
-// cause describes an error without the addresses, which the finding names already.
+// cause describes an error without the addresses, which the finding already contains.
 func cause(err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the name cannot be resolved: " + e.Err
@@ -128,8 +128,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// answers requests the version in plain HTTP, with so many bytes of padding, and reports whether the request arrived.
-// Any response counts, including that the request is too large or needs TLS, and so does a closed connection.
+// answers requests the version in plain HTTP, with this many bytes of padding, and reports whether the request arrived.
+// Any response counts, even an error such as a request that is too large or needs TLS, and so does a closed connection.
 func answers(ctx context.Context, address string, padding int) bool {
 	conn, _, err := connect(ctx, address)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Report) judgePeer(p Peer) {
 	const (
 		down = "start the server, or name a port on which one listens"
 		path = "see whether a firewall, the route or the cable is in the way"
-		slow = "give etcd a --heartbeat-interval of that and an --election-timeout of ten times that, on all members"
+		slow = "set --heartbeat-interval to that and --election-timeout to ten times that, on all members"
 		mtu  = "make the MTU the same along the way, and let ICMP 'fragmentation needed' through"
 	)
 	name := "network to " + p.Address

@@ -74,7 +74,7 @@ func full(t *testing.T) string {
 	return address
 }
 
-func TestEveryStateOfAPeerIsNamed(t *testing.T) {
+func TestEveryStateOfAPeerIsReported(t *testing.T) {
 	t.Parallel()
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
 	plain, secured := httptest.NewServer(answer), httptest.NewUnstartedServer(answer)
@@ -116,7 +116,7 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 			t.Parallel()
 			var r Report
 			r.meetPeers(t.Context(), []string{c.address})
-			for range 4 { // on a busy machine a handshake may take longer than a heartbeat
+			for range 4 { // on a busy machine, a handshake may take longer than a heartbeat
 				if !strings.Contains(r.Findings[0].Text, "longer than etcd's heartbeat") {
 					break
 				}
@@ -152,7 +152,7 @@ func TestSlowOrLossyPeerIsReported(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionEndsTheTries(t *testing.T) {
+func TestInterruptionEndsTheAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -161,7 +161,7 @@ func TestAnInterruptionEndsTheTries(t *testing.T) {
 	}
 }
 
-func TestOnlyAddressesArePeers(t *testing.T) {
+func TestInvalidPeerAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "n1", ":2380", "n1:", "http://n1:2380", "n1:2380/health", "::1:2380"} {
 		if err := CheckPeer(address); err == nil || !strings.HasSuffix(err.Error(), "give HOST:PORT") {

@@ -30,7 +30,7 @@ type Report struct {
 	Result Result  `json:"result"`
 	Dir    string  `json:"dir"`
 	Device string  `json:"device,omitempty"` // the whole disk, if the directory is on one block device
-	Limit  float64 `json:"limitSeconds"`     // of the 99th percentile of one writer
+	Limit  float64 `json:"limitSeconds"`     // for the 99th percentile of one writer
 	Runs   []Run   `json:"runs"`
 
 	// Peers are the results for the requested addresses.
@@ -45,7 +45,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Error explains why there is no report.
+// Error is the reason why a benchmark failed.
 type Error struct {
 	Message string // "cannot …: cause"
 	Remedy  string

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// look is the interval at which the children's results are read: their memory holds 4096 writes.
+	// look is the interval at which the children's results are read. Their shared memory has room for 4096 writes.
 	look = 10 * time.Millisecond
-	// firstWrite is how long the run waits until each writer has written once; then it starts without the rest.
+	// firstWrite is how long to wait until each writer has written once. Then the run starts without the others.
 	firstWrite = 5 * time.Second
-	// longestWait ends a run whose disk hangs: a write that takes this long will not complete in time.
+	// longestWait is the duration of a write that ends the run, because the disk hangs.
 	longestWait = 10 * time.Second
-	// mostWrites ends a run early: more writes prove nothing more.
+	// mostWrites is the number of writes that ends a run early: more of them would not change the result.
 	mostWrites = 1 << 20
 )
 
-// Run is the result of so many concurrent writers. Times are in seconds.
+// Run is the result of a run with this number of concurrent writers. Times are in seconds.
 type Run struct {
 	Writers int `json:"writers"`
-	// Writes is the number of writes that count. LeftOut says nothing about the disk, because the CPU was starved. Lost
-	// writes came too fast to be recorded one by one. Hung writes had not completed at the end: these count, with the
-	// time they had taken.
+	// Writes is the number of writes that count. LeftOut writes are not evidence about the disk, because of CPU
+	// starvation. Lost writes came too fast to be recorded one by one. Hung writes had not completed at the end; they
+	// count in Writes, with the time that they had taken.
 	Writes  int     `json:"writes"`
 	LeftOut int     `json:"leftOut"`
 	Lost    int     `json:"lost"`
@@ -41,8 +41,8 @@ type Run struct {
 	P50     float64 `json:"p50Seconds"`
 	P90     float64 `json:"p90Seconds"`
 	P99     float64 `json:"p99Seconds"`
-	// P99Low and P99High contain the true value with 95 % confidence. High is absent if there were too few writes to
-	// prove one.
+	// P99Low and P99High are the 95 % confidence interval of the 99th percentile. P99High is absent if there were too
+	// few writes for an upper end.
 	P99Low       float64 `json:"p99LowSeconds"`
 	P99High      float64 `json:"p99HighSeconds,omitempty"`
 	P999         float64 `json:"p999Seconds"`
@@ -52,19 +52,19 @@ type Run struct {
 	device uint64 // device number of the directory, 0 if unknown
 }
 
-// writers are the concurrent child processes, each with files of its own.
+// writers are the concurrent child processes, each with its own files.
 type writers struct {
 	probes []*disk.Probe
 	dirs   []string
 
 	begun, end time.Duration
-	first      []bool // whether each has written
+	first      []bool // whether each child has written
 	latencies  []time.Duration
 	run        Run
 }
 
-// write runs so many children that write to the directory, and removes their files. Left names the directories that it
-// could not remove.
+// write runs n children that write to the directory, and removes their files. left are the directories that it could
+// not remove.
 func write(ctx context.Context, o Options, n int, said func(took time.Duration, text string)) (run Run,
 	left []string, err error,
 ) {
@@ -74,7 +74,7 @@ func write(ctx context.Context, o Options, n int, said func(took time.Duration, 
 		dir := filepath.Join(o.Dir, fmt.Sprintf(".quorumctl-qualify-%d-%d", os.Getpid(), i))
 		probe, err := disk.StartProbe(disk.Options{Command: o.Child, Dir: dir, Target: o.Dir, Exam: true})
 		if err != nil {
-			return w.run, nil, cannot("look for what uses up memory and processes", "examine the disk: %v", err)
+			return w.run, nil, cannot("check the limits of memory and processes", "examine the disk: %v", err)
 		}
 		w.probes, w.dirs = append(w.probes, probe), append(w.dirs, dir)
 	}
@@ -85,7 +85,7 @@ func write(ctx context.Context, o Options, n int, said func(took time.Duration, 
 	return w.run, nil, nil
 }
 
-// measure collects writes until the time is over, there are enough, or one hangs.
+// measure collects writes until the run's time has passed, there are mostWrites, or a write hangs.
 func (w *writers) measure(ctx context.Context, length time.Duration,
 	said func(took time.Duration, text string),
 ) error {
@@ -116,7 +116,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration,
 		}
 		w.end = now
 		took := now - w.begun
-		// On a busy machine the last read comes late.
+		// On a busy machine, the last read may be late.
 		said(took, fmt.Sprintf("%.0f s of %.0f s, %d writes", min(took, length).Seconds(), length.Seconds(),
 			len(w.latencies)))
 		if took >= length || len(w.latencies) >= mostWrites || hangs > longestWait {
@@ -135,13 +135,13 @@ func (w *writers) all() bool {
 	return true
 }
 
-// take counts the writes of one child since the last read.
+// take records the writes of one child since the last read.
 func (w *writers) take(i int, r disk.Reading) error {
 	switch {
 	case r.Failure != nil:
 		return failed(r.Failure)
 	case !r.Alive:
-		return cannot("look into the kernel log for what has ended it", "examine the disk: the child that writes died")
+		return cannot("check the kernel log for the reason", "examine the disk: the writing child process died")
 	}
 	w.run.device = r.Device
 	w.run.Lost += int(r.Lost)
@@ -157,7 +157,7 @@ func (w *writers) take(i int, r disk.Reading) error {
 	return nil
 }
 
-// failed describes an error of the disk or of its path.
+// failed returns the error for a failure of the disk or its path.
 func failed(f *disk.Failure) error {
 	remedy := f.Remedy()
 	if f.Errno == syscall.EACCES || f.Errno == syscall.EPERM {
@@ -169,8 +169,8 @@ func failed(f *disk.Failure) error {
 	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
 }
 
-// conclude computes the result. A write still in flight counts with the time it has taken so far, but only if it is
-// slower than most; otherwise every run would have a few short ones too many.
+// conclude computes the result. A write in flight counts with its age, but only if it is slower than most: otherwise
+// every run would have a few short latencies too many.
 func (w *writers) conclude() {
 	usual := sorted(w.latencies).at(0.99)
 	for _, p := range w.probes {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// spread holds latencies, shortest first.
+// spread holds sorted latencies, the shortest first.
 type spread []time.Duration
 
 func sorted(latencies []time.Duration) spread {
@@ -17,7 +17,7 @@ func sorted(latencies []time.Duration) spread {
 	return latencies
 }
 
-// at returns the smallest latency that this share of all does not exceed, 0 if there are none.
+// at returns a quantile: the smallest latency that this share of all latencies does not exceed; 0 without latencies.
 func (s spread) at(share float64) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -26,20 +26,20 @@ func (s spread) at(share float64) time.Duration {
 	return s[min(max(rank, 1), len(s))-1]
 }
 
-// doubt is the probability that the true value is outside an interval, half of it on each side.
+// doubt is the probability that the true value is outside of the interval, half of it on each side.
 const doubt = 0.05
 
 // within returns the interval that contains the true quantile with 95 % confidence. It uses only the order of the
-// latencies and treats them as independent: the number above the quantile is then binomial. Too few latencies prove no
-// upper end: high is 0 then, as with fewer than 368 for the 99th percentile.
+// latencies and treats them as independent, so the number above the quantile has a binomial distribution. If there are
+// too few latencies for an upper end, high is 0: for the 99th percentile, with fewer than 368.
 func (s spread) within(share float64) (low, high time.Duration) {
 	n := len(s)
 	if n == 0 {
 		return 0, 0
 	}
 	above := 1 - share
-	// below is the probability of fewer than k above it, term that of exactly k. Logarithms, because share^n is too
-	// small for a float64 when n is large.
+	// below is the probability that fewer than k latencies are above the quantile, and term is the logarithm of the
+	// probability of exactly k. share^n is too small for a float64 if n is large.
 	below, term := 0.0, float64(n)*math.Log1p(-above)
 	odds := math.Log(above) - math.Log1p(-above)
 	for k := 0; k < n; k++ {
@@ -61,8 +61,8 @@ type Bin struct {
 	Count int     `json:"count"`
 }
 
-// bins returns the distribution in steps of the square root of two, from the bin of the shortest latency to that of the
-// longest. Every second bound is one of etcd's: a millisecond times a power of two.
+// bins returns the distribution from the shortest to the longest latency, with bounds in steps of the square root of
+// two. Every second bound is a millisecond times a power of two, as in etcd's histograms.
 func (s spread) bins() []Bin {
 	var bins []Bin
 	for i, j := 0, firstStep; i < len(s); j++ {

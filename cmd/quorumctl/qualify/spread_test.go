@@ -19,20 +19,20 @@ func ladder(n int) []time.Duration {
 	return out
 }
 
-func TestAPercentileIsOneThatWasMeasured(t *testing.T) {
+func TestPercentileIsAMeasuredLatency(t *testing.T) {
 	t.Parallel()
 	s := sorted(ladder(1000))
 	for share, want := range map[float64]int64{0.5: 500, 0.9: 900, 0.99: 990, 0.999: 999, 1: 1000} {
 		if got := s.at(share); got.Microseconds() != want {
-			t.Errorf("%g: %s, not %d µs", share, got, want)
+			t.Errorf("%g: %s, want %d µs", share, got, want)
 		}
 	}
 	if got := sorted(nil).at(0.99); got != 0 {
-		t.Errorf("of none: %s", got)
+		t.Errorf("without latencies: %s", got)
 	}
 }
 
-func TestTooFewWritesProveNoHighEnd(t *testing.T) {
+func TestTooFewWritesHaveNoUpperEnd(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int64{0: 0, 1: 0, 367: 0, 368: 368, 400: 400} { // 0.99^368 < 0.025
 		if _, high := sorted(ladder(n)).within(0.99); high.Microseconds() != want {
@@ -40,11 +40,11 @@ func TestTooFewWritesProveNoHighEnd(t *testing.T) {
 		}
 	}
 	if low, _ := sorted(ladder(11)).within(0.99); low != 10*time.Microsecond {
-		t.Errorf("11 writes are surely over %s", low)
+		t.Errorf("the lower end of 11 writes is %s", low)
 	}
 }
 
-func TestTheIntervalHoldsTheTrueQuantileAsOftenAsItSays(t *testing.T) {
+func TestIntervalContainsTheTrueQuantileWithItsConfidence(t *testing.T) {
 	t.Parallel()
 	// The true value of an exponential distribution with a mean of one millisecond is ln 100.
 	truth := time.Duration(math.Log(100) * float64(time.Millisecond))
@@ -61,11 +61,11 @@ func TestTheIntervalHoldsTheTrueQuantileAsOftenAsItSays(t *testing.T) {
 		}
 	}
 	if held < rounds*95/100 || held > rounds*99/100 {
-		t.Errorf("%d of %d intervals hold it", held, rounds)
+		t.Errorf("%d of %d intervals contain the quantile", held, rounds)
 	}
 }
 
-func TestAMillionWritesHaveANarrowInterval(t *testing.T) {
+func TestManyWritesHaveANarrowInterval(t *testing.T) {
 	t.Parallel()
 	low, high := sorted(ladder(mostWrites)).within(0.99)
 	truth := 0.99 * mostWrites * float64(time.Microsecond)
@@ -95,6 +95,6 @@ func TestEveryWriteIsInOneBin(t *testing.T) {
 		t.Errorf("%d of %d", sum, len(latencies))
 	}
 	if bins := sorted(nil).bins(); len(bins) != 0 {
-		t.Errorf("of none: %v", bins)
+		t.Errorf("without latencies: %v", bins)
 	}
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Found describes this host. Unknown values are empty; what an operator should check is a warning.
+// Found describes this host. Unknown values are empty. Warnings are for the operator to check.
 type Found struct {
 	Address   string `json:"address"`
-	Interface string `json:"interface,omitempty"` // the one with that address
+	Interface string `json:"interface,omitempty"` // network interface with that address
 	DataDir   string `json:"dataDir"`
 	Disk      string `json:"disk,omitempty"` // file system of the data directory and its device
 	FreeBytes uint64 `json:"freeBytes,omitempty"`
@@ -45,7 +45,7 @@ type Found struct {
 
 const (
 	askTimeout = 5 * time.Second
-	maxText    = 256 << 10 // bytes of what a program or the kernel says
+	maxText    = 256 << 10 // bytes read from a program or the kernel
 	lowSpace   = 8 << 30   // bytes
 )
 
@@ -82,7 +82,7 @@ func (f *Found) warn(format string, args ...any) {
 func (f *Found) findInterface(here Host) {
 	want, err := netip.ParseAddr(here.Address)
 	if err != nil {
-		return // the resolvers of the hosts decide
+		return // a name: every host resolves it by itself
 	}
 	all, _ := net.Interfaces() // on an error there are none
 	for _, i := range all {
@@ -123,8 +123,8 @@ func (f *Found) findDisk() {
 	f.Disk = diskOf(mounts, dir)
 }
 
-// diskOf returns the file system that contains a directory, such as "ext4 on /dev/sda1", from lines in the format of
-// mountinfo. A mount may have no source, which leaves two spaces before its options.
+// diskOf returns the file system that contains a directory, such as "ext4 on /dev/sda1". mounts has the format of
+// mountinfo. Two consecutive spaces in it mean that a mount has no source.
 func diskOf(mounts io.Reader, dir string) string {
 	best, disk := "", ""
 	for lines := bufio.NewScanner(io.LimitReader(mounts, maxText)); lines.Scan(); {
@@ -143,7 +143,7 @@ func diskOf(mounts io.Reader, dir string) string {
 	return disk
 }
 
-// findBinary finds etcd's program: at the configured path, at the unit's, or at the usual ones.
+// findBinary finds the etcd binary: at the configured path, the path in the unit, or the usual paths.
 func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 	paths := []string{said}
 	if m := regexp.MustCompile(`path=(\S+) ;`).FindStringSubmatch(execStart); m != nil {
@@ -162,11 +162,11 @@ func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 	}
 	out, err := ask(ctx, f.Binary, "--version")
 	if err != nil {
-		f.warn("cannot ask %s for its version: %v", f.Binary, err)
+		f.warn("cannot determine the version of %s: %v", f.Binary, err)
 		return
 	}
 	if f.Version = execshim.EtcdVersion(out); f.Version == "" {
-		f.warn("cannot ask %s for its version: it does not answer like etcd", f.Binary)
+		f.warn("cannot determine the version of %s: its output is not etcd's", f.Binary)
 		return
 	}
 	switch v := policy.ParseVersion(f.Version); {
@@ -195,7 +195,7 @@ func show(ctx context.Context, unit string) map[string]string {
 	return all
 }
 
-// ask runs a program without this environment, except PATH, and returns its output.
+// ask runs a program with PATH as its only environment variable, and returns its output.
 func ask(ctx context.Context, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -212,7 +212,7 @@ func ask(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out, errors.Join(readErr, c.Wait())
 }
 
-// findRunning reads the settings of the running etcd: from its command line, and for missing flags from its
+// findRunning reads the settings of the running etcd from its command line and, for missing flags, from its
 // environment.
 func (f *Found) findRunning(pid string) {
 	flags := []string{
@@ -226,7 +226,7 @@ func (f *Found) findRunning(pid string) {
 	}
 	environment, err := readProc(pid, "environ")
 	if err != nil {
-		f.warn("etcd runs, and its environment cannot be read: %v; ask as root", err)
+		f.warn("etcd is running, but its environment cannot be read: %v; run this command as root", err)
 	}
 	f.Running = map[string]string{}
 	for _, name := range flags {
@@ -266,8 +266,8 @@ func readProc(pid, name string) ([]string, error) {
 	return strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00"), err
 }
 
-// Differs lists the settings in which a running etcd differs from the configuration. On the next start, quorumd would
-// not recognize it as this host's member, not find its data, or give it other certificates.
+// Differs returns the settings in which a running etcd differs from the configuration. At the next start of etcd,
+// quorumd would not recognize this host's member, not find its data, or configure other certificates.
 func (f Found) Differs(c config.Config) []string {
 	type setting struct{ flag, key, wanted string }
 	settings := []setting{

@@ -22,7 +22,7 @@ func answers() Answers {
 	}
 }
 
-func TestWhatAHostHasIsFound(t *testing.T) {
+func TestFindInspectsTheHost(t *testing.T) {
 	t.Parallel()
 	a := answers()
 	a.DataDir, a.Binary = filepath.Join(t.TempDir(), "not", "there", "yet"), testbed.Etcd(t, testbed.DefaultVersion)
@@ -36,7 +36,7 @@ func TestWhatAHostHasIsFound(t *testing.T) {
 	}
 }
 
-func TestTheDiskOfAMountWithoutANameIsItsKindAlone(t *testing.T) {
+func TestDiskOfAMountWithoutASourceIsItsTypeAlone(t *testing.T) {
 	t.Parallel()
 	mounts := "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n" +
 		"40 22 0:35 / /var/lib/etcd rw,relatime - tmpfs  rw,size=1024k\n" +
@@ -51,7 +51,7 @@ func TestTheDiskOfAMountWithoutANameIsItsKindAlone(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsNotTheOneThatWasNamedIsWarnedOf(t *testing.T) {
+func TestAddressOfAnotherHostCausesAWarning(t *testing.T) {
 	t.Parallel()
 	a := answers()
 	a.Name = "n2"
@@ -62,7 +62,7 @@ func TestAHostThatIsNotTheOneThatWasNamedIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAnOldEtcdIsNamedWithWhatReplacesIt(t *testing.T) {
+func TestOldEtcdCausesAWarningWithARemedy(t *testing.T) {
 	t.Parallel()
 	old := filepath.Join(t.TempDir(), "etcd")
 	if err := os.WriteFile(old, []byte("#!/bin/sh\necho etcd Version: 3.4.23\n"), 0o755); err != nil {
@@ -78,7 +78,7 @@ func TestAnOldEtcdIsNamedWithWhatReplacesIt(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotAnswerLikeEtcdIsSaidToBeNone(t *testing.T) {
+func TestProgramThatIsNotEtcdCausesAWarning(t *testing.T) {
 	t.Parallel()
 	other := filepath.Join(t.TempDir(), "etcd")
 	if err := os.WriteFile(other, []byte("#!/bin/sh\necho hello\n"), 0o755); err != nil {
@@ -88,7 +88,7 @@ func TestAProgramThatDoesNotAnswerLikeEtcdIsSaidToBeNone(t *testing.T) {
 	a.Binary = other
 	f, err := Find(t.Context(), a)
 	if said := strings.Join(f.Warnings, "\n"); err != nil || f.Version != "" ||
-		!strings.Contains(said, "its version: it does not answer like etcd") {
+		!strings.Contains(said, "cannot determine the version of ") {
 		t.Errorf("%+v %v", f, err)
 	}
 }
@@ -113,13 +113,13 @@ func runs(t *testing.T, name string, variables []string, flags ...string) (pid s
 		in.Close()
 		_ = c.Wait() // the shell fails because its input is closed
 	})
-	if _, err := out.Read(make([]byte, 1)); err != nil { // until then the kernel may still show the parent's program
+	if _, err := out.Read(make([]byte, 1)); err != nil { // until then, the kernel may report the parent
 		t.Fatal(err)
 	}
 	return strconv.Itoa(c.Process.Pid)
 }
 
-func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
+func TestListensReadsSettingsAsEtcdDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variables, flags []string
@@ -141,7 +141,7 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 			nil,
 			"[http://localhost:2379 http://localhost:2380]",
 		},
-		{nil, []string{"--config-file=/etc/etcd.yml"}, "it is set by /etc/etcd.yml"},
+		{nil, []string{"--config-file=/etc/etcd.yml"}, "its settings are in /etc/etcd.yml"},
 	} {
 		urls, err := listens(runs(t, "etcd", c.variables, c.flags...))
 		got := fmt.Sprint(urls)
@@ -150,11 +150,11 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 		}
 	}
 	if urls, err := listens("../../etc"); err == nil {
-		t.Errorf("of no process: %q", urls)
+		t.Errorf("without a process: %q", urls)
 	}
 	if urls, err := listens(runs(t, "docker", nil, "run", "etcd")); err == nil ||
-		!strings.HasPrefix(err.Error(), "the unit's process is docker, and no etcd") {
-		t.Errorf("of another program: %q, %v", urls, err)
+		!strings.HasPrefix(err.Error(), "the unit's process is docker, not etcd") {
+		t.Errorf("with another program: %q, %v", urls, err)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestSettingsOfARunningEtcdAreRead(t *testing.T) {
 		}
 	}
 	if strings.Contains(said, "advertise-client-urls") {
-		t.Errorf("a URL among several is the right one:\n%s", said)
+		t.Errorf("a URL among several is not recognized:\n%s", said)
 	}
 	f = Found{}
 	f.findRunning("../../etc")
@@ -195,7 +195,7 @@ func TestSettingsOfARunningEtcdAreRead(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsNamedByDNSListensOnAllAddresses(t *testing.T) {
+func TestHostWithADNSNameListensOnAllAddresses(t *testing.T) {
 	t.Parallel()
 	a := answers()
 	a.Hosts[0], a.TLS = "n1=n1.example.com", "/etc/quorumd/tls"

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Listens returns the URLs on which a unit's etcd listens, from its command line and environment; none if it is not
-// running. It returns an error if an etcd runs whose URLs are unknown.
+// Listens returns the URLs on which a unit's etcd listens, from its command line and environment; none if the unit is
+// not active. It returns an error if the URLs of a running etcd cannot be determined.
 func Listens(ctx context.Context, unit string) ([]string, error) {
 	u := show(ctx, unit)
 	if u["ActiveState"] != "active" {
@@ -26,14 +26,15 @@ func listens(pid string) (urls []string, err error) {
 	line, err := readProc(pid, "cmdline")
 	environment, envErr := readProc(pid, "environ")
 	if err = errors.Join(err, envErr); err != nil {
-		return nil, fmt.Errorf("it cannot be read: %w; ask as root", err)
+		return nil, fmt.Errorf("cannot read its settings: %w; run this command as root", err)
 	}
-	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" { // etcd then ignores all other settings
-		return nil, fmt.Errorf("it is set by %s; look for listen-client-urls there", file)
+	// With a configuration file, etcd ignores all other settings.
+	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" {
+		return nil, fmt.Errorf("its settings are in %s; look for listen-client-urls there", file)
 	}
-	// Another program, such as a container runtime or a script, starts etcd with settings not visible here.
+	// Another program, such as a container runtime or a script, may start etcd with other settings.
 	if program := filepath.Base(line[0]); program != "etcd" {
-		return nil, fmt.Errorf("the unit's process is %s, and no etcd; look how that starts it", program)
+		return nil, fmt.Errorf("the unit's process is %s, not etcd; check how it starts etcd", program)
 	}
 	for _, flag := range []struct{ name, otherwise string }{
 		{"listen-client-urls", "http://localhost:2379"},

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/fileaccess"
 )
 
-// Missing returns what of a configuration cannot work on this host, although the file is right by itself: an address of
-// the documentation or of another host, and a program, unit, user or directory that does not exist.
+// Missing returns the problems of a valid configuration on this host: documentation addresses, addresses of other
+// hosts, and programs, units, users or directories that do not exist.
 func Missing(ctx context.Context, file string, c config.Config) config.Errors {
 	var m missing
 	m.modes(file)
@@ -45,7 +45,7 @@ func (m *missing) add(key, format string, args ...any) {
 	m.problems = append(m.problems, config.Problem{Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// modes checks that no other user can change the file: root's helper acts by it.
+// modes checks that no other user can change the file, because the root helper acts on it.
 func (m *missing) modes(file string) {
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm()&0o022 == 0 {
@@ -55,7 +55,7 @@ func (m *missing) modes(file string) {
 		"other users can change %s (mode %04o); run chmod go-w %s", file, info.Mode().Perm(), file)})
 }
 
-// addresses checks the URLs of this host, and those of all for addresses that are no host's.
+// addresses checks the URLs of this host, and looks for documentation addresses in cluster.endpoints.
 func (m *missing) addresses(c config.Config, own []netip.Addr) {
 	remote := slices.ContainsFunc(c.Cluster.Endpoints, func(u string) bool {
 		a, is := addressOf(u)
@@ -66,7 +66,7 @@ func (m *missing) addresses(c config.Config, own []netip.Addr) {
 	} {
 		a, is := addressOf(u.url)
 		switch {
-		case !is: // a name is for a resolver, here and on the other hosts
+		case !is: // a name: every host resolves it by itself
 		case isExample(a):
 			m.add(u.key, "%s is a documentation address; use this host's own", a)
 		case a.IsLoopback() && remote:
@@ -83,13 +83,13 @@ func (m *missing) addresses(c config.Config, own []netip.Addr) {
 	}
 }
 
-// isExample reports whether RFC 5737 or RFC 3849 sets the address aside for documentation: no host has it.
+// isExample reports whether RFC 5737 or RFC 3849 reserves the address for documentation.
 func isExample(a netip.Addr) bool {
 	return slices.ContainsFunc([]string{"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32"},
 		func(p string) bool { return netip.MustParsePrefix(p).Contains(a) })
 }
 
-// addressOf returns the address of a URL; is is false of one with a name, and of localhost as well.
+// addressOf returns the IP address in a URL, and reports whether it contains one. localhost counts as 127.0.0.1.
 func addressOf(text string) (a netip.Addr, is bool) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -102,7 +102,7 @@ func addressOf(text string) (a netip.Addr, is bool) {
 	return a.Unmap(), err == nil
 }
 
-// ownAddresses returns those of this host's interfaces; nil when they cannot be read.
+// ownAddresses returns the addresses of this host's interfaces, or nil if they cannot be read.
 func ownAddresses() []netip.Addr {
 	nets, err := net.InterfaceAddrs()
 	if err != nil {
@@ -131,16 +131,15 @@ func (m *missing) program(path string) {
 	}
 }
 
-// unknownUser reports whether no source of accounts has the user, of all that this host asks.
+// unknownUser reports whether no account database of this host (nsswitch.conf) contains the user.
 func unknownUser(ctx context.Context, name string) bool {
-	const notFound = 2 // what getent exits with
+	const notFound = 2 // exit code of getent
 	_, err := ask(ctx, "getent", "passwd", "--", name)
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	return ended && exit.ExitCode() == notFound
 }
 
-// unit checks that systemd knows etcd's unit, and that the user that it runs as exists. Without systemd nothing is
-// known.
+// unit checks that etcd's unit and its user exist. Without systemd, it reports no problem.
 func (m *missing) unit(ctx context.Context, unit string) {
 	switch show(ctx, unit)["LoadState"] {
 	case "not-found":

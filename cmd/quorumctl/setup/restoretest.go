@@ -15,8 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// NoRestoreTest returns why this host will never run the restore test that backup.restoreTest schedules; empty when it
-// may.
+// NoRestoreTest returns why this host will never run the restore test that backup.restoreTest schedules, or "".
 func NoRestoreTest(c config.Config) string {
 	if c.Backup.RestoreTest == 0 {
 		return ""
@@ -34,14 +33,14 @@ func NoRestoreTest(c config.Config) string {
 	return noRestoreTestRoom(c, never)
 }
 
-// noRestoreTestRoom returns how much room a restore test lacks below paths.state. The size of the database is read
-// where it may be; else it counts as none, which is the least that is needed.
+// noRestoreTestRoom returns a text if paths.state has too little free space for a restore test. If the size of the
+// database cannot be read, it counts as 0, so that the text reports the minimum.
 func noRestoreTestRoom(c config.Config, never string) string {
 	var space unix.Statfs_t
 	if unix.Statfs(c.Paths.State, &space) != nil {
-		return "" // that it is not there is another mistake
+		return "" // a missing directory is reported elsewhere
 	}
-	free := space.Bavail * uint64(space.Bsize) //nolint:gosec // no file system has blocks of less than nothing
+	free := space.Bavail * uint64(space.Bsize) //nolint:gosec // block sizes are positive
 	var size uint64
 	info, err := os.Stat(filepath.Join(c.Etcd.DataDir, "member", "snap", "db"))
 	if err == nil {

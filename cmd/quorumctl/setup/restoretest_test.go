@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-func TestAHostThatNeverTestsARestoreIsWarnedOf(t *testing.T) {
+func TestHostThatNeverRunsRestoreTestsCausesAWarning(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*config.Config)

@@ -1,10 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setup creates a host's configuration from a few answers, and inspects the host: the disk of etcd's data, the
-// interface with its address, etcd's program and unit, and a running etcd.
+// Package setup creates the configuration of a host from a few answers. It also inspects the host: the disk for etcd's
+// data, the interface with the host's address, the etcd binary and unit, and a running etcd.
 //
-// It validates its configuration as quorumd does. It overwrites no file, except an unchanged one from the package.
+// It validates the configuration as quorumd does, and overwrites no file.
 package setup
 
 import (
@@ -39,7 +39,7 @@ type Answers struct {
 	Voters  int    // 0: three, or one of fewer than three hosts
 	Mode    string // observe or manage
 	TLS     string // directory with the files of a bundle; empty: without TLS
-	OneCA   bool   // that directory has no CA for the peers alone
+	OneCA   bool   // that directory has no separate CA for the peers
 	DataDir string // empty: the default
 	Binary  string // empty: the default
 }
@@ -62,7 +62,7 @@ func (t *FileExists) Error() string {
 	return t.Path + " exists with other contents, and nothing is overwritten"
 }
 
-// hosts parses the hosts; names and addresses must be unique.
+// hosts parses Hosts. Names and addresses must be unique.
 func (a Answers) hosts() ([]Host, error) {
 	const example = "--hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3"
 	var all []Host
@@ -96,7 +96,7 @@ func (a Answers) hosts() ([]Host, error) {
 	return all, nil
 }
 
-// here returns this host and all hosts.
+// here returns this host, and all hosts.
 func (a Answers) here() (here Host, all []Host, err error) {
 	if all, err = a.hosts(); err != nil {
 		return Host{}, nil, err
@@ -110,8 +110,8 @@ func (a Answers) here() (here Host, all []Host, err error) {
 	return all[i], all, nil
 }
 
-// Text returns the configuration file: the answers with a comment on each key, and no key that has its default. The
-// package ships the same text as an example.
+// Text returns the configuration file: the answers, with a comment on each key, without keys that have their defaults.
+// The packages ship an example with the same text.
 func (a Answers) Text() ([]byte, error) {
 	here, all, err := a.here()
 	if err != nil {
@@ -157,7 +157,7 @@ func (a Answers) Text() ([]byte, error) {
 
 type files map[string]string
 
-// file is a configuration in the order of the reference.
+// file is a configuration, with its keys in the order of the reference.
 type file struct {
 	Mode    string            `yaml:"mode"`
 	Host    map[string]string `yaml:"host"`
@@ -179,15 +179,15 @@ type file struct {
 	Repair map[string]string `yaml:"repair"`
 }
 
-// deadAfter is the time after which a new cluster replaces a dead voter: longer than a machine takes to boot. A file
-// without the key replaces none.
+// deadAfter is the value of repair.dead in a new configuration: longer than a machine takes to boot. Without the key,
+// no voter is replaced.
 const deadAfter = "10m"
 
 const header = `# Configuration of quorumd, written by 'quorumctl init'. All other keys have defaults: see man quorumd.yaml.
 # After a change: quorumctl config check && systemctl reload quorumd
 `
 
-// footer shows the sections that most clusters add. Add them to every host.
+// footer contains commented sections that most clusters need, on every host.
 const footer = `
 # Take a snapshot every 6 hours. The directory must exist and be writable: see man quorumd.yaml, backup.
 #backup:
@@ -248,8 +248,8 @@ func explain(section *yaml.Node, path string) {
 	}
 }
 
-// Write creates a configuration file. check validates it first, under a temporary name in the same directory. A file
-// with the same text stays as it is.
+// Write creates a configuration file, after check has validated it under a temporary name in the same directory. It
+// does not rewrite a file with the same text.
 func Write(path string, text []byte, check func(path string) error) error {
 	before, err := CanWrite(path, text)
 	if err != nil {
@@ -264,7 +264,7 @@ func Write(path string, text []byte, check func(path string) error) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
-	// Others must be able to read it: quorumd, and users who run 'quorumctl config check'.
+	// quorumd and users who run 'quorumctl config check' must be able to read it.
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func Write(path string, text []byte, check func(path string) error) error {
 	return err
 }
 
-// CanWrite reports whether the file exists with exactly that text. It returns an error if it exists with another text
-// or cannot be created.
+// CanWrite reports whether the file exists with exactly this text. It returns an error if the file exists with another
+// text, or if its directory does not exist.
 func CanWrite(path string, text []byte) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

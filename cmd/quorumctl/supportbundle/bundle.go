@@ -1,13 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supportbundle collects what others need to help with a host, as one bundle of small files. It promises:
+// Package supportbundle collects the information that others need to help with a host in one bundle of small files. It
+// promises:
 //
 //   - The bundle contains no secret that can be recognized: neither the contents of the key, password and token files
 //     that the configuration names, nor text that looks like a secret (see [Redactor]).
-//   - The size of the bundle and of each file is bounded, and so is the time to collect it; the first file, [Contents],
-//     lists what is truncated or missing.
-//   - It changes nothing, and waits for nothing that hangs.
+//   - The sizes of the bundle and of each file, and the time to collect it, are limited. The first file, [Contents],
+//     lists truncated and missing files.
+//   - It changes nothing on the host, and does not wait for a source that hangs.
 package supportbundle
 
 import (
@@ -25,11 +26,12 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// The bounds of a bundle.
+// The limits of a bundle.
 const (
 	MaxFile   = 2 << 20  // bytes of one file
 	MaxBundle = 16 << 20 // bytes of all of them
-	// maxRead bounds what is read from a source for one file: secrets are removed before the file is truncated.
+	// maxRead limits the bytes read from a source. It is larger than MaxFile because secrets are removed before the
+	// file is truncated.
 	maxRead = 2 * MaxFile
 	// patience is the timeout of one source.
 	patience = 10 * time.Second
@@ -42,9 +44,9 @@ const Contents = "CONTENTS.txt"
 // Source provides one file of the bundle.
 type Source struct {
 	Name string
-	// Get returns the text; with an error it may return a part. It must return when the context ends.
+	// Get returns the text; with an error, it may return a part. It should return when the context ends.
 	Get func(ctx context.Context) ([]byte, error)
-	// End keeps the end of a text that is too long, not its beginning.
+	// End keeps the end of a text that is too long, instead of its beginning.
 	End bool
 }
 
@@ -52,8 +54,8 @@ type Source struct {
 type File struct {
 	Name    string
 	Text    []byte
-	Cut     int // bytes removed from a long text
-	Removed int // secrets
+	Cut     int // bytes removed from a text that was too long
+	Removed int // number of secrets removed
 	Err     error
 }
 
@@ -66,7 +68,7 @@ func Collect(ctx context.Context, sources []Source, r *Redactor) []File {
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			files[i] = one(ctx, s, r)
+			files[i] = collectOne(ctx, s, r)
 		})
 	}
 	wait.Wait()
@@ -78,7 +80,8 @@ func Collect(ctx context.Context, sources []Source, r *Redactor) []File {
 	return files
 }
 
-func one(ctx context.Context, s Source, r *Redactor) File {
+// collectOne reads one source and removes the secrets.
+func collectOne(ctx context.Context, s Source, r *Redactor) File {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	type answer struct {
@@ -105,7 +108,7 @@ func one(ctx context.Context, s Source, r *Redactor) File {
 	return f
 }
 
-// cut truncates a file to its bound.
+// cut truncates a file to most bytes.
 func (f *File) cut(most int, end bool) {
 	if f.Cut = len(f.Text) - most; f.Cut <= 0 {
 		f.Cut = 0
@@ -128,7 +131,7 @@ func Missing(files []File) (n int) {
 	return n
 }
 
-// Write writes a bundle as a compressed archive, with all files in a directory of that name.
+// Write writes a bundle as a compressed tar archive, with all files in the directory dir.
 func Write(w io.Writer, dir string, files []File, at time.Time) error {
 	packed := gzip.NewWriter(w)
 	archive := tar.NewWriter(packed)
@@ -150,7 +153,7 @@ func Write(w io.Writer, dir string, files []File, at time.Time) error {
 	return errors.Join(archive.Close(), packed.Close())
 }
 
-// contents lists the files of the bundle, and those that are missing.
+// contents returns a list of the files in the bundle and of the missing files.
 func contents(files []File) []byte {
 	var b bytes.Buffer
 	for _, f := range files {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
+func TestTextThatLooksLikeASecretIsRemoved(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"password: hunter22\n":                                                "password: [removed]\n",
@@ -47,7 +47,7 @@ func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
 		"GET /b?X-Amz-Signature=abcdef0123&x=1":                               "GET /b?X-Amz-Signature=[removed]&x=1",
 		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nM\n":                          "[removed]",
 		"key AIzaSyA1234567890abcdefghijklmnopqrstuv of":                      "key [removed] of",
-		// what is none
+		// not secrets
 		"-u quorumd.service: 3 lines": "-u quorumd.service: 3 lines", "costs $5 and $6": "costs $5 and $6",
 		"passwordFile: /etc/quorumd/password": "passwordFile: /etc/quorumd/password",
 		`"token": 4711`:                       `"token": 4711`,
@@ -57,7 +57,7 @@ func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
 	} {
 		got, _ := NewRedactor().Clean([]byte(text))
 		if string(got) != want {
-			t.Errorf("%q becomes %q, and not %q", text, got, want)
+			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 		again, n := NewRedactor().Clean(got)
 		if !bytes.Equal(again, got) {
@@ -66,7 +66,7 @@ func TestWhatLooksLikeASecretIsRemoved(t *testing.T) {
 	}
 }
 
-func TestTheCommentsOfAConfigurationAreNotPacked(t *testing.T) {
+func TestCommentsOfAConfigurationAreRemoved(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"# call bob\nmode: observe # hunter22\n":  "\nmode: observe\n",
@@ -80,12 +80,12 @@ func TestTheCommentsOfAConfigurationAreNotPacked(t *testing.T) {
 		"x.yaml:3: no such key\n    | a: 1 # bob": "x.yaml:3: no such key\n    | a: 1",
 	} {
 		if got := WithoutComments([]byte(text)); string(got) != want {
-			t.Errorf("%q becomes %q, and not %q", text, got, want)
+			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 }
 
-func TestWhatStandsInAFileOfSecretsIsRemovedWhereverItStands(t *testing.T) {
+func TestContentOfSecretFilesIsRemovedEverywhere(t *testing.T) {
 	t.Parallel()
 	r := NewRedactor([]byte("[default]\naws_access_key_id = qwertyuiop\naws_secret_access_key=\"asdf+ghjkl/\"\n"),
 		[]byte("correct horse\n"), []byte("-----BEGIN X-----\nMIIBVgIBADANBgkq\n-----END X-----\n"), []byte("ab\n"))
@@ -120,7 +120,7 @@ func unpack(t *testing.T, text []byte) map[string]string {
 	}
 }
 
-func TestABundleIsBoundedAndSaysWhatIsCutOffAndMissing(t *testing.T) {
+func TestBundleIsLimitedAndListsTruncatedAndMissingFiles(t *testing.T) {
 	t.Parallel()
 	give := func(text string, err error) func(context.Context) ([]byte, error) {
 		return func(context.Context) ([]byte, error) { return []byte(text), err }
@@ -144,7 +144,7 @@ func TestABundleIsBoundedAndSaysWhatIsCutOffAndMissing(t *testing.T) {
 		t.Errorf("%d bytes, %d missing", sum, Missing(files))
 	}
 	if !bytes.HasPrefix(files[2].Text, []byte("begin")) || !bytes.HasSuffix(files[3].Text, []byte("end")) {
-		t.Error("the wrong end is cut off")
+		t.Error("the wrong end is truncated")
 	}
 	var b bytes.Buffer
 	if err := Write(&b, "dir", files, time.Unix(0, 0)); err != nil {
@@ -154,7 +154,7 @@ func TestABundleIsBoundedAndSaysWhatIsCutOffAndMissing(t *testing.T) {
 	list := got["dir/"+Contents]
 	for _, want := range []string{"small ", "missing: connection refused, password=[removed]", "8 bytes cut off"} {
 		if !strings.Contains(list, want) {
-			t.Errorf("%q is not said: %s", want, list)
+			t.Errorf("no %q in %s", want, list)
 		}
 	}
 	if got["dir/small"] != "hello" {
@@ -162,7 +162,7 @@ func TestABundleIsBoundedAndSaysWhatIsCutOffAndMissing(t *testing.T) {
 	}
 }
 
-func TestWhatHangsIsNotWaitedFor(t *testing.T) {
+func TestHangingSourceDoesNotBlockTheBundle(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -177,14 +177,14 @@ func TestWhatHangsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestNoFIFOIsOpenedForAFileAndALongFileIsReadFromItsEnd(t *testing.T) {
+func TestFIFOIsRefusedAndALongFileIsReadFromItsEnd(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := FromFile(fifo, false)(t.Context()); err == nil {
-		t.Error("it is read")
+		t.Error("the FIFO is read")
 	}
 	long := filepath.Join(t.TempDir(), "long")
 	if err := os.WriteFile(long, append(bytes.Repeat([]byte("x"), maxRead), "end"...), 0o600); err != nil {

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// Host describes what to collect besides quorumd's own documents.
+// Host describes the sources on a host, in addition to quorumd's own documents.
 type Host struct {
 	Units           []string // systemd units: quorumd's and etcd's
-	Unit            string   // etcd's unit, whose process is described; empty if etcd logs to LogFile
-	Etcd            string   // etcd's program
+	Unit            string   // etcd's unit; empty if etcd logs to LogFile
+	Etcd            string   // path of the etcd binary
 	EnvironmentFile string
 	DataDir         string
 	LogFile         string // etcd's log if it has no unit
 	Metrics         string // URL of etcd's metrics
 	OwnMetrics      string // URL of quorumd's metrics
-	PrivateFile     bool   // quorumd's metrics need a password and are not read
+	PrivateFile     bool   // quorumd's metrics require a password and are left out
 	TLS             TLS
 	Certificates    []string
 }
 
-// process describes how the main process of a unit was started. An unknown process does not mean that the unit is not
-// running.
+// process returns the command line and etcd variables of a unit's main process. It distinguishes an unknown process
+// from a unit that does not run.
 func process(unit string) func(context.Context) ([]byte, error) {
 	ask := Program("systemctl", "show", "--property=MainPID", "--value", "--", unit)
 	return func(ctx context.Context) ([]byte, error) {
@@ -34,17 +34,17 @@ func process(unit string) func(context.Context) ([]byte, error) {
 		pid := strings.TrimSpace(string(said))
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("cannot tell which process %s is: %w", unit, err)
+			return nil, fmt.Errorf("cannot find the process of %s: %w", unit, err)
 		case pid == "" || strings.Trim(pid, "0123456789") != "":
-			return nil, fmt.Errorf("cannot tell which process %s is: systemctl says %.30q", unit, pid)
+			return nil, fmt.Errorf("cannot find the process of %s: systemctl printed %.30q", unit, pid)
 		case strings.Trim(pid, "0") == "":
-			return nil, fmt.Errorf("%s does not run", unit)
+			return nil, fmt.Errorf("%s is not running", unit)
 		}
 		return startOf(pid, "ETCD_")
 	}
 }
 
-// journalLines and journalSince bound the part of a journal that is read.
+// journalLines and journalSince limit the part of a journal that is read.
 const (
 	journalLines = "4000"
 	journalSince = "-24h"
@@ -78,15 +78,15 @@ func OfHost(h Host) []Source {
 	return list
 }
 
-// journal returns the last lines of a unit. The user may lack permission if it is empty: journalctl does not report
-// that.
+// journal returns the last lines of a unit. An empty journal is an error, because journalctl does not report that the
+// user lacks permission.
 func journal(unit string) func(context.Context) ([]byte, error) {
 	read := Program("journalctl", "--no-pager", "--quiet", "--output=short-iso", "--lines="+journalLines,
 		"--since="+journalSince, "--unit="+unit)
 	return func(ctx context.Context) ([]byte, error) {
 		text, err := read(ctx)
 		if err == nil && len(text) == 0 {
-			err = errors.New("no entries since a day, or none that you may read, as root and group systemd-journal may")
+			err = errors.New("no entries in the last day, or no permission to read them: run as root or in group systemd-journal")
 		}
 		return text, err
 	}

@@ -53,12 +53,12 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FromFile reads a regular file, at most as much as the bundle uses, and the end of a longer file if end is set.
+// FromFile reads a regular file of at most maxRead bytes; of a longer file, the beginning or, if end is set, the end.
 func FromFile(path string, end bool) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return readFile(path, maxRead, end) }
 }
 
-// ReadSecret reads a small file with values to remove.
+// ReadSecret reads a small file with values to remove from the bundle.
 func ReadSecret(path string) ([]byte, error) { return readFile(path, MaxFile, false) }
 
 func readFile(path string, most int64, end bool) ([]byte, error) {
@@ -66,10 +66,10 @@ func readFile(path string, most int64, end bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // it was only read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s is no file", path))
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
 	}
 	if over := info.Size() - most; end && over > 0 {
 		if _, err := f.Seek(over, io.SeekStart); err != nil {
@@ -95,7 +95,7 @@ func Join(parts ...Source) func(context.Context) ([]byte, error) {
 	}
 }
 
-// Metrics reads a server's metrics whose names begin with one of these prefixes.
+// Metrics reads those metrics of a server that begin with one of these prefixes.
 func Metrics(url string, files TLS, prefixes ...string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		client, err := files.client()
@@ -110,7 +110,7 @@ func Metrics(url string, files TLS, prefixes ...string) func(context.Context) ([
 		if err != nil {
 			return nil, err
 		}
-		defer answer.Body.Close() // it was only read
+		defer answer.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(answer.Body, 2*maxRead))
 		if answer.StatusCode != http.StatusOK {
 			return nil, fmt.Errorf("%s answers %s", url, answer.Status)
@@ -132,7 +132,7 @@ func slice(text []byte, prefixes []string) []byte {
 	return kept.Bytes()
 }
 
-// TLS names the files for a TLS connection; empty for plain HTTP.
+// TLS contains the paths of the files for a TLS connection; it is empty for plain HTTP.
 type TLS struct{ CA, Cert, Key string }
 
 func (t TLS) client() (*http.Client, error) {
@@ -161,7 +161,7 @@ func (t TLS) client() (*http.Client, error) {
 	}, nil
 }
 
-// Certificates lists subject, issuer, dates and names of the certificates in these files, nothing else.
+// Certificates lists only the subject, issuer, dates and names of the certificates in these files.
 func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		var b bytes.Buffer
@@ -184,7 +184,7 @@ func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 	}
 }
 
-// startOf returns how a process was started: its arguments, and the variables with this prefix.
+// startOf returns the arguments of a process, and its environment variables with this prefix.
 func startOf(pid, prefix string) ([]byte, error) {
 	args, err := readFile("/proc/"+pid+"/cmdline", maxRead, false)
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 // removed replaces a secret.
 const removed = "[removed]"
 
-// shortest is the minimum length of a value that is removed everywhere: shorter ones occur within other words.
+// shortest is the minimum length of a value that is removed everywhere. Shorter values may be part of harmless words.
 const shortest = 6
 
-// Redactor removes secrets from texts: known values, and text that looks like a secret by its shape (private keys, age
-// identities, access keys, tokens, passwords in URLs) or by the name before it.
+// Redactor removes secrets from texts: known values, and text that looks like a secret because of its format (private
+// keys, age identities, access keys, tokens, passwords in URLs) or the name before it.
 type Redactor struct {
-	values []string // longest first: one may be part of another
+	values []string // longest first, as one may be part of another
 }
 
-// NewRedactor creates one from the contents of secret files: every value and every line in them is a secret.
+// NewRedactor returns a Redactor for the contents of secret files: every value and every line in them is a secret.
 func NewRedactor(secrets ...[]byte) *Redactor {
 	r := &Redactor{}
 	for _, text := range secrets {
@@ -42,7 +42,7 @@ func NewRedactor(secrets ...[]byte) *Redactor {
 	return r
 }
 
-// shape is the pattern of a secret and its replacement. A text without the hint contains none.
+// shape is the pattern of a secret and its replacement. A text without the hint cannot match the pattern.
 type shape struct {
 	hint    string // lower case
 	pattern *regexp.Regexp
@@ -55,7 +55,7 @@ func shapes() []shape {
 			"private key-----", regexp.MustCompile(
 				`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`), removed,
 		},
-		{ // its beginning was cut off
+		{ // a private key whose beginning was cut off
 			"private key-----", regexp.MustCompile(`(?s)\A.*?-----END [A-Z0-9 ]*PRIVATE KEY-----`), removed,
 		},
 		{"age-secret-key-", regexp.MustCompile(`(?i)AGE-SECRET-KEY-[0-9A-Z-]+`), removed},
@@ -69,7 +69,7 @@ func shapes() []shape {
 			"private key block", regexp.MustCompile(
 				`(?s)-----BEGIN PGP PRIVATE KEY BLOCK-----.*?(?:-----END PGP PRIVATE KEY BLOCK-----|\z)`), removed,
 		},
-		{ // tokens that say whose they are: GitHub, GitLab, Slack, Vault, npm, Stripe
+		{ // tokens with a prefix of their service: GitHub, GitLab, Slack, Vault, npm, Stripe
 			"", regexp.MustCompile(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|` +
 				`xox[a-z]-[A-Za-z0-9-]{10,}|hv[sbr]\.[\w-]{20,}|npm_[A-Za-z0-9]{20,}|[rs]k_live_[A-Za-z0-9]{16,})`), removed,
 		},
@@ -82,7 +82,7 @@ func shapes() []shape {
 	}
 }
 
-// names are the parts of a name, in lower case, that mark its value as a secret.
+// names returns the parts of names, in lower case, that mark a value as a secret.
 func names() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "api_key", "api-key",
@@ -91,15 +91,15 @@ func names() []string {
 	}
 }
 
-// named matches a value with a name: name=value, name: value, "name": "value", --name value.
+// named returns a pattern for a value with such a name: name=value, name: value, "name": "value", --name value.
 func named() *regexp.Regexp {
 	one := "(?:" + strings.Join(names(), "|") + ")"
 	return regexp.MustCompile(`(?i)([\w.-]*` + one + `[\w.-]*["']?\s*[:=]\s*|--?[\w-]*` + one + `[\w-]*\s+)` +
 		`("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,;}\]"'&]+)`)
 }
 
-// WithoutComments returns a YAML text without its comments, which may contain private notes. Lines keep their numbers.
-// The YAML need not be valid: from an ambiguous line it removes too much rather than too little.
+// WithoutComments returns a YAML text without its comments, which may contain private notes. Line numbers do not
+// change. The YAML may be invalid: from an ambiguous line, it removes too much rather than too little.
 func WithoutComments(text []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(text) {
@@ -112,7 +112,8 @@ func WithoutComments(text []byte) []byte {
 	return out
 }
 
-// commentIn returns where the comment of a line begins, or -1: at a # that begins a word and is not quoted.
+// commentIn returns the index of the comment in a line, which begins at an unquoted # at the beginning of a word; or
+// -1.
 func commentIn(line []byte) int {
 	var quote byte
 	first, closed := -1, -1 // the first # that begins a word, quoted or not; the last quote that closed

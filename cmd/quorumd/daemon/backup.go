@@ -26,36 +26,37 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// backupMemory is how much memory a snapshot job should need, in bytes: the host has etcd to serve.
+// backupMemory is the soft memory limit of a snapshot job, in bytes. The host also runs etcd.
 const backupMemory = 48 << 20
 
-// parseMemory is what a child that reads a database or a log may allocate, in bytes. It is less than the agent's unit
-// has (MemoryMax=512M), so that a malicious file ends the child alone. 8 million keys fit.
+// parseMemory is the memory that a child may allocate while it reads a database or a log, in bytes. It is less than the
+// unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 8 million keys.
 const parseMemory = 384 << 20
 
-// parseTime bounds the CPU time of such a child: a database of 8 GiB takes minutes.
+// parseTime limits the CPU time of such a child. A database of 8 GiB takes minutes.
 const parseTime = 2 * time.Hour
 
-// deleted is how many bytes a delete counts as: one at a time is progress enough for a job.
-const deleted = 1 << 20
+// deleteBytes is the progress that a deleted object counts as, in bytes. Deleting one object at a time is fast enough
+// to count as progress of the job.
+const deleteBytes = 1 << 20
 
-// runBackup runs one snapshot job. Its arguments are the path of the configuration, the job, and the job's own
-// arguments. It reads keys itself, so that they appear in no argument and in no message.
+// runBackup runs one snapshot job. Its arguments are the path of the configuration, the job, and the arguments of the
+// job. It reads keys from files itself, so that they appear neither in arguments nor in messages.
 func runBackup(args []string, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("a configuration and a job are expected")
 	}
 	debug.SetMemoryLimit(backupMemory)
-	syscall.Umask(0o007)           // so that the group can share files: every file sets its own mode
-	signal.Ignore(syscall.SIGPIPE) // its parent may be gone: the job rolls back and ends
+	syscall.Umask(0o007)           // a group may share the store; every file gets an explicit mode
+	signal.Ignore(syscall.SIGPIPE) // if its parent has ended, the job must still clean up
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if args[1] == fetchJob {
-		return runFetch(ctx, args[0], args[2:], stdout) // an operator waits for it, and etcd is down
+		return runFetch(ctx, args[0], args[2:], stdout) // urgent, so its priority stays: etcd is down
 	}
 	limits := etcddb.Limits{Memory: parseMemory, CPU: parseTime}
 	confine := limits.Confine
-	if args[1] == "restoreTest" { // it runs an etcd, which has no such bound
+	if args[1] == "restoreTest" { // the limits must not apply to the etcd that it starts
 		confine = limits.ConfineSelf
 	}
 	if err := confine(); err != nil {
@@ -89,8 +90,8 @@ func fetchCommand(conf config.Config, path string) []string {
 	return []string{self, backup.Command, path, fetchJob}
 }
 
-// runFetch writes the database of the named snapshot if the stored file has that checksum. The end, without which the
-// output is no valid database, follows only once the whole file was read and matched the checksum.
+// runFetch writes the database of the named snapshot, if the stored file has the given checksum. It writes the end,
+// which a valid database needs, only after it has read the whole file and the checksum matched.
 func runFetch(ctx context.Context, path string, args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("the name and the checksum of a snapshot are expected")
@@ -108,22 +109,23 @@ func runFetch(ctx context.Context, path string, args []string, stdout io.Writer)
 		return err
 	}
 	if m.StoredSHA256 != args[1] {
-		return fmt.Errorf("cannot fetch the snapshot %s: it is not the one that the plan was made for: its SHA-256 is "+
-			"%s", m.Name, m.StoredSHA256)
+		return fmt.Errorf("cannot fetch the snapshot %s: it is not the snapshot in the plan: its SHA-256 is %s",
+			m.Name, m.StoredSHA256)
 	}
 	snapshot, err := backup.Open(ctx, j.store, m, j.options.Identities)
 	if err != nil {
 		return err
 	}
-	err = endLast(stdout, snapshot)
+	err = copyChecksumLast(stdout, snapshot)
 	if errors.Is(err, syscall.EPIPE) {
-		err = nil // the reader has gone, and reports why
+		err = nil // the reader has ended, and reports the reason itself
 	}
 	return errors.Join(err, snapshot.Close())
 }
 
-// endLast copies a database, but its last bytes only if the rest was read without an error.
-func endLast(to io.Writer, from io.Reader) error {
+// copyChecksumLast copies a database. It writes the checksum at its end only after everything was read without an
+// error.
+func copyChecksumLast(to io.Writer, from io.Reader) error {
 	held := &allButEnd{to: to}
 	if _, err := io.Copy(held, from); err != nil {
 		return err
@@ -132,7 +134,7 @@ func endLast(to io.Writer, from io.Reader) error {
 	return err
 }
 
-// allButEnd passes on what is written, except for etcd's checksum at the end, which it keeps.
+// allButEnd writes everything to another writer, except for etcd's checksum at the end, which it keeps.
 type allButEnd struct {
 	to  io.Writer
 	end []byte
@@ -160,7 +162,7 @@ func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Sn
 	}
 }
 
-// job is what a snapshot job needs.
+// job is the configuration and the resources of a snapshot job.
 type job struct {
 	conf     config.Config
 	store    backup.Store
@@ -174,7 +176,7 @@ func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 		Spool: spoolOf(conf), Now: time.Now(), Progress: m.Did, Remains: m.Remains,
 	}}
 	if err := os.MkdirAll(j.options.Spool, 0o700); err != nil {
-		return j, fmt.Errorf("cannot keep a snapshot on this host for the time being: %w", err)
+		return j, fmt.Errorf("cannot create the directory for temporary snapshots: %w", err)
 	}
 	if j.options.Recipients, err = backup.ParseRecipients(conf.Backup.EncryptTo); err != nil {
 		return j, err
@@ -189,7 +191,7 @@ func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 	return j, err
 }
 
-// openStore returns the store that is configured.
+// openStore opens the configured store.
 func openStore(conf config.Config) (backup.Store, error) {
 	switch s := conf.Backup.Store; {
 	case s.Directory != "":
@@ -220,14 +222,14 @@ func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome
 	case kind == "prune" && len(args) == 1:
 		return j.prune(ctx, args[0] == "yes")
 	}
-	return backup.Outcome{}, fmt.Errorf("%q is no job with snapshots", kind)
+	return backup.Outcome{}, fmt.Errorf("%q is not a snapshot job", kind)
 }
 
 // save takes a snapshot of the member with that ID.
 func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	member, err := strconv.ParseUint(id, 16, 64)
 	if err != nil {
-		return backup.Outcome{}, fmt.Errorf("%.30q is no ID of a member", id)
+		return backup.Outcome{}, fmt.Errorf("%.30q is not a member ID", id)
 	}
 	etcd, err := cluster.New(clusterOptions(j.conf, slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -240,7 +242,7 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	}
 	from, found := list.ByID(member)
 	if !found || len(from.ClientURLs) == 0 {
-		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %s is no member that has started", id)
+		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: member %s does not exist or has not started", id)
 	}
 	status := etcd.Statuses(ctx, []cluster.Member{from})[member]
 	if status.Err != nil {
@@ -285,7 +287,7 @@ func outcomeOf(l backup.Listing) backup.Outcome {
 	return out
 }
 
-// verify reads the snapshot of that name, or the newest, and records that it is complete.
+// verify verifies the named snapshot, or the newest one, and records a success in the store.
 func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 	m, err := j.manifest(ctx, name)
 	if err != nil {
@@ -301,7 +303,8 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 	return backup.Outcome{Snapshots: []backup.Snapshot{verified}}, nil
 }
 
-// manifest returns the manifest of the named snapshot, or of the newest, unless the snapshot was exchanged.
+// manifest returns the manifest of the named snapshot, or of the newest one. It returns an error if the snapshot was
+// replaced.
 func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
 	if j.unread != nil {
 		return backup.Manifest{}, j.unread
@@ -327,7 +330,7 @@ func (j job) readManifest(ctx context.Context, name string) (backup.Manifest, er
 	return l.Snapshots[0].Manifest, nil
 }
 
-// prune removes expired snapshots, or only lists them.
+// prune removes expired snapshots and orphaned objects. Unless really is set, it only lists them.
 func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 	l, err := backup.List(ctx, j.store, j.options.Progress)
 	if err != nil {
@@ -341,7 +344,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			if err := backup.Remove(ctx, j.store, s.Manifest); err != nil {
 				return out, err
 			}
-			j.options.Progress(deleted)
+			j.options.Progress(deleteBytes)
 		}
 		out.Snapshots = append(out.Snapshots, s)
 	}
@@ -353,14 +356,14 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			if err := j.store.Delete(ctx, stray.Name); err != nil {
 				return out, err
 			}
-			j.options.Progress(deleted)
+			j.options.Progress(deleteBytes)
 		}
 		out.Orphans = append(out.Orphans, stray)
 	}
 	return out, nil
 }
 
-// clusterOptions are the options of this host's etcd client.
+// clusterOptions returns the options of this host's etcd client.
 func clusterOptions(conf config.Config, log *slog.Logger) cluster.Options {
 	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
 	if tls.Use {

@@ -40,9 +40,9 @@ func TestPruneReportsProgressForEachRemovedSnapshot(t *testing.T) {
 		noError(err)
 		r.Close()
 	}
-	told := map[bool]int64{}
+	progress := map[bool]int64{}
 	for _, really := range []bool{false, true} {
-		o.Progress = func(n int64) { told[really] += n }
+		o.Progress = func(n int64) { progress[really] += n }
 		j := job{store: store, options: o}
 		j.conf.Backup.Keep = config.BackupKeep{Count: 1}
 		j.options.Now = o.Now.Add(time.Hour)
@@ -52,8 +52,8 @@ func TestPruneReportsProgressForEachRemovedSnapshot(t *testing.T) {
 			t.Errorf("%d of 3 are pruned", len(out.Snapshots))
 		}
 	}
-	if removed := told[true] - told[false]; removed != 2*deleted {
-		t.Errorf("the removal of two snapshots counts as %d bytes, and that of one must count as %d", removed, deleted)
+	if removed := progress[true] - progress[false]; removed != 2*deleteBytes {
+		t.Errorf("two removals count as %d bytes, want %d each", removed, deleteBytes)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestAHostThatCannotTestRestoresBlamesNoSnapshot(t *testing.T) {
 		backup.ErrDamaged: false, backup.ErrNoSnapshot: false, os.ErrPermission: false,
 	} {
 		err := fmt.Errorf("cannot prove the snapshot one: %w", cause)
-		out, failed := unproven(err)
+		out, failed := untestable(err)
 		if (out.Unprovable == err.Error()) != unprovable || errors.Is(failed, cause) == unprovable {
 			t.Errorf("%v: untestable because of %q, failed with %v", err, out.Unprovable, failed)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// bootsWithin is how long the shutdown waits for the note that it was requested.
+// bootsWithin is how long a stop waits until the record that it was requested is on the disk.
 const bootsWithin = time.Second
 
 // boots records the boots of this machine for the health checks.
@@ -21,7 +21,7 @@ type boots struct {
 	wall  func() time.Time
 }
 
-// openBoots opens the recorded boots. In the background it records that the agent runs.
+// openBoots opens the record of boots. In the background, it records that the agent runs.
 func openBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
 	b := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {
@@ -32,10 +32,10 @@ func openBoots(state, bootID string, wall func() time.Time, log *slog.Logger) bo
 	return b
 }
 
-// end records that the agent was asked to stop, by the end of stop, unless the disk does not answer.
+// end records that the agent was requested to stop, if the context stop has ended. It does not wait for a hung disk.
 func (b boots) end(stop context.Context, log *slog.Logger) {
 	if stop.Err() == nil {
-		return // it ends for another reason
+		return // the agent ends for another reason
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), bootsWithin)
 	defer cancel()

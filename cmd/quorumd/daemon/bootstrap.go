@@ -31,16 +31,16 @@ func openBootstrap(conf config.Config, trust func() *tls.Config) *bootstrap.Exch
 	})
 }
 
-// questionsInAll and questionsPerAddress bound the connections of the listed hosts: each needs one.
+// exchangesTotal and exchangesPerAddress limit the connections. Each listed host needs one.
 const (
-	questionsInAll      = 64
-	questionsPerAddress = 8
+	exchangesTotal      = 64
+	exchangesPerAddress = 8
 )
 
-// listenBootstrap listens for requests of the listed hosts. The settings and networks for metrics do not apply here,
-// except that the certificate is that of metrics.webConfig.
-func listenBootstrap(conf config.Config, post *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
-	if post == nil { // no hosts are listed
+// listenBootstrap listens for requests of the listed hosts. It uses the certificate of metrics.webConfig for HTTPS, but
+// no other setting of the metrics.
+func listenBootstrap(conf config.Config, exchange *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
+	if exchange == nil { // no hosts are listed
 		return nil, nil
 	}
 	webConfig := ""
@@ -48,9 +48,9 @@ func listenBootstrap(conf config.Config, post *bootstrap.Exchange, log *slog.Log
 		webConfig = conf.Metrics.WebConfig
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+bootstrap.Path, post)
+	mux.Handle("GET "+bootstrap.Path, exchange)
 	e, err := listenHTTP(conf.Bootstrap.Listen, webConfig,
-		connlimit.Limits{InAll: questionsInAll, PerAddress: questionsPerAddress}, mux, log)
+		connlimit.Limits{Total: exchangesTotal, PerAddress: exchangesPerAddress}, mux, log)
 	if err != nil {
 		return nil, fmt.Errorf("%w → change bootstrap.listen, or the port in bootstrap.hosts on every host", err)
 	}

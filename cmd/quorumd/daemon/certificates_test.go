@@ -20,16 +20,16 @@ func TestTheFilesOfEtcdTLSAreChecked(t *testing.T) {
 	files := certificateFiles(c)
 	for _, want := range []string{"cert", "peer-cert", "client-cert"} {
 		if !slices.Contains(files.Chains, want) {
-			t.Errorf("%s is not looked at, but %q", want, files.Chains)
+			t.Errorf("%s is not among %q", want, files.Chains)
 		}
 	}
 	if !slices.Contains(files.Authorities, "ca") || !slices.Contains(files.Authorities, "peer-ca") {
-		t.Errorf("the authorities are %q", files.Authorities)
+		t.Errorf("the CA files are %q", files.Authorities)
 	}
 }
 
-// An expired certificate is reported, and the agent still starts; a key that does not match is a wrong configuration.
-func TestAnExpiredCertificateKeepsNoAgentFromStarting(t *testing.T) {
+// An expired certificate is only reported, but a key that does not match is a configuration error.
+func TestAnExpiredCertificateDoesNotPreventTheStart(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())
 	if err != nil {

@@ -28,18 +28,18 @@ import (
 const (
 	self         = "/proc/self/exe"
 	probeCommand = "probe-disk"
-	sendCommand  = "send-errand"     // passes the call on to a child that runs as etcd's user
-	serveCommand = "serve-errand"    // runs that child; quorumd-errand@.service starts it
+	sendCommand  = "send-errand"     // sends a command to the service that runs as etcd's user
+	serveCommand = "serve-errand"    // runs that command; quorumd-errand@.service starts it
 	smartCommand = "ask-drives"      // quorumd-smart.service starts it
 	logCommand   = "read-kernel-log" // quorumd-kernel-log.service starts it
-	// configs is the directory of the configurations that privileged services act on: only root writes there.
+	// configs is the directory of the configurations that privileged services use. Only root may write to it.
 	configs = "/etc/quorumd"
 	// mainAgent is the name of the agent whose configuration is quorumd.yaml.
 	mainAgent = "quorumd"
 )
 
-// children returns the command that starts a child, without the name of its hidden command. It is the agent's own
-// program, or the way to it through the socket of the service that runs it as etcd's user.
+// children returns the beginning of a child's command line, up to the hidden subcommand: the agent's own program or, if
+// errands is the socket of the service that runs as etcd's user, the program that sends the command to that service.
 func children(config, errands string) []string {
 	if errands == "" {
 		return []string{self}
@@ -50,7 +50,7 @@ func children(config, errands string) []string {
 // agentOf returns the name of the agent with that configuration.
 func agentOf(config string) string { return strings.TrimSuffix(filepath.Base(config), ".yaml") }
 
-// configOf returns the path of an agent's configuration. No agent's name leads out of the directory.
+// configOf returns the path of an agent's configuration. It refuses a name that leads out of the directory.
 func configOf(dir, agent string) (string, error) {
 	if err := roothelper.CheckAgent(agent); err != nil {
 		return "", err
@@ -58,7 +58,8 @@ func configOf(dir, agent string) (string, error) {
 	return filepath.Join(dir, agent+".yaml"), nil
 }
 
-// trustedConfig reads an agent's configuration. Only root may be able to write it and the directories above it.
+// trustedConfig reads an agent's configuration. It refuses a file that any user other than root can write, including
+// through the directories above it.
 func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error) {
 	path, err := configOf(dir, agent)
 	if err != nil {
@@ -71,8 +72,8 @@ func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error
 	return config.Parse(path, text)
 }
 
-// Child runs the children that touch the disk, and those that become the operator's hooks and checks. They are not
-// commands for operators. It reports whether args name one, and returns its exit code.
+// Child runs the hidden subcommands, which are not for operators: children that access disks or run the operator's
+// programs, and privileged services. It reports whether args name one, and returns its exit code.
 func Child(args []string) (code int, is bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -130,8 +131,8 @@ func sendErrand(args []string) (int, error) {
 	return runas.Send(args[0], runas.Request{Agent: args[1], Args: args[2:]}, files...)
 }
 
-// allowErrand limits a compromised agent to the directories that root's configuration names, and to reading them unless
-// the mode there is manage.
+// allowErrand returns an error unless an agent may run this command as etcd's user. It limits a compromised agent to
+// the directories in root's configuration, and to reading them unless the mode there is manage.
 func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {
@@ -148,10 +149,10 @@ func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%q is not what %s.yaml names; restart quorumd if the file has changed", r.Args, r.Agent)
+	return fmt.Errorf("%q does not match %s.yaml; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
-// readsOnly reports whether a command only reads what the configuration names, or measures that disk.
+// readsOnly reports whether a command only reads the configured data directories, or measures their disk.
 func readsOnly(conf config.Config, args []string) bool {
 	switch args[0] {
 	case datadir.InspectCommand:
@@ -165,7 +166,7 @@ func readsOnly(conf config.Config, args []string) bool {
 	return false
 }
 
-// changesData reports whether a command moves or makes the data that the configuration names.
+// changesData reports whether a command moves aside or rebuilds data in the configured directories.
 func changesData(conf config.Config, args []string) bool {
 	if args[0] == datadir.MoveAsideCommand {
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
@@ -173,7 +174,7 @@ func changesData(conf config.Config, args []string) bool {
 	return args[0] != rebuild.ReadCommand && rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 }
 
-// probeTarget is the directory that the disk probe measures: that of etcd's write-ahead log.
+// probeTarget returns the directory that the disk probe measures, which is that of etcd's write-ahead log.
 func probeTarget(c config.Config) string {
 	if c.Etcd.WALDir != "" {
 		return c.Etcd.WALDir

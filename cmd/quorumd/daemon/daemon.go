@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon wires the agent, its socket and its metrics together: the program quorumd as a value, so that tests
-// can run it in a process of their own.
+// Package daemon is the program quorumd as a package, so that tests can run it. It connects the agent, its control
+// socket and its metrics.
 package daemon
 
 import (
@@ -54,8 +54,8 @@ const tlsEvery = 15 // how often the TLS files are read again, in intervals of t
 // Options are the start options of a daemon.
 type Options struct {
 	Config  string // path of the configuration
-	Errands string // socket of the service that runs the children as etcd's user; empty: the agent runs them
-	Helper  string // socket of the service that acts as root; empty: the agent tries it itself
+	Errands string // socket of the service that runs children as etcd's user; empty: the agent runs them as its own
+	Helper  string // socket of the service that acts as root; empty: the agent acts with its own privileges
 	Version string
 	Logger  *slog.Logger
 	// Stepping and Wall are for tests: see agent.Options. Both may be nil.
@@ -63,7 +63,7 @@ type Options struct {
 	Wall     func() time.Time
 }
 
-// Version is the release that the linker was given, or else what the Go toolchain knows.
+// Version returns the version that the linker has set, or else the version of the Go module.
 func Version() string {
 	if version.Version != "" {
 		return version.Version
@@ -74,8 +74,8 @@ func Version() string {
 	return "devel"
 }
 
-// Run wires the parts together and runs until the context ends. The calling program must also call Child, because it is
-// started again for the children. ExitCode returns the exit code for Run's error.
+// Run runs the agent until the context ends. The calling program must first call Child, because the agent starts it
+// again for its children. ExitCode returns the exit code for Run's error.
 func Run(ctx context.Context, opt Options) error {
 	log := opt.Logger
 	conf, err := loadConfig(opt.Config, log)
@@ -104,7 +104,7 @@ func Run(ctx context.Context, opt Options) error {
 	boots := openBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
-	post := openBootstrap(conf, parts.etcd.TLS)
+	exchange := openBootstrap(conf, parts.etcd.TLS)
 	options := agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
@@ -122,8 +122,8 @@ func Run(ctx context.Context, opt Options) error {
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
-	if post != nil {
-		options.BootstrapAnswers = post
+	if exchange != nil {
+		options.BootstrapAnswers = exchange
 	}
 	a, err := agent.New(options)
 	if err != nil {
@@ -136,21 +136,21 @@ func Run(ctx context.Context, opt Options) error {
 	if err := socket.Listen(); err != nil {
 		return err
 	}
-	defer socket.Close() //nolint:errcheck // Serve has closed it when all went well
-	edges, err := openEdges(conf, a, wall, log)
+	defer socket.Close() //nolint:errcheck // after Serve, it is closed already
+	sources, err := openMaintenanceSources(conf, a, wall, log)
 	if err != nil {
 		return err
 	}
-	defer edges.close()
-	shown, err := page.New(a, aboutPage(conf))
+	defer sources.close()
+	statusPage, err := page.New(a, aboutPage(conf))
 	if err != nil {
 		return err
 	}
-	scrapes, err := listenMetrics(conf.Metrics, opt.Version, shown, log, append(edges.metrics(), a.Metrics())...)
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, statusPage, log, append(sources.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}
-	questions, err := listenBootstrap(conf, post, log)
+	exchangeServer, err := listenBootstrap(conf, exchange, log)
 	if err != nil {
 		return err
 	}
@@ -162,10 +162,10 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { return socket.Serve(ctx) })
 	group.Go(func() error { prober.Run(ctx); return nil })
 	group.Go(func() error { return scrapes.serve(ctx, log) })
-	edges.run(ctx, group)
-	if post != nil {
-		group.Go(func() error { post.Run(ctx); return nil })
-		group.Go(func() error { return questions.serve(ctx, log) })
+	sources.run(ctx, group)
+	if exchange != nil {
+		group.Go(func() error { exchange.Run(ctx); return nil })
+		group.Go(func() error { return exchangeServer.serve(ctx, log) })
 	}
 	discover(ctx, group, conf.Cluster, parts.etcd, log)
 	if conf.Proxy.Listen != "" {
@@ -174,12 +174,12 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
-	_ = ending(ctx, notifier) // the agent ends anyway
+	_ = notifyEnd(ctx, notifier) // the agent ends regardless
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
 }
 
-// aboutPage returns what the status page shows in addition to the status.
+// aboutPage returns the information that the status page shows in addition to the status.
 func aboutPage(conf config.Config) page.About {
 	return page.About{
 		FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks(), ByCode: prometheus.RunbooksByCode(),
@@ -194,7 +194,7 @@ func wallOf(opt Options) func() time.Time {
 	return opt.Wall
 }
 
-// binaryVersion returns a function that reads the version of etcd's program.
+// binaryVersion returns a function that reads the version of the etcd binary.
 func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return cluster.BinaryVersion(ctx, []string{self, execshim.Command}, e.Binary)
@@ -208,7 +208,7 @@ func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.Et
 	}
 }
 
-// metricsURL is where the local etcd serves its metrics: etcd.metricsURL, or the client URL.
+// metricsURL returns the URL of the local etcd's metrics.
 func metricsURL(e config.Etcd) string { return cmp.Or(e.MetricsURL, e.ClientURL) }
 
 // loadConfig reads the configuration and the files that it names, and fills in this host's identity.
@@ -227,11 +227,11 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	if err != nil {
 		return conf, err
 	}
-	owner := fileaccess.Me()
-	if os.Geteuid() == 0 { // it may run by hand as root: the advice must not lock the service out
+	owner := fileaccess.CurrentUser()
+	if os.Geteuid() == 0 { // run manually as root: the advised owner must be the user of the service
 		owner = fileaccess.KeyOwner(conf, fileaccess.ServiceUser(context.Background(), path), owner)
 	}
-	for _, problem := range append(fileaccess.OpenKey(conf, owner), dated...) {
+	for _, problem := range append(fileaccess.CheckKey(conf, owner), dated...) {
 		log.Error("configuration error", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {
@@ -242,14 +242,14 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	return conf, nil
 }
 
-// checkFiles checks the files that the configuration names. A certificate that is not valid now is reported, and the
-// agent still starts: it measures and answers, and loads the next certificate by itself. If it exited (78) instead, it
-// would stay down until an operator restarts it.
+// checkFiles checks the files that the configuration names. It returns certificates that are not valid now in dated,
+// and other problems as the error. With an expired certificate the agent still starts, serves its status and loads the
+// next certificate by itself. If it exited with code 78 instead, it would stay down until an operator restarts it.
 func checkFiles(conf config.Config) (dated []config.Problem, err error) {
 	problems, _ := errors.AsType[config.Errors](conf.CheckFiles())
 	dated, others := problems.Dated()
 	for _, of := range conf.EtcdDates() {
-		if !slices.Contains(dated, of) { // if etcd's files belong to the same user
+		if !slices.Contains(dated, of) { // CheckFiles also reports etcd's files if this user can read them
 			dated = append(dated, of)
 		}
 	}
@@ -259,7 +259,7 @@ func checkFiles(conf config.Config) (dated []config.Problem, err error) {
 	return dated, nil
 }
 
-// parts are the parts of an agent.
+// parts are the resources of an agent.
 type parts struct {
 	etcd     *cluster.Client
 	unit     unit
@@ -271,7 +271,7 @@ type parts struct {
 	bootID   string
 }
 
-// unit is a service that the agent drives, until it is closed.
+// unit is etcd's unit. It must be closed.
 type unit interface {
 	systemd.Unit
 	Close() error
@@ -320,9 +320,8 @@ func probeOptions(conf config.Config, child []string) disk.Options {
 	}
 }
 
-// lockMemory keeps the agent's pages in memory: it must not have to read its own program back from the very disk that
-// it judges. It does so only if locked memory has no limit, because under one a later mapping could fail and end the
-// agent.
+// lockMemory locks the agent's pages in memory, so that it never waits for a hung disk to read its own program. It does
+// so only if locked memory is unlimited: under a limit, a later mapping could fail and end the agent.
 func lockMemory(log *slog.Logger) {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
@@ -366,8 +365,8 @@ func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Runner
 	})
 }
 
-// readiness tells systemd after the first full round that the agent is ready, and after every
-// round that the loop is alive.
+// readiness returns a function for the end of a round. It notifies systemd that the loop is alive and, after the first
+// round, that the agent is ready.
 func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Assessment) {
 	var once sync.Once
 	return func(d policy.Decision, v health.Assessment) {
@@ -383,7 +382,7 @@ func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decisio
 	}
 }
 
-// reloadTLS reads the TLS files and the password again from time to time, in parallel to the loop.
+// reloadTLS periodically reads the TLS files and the password again, in parallel to the loop.
 func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

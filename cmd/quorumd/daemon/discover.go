@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// discover updates the client with the members' endpoints, if the configuration has a source for them.
+// discover starts to update the client with the members' endpoints, if a source for them is configured.
 func discover(ctx context.Context, group *errgroup.Group, c config.Cluster, client *cluster.Client, log *slog.Logger) {
 	if !c.Discovery.Any() {
 		return
@@ -43,7 +43,7 @@ func sourceOf(d config.Discovery, scheme string) discovery.Source {
 	})
 }
 
-// discovered returns a function that reads the last answer of the discovery; nil if there is no discovery.
+// discovered returns a function that reads the last result of discovery; nil without discovery.
 func discovered(c config.Cluster, client *cluster.Client) func() health.DiscoveryReading {
 	if !c.Discovery.Any() {
 		return nil
@@ -51,7 +51,7 @@ func discovered(c config.Cluster, client *cluster.Client) func() health.Discover
 	return func() health.DiscoveryReading { return discoveryReading(client.LastDiscovered()) }
 }
 
-// discoveryReading returns the last answer in the form that package health judges.
+// discoveryReading returns the last result in the form that package health uses.
 func discoveryReading(n int, asked bool, err error) health.DiscoveryReading {
 	d := health.DiscoveryReading{Set: true, Asked: asked, Endpoints: n}
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
-// settle is how long etcd may take to open or close its ports after its program ran: a kubelet checks its manifests
-// every 20 s, and allows a pod 30 s to end.
+// settle is how long etcd may take to open or close its ports after the operator's program ran: the kubelet checks its
+// manifests every 20 s, and a pod has 30 s to end.
 const settle = 90 * time.Second
 
-// openExternal returns the view of an etcd that others run.
+// openExternal returns the unit of an etcd that systemd does not manage.
 func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.Runner) (unit, error) {
 	o := systemd.ExternalOptions{
 		Name: "etcd", Addresses: portsOf(conf.Etcd), Programs: etcdPrograms{hooks.EtcdPrograms{Runner: runner}},
@@ -31,7 +31,8 @@ func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.R
 	return systemd.NewExternal(o)
 }
 
-// portsOf returns the addresses on which etcd listens while it runs. The proxy never listens on the peer port.
+// portsOf returns the addresses on which etcd listens. The peer port is one of them because the proxy may listen on the
+// client port, but never on the peer port.
 func portsOf(e config.Etcd) (all []string) {
 	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
 		u, err := url.Parse(text)
@@ -50,7 +51,7 @@ func portsOf(e config.Etcd) (all []string) {
 // etcdPrograms are the operator's programs, in the form that package systemd uses.
 type etcdPrograms struct{ hooks.EtcdPrograms }
 
-// Last returns the program that ran last, and its state.
+// Last returns the last run of a program.
 func (p etcdPrograms) Last() (systemd.ProgramRun, error) {
 	last, err := p.EtcdPrograms.Last()
 	return systemd.ProgramRun(last), err

@@ -23,33 +23,32 @@ import (
 )
 
 const (
-	// guardCommand is the command that the drop-in of etcd's unit runs before each start of etcd.
+	// guardCommand is the hidden subcommand that the drop-in of etcd's unit runs before each start of etcd.
 	guardCommand = "guard-etcd"
-	// exitHeld is its only exit status that keeps etcd from starting. It differs from those of a crash, of a wrong
-	// command line, of timeout(1) and of a shell that does not find the program.
+	// exitHeld is the only exit status of guardCommand that prevents the start of etcd. It differs from the exit
+	// statuses of a crash, a wrong command line, timeout(1), and a shell that does not find the program.
 	exitHeld     = 75
 	guardTimeout = 5 * time.Second
 	maxAgents    = 64 // configurations that are read
 )
 
-// startGuard decides whether etcd's unit may start before quorumd has ever decided for this host. Both units of a new
-// host start at its first boot, and etcd without an environment makes a cluster of one on localhost.
+// startGuard prevents the start of etcd's unit on a new host until the agent has made its first decision. At the first
+// boot of a new host both units start, and etcd without an environment creates a cluster of one member on localhost.
 //
-// It runs as root in ExecCondition= of the unit and needs no running agent. The alternative, a file written at
-// installation, was rejected because it is state: the guard decides by the disk at that moment, so no installation,
-// upgrade, removal or rollback can leave a guard behind next to data. Condition…= lines were rejected because they
-// cannot know which directory etcd uses. It reads root's files only, opens nothing in etcd's directory, and lets etcd
-// start whenever a fact is unknown.
+// It runs as root in ExecCondition= of the unit and needs no running agent. A file written at installation would be
+// state: an upgrade, removal or rollback could leave it behind on a host with data. Instead, the guard looks at the
+// disk at every start. Condition…= lines are not enough, because they do not find out which directory etcd uses. The
+// guard reads only root's files, opens no file in etcd's directory, and allows the start whenever a fact is unknown.
 type startGuard struct {
 	files   rootfile.Tree
 	configs string // the directory of the configurations
 	getenv  func(string) string
-	units   unitLooker
-	says    io.Writer
+	units   unitReader
+	out     io.Writer
 }
 
-// unitLooker is what systemd knows of units.
-type unitLooker interface {
+// unitReader queries systemd about units.
+type unitReader interface {
 	Command(ctx context.Context, unit string) ([]string, error)
 	Starts(ctx context.Context, unit string) (bool, error)
 	Mounted(ctx context.Context, path string) (bool, error)
@@ -62,14 +61,14 @@ func guardStart(args []string) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), guardTimeout)
 	defer cancel()
 	g := startGuard{rootfile.Root(), configs, os.Getenv, systemd.Units{}, os.Stderr}
-	if g.holds(ctx, args[0]) {
+	if g.blocks(ctx, args[0]) {
 		return exitHeld, nil
 	}
 	return 0, nil
 }
 
-// holds reports whether the unit must not start, and prints why.
-func (g startGuard) holds(ctx context.Context, unit string) bool {
+// blocks reports whether the unit must not start, and prints why.
+func (g startGuard) blocks(ctx context.Context, unit string) bool {
 	files, err := filepath.Glob(filepath.Join(g.configs, "*.yaml"))
 	if err != nil || len(files) > maxAgents {
 		return false
@@ -78,11 +77,11 @@ func (g startGuard) holds(ctx context.Context, unit string) bool {
 		agent := agentOf(file)
 		conf, err := trustedConfig(g.files, g.configs, agent)
 		if err != nil {
-			fmt.Fprintf(g.says, "quorumd: the start guard of %s ignores %s: %v\n", unit, file, err)
+			fmt.Fprintf(g.out, "quorumd: the start guard of %s ignores %s: %v\n", unit, file, err)
 			continue
 		}
 		if g.facts(ctx, conf, agent, unit).StartGuarded() {
-			fmt.Fprintf(g.says, "quorumd: %s does not start yet: %s has not decided about this host yet, and %s "+
+			fmt.Fprintf(g.out, "quorumd: %s does not start yet: %s has not decided about this host yet, and %s "+
 				"contains no member → quorumctl status; to run etcd without quorumd: systemctl disable --now %s\n",
 				unit, fileaccess.AgentUnit(agent), conf.Etcd.DataDir, fileaccess.AgentUnit(agent))
 			return true
@@ -91,7 +90,8 @@ func (g startGuard) holds(ctx context.Context, unit string) bool {
 	return false
 }
 
-// facts collects what the policy decides by. The cheap ones come first: most hosts have data.
+// facts collects the facts for the policy's decision. It begins with the cheapest and stops when one already allows the
+// start, as on every host with data.
 func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit string) (f policy.FirstStart) {
 	e := conf.Etcd
 	f.Manages = e.Unit == unit && e.Runner == config.RunnerSystemd && conf.Mode == config.ModeManage
@@ -113,7 +113,7 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	return f
 }
 
-// noMember reports whether a directory certainly holds no member: it is readable, and its file system is mounted.
+// noMember reports whether a directory certainly contains no member: it is readable, and its file system is mounted.
 func (g startGuard) noMember(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "member")); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -130,8 +130,8 @@ func (g startGuard) noMember(ctx context.Context, dir string) bool {
 	return true
 }
 
-// resolved returns where a directory is, or will be once it is made, with all links followed. A dangling link is an
-// error: its target may be on a file system that is not mounted.
+// resolved returns the path of a directory with all symbolic links followed, even if it does not exist yet. A dangling
+// link is an error, because its target may be on a file system that is not mounted.
 func resolved(dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -144,16 +144,16 @@ func resolved(dir string) (string, error) {
 	return filepath.Join(above, filepath.Base(dir)), err
 }
 
-// unitsDir returns the data directory that etcd would use with its unit as it is now. Flags of its command line
-// override the unit's environment, which this process has. The directory is unknown if a shell or another program
-// starts etcd.
+// unitsDir returns the data directory that etcd would use if its unit started now. Flags on the command line override
+// the unit's environment, which is that of this process. The directory is unknown if a shell or another program starts
+// etcd.
 func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, error) {
 	args, err := g.units.Command(ctx, unit)
 	if err != nil {
 		return "", err
 	}
 	if len(args) == 0 || args[0] != binary && filepath.Base(args[0]) != "etcd" {
-		return "", errors.New("it starts etcd by another program, whose arguments are not known")
+		return "", errors.New("the unit starts etcd through another program")
 	}
 	var words []string
 	for _, arg := range args {
@@ -170,7 +170,7 @@ func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, 
 	return filepath.Abs(cmp.Or(flagOf(words, "data-dir"), g.getenv("ETCD_DATA_DIR"), name+".etcd"))
 }
 
-// flagOf returns the value of a flag; the last one counts.
+// flagOf returns the value of the last flag with this name.
 func flagOf(words []string, name string) (value string) {
 	for i, word := range words {
 		word, dashed := strings.CutPrefix(word, "-")

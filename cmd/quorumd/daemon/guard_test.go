@@ -13,39 +13,39 @@ import (
 	"testing"
 )
 
-// systemdSays is a systemd with one unit of etcd.
-type systemdSays struct {
+// fakeSystemd simulates systemd with one unit of etcd.
+type fakeSystemd struct {
 	command   []string
 	unmounted string // a path whose file system is not mounted
 	disabled  bool   // the agent's unit
-	dumb      bool   // it does not answer
+	silent    bool   // it does not answer
 }
 
-func (s systemdSays) err() error {
-	if s.dumb {
+func (s fakeSystemd) err() error {
+	if s.silent {
 		return errors.New("no answer")
 	}
 	return nil
 }
 
-func (s systemdSays) Command(context.Context, string) ([]string, error) { return s.command, s.err() }
+func (s fakeSystemd) Command(context.Context, string) ([]string, error) { return s.command, s.err() }
 
-func (s systemdSays) Starts(_ context.Context, unit string) (bool, error) {
+func (s fakeSystemd) Starts(_ context.Context, unit string) (bool, error) {
 	return !s.disabled && unit == "quorumd@events.service", s.err()
 }
 
-func (s systemdSays) Mounted(_ context.Context, path string) (bool, error) {
+func (s fakeSystemd) Mounted(_ context.Context, path string) (bool, error) {
 	return s.unmounted == "" || !strings.HasPrefix(path+"/", s.unmounted+"/"), s.err()
 }
 
-func TestEtcdIsHeldBackOnlyBeforeTheFirstDecision(t *testing.T) {
+func TestStartGuardPreventsTheStartOnlyBeforeTheFirstDecision(t *testing.T) {
 	t.Parallel()
 	type scene struct {
 		dir   string
 		mode  string
 		unit  string
 		env   map[string]string
-		units systemdSays
+		units fakeSystemd
 	}
 	must := func(t *testing.T, err error) {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestEtcdIsHeldBackOnlyBeforeTheFirstDecision(t *testing.T) {
 		"another unit":          {func(_ *testing.T, s *scene) { s.unit = "etcd.service" }, false},
 		"the agent is disabled": {func(_ *testing.T, s *scene) { s.units.disabled = true }, false},
 		"systemd does not answer": {func(_ *testing.T, s *scene) {
-			s.units.dumb = true
+			s.units.silent = true
 		}, false},
 		"the environment was written": {func(t *testing.T, s *scene) {
 			must(t, os.WriteFile(s.dir+"/etcd.env", []byte("ETCD_NAME=n1\n"), 0o600))
@@ -106,7 +106,7 @@ func TestEtcdIsHeldBackOnlyBeforeTheFirstDecision(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newTestHost(t)
 			real, err := filepath.EvalSymlinks(d.dir)
 			must(t, err)
 			must(t, os.Remove(filepath.Join(d.configs, "quorumd.yaml")))
@@ -126,11 +126,11 @@ etcd:
 `, s.mode, real))
 			var said strings.Builder
 			g := startGuard{d.files, d.configs, func(name string) string { return s.env[name] }, s.units, &said}
-			if held := g.holds(t.Context(), s.unit); held != test.held {
-				t.Errorf("held back: %t, want %t: %s", held, test.held, &said)
+			if held := g.blocks(t.Context(), s.unit); held != test.held {
+				t.Errorf("start prevented: %t, want %t: %s", held, test.held, &said)
 			}
 			if test.held && !strings.Contains(said.String(), "systemctl disable --now quorumd@events.service") {
-				t.Errorf("it names no remedy: %s", &said)
+				t.Errorf("no remedy in: %s", &said)
 			}
 		})
 	}

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	hooksCommand = "hooks" // runs the operator's programs; quorumd-hooks@.service starts it
-	// unitOutcomes is the directory of that service's requests and outcomes. Only root writes there.
+	hooksCommand = "hooks" // runs the operator's programs; quorumd-hooks@.service uses it, too
+	// unitOutcomes is the directory of that service's requests and outcomes. Only root may write to it.
 	unitOutcomes = "/run/quorumd-hooks"
 )
 
-// openHooks returns the agent's side of the hooks. With orders, a service of its own runs them, as root; otherwise a
-// child of the agent does.
+// openHooks returns the agent's runner of hooks. With orders, a systemd service runs the programs as root; otherwise a
+// child of the agent runs them.
 func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hooks.Runner, error) {
 	if orders != nil {
 		launch := func(ctx context.Context, run hooks.Run) error {
@@ -43,7 +43,7 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 	}
 	outcomes := filepath.Join(conf.Paths.Runtime, "hooks")
 	if err := os.MkdirAll(outcomes, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot keep the outcome of hooks: %w; correct paths.runtime", err)
+		return nil, fmt.Errorf("cannot create the directory for the outcomes of hooks: %w; correct paths.runtime", err)
 	}
 	child := hooks.AsChild(conf.Paths.Runtime, func(when string) []string {
 		return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
@@ -51,7 +51,7 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 	return hooks.NewRunner(conf.Maintenance.Hooks, outcomes, child), nil
 }
 
-// hooksUnit names the unit that runs the hooks of an agent.
+// hooksUnit returns the name of the unit that runs the hooks of an agent.
 func hooksUnit(agent, when string) string {
 	if agent == mainAgent {
 		return "quorumd-hooks@" + when + ".service"
@@ -62,17 +62,18 @@ func hooksUnit(agent, when string) string {
 // outcomesOf returns the directory of the service's requests and outcomes for an agent.
 func outcomesOf(agent string) string { return filepath.Join(unitOutcomes, agent) }
 
-// makeOutcomes makes the directory of the outcomes and the one above it, readable for the agent whatever the umask is.
+// makeOutcomes creates the directory of the outcomes and its parent, and makes them readable for the agent regardless
+// of the umask.
 func makeOutcomes(dir string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))
 }
 
-// runHooks is the side that runs the programs. The last argument is before, after or command. In the service, which has
-// no flags, the name of an agent other than the main one may follow after a colon.
+// runHooks runs the programs that the agent has requested. The last argument is one of the occasions of package hooks,
+// such as "before". The service uses no flags; in it, ":" and the name of an agent other than the main one may follow.
 func runHooks(args []string) error {
 	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
 	path := flags.String("config", "", "configuration file")
-	outcomes := flags.String("outcomes", "", "directory in which to tell how it goes")
+	outcomes := flags.String("outcomes", "", "directory for the outcomes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -83,10 +84,10 @@ func runHooks(args []string) error {
 	if err != nil {
 		return err
 	}
-	return runLine(line(conf, conf.Paths.Runtime, *outcomes), flags.Arg(0))
+	return runExecutor(executor(conf, conf.Paths.Runtime, *outcomes), flags.Arg(0))
 }
 
-// runHooksUnit is what quorumd-hooks@.service runs, as root: it reads nothing that the agent can write.
+// runHooksUnit runs as root in quorumd-hooks@.service. It reads no file that the agent can write.
 func runHooksUnit(instance string) error {
 	when, agent, named := strings.Cut(instance, ":")
 	if !named {
@@ -98,15 +99,15 @@ func runHooksUnit(instance string) error {
 	}
 	outcomes := outcomesOf(agent)
 	if err := makeOutcomes(outcomes); err != nil {
-		return fmt.Errorf("cannot tell how the hooks go: %w", err)
+		return fmt.Errorf("cannot report the state of the hooks: %w", err)
 	}
-	l := line(conf, outcomes, outcomes)
-	l.Trust = func(program string) error { return trustedProgram(rootfile.Root(), program) }
-	return runLine(l, when)
+	e := executor(conf, outcomes, outcomes)
+	e.Trust = func(program string) error { return trustedProgram(rootfile.Root(), program) }
+	return runExecutor(e, when)
 }
 
-// trustedProgram returns an error if others than root could have put a program there, or have changed it. It may be a
-// link from a directory of root's.
+// trustedProgram returns an error unless only root can write the program and its directories. It may be a link from a
+// directory that only root can write.
 func trustedProgram(files rootfile.Tree, path string) error {
 	if err := files.Check(filepath.Dir(path)); err != nil {
 		return err
@@ -118,16 +119,16 @@ func trustedProgram(files rootfile.Tree, path string) error {
 	return files.Check(program)
 }
 
-func line(conf config.Config, wanted, outcomes string) hooks.Line {
-	return hooks.Line{
-		Dir: conf.Maintenance.Hooks, Wanted: wanted, Outcomes: outcomes, Host: conf.Host.Name,
+func executor(conf config.Config, requests, outcomes string) hooks.Executor {
+	return hooks.Executor{
+		Dir: conf.Maintenance.Hooks, Requests: requests, Outcomes: outcomes, Host: conf.Host.Name,
 		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
 		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID)),
 	}
 }
 
-func runLine(l hooks.Line, when string) error {
+func runExecutor(e hooks.Executor, when string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return l.Run(ctx, when)
+	return e.Run(ctx, when)
 }

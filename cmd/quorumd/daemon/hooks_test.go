@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-func TestTheAgentCanReadOutcomesWhateverTheUmask(t *testing.T) {
+func TestTheAgentCanReadOutcomesRegardlessOfTheUmask(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "quorumd-hooks", "quorumd")
-	if err := os.MkdirAll(dir, 0o700); err != nil { // as a umask of 077 leaves it
+	if err := os.MkdirAll(dir, 0o700); err != nil { // as with a umask of 077
 		t.Fatal(err)
 	}
 	if err := makeOutcomes(dir); err != nil {

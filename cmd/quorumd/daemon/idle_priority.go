@@ -22,16 +22,16 @@ const (
 	schedIdle        = 5
 	ioprioWhoProcess = 1
 	ioprioIdle       = 3 << 13
-	mostThreads      = 1000
-	burst            = 4 << 20 // bytes that are allowed at once before the rate applies
+	maxThreads       = 1000
+	burstBytes       = 4 << 20 // progress that is allowed before the rate applies
 )
 
-// lowerPriority lowers the priority of this process and of what it starts from now on: it runs only while the CPU or
-// the disk is idle. If the kernel or a service's sandbox forbids that, it runs with the agent's priority.
+// lowerPriority lowers the priority of this process and of the processes that it will start: they run only while the
+// CPU and the disk are idle. If the kernel or a sandbox forbids that, they run with the agent's priority.
 func lowerPriority() {
 	runtime.GOMAXPROCS(1)
 	done := map[int]bool{}
-	for len(done) < mostThreads { // a new thread has the priority of its creator, which may not have been lowered yet
+	for len(done) < maxThreads { // again while there are new threads: a thread inherits its creator's priority
 		tasks, err := os.ReadDir("/proc/self/task")
 		before := len(done)
 		for _, task := range tasks {
@@ -40,7 +40,7 @@ func lowerPriority() {
 				continue
 			}
 			done[id] = true
-			thread(id)
+			lowerThread(id)
 		}
 		if err != nil || len(done) == before {
 			return
@@ -48,8 +48,8 @@ func lowerPriority() {
 	}
 }
 
-// thread lowers the priority of one thread.
-func thread(id int) {
+// lowerThread lowers the priority of one thread.
+func lowerThread(id int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, id, leastNice)
 	var none int32 // this policy has no priorities
 	_, _, _ = unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(id), schedIdle,
@@ -57,13 +57,13 @@ func thread(id int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, uintptr(id), ioprioIdle)
 }
 
-// throttle reports progress, and blocks its caller so that the progress stays within that rate.
+// throttle returns a function that reports progress and then blocks, so that the progress does not exceed the rate.
 func throttle(ctx context.Context, most config.Size, did func(int64)) func(int64) {
-	limit := rate.NewLimiter(rate.Limit(most), burst)
+	limit := rate.NewLimiter(rate.Limit(most), burstBytes)
 	return func(n int64) {
 		did(n)
-		for ; n > 0 && ctx.Err() == nil; n -= burst { // the caller notices by itself that the context has ended
-			_ = limit.WaitN(ctx, int(min(n, burst)))
+		for ; n > 0 && ctx.Err() == nil; n -= burstBytes { // the caller checks the context itself
+			_ = limit.WaitN(ctx, int(min(n, burstBytes)))
 		}
 	}
 }

@@ -20,14 +20,14 @@ func TestProgressBeyondTheRateIsDelayedUntilCancelled(t *testing.T) {
 		for _, n := range []int64{0, 1 << 20, 19 << 20} {
 			did(n)
 		}
-		// Beyond the first 4 MiB there are 16, at 2 per second.
+		// After the first 4 MiB, 16 MiB remain at 2 MiB per second.
 		if took := time.Since(began); took < 7900*time.Millisecond || took > 8100*time.Millisecond || done != 20<<20 {
 			t.Errorf("%d bytes took %v", done, took)
 		}
 		time.AfterFunc(time.Second, cancel)
 		began = time.Now()
 		did(100 << 20)
-		if took := time.Since(began); took > 3*time.Second { // the current wait, and no other
+		if took := time.Since(began); took > 3*time.Second { // only the wait in progress
 			t.Errorf("a cancelled job still waits for %v", took)
 		}
 	})

@@ -45,7 +45,7 @@ func TestAKeyReadableByOthersIsLoggedAsAnErrorAndTheAgentStarts(t *testing.T) {
 			"level=ERROR msg=\"configuration error\" problem=\"cluster.tls.key: "+files.Key) != open {
 			t.Errorf("mode %o: the log has %s", mode, said)
 		} else if open && os.Geteuid() == 0 && !strings.Contains(said, "chown quorumd: ") {
-			t.Errorf("what root is advised locks the service out: %s", said)
+			t.Errorf("the advice for root would make the key unreadable for the service: %s", said)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// TestTheProbeAcceptsWhateverTheConfigurationAllows checks that the agent starts with every configuration that config
+// TestTheProbeAcceptsEveryValidConfiguration checks that the agent starts with every configuration that config
 // check accepts.
-func TestTheProbeAcceptsWhateverTheConfigurationAllows(t *testing.T) {
+func TestTheProbeAcceptsEveryValidConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {

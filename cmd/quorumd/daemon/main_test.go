@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	helperIn = "test-helper" // the root helper of a desk, in a process of its own
-	errandIn = "test-errand" // its errand service
+	helperIn = "test-helper" // runs the root helper of a testHost
+	errandIn = "test-errand" // runs its errand service
 )
 
-// TestMain is also the two privileged services, as their units start them, and the children of the errand service.
+// TestMain also acts as the two privileged services, as their units start them, and as children of the errand service.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == errandIn) {
-		d := deskIn(os.Args[2])
+		d := testHostIn(os.Args[2])
 		if os.Args[1] == helperIn {
-			_ = roothelper.Serve(context.Background(), d.do) // the error reaches the other side
+			_ = roothelper.Serve(context.Background(), d.do) // it sends the error to the client
 		} else {
 			_ = runas.Serve([]string{self}, func(r runas.Request) error { return allowErrand(d.files, d.configs, r) })
 		}

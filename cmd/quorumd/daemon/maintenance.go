@@ -25,8 +25,8 @@ const (
 	rebootProgram = "/usr/bin/needs-restarting"
 )
 
-// ownsMachine reports whether the agent may reboot this machine, and delay its shutdown: it manages the machine's own
-// etcd. An agent that runs etcd as its child is one of many, in a container or on a developer's machine.
+// ownsMachine reports whether the agent may reboot this machine and delay its shutdown. An agent that runs etcd as its
+// child may not: it may be one of several, in a container or on a developer's machine.
 func ownsMachine(conf config.Config) bool {
 	return conf.Mode == config.ModeManage && conf.Etcd.Runner != config.RunnerProcess
 }
@@ -39,16 +39,18 @@ func machine(conf config.Config, log *slog.Logger) agent.Machine {
 	return systemd.NewLogind(systemd.LogindOptions{Logger: log})
 }
 
-// edges are the sources of maintenance requests other than quorumctl.
-type edges struct {
+// maintenanceSources are the sources of maintenance requests other than quorumctl.
+type maintenanceSources struct {
 	reboots   *fleetlock.Server // nil: no listener
 	inhibitor *systemd.Logind   // nil: shutdowns are not delayed
-	shutdown  shutdown.Reaction
-	trigger   *autoreboot.Trigger // nil: nothing is requested automatically
+	shutdown  shutdown.Handler
+	trigger   *autoreboot.Trigger // nil: no automatic reboots
 }
 
-func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *slog.Logger) (edges, error) {
-	var e edges
+func openMaintenanceSources(
+	conf config.Config, a *agent.Agent, wall func() time.Time, log *slog.Logger,
+) (maintenanceSources, error) {
+	var e maintenanceSources
 	if conf.FleetLock.Listen != "" {
 		e.reboots = fleetlock.New(fleetlock.Options{Listen: conf.FleetLock.Listen, Host: a, Logger: log})
 		if err := e.reboots.Listen(); err != nil {
@@ -57,7 +59,7 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 	}
 	if ownsMachine(conf) {
 		e.inhibitor = systemd.NewLogind(systemd.LogindOptions{Logger: log})
-		e.shutdown = shutdown.Reaction{Host: a, Logger: log, Loud: systemd.LevelEmergency}
+		e.shutdown = shutdown.Handler{Host: a, Logger: log, Loud: systemd.LevelEmergency}
 	}
 	if conf.Maintenance.AutoReboot && ownsMachine(conf) {
 		settings, err := triggerSettings(conf.Maintenance)
@@ -66,8 +68,8 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 		}
 		e.trigger = &autoreboot.Trigger{
 			Host: a, Settings: settings, Wall: wall, Up: sinceBoot, Logger: log,
-			Signs: autoreboot.Signs{
-				Child: []string{self, execshim.Command}, Sentinel: sentinel, Ask: rebootProgram,
+			Indicators: autoreboot.Indicators{
+				Child: []string{self, execshim.Command}, Sentinel: sentinel, Query: rebootProgram,
 				Veto: conf.Maintenance.Veto,
 			},
 		}
@@ -93,16 +95,16 @@ func triggerSettings(m config.Maintenance) (s autoreboot.Settings, err error) {
 	return s, nil
 }
 
-// metrics returns the metrics of the edges.
-func (e edges) metrics() []prometheus.Collector {
+// metrics returns the collectors of the sources.
+func (e maintenanceSources) metrics() []prometheus.Collector {
 	if e.reboots == nil {
 		return nil
 	}
 	return []prometheus.Collector{e.reboots.Metrics()}
 }
 
-// run serves them until the context ends.
-func (e edges) run(ctx context.Context, group *errgroup.Group) {
+// run starts the sources. They run until the context ends.
+func (e maintenanceSources) run(ctx context.Context, group *errgroup.Group) {
 	if e.reboots != nil {
 		group.Go(func() error { return e.reboots.Serve(ctx) })
 	}
@@ -114,8 +116,8 @@ func (e edges) run(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// close closes what run has not, if run was never called.
-func (e edges) close() {
+// close closes the listener if run was never called.
+func (e maintenanceSources) close() {
 	if e.reboots != nil {
 		e.reboots.Close()
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/quorumd/quorumd/agent/connlimit"
 )
 
-// endpoint is an HTTP listener. exporter-toolkit adds TLS and authentication from the web configuration file, the same
-// as for other exporters.
+// endpoint is an HTTP listener. exporter-toolkit adds TLS and authentication from a web configuration file, as for
+// other exporters.
 type endpoint struct {
 	listener net.Listener
 	server   *http.Server
@@ -30,14 +30,15 @@ type endpoint struct {
 }
 
 const (
-	// scrapesInAll and scrapesPerAddress bound the connections. Each network of metrics.allow has scrapesPerNetwork of
-	// them reserved; a Prometheus needs one.
-	scrapesInAll      = 128
+	// scrapesTotal and scrapesPerAddress limit the connections. Each network of metrics.allow has
+	// scrapesPerNetwork reserved connections. A Prometheus server needs one.
+	scrapesTotal      = 128
 	scrapesPerAddress = 16
 	scrapesPerNetwork = 4
 )
 
-// scrapeTimes are twice what Prometheus allows a scrape, and more than it waits between two.
+// scrapeTimes returns limits that suit Prometheus: an answer may take twice the default scrape timeout, and a
+// connection may be idle for longer than the default scrape interval.
 func scrapeTimes() connlimit.Times {
 	return connlimit.Times{
 		Header: 5 * time.Second,
@@ -47,7 +48,7 @@ func scrapeTimes() connlimit.Times {
 	}
 }
 
-func listenMetrics(conf config.Metrics, version string, shown http.Handler, log *slog.Logger,
+func listenMetrics(conf config.Metrics, version string, statusPage http.Handler, log *slog.Logger,
 	metrics ...prometheus.Collector,
 ) (*endpoint, error) {
 	registry, err := newRegistry(version, metrics)
@@ -55,14 +56,14 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", shown)
+	mux.Handle("/", statusPage)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { // otherwise an unknown path
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { // otherwise "/" would serve it
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
 	})
 	limits := connlimit.Limits{
-		InAll: scrapesInAll, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
+		Total: scrapesTotal, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
 	}
 	e, err := listenHTTP(conf.Listen, conf.WebConfig, limits, mux, log)
 	if err != nil {
@@ -71,7 +72,7 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 	return e, nil
 }
 
-// newRegistry returns a registry of the metrics, and of those of every program.
+// newRegistry returns a registry with these metrics, the Go and process metrics, and the version.
 func newRegistry(version string, metrics []prometheus.Collector) (*prometheus.Registry, error) {
 	registry := prometheus.NewRegistry()
 	for _, c := range append(metrics,
@@ -88,7 +89,7 @@ func newRegistry(version string, metrics []prometheus.Collector) (*prometheus.Re
 	return registry, nil
 }
 
-// listenHTTP listens on an address, with the TLS and passwords of a web configuration file, if there is one.
+// listenHTTP listens on an address, with the TLS settings and passwords of a web configuration file, if one is set.
 func listenHTTP(address, webConfig string, limits connlimit.Limits, handler http.Handler, log *slog.Logger) (*endpoint,
 	error,
 ) {

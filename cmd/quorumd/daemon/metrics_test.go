@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// served serves what is scraped until the test ends.
+// served runs an endpoint until the test ends.
 func served(t *testing.T, s *endpoint, log *slog.Logger) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func TestAScrapeIsAnsweredWhileManyIdleConnectionsAreOpen(t *testing.T) {
 	from := func(ip string) *net.Dialer {
 		return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 10 * time.Second}
 	}
-	for range 2 * scrapesInAll {
+	for range 2 * scrapesTotal {
 		idle, err := from("127.0.0.2").DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestOtherHostsReadNothingUnlessTheirNetworkIsAllowed(t *testing.T) {
 		}
 		e.listener.Close()
 		for from, want := range map[string]bool{"127.0.0.1:5": c.local, "[::1]:5": c.local, "192.0.2.7:5": c.other} {
-			gated, ours := e.listener.(*connlimit.Gate)
+			gated, ours := e.listener.(*connlimit.Listener)
 			if !ours {
 				t.Fatalf("the listener is a %T", e.listener)
 			}
@@ -137,7 +137,7 @@ func TestListedHostsUseAListenerSeparateFromTheMetrics(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("%s is answered %d, not %d", path, resp.StatusCode, want)
+			t.Errorf("%s: status %d, want %d", path, resp.StatusCode, want)
 		}
 	}
 }
@@ -187,11 +187,11 @@ func TestOtherRequestsAreRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(conn, request+"\r\n\r\n") // it may be refused before all of it is read
+		_, _ = io.WriteString(conn, request+"\r\n\r\n") // the server may refuse it before it has read everything
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		conn.Close()
 		if got := strings.TrimSpace(strings.TrimPrefix(line, "HTTP/1.1 ")); got != want {
-			t.Errorf("%.60q gets %q, not %q", request, got, want)
+			t.Errorf("%.60q: %q, want %q", request, got, want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // orders returns every order that changes something, as a compromised agent would send it.
-func (d *desk) orders() map[string]func(roothelper.Client) error {
+func (d *testHost) orders() map[string]func(roothelper.Client) error {
 	d.t.Helper()
 	vars := d.config().Environment(d.config().SingleMember(), token)
 	hooks := roothelper.Hooks{When: "before", ID: "1", Reason: "x"}
@@ -37,7 +37,7 @@ func (d *desk) orders() map[string]func(roothelper.Client) error {
 
 func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestHost(t)
 	c := roothelper.Client{Socket: testbed.AcceptYes(t, helperIn, d.dir), Agent: mainAgent}
 	orders := d.orders()
 	path := filepath.Join(d.configs, "quorumd.yaml")
@@ -49,13 +49,13 @@ func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 		spoil()
 		for word, give := range orders {
 			if err := give(c); err == nil || !strings.Contains(err.Error(), what) {
-				t.Errorf("%s: %s is answered %v", what, word, err)
+				t.Errorf("%s: the order %s returns %v", what, word, err)
 			}
 		}
 	}
 	d.configure("observe", "etcd@x.service")
 	if err := c.Drive(t.Context(), roothelper.Stop); !errors.Is(err, systemd.ErrNotPermitted) {
-		t.Errorf("the agent cannot recognise the refusal: %v", err)
+		t.Errorf("the refusal is not ErrNotPermitted: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(d.dir, "lib")); err != nil || len(left) != 0 || d.jobs() != "" {
 		t.Errorf("changed anyway: %v, %v, jobs %q", left, err, d.jobs())
@@ -82,7 +82,7 @@ func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 
 func TestAnErrandOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestHost(t)
 	socket := testbed.AcceptYes(t, errandIn, d.dir)
 	etcd := d.config().Etcd
 	kept := filepath.Join(etcd.DataDir, "member", "kept")
@@ -123,7 +123,7 @@ func TestAnErrandOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 		t.Errorf("the data was moved anyway: %v", err)
 	}
 	if code, says := send(datadir.InspectCommand, etcd.DataDir, ""); code != 0 {
-		t.Errorf("the data cannot be looked at in mode observe: %s", says)
+		t.Errorf("the data cannot be inspected in mode observe: %s", says)
 	}
 	if _, says := send(rebuild.ReadCommand, etcd.DataDir, ""); strings.Contains(says, "not allowed") {
 		t.Errorf("the log cannot be read in mode observe: %s", says)

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched has an intact snapshot whose manifest differs from the
-// one that this host has recorded.
-func TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
+// TestAReplacedSnapshotIsNeitherVerifiedNorTestedNorFetched has an intact snapshot whose manifest differs from the one
+// that this host has recorded.
+func TestAReplacedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	t.Parallel()
 	noError := func(err error) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	}
 	marks, err := filepath.Glob(filepath.Join(dir, "prod", "*ed"))
 	if err != nil || len(marks) != 0 {
-		t.Errorf("it is marked: %v, %v", marks, err)
+		t.Errorf("marks were written: %v, %v", marks, err)
 	}
 	out, err := j.do(t.Context(), "list", nil)
 	if err != nil || len(out.Snapshots) != 1 || out.Snapshots[0].Origin != backup.OriginExchanged {
@@ -60,12 +60,12 @@ func TestAnExchangedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	j.evidence = backup.Evidence{record.Manifest{Name: m.Name, SHA256: m.SHA256, Saved: o.Now, Host: "n1"}}
 	out, err = j.do(t.Context(), "verify", nil)
 	if err != nil || out.Snapshots[0].Origin != backup.OriginRecorded || out.Snapshots[0].RecordedBy != "n1" {
-		t.Errorf("the saved one: %+v, %v", out.Snapshots, err)
+		t.Errorf("saved snapshot: %+v, %v", out.Snapshots, err)
 	}
 	j.evidence = nil
 	out, err = j.do(t.Context(), "verify", nil)
 	if err != nil || out.Snapshots[0].Origin != backup.OriginUnproven {
-		t.Errorf("an unknown one: %+v, %v", out.Snapshots, err)
+		t.Errorf("snapshot without a record: %+v, %v", out.Snapshots, err)
 	}
 }
 
@@ -79,14 +79,14 @@ func TestADamagedHashFileDoesNotPreventSnapshots(t *testing.T) {
 	}
 	j, err := openJob(conf, &backup.Meter{})
 	if err != nil {
-		t.Fatalf("no job begins: %v", err)
+		t.Fatalf("cannot open a job: %v", err)
 	}
 	if _, err := j.do(t.Context(), "prune", []string{"no"}); err != nil {
 		t.Errorf("prune: %v", err)
 	}
 	for _, kind := range []string{"list", "verify", "restoreTest"} {
 		if _, err := j.do(t.Context(), kind, nil); err == nil || !strings.Contains(err.Error(), "manifests.json") {
-			t.Errorf("%s has nothing to compare with: %v", kind, err)
+			t.Errorf("%s runs without evidence: %v", kind, err)
 		}
 	}
 }

@@ -32,20 +32,20 @@ import (
 )
 
 const (
-	// proxySpread is the time over which connections are closed to a voter that must no longer be used.
+	// proxySpread is the time within which the connections to an excluded voter are closed.
 	proxySpread = 10 * time.Second
-	// spareFiles is how many files the proxy needs in addition to two for each connection.
+	// spareFiles is the number of open files that the proxy needs in addition to two for each connection.
 	spareFiles = 96
-	// listEvery is how often the agent writes an unchanged list of voters: its reader treats a list that is not
-	// rewritten as outdated.
+	// listEvery is how often the agent rewrites an unchanged list of voters. The proxy treats an older list as
+	// outdated.
 	listEvery = 30 * time.Second
-	// The proxy's own files, in the directories that systemd names.
-	keptList      = "voters.json"
+	// The proxy's own files, in the directories that systemd assigns to it.
+	savedList     = "voters.json"
 	metricsSocket = "metrics.sock"
 )
 
-// Proxy forwards the connections of this host's etcd clients until the context ends. It needs no agent, and none of its
-// rights: only the configuration, and the directories of its own unit.
+// Proxy relays the connections of this host's etcd clients until the context ends. It needs neither the agent nor its
+// privileges, only the configuration and the directories of its own unit.
 func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	conf, err := config.Load(path)
 	if err != nil {
@@ -62,12 +62,12 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	notifier := systemd.NewNotifier()
 	options := proxy.Options{
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
-		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), Most: most, Spread: proxySpread,
-		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for everything else
+		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), MaxConnections: most, Spread: proxySpread,
+		Loops:   runtime.GOMAXPROCS(0) - 1, // leaves one processor for everything else
 		Elapsed: sinceBoot, Logger: log, Changed: statusSetter(notifier, log),
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
-		options.Kept = filepath.Join(dir, keptList)
+		options.Kept = filepath.Join(dir, savedList)
 	}
 	f := proxy.New(options)
 	if err := f.Listen(ctx); err != nil {
@@ -89,11 +89,11 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	return err
 }
 
-// connections returns how many connections this process may have with its limit of open files.
+// connections returns the number of connections that the limit of open files allows.
 func connections() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("cannot see how many files may be open: %w", err)
+		return 0, fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
 	const enough = 1 << 20
 	most := (int(min(limit.Cur, enough)) - spareFiles) / 2
@@ -103,7 +103,7 @@ func connections() (int, error) {
 	return most, nil
 }
 
-// addresses returns the hosts and ports of the endpoints, which were checked with the configuration.
+// addresses returns the hosts and ports of the endpoints, which config.Load has validated.
 func addresses(endpoints []string) []string {
 	var all []string
 	for _, e := range endpoints {
@@ -138,7 +138,7 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))); err != nil {
 		return fmt.Errorf("cannot register metrics: %w", err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // from a killed process
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
 	var config net.ListenConfig
@@ -165,13 +165,13 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 	return nil
 }
 
-// voters lists the voters that serve clients.
+// voters returns the list of voters for the proxy, and whether it is known.
 type voters interface {
 	Voters() (proxy.List, bool)
 }
 
-// writeVoters writes the list of voters for the proxy, whenever it changes and twice a minute, in parallel to the loop.
-// While the cluster state is unknown it writes nothing: the last list stays, and ages.
+// writeVoters writes the list of voters for the proxy whenever it changes, and every listEvery, in parallel to the
+// loop. While the cluster state is unknown, it writes nothing, and the last list grows old.
 func writeVoters(ctx context.Context, from voters, path string, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -54,7 +54,7 @@ func TestAProxyThatCannotStartReportsWhyAndWhetherToRetry(t *testing.T) {
 	}
 }
 
-// TestSurplusScrapesOfTheProxyWait checks that a scrape takes no file from the connections of clients.
+// TestSurplusScrapesOfTheProxyWait checks that scrapes do not use up the open files for client connections.
 func TestSurplusScrapesOfTheProxyWait(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(tempdir.New(t), metricsSocket)
@@ -107,10 +107,10 @@ func TestSurplusScrapesOfTheProxyWait(t *testing.T) {
 	}
 	more := dial()
 	if err := answers(more, 500*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("one more gets an answer, or %v", err)
+		t.Errorf("a surplus scrape does not wait: %v", err)
 	}
 	open[0].Close()
 	if err := answers(more, patience); err != nil {
-		t.Errorf("there is room again: %v", err)
+		t.Errorf("no answer after another scrape ended: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 			func(in *health.Input) *health.MachineReading { return &in.Machine },
 			func(context.Context) health.MachineReading { return booted.with(kernel.Read()) }),
 		observe.Reading(kernelEvery, kernelOutdated,
-			func(in *health.Input) *health.LinkReading { return &in.Links }, carriers(kernel, e)),
+			func(in *health.Input) *health.LinkReading { return &in.Links }, linkReader(kernel, e)),
 		observe.DeviceReading(kernelEvery, kernelOutdated,
 			func(in *health.Input) *health.DevicesReading { return &in.Devices }, kernel.Devices),
 		observe.Reading(hardwareEvery, "drive health data is out of date",
@@ -57,8 +57,8 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 	return all
 }
 
-// recorded returns what is recorded of drives, of kernel messages about devices, and of chrony's time sources. It
-// queries no device.
+// recorded returns the recorded readings of the drives, the kernel's messages about devices, and chrony's time sources.
+// It queries no device.
 func recorded(context.Context) health.HardwareReading {
 	logged, hung := kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic())
 	return health.HardwareReading{
@@ -67,8 +67,8 @@ func recorded(context.Context) health.HardwareReading {
 	}
 }
 
-// peerHost is the address or the name under which etcd's peers reach it: what it listens on, unless that is every
-// address of the host.
+// peerHost returns the address or name of etcd's peer traffic: the address on which etcd listens for peers, or the host
+// of its peer URL if it listens on all addresses.
 func peerHost(e config.Etcd) string {
 	if u, err := url.Parse(e.ListenPeerURL); err == nil {
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil && !a.IsUnspecified() {
@@ -82,13 +82,13 @@ func peerHost(e config.Etcd) string {
 	return u.Hostname()
 }
 
-// peersEvery is how often the kernel is queried for connections, for which it walks through all of them. They are
-// judged over minutes.
+// peersEvery is how often the peer connections are read. The kernel walks through all connections of the host for that,
+// and the check covers minutes.
 const peersEvery = 30 * time.Second
 
-// carriers returns the reader of what carries etcd's peer traffic: interfaces, and the connections over them. It is for
-// one caller at a time.
-func carriers(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
+// linkReader returns the reader of what carries etcd's peer traffic: interfaces, and the connections over them. It is
+// for one caller at a time.
+func linkReader(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
 	host, port := peerHost(e), peerPort(e)
 	peers := health.PeersReading{Absent: "etcd's peer URL names no port"}
 	return func(ctx context.Context) health.LinkReading {
@@ -101,7 +101,7 @@ func carriers(kernel *sensors.Reader, e config.Etcd) func(context.Context) healt
 	}
 }
 
-// peerPort is the port on which etcd's peers reach it, 0 if none is named.
+// peerPort returns the port of etcd's peer traffic; 0 if no URL contains one.
 func peerPort(e config.Etcd) uint16 {
 	for _, text := range []string{e.ListenPeerURL, e.PeerURL} {
 		if u, err := url.Parse(text); err == nil {

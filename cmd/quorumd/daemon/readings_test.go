@@ -21,7 +21,7 @@ func TestTheInterfaceOfEtcdIsTheOneItListensOn(t *testing.T) {
 		"":                         "n1.example.com",
 	} {
 		if got := peerHost(config.Etcd{PeerURL: peer, ListenPeerURL: listen}); got != want {
-			t.Errorf("of %q it is %q, want %q", listen, got, want)
+			t.Errorf("listening on %q: %q, want %q", listen, got, want)
 		}
 	}
 }

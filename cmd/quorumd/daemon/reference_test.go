@@ -32,8 +32,8 @@ type metric struct{ name, kind, labels, help string }
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "(.*)", unit: "[^"]*", ` +
 	`constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
-// metricsOf returns quorumd's own metrics among those of a collector. The type of one that has no value yet follows
-// from its name.
+// metricsOf returns quorumd's own metrics of a collector. The type of a metric without a value is derived from its
+// name.
 func metricsOf(t *testing.T, c prometheus.Collector, kinds map[string]string) []metric {
 	t.Helper()
 	descs := make(chan *prometheus.Desc, 1000)
@@ -55,7 +55,7 @@ func metricsOf(t *testing.T, c prometheus.Collector, kinds map[string]string) []
 		if kind := kinds[m.name]; kind == "histogram" {
 			m.kind = kind
 		} else if kind != "" && kind != m.kind {
-			t.Errorf("%s is a %s, and its name is that of a %s", m.name, kind, m.kind)
+			t.Errorf("%s is a %s, but has the name of a %s", m.name, kind, m.kind)
 		}
 		list = append(list, m)
 	}
@@ -70,7 +70,7 @@ func kindByName(name string) string {
 	return "gauge"
 }
 
-// TestReferenceOfMetrics makes the page from the registered collectors.
+// TestReferenceOfMetrics compares the reference page with the registered collectors.
 func TestReferenceOfMetrics(t *testing.T) {
 	t.Parallel()
 	registry, err := newRegistry("0", []prometheus.Collector{

@@ -13,15 +13,15 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// errReload is why an agent ends that restarts with another configuration.
+// errReload is the reason why an agent ends to restart with another configuration.
 var errReload = errors.New("the configuration has changed")
 
-// Serve is Run for a program that can restart itself: it does so if again is true. At every signal it reads and checks
-// the configuration. A wrong one is rejected, and the agent continues with its own; a changed one ends the agent
-// cleanly.
+// Serve is like Run for a program that restarts itself if again is true. At every signal, it reads and checks the
+// configuration. It rejects an invalid one, and the agent continues. If the configuration has changed, it ends the
+// agent cleanly.
 //
-// All keys take effect in this way, and all state of the old process ends with it. It is the same as a restart, except
-// that the file is checked first.
+// A reload is a restart, except that the file is checked first: all keys take effect, and no state of the old process
+// remains.
 func Serve(ctx context.Context, opt Options, signals <-chan os.Signal) (again bool, err error) {
 	before, err := loadConfig(opt.Config, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -45,7 +45,7 @@ func Serve(ctx context.Context, opt Options, signals <-chan os.Signal) (again bo
 	return err == nil && errors.Is(context.Cause(ctx), errReload), err
 }
 
-// differs reports whether there is a valid configuration that differs from the current one.
+// differs reports whether the configuration file is valid and differs from the current configuration.
 func differs(before config.Config, opt Options) bool {
 	next, err := loadConfig(opt.Config, opt.Logger)
 	if wrong, is := errors.AsType[config.Errors](err); is {
@@ -68,8 +68,8 @@ func differs(before config.Config, opt Options) bool {
 	return true
 }
 
-// ending tells systemd how the agent ends: for good, or to be back at once.
-func ending(ctx context.Context, notifier *systemd.Notifier) error {
+// notifyEnd notifies systemd whether the agent stops or reloads.
+func notifyEnd(ctx context.Context, notifier *systemd.Notifier) error {
 	if errors.Is(context.Cause(ctx), errReload) {
 		return notifier.Reloading()
 	}

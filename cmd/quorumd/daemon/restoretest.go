@@ -19,10 +19,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// spoolOf is the directory for snapshots that are being processed on this host.
+// spoolOf returns the directory for snapshots that this host processes.
 func spoolOf(conf config.Config) string { return filepath.Join(conf.Paths.State, "snapshots") }
 
-// spoolReader returns a function that reads the state of that directory for restore tests.
+// spoolReader returns a function that reads the state of the spool for restore tests.
 func spoolReader(conf config.Config) func() (policy.Spool, error) {
 	return func() (policy.Spool, error) {
 		space, err := backup.SpaceOf(conf.Paths.State)
@@ -33,7 +33,7 @@ func spoolReader(conf config.Config) func() (policy.Spool, error) {
 	}
 }
 
-// sharesDisk reports whether a restore test writes to a file system of etcd's data or log. Unknown counts as shared.
+// sharesDisk reports whether the spool may be on the file system of etcd's data or log.
 func sharesDisk(conf config.Config) bool {
 	own, ok := deviceOf(conf.Paths.State)
 	for _, dir := range []string{conf.Etcd.DataDir, conf.Etcd.WALDir} {
@@ -47,7 +47,8 @@ func sharesDisk(conf config.Config) bool {
 	return false
 }
 
-// deviceOf returns the device of the file system on which a directory is, or will be once it is made.
+// deviceOf returns the device of a directory's file system. For a missing directory, it is that of the nearest existing
+// parent.
 func deviceOf(dir string) (device uint64, ok bool) {
 	var s unix.Stat_t
 	err := unix.Stat(dir, &s)
@@ -58,13 +59,13 @@ func deviceOf(dir string) (device uint64, ok bool) {
 	return s.Dev, err == nil
 }
 
-// slowsEtcd reports whether a restore test writes to the disk of a running member, so that backup.rate limits it.
+// slowsEtcd reports whether a restore test may write to the file system of a member, so that backup.rate must limit it.
 func slowsEtcd(conf config.Config) bool {
 	_, err := os.Lstat(filepath.Join(conf.Etcd.DataDir, "member"))
 	return !errors.Is(err, os.ErrNotExist) && sharesDisk(conf)
 }
 
-// testRestore runs a restore test of the named snapshot, or of the newest, and records the result in the store.
+// testRestore tests the restore of the named snapshot, or of the newest one, and records a success in the store.
 func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, error) {
 	m, err := j.manifest(ctx, name)
 	if err != nil {
@@ -72,7 +73,7 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 	}
 	served, err := restoretest.Run(ctx, j.store, m, j.conf.Etcd.Binary, j.options)
 	if err != nil {
-		return unproven(err)
+		return untestable(err)
 	}
 	if err := backup.MarkRestored(ctx, j.store, m); err != nil {
 		return backup.Outcome{}, err
@@ -82,8 +83,9 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 	return backup.Outcome{Snapshots: []backup.Snapshot{proven}, Served: served}, nil
 }
 
-// unproven separates what keeps this host from testing anything from what is wrong with a snapshot.
-func unproven(err error) (backup.Outcome, error) {
+// untestable distinguishes errors of this host, which say nothing about the snapshot, from failures of the test. The
+// former become the outcome's Unprovable.
+func untestable(err error) (backup.Outcome, error) {
 	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) ||
 		errors.Is(err, restoretest.ErrNoMemory) {
 		return backup.Outcome{Unprovable: err.Error()}, nil
@@ -91,22 +93,22 @@ func unproven(err error) (backup.Outcome, error) {
 	return backup.Outcome{}, err
 }
 
-// sweepRestoreTest removes what a restore test has left that was killed with this host's agent.
+// sweepRestoreTest removes the files of a restore test that was killed together with the agent.
 func sweepRestoreTest(conf config.Config, log *slog.Logger) {
 	if err := restoretest.Sweep(spoolOf(conf)); err != nil {
-		log.Warn("cannot remove the remains of a restore test", "error", err, "remedy",
+		log.Warn("cannot remove the files of a killed restore test", "error", err, "remedy",
 			"rm -r "+filepath.Join(spoolOf(conf), "restoreTest"))
 	}
 }
 
 const (
 	tidyEvery = 100 * time.Millisecond
-	// tidyFor is how long the etcd of a killed restore test may take to end.
+	// tidyFor is how long to wait for the etcd of a killed restore test to end.
 	tidyFor = 10 * time.Second
 )
 
-// tidyRestoreTest removes what a restore test has left that has just ended. Its etcd may end a moment later than its
-// child.
+// tidyRestoreTest removes the files of a restore test that has just ended. It retries because the test's etcd may end
+// later than the child.
 func tidyRestoreTest(conf config.Config, log *slog.Logger) {
 	limit := time.NewTimer(tidyFor)
 	defer limit.Stop()

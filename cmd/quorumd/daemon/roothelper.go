@@ -23,7 +23,7 @@ import (
 // helperCommand carries out one order as root; quorumd-helper@.service starts it.
 const helperCommand = "serve-helper"
 
-// ordersTo returns the client of that service; nil if there is none.
+// ordersTo returns the client of that service; nil if the agent acts without it.
 func ordersTo(opt Options) *roothelper.Client {
 	if opt.Helper == "" {
 		return nil
@@ -43,14 +43,14 @@ func startGuardOf(conf config.Config, orders *roothelper.Client) hoststate.Start
 	return orderedStartGuard{own, orders}
 }
 
-// orderedStartGuard is a file that every user may see and only root makes.
+// orderedStartGuard is a start guard file that every user can see, but only root can create or remove.
 type orderedStartGuard struct {
 	hoststate.StartGuardFile
 	orders *roothelper.Client
 }
 
-// SetStartGuard orders root to make the file, or to remove it, unless it is already so: an order takes time, and a step
-// has little.
+// SetStartGuard orders the root helper to create or remove the file. It sends no order if the file is already in that
+// state, because an order takes time and the time of a step is limited.
 func (h orderedStartGuard) SetStartGuard(ctx context.Context, held bool) error {
 	if is, known := h.StartGuarded(); known && is == held {
 		return nil
@@ -58,12 +58,12 @@ func (h orderedStartGuard) SetStartGuard(ctx context.Context, held bool) error {
 	return h.orders.SetStartGuard(ctx, held)
 }
 
-// steering carries out orders, as root.
-type steering struct {
+// orderServer carries out orders of the agent, as root.
+type orderServer struct {
 	files    rootfile.Tree
 	configs  string // the directory of the configurations
 	outcomes func(agent string) string
-	// drive queues a job for the unit that root names.
+	// drive queues a systemd job for a unit.
 	drive func(ctx context.Context, unit, verb string) error
 }
 
@@ -71,7 +71,7 @@ func serveOrders() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	root := rootfile.Root()
-	s := steering{
+	s := orderServer{
 		files: root, configs: configs, outcomes: outcomesOf,
 		drive: func(ctx context.Context, unit, verb string) error {
 			return driveUnit(ctx, root, unit, verb)
@@ -80,18 +80,18 @@ func serveOrders() error {
 	return roothelper.Serve(ctx, s.do)
 }
 
-// do carries out a checked order. The configuration of root names what it acts on.
-func (s steering) do(ctx context.Context, o roothelper.Request) error {
+// do carries out an order that package roothelper has checked. Only root's configuration selects the units and files.
+func (s orderServer) do(ctx context.Context, o roothelper.Request) error {
 	conf, err := trustedConfig(s.files, s.configs, o.Agent)
 	if err != nil {
 		return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
 	}
 	mayDo := conf.Etcd.Runner == config.RunnerSystemd || conf.Etcd.Runner == config.RunnerExternal &&
-		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks) // others run it; it has no unit
+		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks) // that etcd has no unit to drive
 	if !mayDo {
 		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
 	}
-	if o.Word != roothelper.LetGo { // without the start guard etcd boots as it would without quorumd
+	if o.Word != roothelper.LetGo { // releasing the start guard only restores the behavior without quorumd
 		if err := checkManages(conf, o.Agent); err != nil {
 			return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
 		}
@@ -108,11 +108,11 @@ func (s steering) do(ctx context.Context, o roothelper.Request) error {
 	case roothelper.RunHooks:
 		return s.runHooks(ctx, o.Agent, *o.Hooks)
 	}
-	return fmt.Errorf("cannot carry out %q: it is no order", o.Word)
+	return fmt.Errorf("cannot carry out %q: unknown order", o.Word)
 }
 
-// checkManages returns an error unless root's configuration lets quorumd change this host. The agent's own idea of its
-// mode does not count: a compromised agent may claim anything.
+// checkManages returns an error unless the mode in root's configuration is manage. The agent's own mode does not count,
+// because a compromised agent may claim anything.
 func checkManages(conf config.Config, agent string) error {
 	if conf.Mode == config.ModeManage {
 		return nil
@@ -121,29 +121,29 @@ func checkManages(conf config.Config, agent string) error {
 		"manage there, then restart quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
 }
 
-// setEnvironment writes what the configuration says; from the agent it takes only the initial cluster.
-func (s steering) setEnvironment(conf config.Config, i roothelper.Initial) error {
+// setEnvironment writes etcd's environment from root's configuration. Only the initial cluster comes from the agent.
+func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) error {
 	vars := conf.Environment(i.Cluster, i.Token)
 	switch {
 	case !i.Names(conf.SingleMember()):
-		return fmt.Errorf("cannot write the environment: %s is not what this host is in the initial cluster",
+		return fmt.Errorf("cannot write the environment: the initial cluster does not contain this host as %s",
 			conf.SingleMember())
 	case roothelper.Digest(vars) != i.Digest:
-		return errors.New("cannot write the environment: the configuration has changed since quorumd has read it: " +
+		return errors.New("cannot write the environment: the configuration has changed since quorumd read it → " +
 			"systemctl reload quorumd")
 	}
 	return s.writeEnvironment(conf, vars)
 }
 
-func (s steering) writeEnvironment(conf config.Config, vars map[string]string) error {
+func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string) error {
 	for name := range vars {
 		if !strings.HasPrefix(name, "ETCD_") {
-			return fmt.Errorf("cannot write the environment: %s is not etcd's", name)
+			return fmt.Errorf("cannot write the environment: %s is not a variable of etcd", name)
 		}
 	}
 	text, err := systemd.FormatEnvironment(vars)
 	if err == nil {
-		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600) // it may hold a password; systemd reads it as root
+		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600) // may contain a password; systemd reads it as root
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
@@ -151,36 +151,36 @@ func (s steering) writeEnvironment(conf config.Config, vars map[string]string) e
 	return nil
 }
 
-// runHooks records what to run where only root writes, and starts the unit that runs it.
-func (s steering) runHooks(ctx context.Context, name string, h roothelper.Hooks) error {
+// runHooks records the request in a directory that only root can write, and starts the unit that runs the programs.
+func (s orderServer) runHooks(ctx context.Context, name string, h roothelper.Hooks) error {
 	dir := s.outcomes(name)
 	if err := makeOutcomes(dir); err != nil {
-		return fmt.Errorf("cannot note what to run: %w", err)
+		return fmt.Errorf("cannot record the request for hooks: %w", err)
 	}
-	err := hooks.Note(dir, hooks.Run{
+	err := hooks.WriteRequest(dir, hooks.Run{
 		When: h.When, ID: h.ID, Program: h.Program, Until: h.Until, Work: h.Work,
 		Reason: h.Reason, By: h.By,
 	})
 	if err != nil {
-		return fmt.Errorf("cannot note what to run: %w", err)
+		return fmt.Errorf("cannot record the request for hooks: %w", err)
 	}
 	return s.drive(ctx, hooksUnit(name, h.When), roothelper.Start)
 }
 
-// driveUnit has systemd queue a job that any other job may replace, above all a shutdown's, for a unit that was loaded
-// from a file of root's.
+// driveUnit queues a systemd job for a unit. It starts and restarts only a unit whose file no user other than root can
+// write. Other jobs, such as those of a shutdown, may replace the job.
 func driveUnit(ctx context.Context, files rootfile.Tree, name, verb string) error {
 	unit, err := systemd.NewService(systemd.Options{Unit: name})
 	if err != nil {
 		return err
 	}
-	defer unit.Close()           //nolint:errcheck // the job runs on
-	if verb == roothelper.Stop { // also for a unit whose file is gone
+	defer unit.Close()           //nolint:errcheck // the job does not depend on the connection
+	if verb == roothelper.Stop { // also a unit whose file was removed
 		return unit.Stop(ctx)
 	}
 	path, err := unit.File(ctx)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path) // systemd has followed them already
+		path, err = filepath.EvalSymlinks(path) // as systemd did when it loaded the unit
 	}
 	if err == nil {
 		err = files.Check(path)

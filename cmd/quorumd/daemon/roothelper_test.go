@@ -23,9 +23,9 @@ import (
 	"github.com/quorumd/quorumd/systemd/runas"
 )
 
-// desk is a steering in directories of the user who runs the test, with one configuration.
-type desk struct {
-	steering
+// testHost is an orderServer with one configuration, in directories of the user who runs the test.
+type testHost struct {
+	orderServer
 	t         *testing.T
 	dir       string
 	env, hold string
@@ -33,9 +33,9 @@ type desk struct {
 
 const token = "quorumd-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-func newDesk(t *testing.T) *desk {
+func newTestHost(t *testing.T) *testHost {
 	t.Helper()
-	d := deskIn(t.TempDir())
+	d := testHostIn(t.TempDir())
 	d.t = t
 	for _, sub := range []string{"", "etc", "lib", "data"} {
 		if err := errors.Join(os.MkdirAll(filepath.Join(d.dir, sub), 0o755),
@@ -47,10 +47,11 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// deskIn returns the desk of a directory, also in another process than the test's.
-func deskIn(dir string) *desk {
-	d := &desk{dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
-	d.steering = steering{
+// testHostIn returns the testHost of a directory. The helper and the errand service also call it, in their own
+// processes.
+func testHostIn(dir string) *testHost {
+	d := &testHost{dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
+	d.orderServer = orderServer{
 		files: rootfile.Beneath(dir, os.Geteuid()), configs: filepath.Join(dir, "etc"),
 		outcomes: func(agent string) string { return filepath.Join(dir, "outcomes", agent) },
 		drive: func(_ context.Context, unit, verb string) error {
@@ -60,8 +61,8 @@ func deskIn(dir string) *desk {
 	return d
 }
 
-// jobs returns what was queued, a job a line.
-func (d *desk) jobs() string {
+// jobs returns the queued jobs, one per line.
+func (d *testHost) jobs() string {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.dir, "jobs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +71,7 @@ func (d *desk) jobs() string {
 	return string(text)
 }
 
-func (d *desk) configure(mode, unit string) {
+func (d *testHost) configure(mode, unit string) {
 	d.t.Helper()
 	d.write(filepath.Join(d.configs, "quorumd.yaml"), `mode: `+mode+`
 host: {name: n1}
@@ -81,14 +82,14 @@ etcd: {clientURL: http://n1:2379, peerURL: http://n1:2380, listenClientURL: http
 `)
 }
 
-func (d *desk) write(path, text string) {
+func (d *testHost) write(path, text string) {
 	d.t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) config() config.Config {
+func (d *testHost) config() config.Config {
 	d.t.Helper()
 	conf, err := config.Load(filepath.Join(d.configs, "quorumd.yaml"))
 	if err != nil {
@@ -97,8 +98,8 @@ func (d *desk) config() config.Config {
 	return conf
 }
 
-// environment is what etcd's unit reads.
-func (d *desk) environment() map[string]string {
+// environment returns the environment that etcd's unit reads.
+func (d *testHost) environment() map[string]string {
 	d.t.Helper()
 	text, err := os.ReadFile(d.env)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,8 +112,8 @@ func (d *desk) environment() map[string]string {
 	return vars
 }
 
-// order sends an order to write these variables, as the agent would.
-func (d *desk) order(vars map[string]string) error {
+// order carries out the agent's order to write these variables.
+func (d *testHost) order(vars map[string]string) error {
 	i := roothelper.InitialOf(vars)
 	o := roothelper.Request{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i}
 	if err := o.Check(); err != nil {
@@ -123,7 +124,7 @@ func (d *desk) order(vars map[string]string) error {
 
 func TestTheEnvironmentComesFromRootsConfigurationAndTheAgentsInitialCluster(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestHost(t)
 	joins := d.config().Environment("8e9e05c52164694d=http://n2:2380,n1=http://n1:2380", "")
 	for _, vars := range []map[string]string{d.config().Environment(d.config().SingleMember(), token), joins} {
 		if err := d.order(vars); err != nil {
@@ -139,7 +140,7 @@ func TestTheEnvironmentComesFromRootsConfigurationAndTheAgentsInitialCluster(t *
 	}
 	for what, change := range map[string]func(map[string]string){
 		"has changed":                  func(v map[string]string) { v["LD_PRELOAD"] = "/tmp/x.so" },
-		"is not what this host is":     func(v map[string]string) { v["ETCD_INITIAL_CLUSTER"] = "n2=http://n2:2380" },
+		"does not contain this host":   func(v map[string]string) { v["ETCD_INITIAL_CLUSTER"] = "n2=http://n2:2380" },
 		"configuration has changed si": func(v map[string]string) { v["ETCD_DATA_DIR"] = "/root" },
 	} {
 		vars := d.config().Environment(joins["ETCD_INITIAL_CLUSTER"], "")
@@ -149,13 +150,13 @@ func TestTheEnvironmentComesFromRootsConfigurationAndTheAgentsInitialCluster(t *
 		}
 	}
 	if got := d.environment(); roothelper.Digest(got) != roothelper.Digest(joins) {
-		t.Errorf("what was refused was written: %v", got)
+		t.Errorf("a refused environment was written: %v", got)
 	}
 }
 
 func TestStartGuardAndJobsAreForTheUnitThatRootNames(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestHost(t)
 	for _, word := range []string{
 		roothelper.HoldBack, roothelper.HoldBack, roothelper.LetGo, roothelper.LetGo, roothelper.Start,
 		roothelper.Stop, roothelper.Restart,
@@ -186,19 +187,19 @@ func TestStartGuardAndJobsAreForTheUnitThatRootNames(t *testing.T) {
 
 func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 	t.Parallel()
-	for what, spoil := range map[string]func(d *desk, path string) error{
-		"chmod go-w": func(_ *desk, path string) error { return os.Chmod(path, 0o664) },
-		"is a symbolic link": func(_ *desk, path string) error {
+	for what, spoil := range map[string]func(d *testHost, path string) error{
+		"chmod go-w": func(_ *testHost, path string) error { return os.Chmod(path, 0o664) },
+		"is a symbolic link": func(_ *testHost, path string) error {
 			return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path))
 		},
-		"writable by others": func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
-		"no such file":       func(_ *desk, path string) error { return os.Remove(path) },
-		"runner of quorumd is": func(d *desk, _ string) error {
+		"writable by others": func(d *testHost, _ string) error { return os.Chmod(d.configs, 0o775) },
+		"no such file":       func(_ *testHost, path string) error { return os.Remove(path) },
+		"runner of quorumd is": func(d *testHost, _ string) error {
 			d.configure("manage", "etcd@x.service, runner: process")
 			return nil
 		},
 	} {
-		d := newDesk(t)
+		d := newTestHost(t)
 		if err := spoil(d, filepath.Join(d.configs, "quorumd.yaml")); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 
 func TestAnErrandUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestHost(t)
 	allowed := func(agent string, args ...string) error {
 		return allowErrand(d.files, d.configs, runas.Request{Agent: agent, Args: args})
 	}
@@ -227,11 +228,11 @@ func TestAnErrandUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
 	d.write(filepath.Join(d.dir, "lib", "quorumd.yaml"), "")
 	for _, agent := range []string{"", "..", "../lib/quorumd", "/etc/quorumd/quorumd", "quorumd.yaml", "other"} {
 		if err := allowed(agent, good...); err == nil {
-			t.Errorf("%q is taken", agent)
+			t.Errorf("agent %q is accepted", agent)
 		}
 	}
 	if err := allowed("quorumd", datadir.MoveAsideCommand, "/var/lib/other", ""); err == nil {
-		t.Error("another directory is moved")
+		t.Error("moving another directory is allowed")
 	}
 	etcd := d.config().Etcd
 	copies := []string{rebuild.RebuildCommand, etcd.DataDir, etcd.WALDir, etcd.Binary, "{}"}
@@ -242,20 +243,20 @@ func TestAnErrandUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
 		args := slices.Clone(copies)
 		args[at] = other
 		if err := allowed("quorumd", args...); err == nil {
-			t.Errorf("a copy is made with %q", args)
+			t.Errorf("rebuilding with %q is allowed", args)
 		}
 	}
 	if err := os.Chmod(d.configs, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if err := allowed("quorumd", good...); err == nil {
-		t.Error("a configuration is accepted that any user can exchange")
+		t.Error("a configuration in a world-writable directory is accepted")
 	}
 }
 
 func TestAProgramRunsAsRootOnlyIfNoOtherUserCanWriteIt(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestHost(t)
 	lib, etc := filepath.Join(d.dir, "lib"), filepath.Join(d.dir, "etc")
 	program, link := filepath.Join(lib, "drain"), filepath.Join(etc, "10-drain")
 	d.write(program, "#!/bin/sh\n")
@@ -267,18 +268,18 @@ func TestAProgramRunsAsRootOnlyIfNoOtherUserCanWriteIt(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, spoilt := range []string{program, lib, etc} {
-		was, err := os.Stat(spoilt)
+	for _, writable := range []string{program, lib, etc} {
+		was, err := os.Stat(writable)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(spoilt, was.Mode()|0o020); err != nil {
+		if err := os.Chmod(writable, was.Mode()|0o020); err != nil {
 			t.Fatal(err)
 		}
 		if err := trustedProgram(d.files, link); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
-			t.Errorf("%s can be written by others: %v", spoilt, err)
+			t.Errorf("a program is trusted although others can write %s: %v", writable, err)
 		}
-		if err := os.Chmod(spoilt, was.Mode()); err != nil {
+		if err := os.Chmod(writable, was.Mode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -294,10 +295,10 @@ func TestAStartGuardThatIsAlreadySetNeedsNoOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := hold.SetStartGuard(t.Context(), held); err != nil {
-			t.Errorf("held %t already: %v", held, err)
+			t.Errorf("start guard already %t: %v", held, err)
 		}
 		if err := hold.SetStartGuard(t.Context(), !held); err == nil {
-			t.Errorf("held %t: no order was sent to change it", held)
+			t.Errorf("start guard %t: no order was sent to change it", held)
 		}
 	}
 	if err := errors.Join(os.Remove(file.Path), os.Symlink(file.Path, file.Path)); err != nil { // the link is a loop
@@ -305,7 +306,7 @@ func TestAStartGuardThatIsAlreadySetNeedsNoOrder(t *testing.T) {
 	}
 	for _, held := range []bool{false, true} {
 		if err := hold.SetStartGuard(t.Context(), held); err == nil {
-			t.Errorf("held %t: no order was sent, although the state is unknown", held)
+			t.Errorf("start guard %t: no order was sent, although the state is unknown", held)
 		}
 	}
 }
