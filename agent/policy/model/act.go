@@ -7,10 +7,10 @@ import "github.com/quorumd/quorumd/agent/policy"
 
 // rules are the protocol of lock and agent. The zero value is the real protocol; every field seeds a mistake.
 type rules struct {
-	view func(v *policy.View)     // changes what the policy sees
-	say  func(d *policy.Decision) // changes what the policy decides
-	calm func(v *policy.View)     // changes what the policy sees when it checks whether all is quiet
-	past []breach                 // breaches that are ignored, to see what follows from them
+	view      func(v *policy.View)     // changes what the policy sees
+	decision  func(d *policy.Decision) // changes what the policy decides
+	quietView func(v *policy.View)     // changes what the policy sees when it checks whether all is quiet
+	ignored   []breach                 // breaches that are ignored, to see what follows from them
 
 	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it
 	noConfirm           bool // a step starts without confirming that this agent still holds the lock
@@ -19,32 +19,32 @@ type rules struct {
 	noOpFence           bool // a write of the record is not bound to the record that was read
 	takeUnfenced        bool // taking the lock is not bound to the record that was read
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
-	// noted changes what the disk records about a request after a transition, given its state before. It may be nil.
-	noted         func(before, after policy.Standing) policy.Standing
-	keptAlive     bool // an unused lease is kept alive as long as the process lives
-	renewedAside  bool // the lock of a hung loop is renewed by another goroutine
-	removeBlindly bool // a member is removed without looking it up first
-	outAfterwards bool // the ejected host is recorded after the removal instead of before
-	lockByName    bool // an agent that starts trusts a lock that carries its host's name
+	// afterTransition changes what the disk records about a request after a transition, given its state before. It may be nil.
+	afterTransition      func(before, after policy.Standing) policy.Standing
+	keptAlive            bool // an unused lease is kept alive as long as the process lives
+	renewedOutsideLoop   bool // the lock of a hung loop is renewed by another goroutine
+	removeBlindly        bool // a member is removed without looking it up first
+	ejectionAfterRemoval bool // the ejected host is recorded after the removal instead of before
+	lockByName           bool // an agent that starts trusts a lock that carries its host's name
 }
 
 // act begins the step that an agent has decided on, and finishes a step that takes no time.
 func (m *machine) act(w *world, h int) breach {
 	a := &w.hosts[h]
 	step := a.step
-	a.tried = 0
+	a.stepFailed = 0
 	switch {
 	case changesMembership(step):
 		return m.send(w, h)
-	case cycleCall(step):
+	case unfencedCall(step):
 		return m.call(w, h)
 	case writesRecord(step):
 		found := fine
 		if m.confirm(w, h) {
-			m.note(w, h)
-			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, false)
+			m.recordOnDisk(w, h)
+			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.absent), a.gone != 0, false)
 			if step == beginRemoval && !w.removes(h) { // the lock is not taken
-				w.rmRuns = 0
+				w.rmBegun = 0
 			}
 		}
 		a.phase = idle
@@ -58,7 +58,7 @@ func (m *machine) act(w *world, h int) breach {
 		if w.owns(h) && w.reaches(h) {
 			w.freeLock()
 		}
-		a.belief, a.valid = 0, 0
+		a.hasToken, a.valid = 0, 0
 	case moveAside:
 		if m.confirm(w, h) {
 			return w.moveAside(h)
@@ -71,14 +71,14 @@ func (m *machine) act(w *world, h int) breach {
 	case writeNewEnv:
 		a.env = newEnv
 	case startUnit, startAsIs:
-		w.noteHold(h, guardOf(step))
+		w.applyStartGuard(h, guardOf(step))
 		w.starts(h)
-		m.moves(a, a.standing().EtcdStarted())
+		m.transition(a, a.standing().EtcdStarted())
 	case stopUnit:
 		return w.stop(h)
 	case runCommand:
 		if next, stands := a.standing().StartsProgram(); m.confirm(w, h) && stands {
-			m.moves(a, next)
+			m.transition(a, next)
 		}
 	case finishBootstrap:
 		a.request = 0
@@ -117,11 +117,11 @@ func (m *machine) confirm(w *world, h int) bool {
 	if m.noConfirm {
 		return w.reaches(h)
 	}
-	if a.belief == 0 || (a.valid == 0 && !m.noDeadline) || !w.reaches(h) {
+	if a.hasToken == 0 || (a.valid == 0 && !m.noDeadline) || !w.reaches(h) {
 		return false
 	}
 	if !w.owns(h) {
-		a.belief, a.valid = 0, 0
+		a.hasToken, a.valid = 0, 0
 		return false
 	}
 	return true
@@ -171,7 +171,7 @@ func (w *world) land(h int, refused bool) (ok bool, found breach) {
 		return true, fine
 	}
 	if refused {
-		a.tried = bit(step == promote)
+		a.stepFailed = bit(step == promote)
 		return true, fine
 	}
 	return true, w.change(step, target, false, faulted)
@@ -185,7 +185,7 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	case promote:
 		w.promote(target)
 	case removeLearner, removeMember:
-		unwritten := w.unwritten(target)
+		unwritten := w.ejectionUnrecorded(target)
 		if w.remove(target, late); unwritten && w.hosts[target].list == unlisted {
 			return ejectionForgotten
 		}
@@ -219,17 +219,17 @@ func (w *world) detach(h int) {
 // take is lock.Take.
 func (m *machine) take(w *world, h int) {
 	a := &w.hosts[h]
-	if !w.reaches(h) || (a.belief != 0 && a.valid != 0) {
+	if !w.reaches(h) || (a.hasToken != 0 && a.valid != 0) {
 		return
 	}
-	if a.belief != 0 { // it only tries to renew
+	if a.hasToken != 0 { // it only tries to renew
 		a.valid = bit(w.owns(h))
-		a.belief = a.valid
+		a.hasToken = a.valid
 		return
 	}
-	if w.lock < 0 && (w.unchanged(a.fresh, a.bare) || m.takeUnfenced) {
+	if w.lock < 0 && (w.unchanged(a.fresh, a.absent) || m.takeUnfenced) {
 		w.lockTaken(h)
-		w.ghost, a.belief, a.valid = 0, 1, 1
+		w.ghost, a.hasToken, a.valid = 0, 1, 1
 	}
 }
 
@@ -269,29 +269,29 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		found = adoptedEarly
 	}
 	if found == fine && !late { // the request may have changed by then
-		found = w.judgeNoted(h, step)
+		found = w.judgeRecordedFirst(h, step)
 	}
 	own := w.joining(h)
 	if begins(step) {
 		w.opForged = 0
 	}
 	w.put(h, step, gone)
-	if !m.outAfterwards {
-		w.putOut(step)
+	if !m.ejectionAfterRemoval {
+		w.recordEjection(step)
 	}
 	if (step == endJoined || step == endFailed) && own && !late {
 		w.hosts[h].backoff = bit(step == endFailed)
 	}
 	if a := &w.hosts[h]; step == endCycle && !late {
-		a.cycling = cycling{held: a.held}
+		a.hostRequest = hostRequest{startGuard: a.startGuard}
 	}
-	if step == endRemoval && int(w.rmBy) == h && !late { // the request has ended, whatever the outcome
-		w.rm = 0
+	if step == endRemoval && int(w.rmHost) == h && !late { // the request has ended, whatever the outcome
+		w.rmRequested = 0
 	}
 	w.recordWritten()
 	w.opToken, w.orphan, w.opReported = w.op, 0, 0
 	w.probe = 1
-	w.follows()
+	w.noteWrite()
 	return found
 }
 
@@ -302,7 +302,7 @@ func (w *world) recordWritten() {
 		h := &w.hosts[i]
 		h.fresh, h.lateFresh = 0, 0
 		if h.agent == up {
-			h.bare = 0
+			h.absent = 0
 		}
 	}
 }

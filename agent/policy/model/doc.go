@@ -11,7 +11,7 @@
 //   - The exploration can fail: it finds every mistake in a table of mistakes seeded into the policy and the lock
 //     protocol, as a violation of the promise that it breaks. Every promise has one. If a lesser promise breaks
 //     first, that one is ignored.
-//   - Every step and every reason of the policy is listed in known.go with how it is modelled.
+//   - Every step and every reason of the policy is listed in coverage.go with how it is modelled.
 //   - The model of etcd matches etcd: every pair of an etcd state and an operation that an exploration meets, every
 //     change that etcd could reject there, and every write under the lock is tried on real members. A table of
 //     false claims proves that differences are reported.
@@ -22,7 +22,7 @@
 // lost. A write of the record is one transaction, so only its answer can be lost. A membership change cannot be
 // fenced: it may be applied at any later time, subject only to the checks of etcd at that time.
 //
-// Host operations (asked.go, cycle.go): the host records its request on disk, and its progress: operation begun, etcd
+// Host operations (request.go, cycle.go): the host records its request on disk, and its progress: operation begun, etcd
 // stopped, start guard set. Each record is written before the action. The agent may crash in between, and also
 // between an action on a unit and the record of its result. Which voter leads is open in every view, so a leadership
 // transfer that lands late or never makes no difference. The order of requests is open as well. The promises are
@@ -37,7 +37,7 @@
 // that time, and so does the agent's death, after which it may be over at once. Its length, and that it doubles, is
 // not modelled.
 //
-// Etcd's answers to a membership change are in answer.go, and its behaviour at start in start.go. Some answers depend
+// Etcd's answers to a membership change are in etcd_answer.go, and its behaviour at start in etcd_start.go. Some answers depend
 // on what no world holds: etcd reports a cluster as unhealthy while connections are younger than 5 s; a new leader
 // treats a learner without contact as not in sync; a member that is added again within a second gets the removed ID.
 // Such a rejection is an event of its own. So is the exit of a joining etcd that received an outdated member list,
@@ -48,11 +48,11 @@
 // remaining one, if killed at once, may start with the old list and wait for the other forever; quorumd never removes
 // one of two voters.
 //
-// A host's view is built from a sight (sight.go) only. The policy is asked once per sight, and the decision is
+// A host's view is built from a sight (view.go) only. The policy is asked once per sight, and the decision is
 // cached. Every duration in a View is either 0 or longer than every limit; which one is an event. The only rule about
 // time is that of the lock: its lease does not expire at the server before the holder's validity has ended.
 //
-// Quorum loss is explored separately (ruins.go), in worlds that track the cluster of each host's data: hosts with new
+// Quorum loss is explored separately (quorum_loss.go), in worlds that track the cluster of each host's data: hosts with new
 // disks, one that counted as gone and comes back, operators who plan from what they can reach, apply plans in any
 // order, abort them and make new ones, crashes of agents, etcds and hosts at every moment, and a plan for a healthy
 // cluster. No agent takes a step there except by its plan, or where a cluster continues without one. Two clusters
@@ -60,11 +60,11 @@
 // never enough old data for a quorum besides the data that the survivor replaced: operators must keep off a majority
 // that returns intact.
 //
-// A world forgets what no one can read or tell apart any more (forget.go), each with the reason why that hides
+// A world forgets what no one can read or tell apart any more (reduction.go), each with the reason why that hides
 // nothing; the policy is checked to decide alike. This is what lets a dead voter, its standby and a second fault of
 // every class be explored completely: 6 million worlds.
 //
-// Rollouts are explored separately, too (rolling.go), in worlds where no host joins or leaves: the records of the
+// Rollouts are explored separately, too (rollout.go), in worlds where no host joins or leaves: the records of the
 // rollout and the operation, the queue, and each host's record on disk, which is written apart from the steps and may
 // be lost in between. Agents crash between disk and record and between record and disk; operators pause, resume and
 // abort, cancel a host and release its operation; records are deleted or overwritten. At most one host is down for

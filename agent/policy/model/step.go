@@ -84,7 +84,8 @@ func changesMembership(step uint8) bool {
 // underLock reports whether only the holder of the lock takes a step. The list is separate from the policy's
 // declarations, which are checked against it.
 func underLock(step uint8) bool {
-	return changesMembership(step) || cycleCall(step) || writesRecord(step) || step == moveAside || step == runCommand
+	return changesMembership(step) || unfencedCall(step) || writesRecord(step) || step == moveAside ||
+		step == runCommand
 }
 
 // namesTarget reports whether a step names the member of a host that may be another one.
@@ -134,7 +135,7 @@ type choice struct {
 }
 
 // choose turns a decision into a choice. It panics at an unknown step: a new step must be modelled.
-func (s *sight) choose(v *policy.View, d policy.Decision) choice {
+func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.StartGuard, request: d.Notes.Request.Change,
 		loosens: d.Notes.Request.Guard == policy.HoldNot,
@@ -149,7 +150,7 @@ func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	return c
 }
 
-func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8) {
+func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target uint8) {
 	step := d.Step
 	simple := map[policy.StepKind]uint8{
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
@@ -226,7 +227,7 @@ func guardOf(step uint8) policy.StartGuard {
 	return policy.HoldAsIs
 }
 
-func (s *sight) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {
+func (s *observation) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {
 	switch {
 	case s.opRemove != 0:
 		return endRemoval
