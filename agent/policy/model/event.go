@@ -10,9 +10,9 @@ type kind uint8
 
 const (
 	// Agents.
-	evRound kind = iota // look and decide; arg 1: it ranks after equally good hosts
-	evAct               // begin the step, and end it if it takes no time
-	// a membership change takes effect and is answered; arg 1: etcd refuses it without need
+	evRound kind = iota // observe and decide; odd arg: the host ranks after equally good hosts; arg/2: its viewpoint
+	evAct               // begin the step, and complete it if it takes no time
+	// A membership change takes effect and is answered. With arg 1, etcd refuses it although it could accept it.
 	evLand
 	evTimeout // it is not answered in time and may land later
 	evLateAdd // a change that was not answered in time lands
@@ -21,7 +21,7 @@ const (
 	evLateWrite
 
 	// etcd, systemd and time.
-	evUnitChanges // arg 1: the other outcome, if it is open; see comeUp
+	evUnitChanges // arg 1: the other outcome, if it is open; see unitChanges
 	evProgress
 	evLearnerLags
 	evRetryDue
@@ -52,7 +52,7 @@ const (
 	evOperatorStarts
 	evRequestEnds
 	evReboots
-	evExternalStop // an external manager stops the etcd that it runs, since the host is safe to touch
+	evExternalStop // an external manager stops the etcd that it runs, since the host is reported safe to stop
 
 	// Operators' requests, which have a budget of their own.
 	evRequest        // arg: the work, from 1 on
@@ -74,8 +74,8 @@ const (
 	evOperatorReleases
 	evOperatorStops
 	evAlarm   // etcd raises the alarm of the scenario
-	evForged  // someone writes the record of a join that its host has not begun
-	evDeleted // someone deletes the operation's record
+	evForged  // another program writes the record of a join that its host has not begun
+	evDeleted // another program deletes the operation record
 	evSwapped // the disk of a host in maintenance is replaced by an empty one
 	kinds
 )
@@ -98,7 +98,7 @@ const (
 	HostCrash                          // the host goes down and boots again
 	AgentCutOff                        // the agent reaches no endpoint
 	MemberCutOff                       // the member reaches no other, in either or both directions
-	AgentBlind                         // the agent sees no other member, though it reads the list
+	AgentBlind                         // the agent reaches no other member, but reads the member list
 	HealthChange                       // a health state becomes SLOW or UNKNOWN
 	ClockChange                        // a clock is off
 	LateCall                           // a call is not answered in time, and lands later or never
@@ -106,7 +106,7 @@ const (
 	OperatorPause                      // an operator pauses the cluster
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
-	Forgery                            // someone writes or deletes the record of an operation
+	Forgery                            // another program writes or deletes the record of an operation
 	AllFaults              = 1<<iota - 1
 	Alarm           Faults = AllFaults + 1 // etcd raises an alarm; not part of AllFaults
 	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced; not part of AllFaults
@@ -182,7 +182,8 @@ func (k kind) args() uint8 {
 	return 1
 }
 
-// args leaves out the variants of host operations and of unhealthy leaders in scopes without them.
+// args returns the number of variants of an event in the machine's scope, without those of host operations and of
+// unhealthy leaders if the scope has none.
 func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evRequestRemoval && m.Removals == 0:
@@ -295,7 +296,7 @@ func (w *world) possible(k kind, i int) bool {
 	return true
 }
 
-// apply applies an event, if it is possible, and judges it.
+// apply applies an event if it is possible, and returns the breach that it causes.
 func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	h := int(e.host)
 	switch {
@@ -331,7 +332,7 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	return true, found
 }
 
-// unlessIgnored ignores a breach that is not looked for.
+// unlessIgnored returns the breach, or fine if the rules ignore it.
 func (m *machine) unlessIgnored(found breach) breach {
 	if slices.Contains(m.ignored, found) {
 		return fine
@@ -339,7 +340,7 @@ func (m *machine) unlessIgnored(found breach) breach {
 	return found
 }
 
-// dropWrites forgets late writes that can never be committed.
+// dropWrites drops late writes that can never be committed.
 func (w *world) dropWrites(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -355,8 +356,8 @@ func (w *world) dropWrites(r rules) {
 	}
 }
 
-// dropSteps takes back decisions that can have no effect: a step under a lock or for a record that has changed owner, a
-// take-down for a cancelled request, and a call for a removed member. The agent only looks again.
+// dropSteps drops decisions that can have no effect: a step whose lock or record has changed, a take-down for a
+// cancelled request, and a call for a removed member. The agent would only begin another round.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -367,7 +368,7 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == decided {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
-			_, stands := h.standing().StopsEtcd() // the disk is read once more
+			_, stands := h.standing().StopsEtcd() // the agent reads the disk again
 			void = void || ((takesDown(h.step) || h.step == runCommand) && (h.work == noWork || !stands))
 			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
 				(bound && h.fresh|h.absent == 0 && !r.noOpFence && !r.takeUnfenced)
@@ -410,7 +411,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 	return w.lateChange(k, h)
 }
 
-// spend takes one fault of that class from the budget.
+// spend takes one fault of a class from the budget, and reports whether the scope allows it.
 func (m *machine) spend(w *world, class Faults) bool {
 	if m.faults&class == 0 || int(w.faults) >= m.budget {
 		return false
@@ -419,8 +420,8 @@ func (m *machine) spend(w *world, class Faults) bool {
 	return true
 }
 
-// actEvent begins a step. In the second variant it is a call to etcd that is not answered in time; a membership change
-// has an event of its own for that.
+// actEvent begins a step. With arg 1, the step is a write that etcd does not answer in time, or the agent dies early in
+// a step of several actions; with arg 2, it dies later. A membership change that is not answered in time is evTimeout.
 func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	if a.phase != decided || a.agent != up {
@@ -449,7 +450,7 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	return true, fine
 }
 
-// lateWrite lands a write that was not answered in time, or loses it for good.
+// lateWrite applies a write that was not answered in time or, with arg 1, loses it for good.
 func (m *machine) lateWrite(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.lateWrite
@@ -488,7 +489,7 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 	return true, w.change(step, h, true, a.faulted != 0)
 }
 
-// round is one round of an agent: it renews its lock, looks and decides.
+// round is one round of an agent: it renews its lock, observes and decides.
 func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	leads, unread := how != follower, how == leaderWithoutReads
@@ -541,7 +542,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
-	if !m.External { // there is no unit that a start guard could hold back
+	if !m.External { // an external etcd has no unit that a start guard could hold back
 		w.applyStartGuard(h, c.hold)
 	}
 	m.noteRequest(w, h, *c)
@@ -558,7 +559,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
 			a.faulted = 0
 		}
-		if c.step == promote && found == fine && !w.serves(h) { // it was cut off just now: see judgePromote
+		if c.step == promote && found == fine && !w.serves(h) { // the learner was cut off just now: see judgePromote
 			a.faulted = 1
 		}
 	}

@@ -43,7 +43,7 @@ func Scenarios() []Scenario {
 	)
 }
 
-// smallCycles returns the scopes of hosts that are asked to be taken down that every test run explores.
+// smallCycles returns the scopes of host operations that every test run explores.
 func smallCycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -68,7 +68,7 @@ func smallCycles() []Scenario {
 	}
 }
 
-// Cycles returns the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
+// Cycles returns the scopes of host operations, as deep as a minute on two cores allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(slices.Concat(smallCycles(), externals(), alarms()),
@@ -95,7 +95,7 @@ func Cycles() []Scenario {
 	)
 }
 
-// smallRemovals returns the scopes of members that operators remove that every test run explores.
+// smallRemovals returns the scopes of removals by an operator that every test run explores.
 func smallRemovals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -107,8 +107,8 @@ func smallRemovals() []Scenario {
 	}
 }
 
-// Removals returns the scopes of members that operators remove, as deep as a minute on two cores allows: one host is
-// asked to remove while another is to be taken down, and the removing call may land late.
+// Removals returns the scopes of removals by an operator, as deep as a minute on two cores allows: one host receives a
+// removal request while another one has a request of its own, and the call to etcd may be applied late.
 func Removals() []Scenario {
 	three := policy.Target{Voters: 3}
 	late := EtcdCrash | LateCall | AgentCrash | MemberCutOff
@@ -128,9 +128,8 @@ func Removals() []Scenario {
 	)
 }
 
-// Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go where the
-// full exploration does not: one more fault where one host is taken down, two hosts that are asked among faults, and
-// more hosts.
+// Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go beyond the
+// full exploration: one more fault during one host operation, two host operations with more faults, and more hosts.
 func Deep() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{

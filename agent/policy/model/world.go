@@ -15,15 +15,15 @@ const (
 	voter
 )
 
-// How far a learner is. Only steady means within the lag for long enough to be promoted.
+// The progress of a learner. Only a steady one has been within the lag for long enough to be promoted.
 const (
 	behind uint8 = iota
 	near
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve. A unit that an operator stopped is distinct
-// from one that is started again when the work on its host is done.
+// The states of a unit. A unit that is starting votes, but does not serve. If an operator stopped it, its host does not
+// start it again; if it was stopped for a request, its host does.
 const (
 	inactive uint8 = iota
 	failed
@@ -31,26 +31,27 @@ const (
 	active
 	stopping
 	restarting        // stopping, to start again in the same job
-	stoppedForRequest // stopped cleanly, for its host's request
+	stoppedForRequest // stopped cleanly; the end of the request starts it
 )
 
-// The contents of a data directory. A member's data is current as long as that very member is listed.
+// The contents of a data directory. A member's data is current as long as etcd lists that member ID.
 const (
 	empty uint8 = iota
 	current
 	old
-	remains // of an etcd that has exited before it was a member
+	remains // files of an etcd that exited before it was a member
 )
 
-// What a unit with an empty directory would start as. Every change of the member list makes an environment useless.
+// The environment that a unit with an empty directory would start with. A join environment lists the members, so a
+// change of the member list makes it useless.
 const (
 	noEnv uint8 = iota
 	joinEnv
 	newEnv
 )
 
-// Health states and the clock: all that makes a host unhealthy. Off means that its clock is off, and that it was WARM
-// recently; for a host with a current witness, that it is SLOW for a past cause.
+// Health states and the clock: all that makes a host unhealthy. clockWrong also means that the host was WARM recently
+// or, if another witness reports it now, that it is SLOW only because of past samples.
 const (
 	healthy uint8 = iota
 	slow
@@ -65,15 +66,15 @@ const (
 	paused // for longer than its lock may be valid
 )
 
-// Where an agent is between two rounds.
+// The phases of an agent's step.
 const (
 	idle    uint8 = iota
-	decided       // it has decided on a step and not begun it
-	sent          // a call is in flight: a membership change whose deadline is not over, or a call of a host operation
+	decided       // the agent has decided on a step but not begun it
+	sent          // a call is in flight: a membership change before its deadline, or a call of a host operation
 )
 
-// host is a host with its agent, its unit and etcd's state of it. Numbers that only grow, such as member IDs and
-// tokens, are replaced by whether they are current.
+// host is a host with its agent, its unit and etcd's state of it. Instead of numbers that only grow, such as member IDs
+// and tokens, it records whether they are current.
 type host struct {
 	list     uint8
 	named    uint8 // its member has started once
@@ -82,45 +83,45 @@ type host struct {
 	unit     uint8
 	data     uint8
 	env      uint8
-	recorded uint8 // the agent has recorded on disk that this data is its member's
+	recorded uint8 // the disk records that this data is the host's member; see dataLost for a voter without data
 	health   uint8
 	backoff  uint8
 	request  uint8 // a bootstrap is requested
 
 	agent    uint8
-	down     uint8 // the whole host
+	down     uint8 // the whole host is down
 	cutOff   uint8 // the agent reaches no endpoint
 	isolated uint8 // the member reaches no other member
-	blind    uint8 // the agent sees no other host's member, though it reads the member list
+	blind    uint8 // the agent reads the member list, but reaches no other host's member
 
 	hasToken   uint8 // the agent has a token
 	valid      uint8 // and it is valid by the agent's own clock
 	stepFailed uint8 // its promotion, or a call of its host operation, has just failed
 
-	hostRequest // its request, and what its disk records about it
+	hostRequest
 
 	phase  uint8
 	step   uint8
 	target uint8 // the host whose member the step names
-	gone   uint8 // that member has left the list since, or the list has changed since
+	gone   uint8 // since then that member has left the list or, for an environment, the list has changed
 	fresh  uint8 // the operation record is still the one that was read
-	absent uint8 // there was none when the step was decided on, which may become true again
+	absent uint8 // there was no record when the step was decided on, which may become true again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
 	latePromote uint8
 	lateRemove  uint8
-	lateWrite   uint8 // a write of a record: the step
+	lateWrite   uint8 // the step whose write may land
 	lateFresh   uint8 // the record is still the one that the write expects
 	lateToken   uint8 // and so is the lock
-	lateAbsent  uint8 // it expects none
+	lateAbsent  uint8 // the write expects no record
 
-	faulted uint8 // a fault has happened since the membership change was sent
+	faulted uint8 // a fault has happened since the agent decided or sent its call
 
 	ejection uint8 // its member was ejected, or is about to be; see ejected.go
 }
 
-// noteSelf records an agent's decision about its host's member.
+// noteSelf writes to disk what the agent decided to record about its host's member.
 func (h *host) noteSelf(note policy.SelfNote) {
 	if note.Member {
 		h.recorded = bit(note.MemberID != 0)
@@ -130,10 +131,11 @@ func (h *host) noteSelf(note policy.SelfNote) {
 	}
 }
 
-// dataLost reports whether a host is listed as a voter whose data is gone. known then means that its disk records that.
+// dataLost reports whether a host is listed as a voter whose data is gone. recorded then means that its disk records
+// the loss.
 func (h *host) dataLost() bool { return h.list == voter && h.data != current && h.data != old }
 
-// lossRecorded reports whether its disk records that the data is gone.
+// lossRecorded reports whether a voter's data is gone and its disk records that.
 func (h *host) lossRecorded() bool { return h.dataLost() && h.recorded != 0 }
 
 // world is a state of the model.
@@ -142,20 +144,20 @@ type world struct {
 	hosts [maxHosts]host
 
 	pause  uint8
-	alarm  uint8 // etcd's alarm of the scenario is active
-	stable uint8 // the last change of the member list is longer ago than the settle time
-	moved  uint8 // the joining learner has applied something since its agent last looked
+	alarm  uint8 // the alarm of the scenario is active
+	stable uint8 // the settle time has passed since the last change of the member list
+	moved  uint8 // the joining learner has applied an entry since its agent's last round
 	probe  uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
 	cool   uint8 // no operation has been in flight: 1 for the cool-down, 2 for as long as a queued host waits
 	stall  uint8 // the learner has not progressed for longer than its limit
 
-	lock  int8  // the host that holds it, or -1
-	ghost uint8 // the holder's agent does not know that it holds it
+	lock  int8  // the host that holds the lock, or -1
+	ghost uint8 // the holder's agent does not have the token, such as after a restart
 
 	op        uint8
 	opHost    uint8
 	opLeft    uint8 // it was created to remove a learner without a join
-	opForged  uint8 // someone else wrote it: its host has not begun it
+	opForged  uint8 // another program wrote it: its host has not begun it
 	opPhase   uint8
 	opStandby uint8
 	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 a removed one
@@ -164,14 +166,14 @@ type world struct {
 	opOld     uint8 // it has lasted longer than its limit; a host operation: 1 not written for long, 2 for longer
 	orphan    uint8 // it has been without its lock for the grace period
 
-	opCycle     uint8 // it is a host operation; its target, its member and whether it is orphaned mean nothing then
-	opRestarted uint8 // its host's etcd has been started since it began; also if the record was deleted
+	opCycle     uint8 // it is a host operation; opStandby, opID and orphan have no meaning then
+	opRestarted uint8 // its host's etcd has been started since it began; also set if the record was deleted
 	back        uint8 // and has served for as long as it must
 
 	requests uint8 // number of host operations requested so far
 
-	removalState     // an operator's request to remove a member
-	replacementState // the dead voter, and the host that replaces it
+	removalState
+	replacementState
 
 	faults uint8 // number of faults so far
 	second uint8 // a second cluster was created
@@ -212,7 +214,7 @@ func (h *host) pack() uint64 {
 	var p packer
 	p.put(h.list, 2)
 	p.put(h.named, 1)
-	p.put(h.progress|h.ejection, 2) // the first is for learners, the second for all others
+	p.put(h.progress|h.ejection, 2) // progress is for learners, ejection for all others
 	p.put(h.unit, 3)
 	p.put(h.data, 2)
 	p.put(h.env, 2)
@@ -241,14 +243,14 @@ func (h *host) pack() uint64 {
 	p.put(h.faulted, 1)
 	p.put(h.absent, 1)
 	p.put(h.lateAbsent, 1)
-	p.put(h.work+h.program, 4) // only a command, the last work, has run
+	p.put(h.work+h.program, 4) // only a command has a program, and command is the last value of work
 	p.put(h.ended, 1)
 	p.put(h.stopped, 1)
 	p.put(h.begun, 2)
 	p.put(h.opSeen, 1)
 	p.put(h.startGuard, 1)
 	p.put(h.released, 1)
-	p.put(h.target, 3) // the last: a host is sorted without it, and by two bits more
+	p.put(h.target, 3) // last, because canonical sorts hosts without it and adds two bits
 	return p.v
 }
 
@@ -300,7 +302,7 @@ func unpackHost(v uint64) (h host) {
 	return h
 }
 
-// packRest packs what belongs to no host.
+// packRest packs the state that belongs to no host.
 func (w *world) packRest() uint64 {
 	var p packer
 	p.put(w.pause, 1)
@@ -327,7 +329,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
-	p.put(w.back|w.opVotes, 1) // the first is for host operations, the second for replacements
+	p.put(w.back|w.opVotes, 1) // back is for host operations, opVotes for replacements
 	p.put(w.requests, 3)
 	w.removalState.pack(&p)
 	w.replacementState.pack(&p)
@@ -386,9 +388,8 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical returns the key shared by all worlds that differ only in the order of their hosts. It is sound because
-// nothing in the model depends on a host's number: the order in which hosts rank alike is open wherever it decides
-// something.
+// canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound because
+// nothing in the model depends on a host's number: wherever hosts rank alike, their order is open.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64
@@ -412,7 +413,7 @@ func (w *world) canonical() key {
 	return p.pack()
 }
 
-// permuted puts host order[i] at place i.
+// permuted returns the world with host order[i] at place i.
 func (w *world) permuted(order [maxHosts]uint8) world {
 	var place [maxHosts]uint8
 	for i := range w.n {
@@ -439,7 +440,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	return p
 }
 
-// anyRecordDeleted reports whether only the disk still records the operation of any host.
+// anyRecordDeleted reports whether the operation of any host is recorded only on its disk.
 func (w *world) anyRecordDeleted() bool {
 	for i := range w.n {
 		if w.recordDeleted(i) {
@@ -449,7 +450,7 @@ func (w *world) anyRecordDeleted() bool {
 	return false
 }
 
-// tidy clears what has no meaning any more, so that worlds that no one can distinguish are one.
+// tidy clears state without a meaning, so that worlds that no agent can distinguish are one.
 func (w *world) tidy() {
 	awaited := w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {
@@ -500,9 +501,9 @@ func (w *world) tidy() {
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner,
-		w.opPhase == phaseRollback: // it is rolled back, wherever it is
+		w.opPhase == phaseRollback: // it is rolled back, whatever its progress
 		w.moved, w.probe = 0, 0
-	case !w.answers(int(w.opHost)): // see evMissed
+	case !w.answers(int(w.opHost)): // see evLearnerLags
 		w.probe = min(w.probe, 1)
 	}
 	if w.lock < 0 {
