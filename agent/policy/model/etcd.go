@@ -3,8 +3,8 @@
 
 package model
 
-// runs reports whether a listed member takes part in raft. The only voter needs no other member: it stops only when its
-// process ends.
+// runs reports whether a listed member takes part in Raft. The only voter needs no other member, so a cut does not stop
+// it.
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
 	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) &&
@@ -61,8 +61,8 @@ func (w *world) reachesMember(i int) bool {
 	return false
 }
 
-// answers reports whether a member looks live. A voter that reaches no other voter cannot serve a linearizable read. A
-// learner that is cut off keeps answering for itself and never notices that its leader is gone.
+// answers reports whether a member looks live to an agent. A voter must serve linearizable reads. A learner that is cut
+// off keeps answering for itself and never notices that it has lost its leader.
 func (w *world) answers(i int) bool {
 	h := &w.hosts[i]
 	if h.list != learner {
@@ -71,7 +71,7 @@ func (w *world) answers(i int) bool {
 	return h.data == current && h.unit == active && w.quorum()
 }
 
-// noteWrite notes that something was written: a learner that follows has applied it.
+// noteWrite records that the joining learner, if it follows, has applied a write.
 func (w *world) noteWrite() {
 	if w.serves(int(w.opHost)) {
 		w.moved, w.probe = 1, 0
@@ -88,7 +88,7 @@ func (w *world) allServe() bool {
 	return true
 }
 
-// reaches reports whether an agent's calls get to etcd and back.
+// reaches reports whether an agent's calls reach etcd and are answered.
 func (w *world) reaches(h int) bool { return w.hosts[h].cutOff == 0 && w.quorum() }
 
 // owns reports whether this agent has the token of the current lock.
@@ -96,26 +96,27 @@ func (w *world) owns(h int) bool {
 	return int(w.lock) == h && w.ghost == 0 && w.hosts[h].hasToken != 0
 }
 
-// present reports whether the other hosts find a host's record: its agent runs and reaches etcd.
+// present reports whether other agents find a host's record: its agent runs and reaches etcd.
 func (w *world) present(i int) bool {
 	h := &w.hosts[i]
 	return h.agent == up && h.down == 0 && h.cutOff == 0
 }
 
-// joining reports whether the operation is this host's join. A standby recognises a join that it has not begun itself.
+// joining reports whether the operation is this host's join or replacement. A standby detects a join that it did not
+// begin.
 func (w *world) joining(i int) bool {
 	h := &w.hosts[i]
 	return w.opHosts(i) && w.opCycle|w.opRemove == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
 }
 
-// spare reports whether a host has no member that counts.
+// spare reports whether a host has no member, or only a learner that has never started, outside its own join.
 func (w *world) spare(i int) bool {
 	h := &w.hosts[i]
 	return !w.joining(i) && (h.list == unlisted || (h.list == learner && h.named == 0))
 }
 
-// ready reports whether nothing on the host itself prevents it from joining. A voter has joined already and waits for
-// its own request.
+// ready reports whether a host would publish no reason against joining. A voter has joined; it only waits during its
+// own request.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
 	if h.list == voter {
@@ -147,8 +148,8 @@ func (w *world) learnerAt() int {
 	return -1
 }
 
-// add applies a MemberAddAsLearner. A late call has passed all of etcd's checks except those that every member makes
-// when it applies the entry.
+// add applies a MemberAddAsLearner. For a late call, only the checks remain that every member makes when it applies the
+// entry.
 func (w *world) add(i int, late bool) {
 	if w.refusesAdd(i, late) != accepted {
 		return

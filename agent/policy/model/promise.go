@@ -210,7 +210,7 @@ func promises() map[breach]promise {
 	return all
 }
 
-// judgeState returns the breach that a state shows by itself.
+// judgeState checks the world itself, whatever the last event was.
 func (w *world) judgeState() breach {
 	holders, changes := 0, 0
 	for i := range w.n {
@@ -330,7 +330,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 }
 
 // countedRight reports whether the end of a host's own join is counted according to its outcome. A replacement that
-// etcd was not asked for may count or not.
+// ends before the host sent anything to etcd may count or not.
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case w.opVotes != 0:
@@ -340,20 +340,20 @@ func (w *world) countedRight(c choice) bool {
 	case c.outcome == policy.Disowned:
 		return c.counts == policy.JoinUncounted
 	}
-	untold := w.opReplace != 0 && w.opPhase == phaseBegun
-	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && untold
+	nothingSent := w.opReplace != 0 && w.opPhase == phaseBegun
+	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && nothingSent
 }
 
 // judgeStartGuard checks whether a decision's change of the start guard fits the host.
 func (w *world) judgeStartGuard(h int, c choice) breach {
 	a, hold := &w.hosts[h], c.hold
-	// An etcd that keeps restarting, as a removed member's does, is held back like one that is down.
+	// An etcd that keeps restarting, such as a removed member's, gets the start guard like one that is down.
 	idle := a.unit == inactive || a.unit == failed || a.unit == stoppedForRequest || a.unit == starting
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
 		return startGuardStays
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
-		return startGuardStays // afterwards nothing shows what the guard was set for
+		return startGuardStays // without the request, nothing shows why the guard was set
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
 		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
 			hold != policy.HoldBack:
@@ -384,8 +384,8 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	return fine
 }
 
-// judgeRecordedFirst checks that the disk records the start or end of a host operation before its record is written: otherwise,
-// if the agent dies right then, the next one repeats the work.
+// judgeRecordedFirst checks that the disk records the start or end of a host operation before etcd does. Otherwise, if
+// the agent died in between, its next process would repeat the work.
 func (w *world) judgeRecordedFirst(h int, step uint8) breach {
 	a := &w.hosts[h]
 	switch {
@@ -398,12 +398,12 @@ func (w *world) judgeRecordedFirst(h int, step uint8) breach {
 	return fine
 }
 
-// judgeSelf checks that a host that reaches etcd has recorded on disk which member it is.
+// judgeSelf checks that a host that reaches etcd records on disk whether it is a member.
 func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	after := w.hosts[h]
 	after.noteSelf(note)
 	if after.dataLost() {
-		return fine // judgeEnd checks whether the disk records it
+		return fine // judgeEnd checks whether the disk records the loss
 	}
 	if w.reaches(h) && after.recorded != bit(after.list != unlisted && after.data == current) {
 		return memberUnrecorded
@@ -411,7 +411,7 @@ func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	return fine
 }
 
-// anotherInOperation reports whether another host publishes that it is in its operation.
+// anotherInOperation reports whether another host publishes that it is in an operation whose record was deleted.
 func (w *world) anotherInOperation(h int) bool {
 	for i := range w.n {
 		if i != h && w.recordDeleted(i) && w.present(i) {
@@ -421,7 +421,7 @@ func (w *world) anotherInOperation(h int) bool {
 	return false
 }
 
-// judgeHealth checks whether a host may take a step towards membership.
+// judgeHealth checks whether the health of a host and of the members allows it to join.
 func (w *world) judgeHealth(h int) breach {
 	switch w.hosts[h].health {
 	case slow:
@@ -454,7 +454,7 @@ func (w *world) judgeChange(h int) breach {
 		return changeWithoutOp
 	case !w.allServe() && !w.onlyTardyIsDown():
 		return voterDown
-	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby is promoted at once
+	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby that replaces a voter is promoted at once
 		return unsettled
 	}
 	return w.judgeHealth(h)
@@ -469,7 +469,7 @@ func (w *world) judgeAdd(h int) breach {
 
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
-	justCut := w.answers(h) && w.moved != 0 // no agent can have noticed yet
+	justCut := w.answers(h) && w.moved != 0 // no agent can have observed it yet
 	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}
@@ -480,9 +480,9 @@ func (w *world) judgePromote(h int) breach {
 			others++
 		}
 	}
-	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpTarget].list == voter
+	replacedStillVotes := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpTarget].list == voter
 	switch {
-	case beside && !w.isUnhealthy(int(w.rpTarget)):
+	case replacedStillVotes && !w.isUnhealthy(int(w.rpTarget)):
 		return healthyReplaced
 	case voters%2 == 1 && others == 0 && w.opReplace == 0: // a replacement keeps the number of voters
 		return evenVoters
