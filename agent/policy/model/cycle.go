@@ -5,9 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. The call takes effect
-// at any time while its agent lives, even if that agent was paused and has lost its lock. Until then the agent does
-// nothing else. When the agent ends, the call has taken effect or never will.
+// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. The call takes
+// effect at any time while its agent lives, even if that agent was paused and has lost its lock. Until then the agent
+// does nothing else. When the agent ends, the call has taken effect or never will.
 func unfencedCall(step uint8) bool {
 	switch step {
 	case transferLeadership, restartUnit, takeDown, takeDownHeld, reboot:
@@ -162,7 +162,8 @@ func (w *world) ageRecord() bool {
 	return true
 }
 
-// mayLead reports whether leadership can change a host's decision: its own, or that of the member it removes or replaces.
+// mayLead reports whether leadership can change a host's decision: its own, or that of the member it removes or
+// replaces.
 func (w *world) mayLead(h int) bool {
 	if w.removes(h) {
 		return w.opPhase == phaseBegun && w.hosts[w.rmTarget].list == voter && w.serves(int(w.rmTarget))
@@ -220,7 +221,8 @@ func (w *world) judgeStop(h int, leads bool) breach {
 	return fine
 }
 
-// judgeLanding checks the other voters when a running etcd is stopped. A step is not to blame for faults since its view.
+// judgeLanding checks the other voters when a running etcd is stopped. A step is not to blame for faults since its
+// view.
 func (w *world) judgeLanding(h int) breach {
 	if w.hosts[h].list != voter || w.hosts[h].faulted != 0 {
 		return fine

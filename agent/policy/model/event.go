@@ -504,7 +504,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		}
 	}
 	w.tidy()
-	s := w.look(h)
+	s := w.observe(h)
 	s.setViewpoint(how)
 	choices := m.decide(&s)
 	if m.inOrder {

@@ -136,8 +136,8 @@ func deadMistakes() []Mistake {
 	}
 }
 
-// deadSurplus is a scope in which one of four voters dies although three are configured, and no host could replace it; with
-// n more faults of these classes.
+// deadSurplus is a scope in which one of four voters dies although three are configured, and no host could replace it;
+// with n more faults of these classes.
 func deadSurplus(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)

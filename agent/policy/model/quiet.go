@@ -8,8 +8,8 @@ import "github.com/quorumd/quorumd/agent/policy"
 // Polling less often while all is quiet changes no state here, because no step relies on old answers. So the model
 // checks only when a host may decide that all is quiet.
 
-// quiet reports whether a host with this decision would poll the members only in every second round. The queue, which is
-// no part of an observation, is as its writer would have written it.
+// quiet reports whether a host with this decision would poll the members only in every second round. The queue, which
+// is no part of an observation, is as its writer would have written it.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.Idle {
 		return false

@@ -85,7 +85,7 @@ func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 	switch {
 	case h.agentDown|h.hostDown != 0:
 	case h.step == lossNone:
-		o := m.look(w, i)
+		o := m.observe(w, i)
 		d := m.decide(&o)
 		step, known := lossStepOf(d.Step)
 		to := *w

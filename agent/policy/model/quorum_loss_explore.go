@@ -60,8 +60,8 @@ func (m *lossMachine) decide(o *lossObservation) policy.Decision {
 	return d
 }
 
-// ExploreQuorumLoss explores every course of a quorum loss. It ends at the fixpoint, at the first breach, at most states if
-// most is not 0, or with its context.
+// ExploreQuorumLoss explores every course of a quorum loss. It ends at the fixpoint, at the first breach, at most
+// states if most is not 0, or with its context.
 func ExploreQuorumLoss(ctx context.Context, sc QuorumLoss, most int) Result {
 	return newLossMachine(sc, lossRules{}).explore(ctx, most)
 }

@@ -51,7 +51,7 @@ func (m *lossMachine) pass(w *lossWorld) {
 			}
 		}
 		if h.step == lossNone {
-			o := m.look(w, i)
+			o := m.observe(w, i)
 			h.step, _ = lossStepOf(m.decide(&o).Step)
 			if h.stepPlan = h.plan; o.late != 0 {
 				h.stepPlan = withoutPlan + o.cluster

@@ -21,7 +21,7 @@ type lossObservation struct {
 	ready            uint8 // hosts that may join
 }
 
-func (r QuorumLoss) look(w *lossWorld, i int) lossObservation {
+func (r QuorumLoss) observe(w *lossWorld, i int) lossObservation {
 	own := w.hosts[i]
 	own.step, own.stepPlan = 0, 0
 	o := lossObservation{n: uint8(r.Voters), self: uint8(i), cluster: r.reachedCluster(w, i), host: own}

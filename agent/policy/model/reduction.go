@@ -18,8 +18,8 @@ func (h *host) tidyUnit() {
 
 // settleIrrelevant reports whether no current decision depends on the settle time of the member list: a learner was
 // added and has not started, or is being rolled back. Before a decision depends on it again, the list or the record
-// changes, and the settle time may pass after that as well as before. The etcd of a removed member is stopped only after
-// that time, so none may run.
+// changes, and the settle time may pass after that as well as before. The etcd of a removed member is stopped only
+// after that time, so none may run.
 func (w *world) settleIrrelevant() bool {
 	if w.op == 0 || w.opPhase != phaseAdded && w.opPhase != phaseRollback {
 		return false

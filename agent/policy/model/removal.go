@@ -5,9 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// removalState is an operator's request to a host's agent to remove another host's member permanently, and the operation
-// that does it. The request is on the disk of the host that received it. There is at most one at a time: several would
-// only queue for the lock, as other operations do.
+// removalState is an operator's request to a host's agent to remove another host's member permanently, and the
+// operation that does it. The request is on the disk of the host that received it. There is at most one at a time:
+// several would only queue for the lock, as other operations do.
 type removalState struct {
 	rmRequested uint8 // it is requested
 	rmHost      uint8 // the host that received the request
@@ -83,8 +83,8 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 	return fine
 }
 
-// noteRemovalBegins writes to disk that a removal begins, before its record is created: if that record is gone later, an
-// operator has released it.
+// noteRemovalBegins writes to disk that a removal begins, before its record is created: if that record is gone later,
+// an operator has released it.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
 		w.rmBegun = 1

@@ -9,9 +9,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// replacementState is what the agents report about a dead or unhealthy voter, and the operation in which a host replaces
-// it. Only one voter is reported dead at a time: if several are down, only a whole failure domain is replaced, which the
-// model leaves out. Reports may be outdated until agents renew them.
+// replacementState is what the agents report about a dead or unhealthy voter, and the operation in which a host
+// replaces it. Only one voter is reported dead at a time: if several are down, only a whole failure domain is replaced,
+// which the model leaves out. Reports may be outdated until agents renew them.
 type replacementState struct {
 	dead uint8 // the host whose member all voters have reported dead for the grace period, plus 1
 	// witness marks a voter that is unhealthy instead of dead: a source other than its own health state has confirmed
@@ -206,8 +206,8 @@ func (s *observation) replacementOp() *policy.Op {
 	return op
 }
 
-// connectionReports returns what a voter's host reports about its member's connection to the dead or slow voter: lost to
-// a dead one, and established to one that is too slow to answer.
+// connectionReports returns what a voter's host reports about its member's connection to the dead or slow voter: lost
+// to a dead one, and established to one that is too slow to answer.
 func (s *observation) connectionReports(i int) []policy.Sight {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
 		who := memberID(int(s.dead - 1))
@@ -272,8 +272,8 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	return w.judgeReplacementReady(h)
 }
 
-// judgeOwnReplacement checks a step by which a host replaces its own member: its data is gone and its disk records that,
-// the other voters have quorum without it, and this host or a standby is ready.
+// judgeOwnReplacement checks a step by which a host replaces its own member: its data is gone and its disk records
+// that, the other voters have quorum without it, and this host or a standby is ready.
 func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	a := &w.hosts[h]
 	if c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0) {
@@ -332,8 +332,8 @@ func (w *world) judgeReplacementEnd() breach {
 
 // unreplaced reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
 // can replace it with the same number of voters. A host that has stopped its etcd for an operator's work, or is about
-// to, may cost the quorum while a voter is dead, until an operator ends that work. For any other work it starts its etcd
-// again.
+// to, may cost the quorum while a voter is dead, until an operator ends that work. For any other work it starts its
+// etcd again.
 func (w *world) unreplaced(target policy.Target) bool {
 	owner := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {

@@ -115,8 +115,8 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	}
 }
 
-// applyStartGuard sets or removes the start guard, as an agent decided or before a step. If there is no data that a boot
-// could start an etcd on, the world does not track the guard.
+// applyStartGuard sets or removes the start guard, as an agent decided or before a step. If there is no data that a
+// boot could start an etcd on, the world does not track the guard.
 func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {
@@ -264,9 +264,9 @@ func (w *world) finishRequests() {
 	}
 }
 
-// decidesAboutEtcd reports whether the end of the request starts an etcd that an operator stops meanwhile: nothing shows
-// whether the agent or the operator stopped it. This holds until the work is done; for a restart, until the operation
-// records that etcd is back.
+// decidesAboutEtcd reports whether the end of the request starts an etcd that an operator stops meanwhile: nothing
+// shows whether the agent or the operator stopped it. This holds until the work is done; for a restart, until the
+// operation records that etcd is back.
 func (w *world) decidesAboutEtcd(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {

@@ -135,7 +135,7 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 	if h.hasToken != 0 && w.reaches(i) && int(w.lock) != i+1 { // it renews the lock first
 		h.hasToken = 0
 	}
-	s := m.look(w, i)
+	s := m.observe(w, i)
 	d = m.decide(&s)
 	found = m.judgeDecision(w, i, d)
 	if q := d.Notes.Queue; q.News {

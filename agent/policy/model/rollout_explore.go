@@ -15,7 +15,7 @@ type rolloutRules struct {
 	decision        func(d *policy.Decision) // its decision
 	beforeEnd       func(t *policy.RolloutProgress, s *policy.Step)
 	afterEnd        func(end *policy.RolloutEnd)
-	unfenced        bool          // operations begin, and hosts go down, whatever has happened to record and lock since the view
+	unfenced        bool          // steps compare neither the record nor the lock with the view
 	ignored         rolloutBreach // a breach that is ignored, to see what follows from it
 	overwrites      bool          // the rollout's record is written whatever it contains by then
 	countsAsResumed bool          // a host's end counts as if operators had resumed the rollout
@@ -60,8 +60,8 @@ func (m *rolloutMachine) decide(s *rolloutObservation) policy.Decision {
 	return d
 }
 
-// ExploreRollout explores every course of a rollout. It ends at the fixpoint, at the first breach, at most states if most
-// is not 0, or with its context.
+// ExploreRollout explores every course of a rollout. It ends at the fixpoint, at the first breach, at most states if
+// most is not 0, or with its context.
 func ExploreRollout(ctx context.Context, sc Rollout, most int) Result {
 	return newRolloutMachine(sc, rolloutRules{}).explore(ctx, most)
 }

@@ -23,7 +23,7 @@ type rolloutObservation struct {
 }
 
 // look returns what a host sees.
-func (r Rollout) look(w *rolloutWorld, h int) rolloutObservation {
+func (r Rollout) observe(w *rolloutWorld, h int) rolloutObservation {
 	own := &w.hosts[h]
 	s := rolloutObservation{observation: observation{
 		n: uint8(r.hosts()), self: uint8(h), reachable: bit(w.reaches(h)), unit: own.unit, health: slow * own.slow,

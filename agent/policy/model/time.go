@@ -3,8 +3,8 @@
 
 package model
 
-// timeEvent is what happens by itself sooner or later. How much later is open, with one exception: a lease never ends
-// before its holder's validity, because that was counted from before the request was sent.
+// timeEvent applies an event that occurs sooner or later without an agent or a fault. When it occurs is open, with one
+// exception: a lease never ends before its holder's validity, which is counted from before the request was sent.
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -19,7 +19,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		if w.joining(i) {
 			w.noteWrite()
 		}
-	case evLearnerLags: // while it does not answer, nothing depends on what it has applied: later is as good
+	case evLearnerLags: // while the learner does not answer, no decision depends on this
 		return w.answers(int(w.opHost)) && compareAndSet(&w.probe, 1, 2), fine
 	case evRetryDue:
 		h.stepFailed = 0
@@ -58,8 +58,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		return w.ageRecord(), fine
 	case evServed:
 		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.back, 0, 1), fine
-	case evCommandEnds:
-		if h.down != 0 || (h.program != programRuns && arg == 0) { // if it does not run, the agent may find it missing
+	case evCommandEnds: // a program that has not been started can only fail, since it is missing
+		if h.down != 0 || (h.program != programRuns && arg == 0) {
 			return false, fine
 		}
 		h.program = programSucceeded + arg
@@ -75,8 +75,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	return true, fine
 }
 
-// validityOver ends an agent's validity, which only happens if it cannot renew. The deadline of its call is over then
-// too.
+// validityOver ends the validity of an agent's lock, which occurs only if the agent cannot renew it. The deadline of
+// its call ends then, too.
 func (m *machine) validityOver(w *world, i int) bool {
 	h := &w.hosts[i]
 	if h.hasToken == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
@@ -111,7 +111,7 @@ func (m *machine) leaseOver(w *world) bool {
 	return true
 }
 
-// healEvent undoes a fault. Healing costs nothing.
+// healEvent heals a fault. Healing does not count against the budget.
 func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -163,7 +163,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	return true, fine
 }
 
-// compareAndSet changes a field from one value to another, if it has the first.
+// compareAndSet sets a field that has the value from, and reports whether it had it.
 func compareAndSet(x *uint8, from, to uint8) bool {
 	if *x != from {
 		return false
@@ -172,7 +172,7 @@ func compareAndSet(x *uint8, from, to uint8) bool {
 	return true
 }
 
-// faultEvent is a fault or an operator's action.
+// faultEvent applies a fault or an operator's action, and reports whether it was possible.
 func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	h := &w.hosts[i]
 	ok := true
@@ -233,7 +233,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	return ok
 }
 
-// forge writes the record of a join to be rolled back, for a standby or for a voter: the most harmful record there is.
+// forge writes the record of a join that has to be rolled back, for a standby or for a voter: the most harmful record.
 func (w *world) forge(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
@@ -255,7 +255,7 @@ func (w *world) deleted() bool {
 	return true
 }
 
-// release is an operator's release of an operation, even if its record is gone.
+// release applies an operator's release of an operation, even if its record is gone.
 func (w *world) release() bool {
 	if !w.quorum() || (w.op == 0 && !w.anyRecordDeleted()) {
 		return false
@@ -289,11 +289,11 @@ func (w *world) operatorEvent(k kind, i int) bool {
 	return true
 }
 
-// agentDies ends an agent's process: its memory is lost, its calls are not.
+// agentDies ends an agent's process: it loses its memory, but its calls may still land.
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
-	h.restartEjectionWait() // it forgets how long it has been healthy
+	h.restartEjectionWait() // how long the host has been healthy is only in memory
 	h.agent, h.phase, h.hasToken, h.valid, h.stepFailed, h.env = down, idle, 0, 0, 0, noEnv
 }
 
@@ -303,8 +303,8 @@ func (w *world) hostDies(i int) {
 	w.markFaulted()
 }
 
-// markFaulted remembers that members have failed since a decision was taken or a call was sent: the call alone is then
-// not to blame for its effect on the quorum.
+// markFaulted marks every decision and call in flight: a member has failed since, so the call alone is not to blame for
+// its effect on the quorum.
 func (w *world) markFaulted() {
 	for i := range w.n {
 		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {

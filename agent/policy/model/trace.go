@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// trace describes how a breach comes about. States in the table have their hosts sorted, so the way is walked again
+// trace returns the shortest trace to a breach. The hosts of states in the table are sorted, so it repeats the path
 // from the start with unsorted hosts.
 func (x *explorer) trace(f candidate) *Breach {
-	var way []key
+	var path []key
 	begin := x.sc.first()
 	for r := f.parent; ; {
 		at := x.shards[r.shard()].nodes[r.index()]
-		way = append(way, at.key)
+		path = append(path, at.key)
 		if at.key == begin.canonical() {
 			break
 		}
 		r = at.parent
 	}
-	slices.Reverse(way)
+	slices.Reverse(path)
 	m := newMachine(x.sc, x.workers[0].rules)
 	w := x.sc.first()
 	var b strings.Builder
 	fmt.Fprintf(&b, "     at first    %s\n", w.text())
 	n := 0
-	tell := func(e event, before, after *world) {
+	write := func(e event, before, after *world) {
 		n++
 		fmt.Fprintf(&b, "%3d. %s\n", n, m.text(e, before))
 		if line := after.text(); line != before.text() {
 			fmt.Fprintf(&b, "                 %s\n", line)
 		}
 	}
-	for _, want := range way[1:] {
+	for _, want := range path[1:] {
 		var next world
 		var by event
 		m.expand(&w, func(e event, after *world, _ breach) {
@@ -43,13 +43,13 @@ func (x *explorer) trace(f candidate) *Breach {
 				next, by = *after, e
 			}
 		})
-		tell(by, &w, &next)
+		write(by, &w, &next)
 		w = next
 	}
 	if f.found < targetMissed {
 		m.expand(&w, func(e event, after *world, found breach) {
 			if found == f.found && after.canonical() == f.key {
-				tell(e, &w, after)
+				write(e, &w, after)
 				f.found = fine // once
 			}
 		})
@@ -61,7 +61,7 @@ func (x *explorer) trace(f candidate) *Breach {
 	return &Breach{Promise: p.name, Text: p.text, Trace: b.String()}
 }
 
-// traceLivenessRun describes a run that does not end as required.
+// traceLivenessRun writes the liveness run that does not end as required.
 func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
 	for _, e := range m.endings() {
@@ -73,8 +73,8 @@ func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach)
 			continue
 		}
 		fmt.Fprintf(b,
-			"     From here on no fault occurs, and every host runs. All is healed: %t, but hosts that are "+
-				"down: %t; late calls land: %t.\n", e.healed, e.hostsStayDown, e.lateCallsLand)
+			"     No fault occurs from here on. Faults are healed: %t; hosts that are down stay down: %t; "+
+				"late calls land: %t.\n", e.healed, e.hostsStayDown, e.lateCallsLand)
 		m.live = map[uint64]struct{}{}
 		for range 40 {
 			moved := m.pass(&w) || m.advanceTime(&w)
@@ -94,13 +94,13 @@ func (m *machine) text(e event, w *world) string {
 	n := hostName(h)
 	switch e.kind {
 	case evRound:
-		s := w.look(h)
+		s := w.observe(h)
 		s.setViewpoint(e.arg / 2)
 		c := m.decide(&s)[e.arg%2]
 		if c.step == none {
-			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)
+			return fmt.Sprintf("%s observes and waits: %s (%s)", n, c.reason, c.why)
 		}
-		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
+		return fmt.Sprintf("%s observes (%s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
 			inParentheses(c.why))
 	case evAct:
 		if e.arg == 2 || starts(a.step) && e.arg != 0 {
@@ -112,7 +112,7 @@ func (m *machine) text(e event, w *world) string {
 		}
 		return fmt.Sprintf("%s begins: %s", n, kindOf(a.step))
 	case evLand:
-		return fmt.Sprintf("%s's %s takes effect, if etcd accepts it, and is answered", n, kindOf(a.step))
+		return fmt.Sprintf("%s's %s is answered, and takes effect if etcd accepts it", n, kindOf(a.step))
 	case evTimeout:
 		return fmt.Sprintf("%s's %s is not answered in time; it may still land", n, kindOf(a.step))
 	case evLateWrite:
@@ -127,7 +127,7 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("etcd on %s starts, or exits if it cannot", n)
 	case evHealthChanges:
 		return fmt.Sprintf("fault: %s becomes %s", n,
-			[...]string{"fit", "SLOW", "UNKNOWN", "wrong in its clock"}[e.arg])
+			[...]string{"healthy", "SLOW", "UNKNOWN", "unhealthy: its clock is off"}[e.arg])
 	case evCommandEnds:
 		return fmt.Sprintf("the command on %s %s", n, [...]string{"succeeds", "fails, or is missing"}[e.arg])
 	case evRequest:
@@ -160,7 +160,7 @@ func eventText() map[kind]string {
 		evLateAdd:          "the late add-learner of %s lands",
 		evLatePromote:      "the late promotion of %s lands",
 		evLateRemove:       "the late removal of %s lands",
-		evGraceOver:        "%s has been dead in all voters' reports, or contradicted, for the grace time",
+		evGraceOver:        "%s has been reported dead or unhealthy for the grace period",
 		evProgress:         "the learner on %s catches up and keeps up for a while",
 		evRetryDue:         "some time has passed since %s's failed promotion",
 		evBackoffOver:      "%s's backoff is over",
@@ -213,10 +213,10 @@ func (c choice) targetText() string {
 	return ""
 }
 
-// text returns what a host sees.
+// text returns what a host observes.
 func (s *observation) text() string {
 	if s.reachable == 0 {
-		return "reaches no voter"
+		return "no voter reachable"
 	}
 	var parts []string
 	for i, g := range s.hosts[:s.n] {
@@ -236,7 +236,7 @@ func (s *observation) text() string {
 	if s.lockMine != 0 {
 		lock = "lock held"
 	}
-	return "sees " + strings.Join(parts, ", ") + "; " + lock
+	return strings.Join(parts, ", ") + "; " + lock
 }
 
 // text returns a world on one line.
@@ -253,11 +253,11 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.dead|w.opReplace != 0 {
-		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,reported:%d)", w.dead, w.witness,
-			w.opReplace, w.rpTarget, w.rpGone, w.opReported))
+		parts = append(parts, fmt.Sprintf("dead=%d(witness:%d,op:%d,target:%d,gone:%d,reported:%d)", w.dead,
+			w.witness, w.opReplace, w.rpTarget, w.rpGone, w.opReported))
 	}
 	if w.rmRequested|w.opRemove != 0 {
-		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",
+		parts = append(parts, fmt.Sprintf("remove=%s(requested:%d,expired:%d,begun:%d,op:%d,even-live:%d,gone:%d)",
 			hostName(int(w.rmTarget)), w.rmRequested, w.rmExpired, w.rmBegun, w.opRemove, w.rmEvenLive, w.rmGone))
 	}
 	return strings.Join(parts, "  ")
@@ -291,7 +291,7 @@ func (h *host) text() string {
 		},
 		{h.ended != 0, "ended"},
 		{h.stopped != 0, "recorded as stopped"},
-		{h.startGuard != 0, "held"},
+		{h.startGuard != 0, "start guard"},
 		{h.ejection != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.ejection]},
 	} {
 		if mark.on {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// observedHost is what an agent sees of a host.
+// observedHost is what an agent observes of a host.
 type observedHost struct {
 	list, named, progress, live uint8
 	present                     uint8
@@ -20,14 +20,14 @@ type observedHost struct {
 	inOperation                 uint8
 }
 
-// observation is all that a decision may depend on. A view is built from a sight only, and equal sights get one decision: the
-// second time it is looked up.
+// observation is all that a decision may depend on. A view is built only from an observation, so decisions are cached
+// by observation.
 type observation struct {
 	n, self            uint8
 	reachable          uint8
 	hosts              [maxHosts]observedHost
 	unit, data         uint8
-	recorded           uint8 // of a voter without data: its disk records that the data is gone
+	recorded           uint8 // as in host
 	dataLost           uint8
 	env                uint8
 	health             uint8
@@ -57,17 +57,17 @@ type observation struct {
 	hostRequest
 	leads, opCycle, opRestarted, back uint8
 
-	writes  uint8 // the writes that the others publish
-	noReads uint8 // nothing could be read in time: the rest is known from this host's member, which leads
+	writes  uint8 // the measurements of writes that the other voters publish
+	noReads uint8 // no read returned in time: the rest is the local state of this host's member, which leads
 
 	ejection uint8
 
 	replacementState
-	removalState // of the requested host: other hosts lack what only that host knows
+	removalState // without the request on other hosts
 }
 
-// look returns what host h sees of the world now.
-func (w *world) look(h int) observation {
+// observe returns what host h observes of the world now.
+func (w *world) observe(h int) observation {
 	own := &w.hosts[h]
 	s := observation{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
@@ -227,7 +227,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		return v
 	}
 	v.Cluster, v.Looked = s.clusterView(), true
-	// between the cool-down and the patience of a waiting host
+	// 1 is between the cool-down and the time that a queued host waits for those before it.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)
@@ -245,7 +245,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	return v
 }
 
-// environment returns the environment that etcd is to be started with.
+// environment returns the environment that etcd needs at its next start.
 func environment(v policy.View) uint8 {
 	if policy.EnvironmentOf(v) == policy.EnvironmentNew {
 		return newEnv
@@ -342,7 +342,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 			h.Answered = s.opReported != 0 && (i != int(s.self) || s.opHost == s.self)
 		}
 		if g.ready == 0 {
-			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
+			h.Waiting = policy.HealthBad // no decision depends on which reason it is
 		}
 		switch {
 		case i != int(s.self):
@@ -372,7 +372,7 @@ func (s *observation) role(i int) policy.Role {
 	return policy.RoleSpare
 }
 
-// joins reports whether a host is in a join. A standby recognises a join that it has not begun itself.
+// joins reports whether a host is joining. A standby detects a join that it did not begin.
 func (s *observation) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
@@ -416,7 +416,7 @@ func (s *observation) opView() *policy.Op {
 	return op
 }
 
-// setTokenAndID adds the token and the member's ID to an operation.
+// setTokenAndID sets the token and the member ID of an operation.
 func (s *observation) setTokenAndID(op *policy.Op) *policy.Op {
 	if s.opToken != 0 {
 		op.Token = tokenNow
