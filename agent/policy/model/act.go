@@ -232,7 +232,7 @@ func (m *machine) take(w *world, h int) {
 	}
 	if w.lock < 0 && (w.unchanged(a.fresh, a.absent) || m.takeUnfenced) {
 		w.lockTaken(h)
-		w.ghost, a.hasToken, a.valid = 0, 1, 1
+		w.holderUnaware, a.hasToken, a.valid = 0, 1, 1
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *world) lockTaken(h int) {
 
 // freeLock deletes the lock key, so that writes which compare its token fail.
 func (w *world) freeLock() {
-	w.lock, w.ghost, w.opToken = -1, 0, 0
+	w.lock, w.holderUnaware, w.opToken = -1, 0, 0
 	for i := range w.n {
 		w.hosts[i].lateToken = 0
 	}
@@ -293,7 +293,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	}
 	w.recordWritten()
 	w.opToken, w.orphan, w.opReported = w.op, 0, 0
-	w.probe = 1
+	w.sinceWrite = 1
 	w.noteWrite()
 	return found
 }

@@ -256,9 +256,9 @@ func (w *world) judgeEnd(h int, c choice) breach {
 	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
 		return endedEarly
 	case c.step == endCycle && a.unit != inactive && a.unit != stoppedForRequest && w.opRestarted != 0 &&
-		(!w.serves(h) || w.back == 0):
+		(!w.serves(h) || w.servedLong == 0):
 		return endedEarly
-	case c.outcome == policy.Cycled && (!w.serves(h) || w.back == 0):
+	case c.outcome == policy.Cycled && (!w.serves(h) || w.servedLong == 0):
 		return endedEarly
 	}
 	return fine

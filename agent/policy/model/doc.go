@@ -26,8 +26,9 @@
 // to etcd's checks at that time.
 //
 // A host's view is built only from an observation (view.go). The policy decides once for each observation, and the
-// decision is cached. Every duration in a view is either 0 or longer than every limit; which one is an event. Time has
-// only one rule, that of the lock: its lease does not expire at the server before the holder's validity has ended.
+// decision is cached. Every duration in a view is either 0 or longer than every limit or, if a decision has two limits,
+// between them; which one is an event. Time has only one rule, that of the lock: its lease does not expire at the
+// server before the holder's validity has ended.
 //
 // # Host operations
 //

@@ -74,7 +74,7 @@ func (w *world) answers(i int) bool {
 // noteWrite records that the joining learner, if it follows, has applied a write.
 func (w *world) noteWrite() {
 	if w.serves(int(w.opHost)) {
-		w.moved, w.probe = 1, 0
+		w.learnerMoved, w.sinceWrite = 1, 0
 	}
 }
 
@@ -93,7 +93,7 @@ func (w *world) reaches(h int) bool { return w.hosts[h].cutOff == 0 && w.quorum(
 
 // owns reports whether this agent has the token of the current lock.
 func (w *world) owns(h int) bool {
-	return int(w.lock) == h && w.ghost == 0 && w.hosts[h].hasToken != 0
+	return int(w.lock) == h && w.holderUnaware == 0 && w.hosts[h].hasToken != 0
 }
 
 // present reports whether other agents find a host's record: its agent runs and reaches etcd.
@@ -127,7 +127,7 @@ func (w *world) ready(i int) bool {
 		(w.seesAll(i) || w.awaitsRepair(i))
 }
 
-// seesAll reports whether an agent sees every voter live.
+// seesAll reports whether an agent observes every voter live.
 func (w *world) seesAll(i int) bool {
 	others := 0
 	for g := range w.n {
@@ -155,7 +155,7 @@ func (w *world) add(i int, late bool) {
 		return
 	}
 	w.hosts[i].list, w.hosts[i].named = learner, 0
-	w.stall = 0
+	w.learnerStalled = 0
 	w.listChanged()
 	for g := range w.n { // the list in every environment is outdated
 		w.hosts[g].env = dropJoinEnv(w.hosts[g].env)

@@ -137,9 +137,9 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	return m.choices[n]
 }
 
-// first returns the initial world of a scenario.
-func (sc Scenario) first() world {
-	w := world{n: sc.Hosts, lock: -1, stable: 1, cool: 1}
+// initial returns the initial world of a scenario.
+func (sc Scenario) initial() world {
+	w := world{n: sc.Hosts, lock: -1, stable: 1, idleTime: 1}
 	for i := range sc.Voters {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
@@ -225,7 +225,7 @@ func newExplorer(sc Scenario, r rules, workers int) *explorer {
 
 func (x *explorer) run(ctx context.Context) Result {
 	began := time.Now()
-	w := x.sc.first()
+	w := x.sc.initial()
 	k := w.canonical()
 	h := hash(&k)
 	x.shards[h%shards].insert(candidate{node: node{key: k}, hash: h})

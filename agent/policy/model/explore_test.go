@@ -86,7 +86,7 @@ func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 func sameAfterPacking(t *testing.T, sc Scenario) {
 	t.Helper()
 	m := newMachine(sc, rules{})
-	level := []world{sc.first()}
+	level := []world{sc.initial()}
 	seen := map[key]bool{}
 	for len(level) > 0 && len(seen) < 20_000 {
 		var next []world
@@ -110,7 +110,7 @@ func TestWorldsThatDifferOnlyInHostOrderAreOne(t *testing.T) {
 	t.Parallel()
 	sc := smallScenarios()[0]
 	m := newMachine(sc, rules{})
-	w := sc.first()
+	w := sc.initial()
 	for range 60 { // a random walk, where every world is also checked with its hosts permuted
 		turned := w.permuted([maxHosts]uint8{1, 2, 0})
 		if w.canonical() != turned.canonical() {

@@ -14,8 +14,8 @@ func after(r rules, past ...breach) rules {
 	return r
 }
 
-// maskedMistakes returns mistakes for promises that no other mistake breaks. Most of them break another promise first,
-// which is ignored.
+// maskedMistakes returns further mistakes, so that every promise is broken by one. Some of them break another promise
+// first, which is ignored.
 func maskedMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -337,25 +337,25 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case w.opVotes != 0:
-		return c.counts == policy.JoinUncounted
+		return c.join == policy.JoinUncounted
 	case c.step == endJoined:
-		return c.counts == policy.JoinWorked
+		return c.join == policy.JoinWorked
 	case c.outcome == policy.Disowned:
-		return c.counts == policy.JoinUncounted
+		return c.join == policy.JoinUncounted
 	}
 	nothingSent := w.opReplace != 0 && w.opPhase == phaseBegun
-	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && nothingSent
+	return c.join == policy.JoinFailed || c.join == policy.JoinUncounted && nothingSent
 }
 
 // judgeStartGuard checks whether a decision's change of the start guard fits the host.
 func (w *world) judgeStartGuard(h int, c choice) breach {
-	a, hold := &w.hosts[h], c.hold
+	a, hold := &w.hosts[h], c.startGuard
 	// An etcd that keeps restarting, such as a removed member's, gets the start guard like one that is down.
 	idle := a.unit == inactive || a.unit == failed || a.unit == stoppedForRequest || a.unit == starting
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
 		return startGuardStays
-	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
+	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.removesGuard:
 		return startGuardStays // without the request, nothing shows why the guard was set
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
 		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
@@ -472,7 +472,7 @@ func (w *world) judgeAdd(h int) breach {
 
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
-	justCut := w.answers(h) && w.moved != 0 // no agent can have observed it yet
+	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed it yet
 	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}

@@ -103,8 +103,8 @@ type lossWorld struct {
 	faults    uint8           // number of faults so far
 }
 
-// first returns the world after the loss.
-func (r QuorumLoss) first() (w lossWorld) {
+// initial returns the world after the loss.
+func (r QuorumLoss) initial() (w lossWorld) {
 	for i := range r.Voters {
 		h := &w.hosts[i]
 		h.data, h.recorded, h.runs = oldCluster, oldCluster, 1

@@ -67,10 +67,10 @@ func ExploreQuorumLoss(ctx context.Context, sc QuorumLoss, most int) Result {
 }
 
 func (m *lossMachine) explore(ctx context.Context, most int) Result {
-	first := m.first()
+	first := m.initial()
 	m.markStalePlans(&first)
 	search[lossWorld]{
-		first: first, successors: m.successors, text: m.text,
+		initial: first, successors: m.successors, text: m.text,
 		promise: func(b uint8) promise { return lossPromises()[lossBreach(b)] },
 		liveness: func(w *lossWorld) uint8 {
 			if m.skipsLiveness || m.isLive(w) {

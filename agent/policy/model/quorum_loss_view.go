@@ -15,8 +15,8 @@ type lossObservation struct {
 	host             lossHost
 	survivor         uint8 // this host is its plan's survivor
 	late             uint8
-	members          uint8 // members of the reached cluster, a bit each, as in the following
-	live             uint8
+	members          uint8 // hosts that are members of the reached cluster; like the rest, a bit for each host
+	live             uint8 // hosts whose members are live
 	present          uint8 // hosts whose agents are present
 	ready            uint8 // hosts that may join
 }
@@ -61,7 +61,7 @@ func lossClusterID(cluster uint8) uint64 {
 func (o *lossObservation) view() policy.View {
 	s := observation{
 		n: o.n, self: o.self, reachable: bit(o.cluster != noCluster), recorded: bit(o.host.recorded != noCluster),
-		stable: 1, cool: 2, unit: inactive,
+		stable: 1, idleTime: 2, unit: inactive,
 	}
 	switch {
 	case o.host.runs != 0 && o.live>>o.self&1 != 0:

@@ -56,7 +56,7 @@ func (r *replacementState) unpack(p *packer) {
 // unpackVotes unpacks opVotes, which shares its bit with back because the key has no bits left.
 func (w *world) unpackVotes() {
 	if w.opReplace != 0 {
-		w.opVotes, w.back = w.back, 0
+		w.opVotes, w.servedLong = w.servedLong, 0
 	}
 }
 
@@ -108,9 +108,9 @@ func (m *machine) graceOver(w *world, i int) bool {
 	return true
 }
 
-// reported lets every voter's agent report again, or ends the time in which a removal may be applied: etcd applies it
-// within the lock's TTL or never.
-func (w *world) reported() bool {
+// reportAgain lets every voter's agent report again, or ends the time in which a removal may be applied: etcd applies
+// it within the lock's TTL or never.
+func (w *world) reportAgain() bool {
 	contradicted := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
 		w.witness != 0 && w.hosts[w.dead-1].health != slow
 	if contradicted {
@@ -185,7 +185,7 @@ func (s *observation) replacementOp() *policy.Op {
 		Kind: policy.KindReplace, Host: name, HostName: name, PeerURL: began.RecordedURL(name),
 		Target: policy.RoleVoter, Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpTarget)),
 		SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
-		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.sinceWrite],
 	}
 	if s.rpGone != 0 {
 		op.Replaces = goneID

@@ -106,7 +106,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 		}
 		m.transition(h, s.Recorded())
 	case policy.RequestEnds:
-		if c.loosens {
+		if c.removesGuard {
 			h.startGuard = 0
 		}
 		h.hostRequest = hostRequest{startGuard: h.startGuard}

@@ -134,21 +134,21 @@ type rolloutWorld struct {
 	queueDown   [policy.DownLength]uint8 // the queue: hosts plus 1, or 0
 	queueWriter uint8                    // the host plus 1 that has written the queue; 0 for none
 
-	op       uint8 // the host plus 1 that the operation belongs to; 0 for none
-	phase    uint8
-	token    uint8 // the operation record has the current token of the lock
-	sameBoot uint8 // the operation's host has not rebooted
-	lock     uint8 // the host plus 1 that holds the lock; 0 for none
-	leader   uint8
-	cool     uint8 // no operation has been in flight for the cool-down
-	back     uint8 // the operation's host has served for long enough
-	actions  uint8 // number of operators' actions so far
-	faults   uint8
+	op         uint8 // the host plus 1 that the operation belongs to; 0 for none
+	phase      uint8
+	token      uint8 // the operation record has the current token of the lock
+	sameBoot   uint8 // the operation's host has not rebooted
+	lock       uint8 // the host plus 1 that holds the lock; 0 for none
+	leader     uint8
+	cooledDown uint8 // no operation has been in flight for the cool-down
+	servedLong uint8 // the operation's host has served for long enough
+	actions    uint8 // number of operators' actions so far
+	faults     uint8
 }
 
-// first returns the world in which a rollout of all hosts has just been started.
-func (r Rollout) first() (w rolloutWorld) {
-	w.state, w.waiting, w.resumed, w.stretch, w.cool = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
+// initial returns the world in which a rollout of all hosts has just been started.
+func (r Rollout) initial() (w rolloutWorld) {
+	w.state, w.waiting, w.resumed, w.stretch, w.cooledDown = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
 	for i := range rolloutVoters {
 		w.hosts[i].unit = active
 	}
@@ -207,11 +207,11 @@ func (w *rolloutWorld) tidy() {
 		}
 	}
 	if w.op == 0 {
-		w.phase, w.token, w.sameBoot, w.back = 0, 0, 0, 0
+		w.phase, w.token, w.sameBoot, w.servedLong = 0, 0, 0, 0
 	} else {
-		w.cool = 0
+		w.cooledDown = 0
 		if h := &w.hosts[w.op-1]; w.phase != phaseBack || h.unit != active {
-			w.back = 0
+			w.servedLong = 0
 		}
 	}
 	if w.lock == 0 {

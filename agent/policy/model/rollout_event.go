@@ -111,7 +111,8 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	if h.step == rolloutNone {
 		to := *w
 		found, d := m.round(&to, i)
-		add(to, found, "%s decides: %s %s, request change %d", hostName(i), d.Step.Kind, d.Step.Outcome, d.Notes.Request.Change)
+		add(to, found, "%s decides: %s %s, request change %d", hostName(i), d.Step.Kind, d.Step.Outcome,
+			d.Notes.Request.Change)
 		return
 	}
 	to := *w

@@ -69,7 +69,7 @@ func ExploreRollout(ctx context.Context, sc Rollout, most int) Result {
 
 func (m *rolloutMachine) explore(ctx context.Context, most int) Result {
 	search[rolloutWorld]{
-		first: m.first(), successors: m.successors, text: m.text,
+		initial: m.initial(), successors: m.successors, text: m.text,
 		promise: func(b uint8) promise { return rolloutPromises()[rolloutBreach(b)] },
 		liveness: func(w *rolloutWorld) uint8 {
 			if m.skipsLiveness || m.isLive(w) {

@@ -52,7 +52,8 @@ func (m *rolloutMachine) judgeDecision(w *rolloutWorld, i int, d policy.Decision
 		return rolloutNoReason
 	case (requests || d.Step.Kind == policy.StepBeginCycle) && w.state != rolloutRuns:
 		return rolloutNotHalted
-	case m.ignored != rolloutLeaderFirst && requests && i == int(w.leader) && w.hosts[i].slow == 0 && m.othersFirst(w, i):
+	case m.ignored != rolloutLeaderFirst && requests && i == int(w.leader) && w.hosts[i].slow == 0 &&
+		m.othersFirst(w, i):
 		return rolloutLeaderFirst
 	}
 	return 0
@@ -150,9 +151,9 @@ func (m *rolloutMachine) pass(w *rolloutWorld) {
 			w.lock = 0
 		}
 		if w.owns(i) && w.phase == phaseBack {
-			w.back = 1
+			w.servedLong = 1
 		}
-		w.cool = bit(w.op == 0)
+		w.cooledDown = bit(w.op == 0)
 		if h.step == rolloutNone {
 			m.round(w, i)
 		}

@@ -24,12 +24,12 @@ func (m *rolloutMachine) timePasses(w *rolloutWorld, i int, add rolloutAdder) {
 		func(_ *rolloutWorld, h *rolloutHost) { h.agentDown = 0 })
 	change("is reached again", h.cutOff != 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 0 })
 	change("is healthy again", h.slow != 0, func(_ *rolloutWorld, h *rolloutHost) { h.slow = 0 })
-	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.back == 0,
-		func(to *rolloutWorld, _ *rolloutHost) { to.back = 1 })
+	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.servedLong == 0,
+		func(to *rolloutWorld, _ *rolloutHost) { to.servedLong = 1 })
 	change("loses the lock: its lease has ended", int(w.lock) == i+1 && (h.hasToken == 0 || !w.reaches(i)),
 		func(to *rolloutWorld, h *rolloutHost) { to.lock, h.hasToken = 0, 0 })
-	change("waits for the cool-down", i == 0 && w.cool == 0 && w.op == 0,
-		func(to *rolloutWorld, _ *rolloutHost) { to.cool = 1 })
+	change("waits for the cool-down", i == 0 && w.cooledDown == 0 && w.op == 0,
+		func(to *rolloutWorld, _ *rolloutHost) { to.cooledDown = 1 })
 }
 
 // failures adds the worlds in which a host, its etcd or its agent crashes, is cut off or becomes slow, another leader

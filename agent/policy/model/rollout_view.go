@@ -35,7 +35,7 @@ func (r Rollout) observe(w *rolloutWorld, h int) rolloutObservation {
 	if s.reachable == 0 {
 		return s
 	}
-	s.stable, s.cool = 1, w.cool
+	s.stable, s.idleTime = 1, w.cooledDown
 	for i := range r.hosts() {
 		g := &w.hosts[i]
 		present := g.agentDown|g.hostDown|g.cutOff == 0
@@ -47,7 +47,7 @@ func (r Rollout) observe(w *rolloutWorld, h int) rolloutObservation {
 	}
 	s.lockHeld, s.lockMine = bit(w.lock != 0), bit(int(w.lock) == h+1 && own.hasToken != 0)
 	if w.op != 0 {
-		s.op, s.opCycle, s.opHost, s.opPhase, s.opToken, s.back = 1, 1, w.op-1, w.phase, w.token, w.back
+		s.op, s.opCycle, s.opHost, s.opPhase, s.opToken, s.servedLong = 1, 1, w.op-1, w.phase, w.token, w.servedLong
 	}
 	if w.owns(h) {
 		s.opBoot, s.opRestarted = w.sameBoot, own.restarted&bit(own.unit == active)

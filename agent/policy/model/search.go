@@ -13,7 +13,7 @@ import (
 
 // search explores small worlds breadth-first: those of a quorum loss, and those of a rollout.
 type search[W comparable] struct {
-	first      W
+	initial    W
 	successors func(w *W) []successor[W]
 	liveness   func(w *W) uint8 // the breach in the liveness run from w; 0 for none
 	promise    func(breach uint8) promise
@@ -38,9 +38,9 @@ type discovery[W comparable] struct {
 // context ends.
 func (k search[W]) explore(ctx context.Context, most int, r *Result) {
 	began := time.Now()
-	found := map[W]discovery[W]{k.first: {}}
+	found := map[W]discovery[W]{k.initial: {}}
 	defer func() { r.States, r.Took = len(found), time.Since(began) }()
-	for list := []W{k.first}; len(list) > 0; list = list[1:] {
+	for list := []W{k.initial}; len(list) > 0; list = list[1:] {
 		w := list[0]
 		if ctx.Err() != nil || most > 0 && len(found) >= most {
 			return

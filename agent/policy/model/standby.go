@@ -9,7 +9,8 @@ func (w *world) standbyLost(i int) bool {
 	if w.present(i) && w.hosts[i].health == slow {
 		return true
 	}
-	return int(w.dead) == i+1 && w.seemsDead(i) || w.answers(i) && w.hosts[i].progress == behind && w.stall != 0
+	return int(w.dead) == i+1 && w.seemsDead(i) ||
+		w.answers(i) && w.hosts[i].progress == behind && w.learnerStalled != 0
 }
 
 // judgeStandbyRemoval checks a step that removes a learner without a join against the world at the time of the view. A

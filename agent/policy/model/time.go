@@ -15,12 +15,12 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			return false, fine
 		}
 		h.progress++
-		w.stall = 0
+		w.learnerStalled = 0
 		if w.joining(i) {
 			w.noteWrite()
 		}
 	case evLearnerLags: // while the learner does not answer, no decision depends on this
-		return w.answers(int(w.opHost)) && compareAndSet(&w.probe, 1, 2), fine
+		return w.answers(int(w.opHost)) && compareAndSet(&w.sinceWrite, 1, 2), fine
 	case evRetryDue:
 		h.stepFailed = 0
 	case evSettled:
@@ -29,19 +29,20 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		}
 		w.stable = 1
 	case evCooled:
-		if w.cool == 2 || (w.cool == 1 && m.Requests == 0) || w.op != 0 || w.stable == 0 {
+		if w.idleTime == 2 || (w.idleTime == 1 && m.Requests == 0) || w.op != 0 || w.stable == 0 {
 			return false, fine
 		}
-		w.cool++
+		w.idleTime++
 	case evStalled:
 		l := w.learnerAt()
 		if l < 0 && w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter {
 			l = int(w.opHost)
 		}
-		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].progress != behind)) {
+		if l < 0 || w.learnerStalled != 0 ||
+			(w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].progress != behind)) {
 			return false, fine
 		}
-		w.stall = 1
+		w.learnerStalled = 1
 	case evBackoffOver:
 		if h.backoff == 0 {
 			return false, fine
@@ -57,7 +58,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	case evRecordAges:
 		return w.ageRecord(), fine
 	case evServed:
-		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.back, 0, 1), fine
+		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.servedLong, 0, 1), fine
 	case evCommandEnds: // a program that has not been started can only fail, since it is missing
 		if h.down != 0 || (h.program != programRuns && arg == 0) {
 			return false, fine
@@ -66,7 +67,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	case evGraceOver:
 		return m.graceOver(w, i), fine
 	case evReported:
-		return w.reported(), fine
+		return w.reportAgain(), fine
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:
@@ -100,9 +101,9 @@ func (m *machine) leaseOver(w *world) bool {
 	holder := int(w.lock)
 	h := &w.hosts[holder]
 	switch {
-	case m.keptAlive && w.ghost != 0 && h.agent != down:
+	case m.keptAlive && w.holderUnaware != 0 && h.agent != down:
 		return false
-	case w.ghost != 0 || h.hasToken == 0 || h.valid == 0:
+	case w.holderUnaware != 0 || h.hasToken == 0 || h.valid == 0:
 	case m.leaseBeforeValidity && (h.agent == paused || !w.reaches(holder)):
 	default:
 		return false
@@ -224,17 +225,18 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	case evSwapped:
 		h.data, h.recorded = empty, 0
 	case evForged:
-		return w.forge(i)
+		return w.forgeRecord(i)
 	case evDeleted:
-		return w.deleted()
+		return w.deleteRecord()
 	default:
 		return w.operatorEvent(k, i)
 	}
 	return ok
 }
 
-// forge writes the record of a join that has to be rolled back, for a standby or for a voter: the most harmful record.
-func (w *world) forge(i int) bool {
+// forgeRecord writes the record of a join that has to be rolled back, for a standby or for a voter: the most harmful
+// record.
+func (w *world) forgeRecord(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
 		return false
@@ -244,8 +246,8 @@ func (w *world) forge(i int) bool {
 	return true
 }
 
-// deleted deletes the record as an operator's release does, without recording a release.
-func (w *world) deleted() bool {
+// deleteRecord deletes the record as an operator's release does, without recording a release.
+func (w *world) deleteRecord() bool {
 	if w.op == 0 || !w.quorum() {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 // from the start with unsorted hosts.
 func (x *explorer) trace(f candidate) *Breach {
 	var path []key
-	begin := x.sc.first()
+	begin := x.sc.initial()
 	for r := f.parent; ; {
 		at := x.shards[r.shard()].nodes[r.index()]
 		path = append(path, at.key)
@@ -24,7 +24,7 @@ func (x *explorer) trace(f candidate) *Breach {
 	}
 	slices.Reverse(path)
 	m := newMachine(x.sc, x.workers[0].rules)
-	w := x.sc.first()
+	w := x.sc.initial()
 	var b strings.Builder
 	fmt.Fprintf(&b, "     at first    %s\n", w.text())
 	n := 0
@@ -50,7 +50,7 @@ func (x *explorer) trace(f candidate) *Breach {
 		m.expand(&w, func(e event, after *world, found breach) {
 			if found == f.found && after.canonical() == f.key {
 				write(e, &w, after)
-				f.found = fine // once
+				f.found = fine // write only the first
 			}
 		})
 		f.found = x.breachAt.found

@@ -36,10 +36,10 @@ type observation struct {
 	pause              uint8
 	alarm              uint8
 	stable             uint8
-	cool               uint8
-	stall              uint8
-	moved              uint8
-	probe              uint8
+	idleTime           uint8
+	learnerStalled     uint8
+	learnerMoved       uint8
+	sinceWrite         uint8
 	stepFailed         uint8
 	lockHeld, lockMine uint8
 	op                 uint8
@@ -55,7 +55,7 @@ type observation struct {
 	orphan             uint8
 
 	hostRequest
-	leads, opCycle, opRestarted, back uint8
+	leads, opCycle, opRestarted, servedLong uint8
 
 	writes  uint8 // the measurements of writes that the other voters publish
 	noReads uint8 // no read returned in time: the rest is the local state of this host's member, which leads
@@ -99,9 +99,9 @@ func (w *world) observe(h int) observation {
 	if own.list == unlisted {
 		s.ejection = own.ejection
 	}
-	s.alarm, s.pause, s.stable, s.cool, s.stall = w.alarm, w.pause, w.stable, w.cool, w.stall
+	s.alarm, s.pause, s.stable, s.idleTime, s.learnerStalled = w.alarm, w.pause, w.stable, w.idleTime, w.learnerStalled
 	if w.joining(h) {
-		s.moved, s.probe = w.moved, w.probe
+		s.learnerMoved, s.sinceWrite = w.learnerMoved, w.sinceWrite
 	}
 	s.lockHeld, s.lockMine = bit(w.lock >= 0), bit(w.owns(h))
 	if w.op != 0 {
@@ -109,7 +109,8 @@ func (w *world) observe(h int) observation {
 		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld,
 			w.orphan
 		s.replacementState = w.replacementState
-		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
+		s.opCycle, s.servedLong = w.opCycle, w.servedLong
+		s.opRestarted = w.opRestarted & bit(w.cycles(h) && own.unit == active)
 	}
 	return s
 }
@@ -144,8 +145,8 @@ func long(b uint8) time.Duration {
 	return 0
 }
 
-// limits returns the defaults of the configuration. Every duration in a view is 0 or longer than all of them, so their
-// values do not matter.
+// limits returns limits for the policy. Their values do not matter, since a duration in a view is 0 or longer than
+// every limit, except where a decision has two limits: then it may also be between them.
 func limits() policy.Limits {
 	return policy.Limits{
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
@@ -157,7 +158,7 @@ func limits() policy.Limits {
 	}
 }
 
-// rank is how equally good hosts rank.
+// rank orders the deciding host among hosts that are equally good.
 type rank uint8
 
 const (
@@ -167,7 +168,7 @@ const (
 	ranks
 )
 
-// view builds the view of a sight.
+// view builds the view for an observation.
 func (s *observation) view(target policy.Target, r rank) policy.View {
 	if s.noReads != 0 {
 		return s.viewWithoutReads(target, r)
@@ -228,7 +229,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	}
 	v.Cluster, v.Looked = s.clusterView(), true
 	// 1 is between the cool-down and the time that a queued host waits for those before it.
-	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
+	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)
 	v.Lock = policy.Lock{Known: true}
@@ -295,9 +296,9 @@ func (s *observation) clusterView() policy.Cluster {
 			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leadershipOf())))
 			led = led || m.Leader
 			m.SteadyFor = long(g.live)
-			m.DownFor = long((s.stall | bit(s.removalNames(i)) | s.confirmedUnhealthy(i)) & (1 - g.live))
+			m.DownFor = long((s.learnerStalled | bit(s.removalNames(i)) | s.confirmedUnhealthy(i)) & (1 - g.live))
 			if i == int(s.self) && s.ownCycle() {
-				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
+				m.SteadyFor, m.LiveFor = long(s.servedLong), long(s.servedLong)
 			}
 		} else {
 			m.Standby = g.named != 0 && !s.joins(i)
@@ -313,9 +314,9 @@ func (s *observation) learnerView(m *policy.Member, g observedHost) {
 		m.Lag = 1000
 	}
 	m.SteadyFor, m.LiveFor = long(bit(g.progress == steady)), long(bit(g.progress == steady))
-	m.StalledFor, m.StillFor = long(s.stall), long(1-s.moved)
-	m.DownFor = long(s.stall & (1 - g.live))
-	m.BehindFor = long(s.stall & bit(m.Lag > 0))
+	m.StalledFor, m.StillFor = long(s.learnerStalled), long(1-s.learnerMoved)
+	m.DownFor = long(s.learnerStalled & (1 - g.live))
+	m.BehindFor = long(s.learnerStalled & bit(m.Lag > 0))
 }
 
 func (s *observation) hostsView(r rank) []policy.Host {
@@ -395,7 +396,7 @@ func (s *observation) opView() *policy.Op {
 		Phase: opPhase(s.opPhase),
 		Token: tokenPast, SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld),
 		OrphanedFor: long(s.orphan),
-		WrittenFor:  [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+		WrittenFor:  [...]time.Duration{ages, time.Second, time.Minute}[s.sinceWrite],
 	}
 	if s.opStandby != 0 {
 		op.Target = policy.RoleStandby
