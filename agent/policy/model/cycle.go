@@ -96,7 +96,7 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 			return false, fine
 		}
 		m.recordOnDisk(w, h)
-		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.absent), a.gone != 0, true)
+		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.absent), a.outdated != 0, true)
 	default:
 		return false, fine
 	}

@@ -106,7 +106,7 @@ func (w *world) present(i int) bool {
 // begin.
 func (w *world) joining(i int) bool {
 	h := &w.hosts[i]
-	return w.opHosts(i) && w.opCycle|w.opRemove == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
+	return w.ownsOperation(i) && w.opCycle|w.opRemove == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
 }
 
 // spare reports whether a host has no member, or only a learner that has never started, outside its own join.
@@ -186,7 +186,7 @@ func (w *world) remove(i int, late bool) {
 		a := &w.hosts[g]
 		a.env = dropJoinEnv(a.env)
 		if a.phase != idle && ((g == i && namesOwn(a.step)) || (namesTarget(a.step) && int(a.target) == i)) {
-			a.gone = 1
+			a.outdated = 1
 		}
 	}
 	if w.op != 0 && int(w.opHost) == i && w.opID == 1 {
@@ -220,7 +220,7 @@ func (w *world) listChanged() {
 	w.stable = 0
 	for g := range w.n {
 		if a := &w.hosts[g]; a.phase == decided && a.step == writeEnv {
-			a.gone = 1
+			a.outdated = 1
 		}
 	}
 }

@@ -33,7 +33,7 @@ const (
 	evOrphaned
 	evRecordAges
 	evServed
-	evCommandEnds // arg 1: it has failed
+	evCommandEnds // arg 1: the command fails
 	evValidityOver
 	evGraceOver // a voter has been dead for the grace period
 	evReported  // every voter's agent has reported again
@@ -364,7 +364,7 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == idle {
 			continue
 		}
-		void := h.gone != 0 && changesMembership(h.step)
+		void := h.outdated != 0 && changesMembership(h.step)
 		if h.phase == decided {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
@@ -552,7 +552,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		w.learnerMoved = 0
 	}
 	if c.step != none {
-		a.phase, a.step, a.target, a.gone, a.fresh = decided, c.step, c.target, 0, 1
+		a.phase, a.step, a.target, a.outdated, a.fresh = decided, c.step, c.target, 0, 1
 		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
 			a.fresh, a.absent = 0, 1
 		}

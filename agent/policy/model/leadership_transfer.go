@@ -17,7 +17,7 @@ import (
 // mayStepDown reports whether a host without an operation could transfer leadership if it led.
 func (w *world) mayStepDown(h int) bool {
 	a := &w.hosts[h]
-	return a.health == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
+	return a.health == slow && a.list == voter && w.serves(h) && !w.ownsOperation(h)
 }
 
 // The viewpoints from which a host observes: as a follower, as the leader, or as a leader whose member returns no
@@ -92,13 +92,13 @@ func (w *world) judgeStepDown(h, to int) breach {
 	a, t := &w.hosts[h], &w.hosts[to]
 	removed := w.opRemove != 0 || w.rmRequested != 0 && int(w.rmHost) == h
 	switch {
-	case w.opHosts(h) || w.recordDeleted(h) || w.owns(h) || a.health != slow:
+	case w.ownsOperation(h) || w.recordDeleted(h) || w.owns(h) || a.health != slow:
 		return steppedDownDuringOperation
 	case t.list != voter || !w.serves(to):
 		return steppedDownToDead
 	case !w.present(to) || t.health == slow || t.health == unknown:
 		return steppedDownToWorse
-	case t.work != noWork && !w.requestOver(to), t.inOperation(), w.opHosts(to), removed && int(w.rmTarget) == to:
+	case t.work != noWork && !w.requestOver(to), t.inOperation(), w.ownsOperation(to), removed && int(w.rmTarget) == to:
 		return steppedDownToTaken
 	}
 	return fine

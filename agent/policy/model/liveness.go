@@ -49,7 +49,7 @@ func (m *machine) checkLiveness(from *world) breach {
 	for _, e := range m.endings() {
 		m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
 		w := m.applyEnding(from, e)
-		if e.hostsStayDown && !e.agentsStayDown && !w.unreplaced(m.Target) ||
+		if e.hostsStayDown && !e.agentsStayDown && !w.mustReplace(m.Target) ||
 			e.agentsStayDown && !w.unhealthySurplus(m.Target) {
 			continue
 		}
@@ -135,7 +135,7 @@ func (w *world) landAll(m *machine) {
 
 // runUntilQuiescent runs a world until it is quiescent, and checks it then.
 func (m *machine) runUntilQuiescent(w *world, e ending) breach {
-	var way []uint64
+	var path []uint64
 	healed := e.healed
 	mark := endingHash(w, e)
 	for range maxPasses {
@@ -143,9 +143,9 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
 			break
 		}
-		way = append(way, mark)
+		path = append(path, mark)
 		moved := m.pass(w)
-		loops := slices.Contains(way, endingHash(w, e)) // such as a unit that fails at every start
+		loops := slices.Contains(path, endingHash(w, e)) // such as a unit that fails at every start
 		if (!moved || loops) && !m.advanceTime(w) && !moved {
 			if found := m.judgeQuiescent(w, e); found != fine {
 				return found
@@ -155,12 +155,12 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 		mark = endingHash(w, e)
 	}
 	switch {
-	case len(way) == maxPasses && healed:
+	case len(path) == maxPasses && healed:
 		return neverQuiescent
-	case len(way) == maxPasses && w.hasVoterAgent():
+	case len(path) == maxPasses && w.hasVoterAgent():
 		return operationStuck
 	}
-	for _, mark := range way {
+	for _, mark := range path {
 		m.live[mark] = struct{}{}
 	}
 	return fine

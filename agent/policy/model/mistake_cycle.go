@@ -155,7 +155,7 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the command is run while etcd runs", breach: ranBesideEtcd, scope: oneRequest(3, 0, 0),
+			Name: "the command is run while etcd runs", breach: ranWhileEtcdRuns, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Stopped, v.Unit.State = true, policy.UnitInactive

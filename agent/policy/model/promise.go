@@ -63,7 +63,7 @@ const (
 	startedEarly
 	startedDuringCommand
 	startedEmpty
-	ranBesideEtcd
+	ranWhileEtcdRuns
 	externalEtcdDriven
 	joinsUnstartable
 	ranTwice
@@ -173,7 +173,7 @@ func promises() map[breach]promise {
 		startedEarly:         {"P4", "an etcd that was stopped for maintenance runs before the maintenance ends"},
 		startedDuringCommand: {"P4", "an etcd is started while the command for which it was stopped is running"},
 		startedEmpty:         {"P2", "a voter's etcd starts, or may start at boot, without its data"},
-		ranBesideEtcd:        {"P2", "a command runs while the etcd of its host is running"},
+		ranWhileEtcdRuns:     {"P2", "a command runs while the etcd of its host is running"},
 		externalEtcdDriven:   {"P4", "a step starts or stops an external etcd"},
 		joinsUnstartable:     {"P2", "a join begins on a host whose etcd cannot be started"},
 		ranTwice:             {"P8", "a command is run twice"},
@@ -277,7 +277,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 			return ranTwice
 		}
 		if a.unit != stoppedForRequest && a.unit != failed && a.unit != inactive {
-			return ranBesideEtcd
+			return ranWhileEtcdRuns
 		}
 	case startUnit, startAsIs:
 		if a.program == programRuns {
@@ -358,7 +358,7 @@ func (w *world) judgeStartGuard(h int, c choice) breach {
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.removesGuard:
 		return startGuardStays // without the request, nothing shows why the guard was set
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
-		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
+		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.ownsOperation(h) &&
 			hold != policy.HoldBack:
 		return startGuardMissing
 	}

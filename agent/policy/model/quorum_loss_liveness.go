@@ -11,12 +11,12 @@ const lossPasses = 200
 func (m *lossMachine) isLive(start *lossWorld) bool {
 	w := *start
 	w.faults = 0
-	var way []lossWorld
+	var path []lossWorld
 	for range lossPasses {
 		if m.live[w] {
 			break
 		}
-		way = append(way, w)
+		path = append(path, w)
 		before := w
 		m.pass(&w)
 		if w == before {
@@ -26,10 +26,10 @@ func (m *lossMachine) isLive(start *lossWorld) bool {
 			break
 		}
 	}
-	if len(way) == lossPasses {
+	if len(path) == lossPasses {
 		return false
 	}
-	for _, on := range way {
+	for _, on := range path {
 		m.live[on] = true
 	}
 	return true

@@ -92,7 +92,7 @@ func (w *world) noteRemovalBegins(step uint8) {
 }
 
 // removes reports whether the operation is a removal requested from this host.
-func (w *world) removes(h int) bool { return w.opRemove != 0 && w.opHosts(h) }
+func (w *world) removes(h int) bool { return w.opRemove != 0 && w.ownsOperation(h) }
 
 // putRemoval applies a write to the record of a removal.
 func (w *world) putRemoval(h int, step uint8) {

@@ -53,7 +53,7 @@ func (r *replacementState) unpack(p *packer) {
 	r.opReplace, r.rpTarget, r.rpGone, r.opReported = p.get(1), p.get(3), p.get(1), p.get(1)
 }
 
-// unpackVotes unpacks opVotes, which shares its bit with back because the key has no bits left.
+// unpackVotes unpacks opVotes, which shares its bit with servedLong because the key has no bits left.
 func (w *world) unpackVotes() {
 	if w.opReplace != 0 {
 		w.opVotes, w.servedLong = w.servedLong, 0
@@ -124,7 +124,7 @@ func (w *world) reportAgain() bool {
 }
 
 // replaces reports whether the operation is a replacement by this host.
-func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
+func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.ownsOperation(h) }
 
 // putReplacement creates the record of a replacement by host h.
 func (w *world) putReplacement(h int, step uint8, gone bool) {
@@ -330,11 +330,11 @@ func (w *world) judgeReplacementEnd() breach {
 	return fine
 }
 
-// unreplaced reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
+// mustReplace reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
 // can replace it with the same number of voters. A host that has stopped its etcd for an operator's work, or is about
 // to, may cost the quorum while a voter is dead, until an operator ends that work. For any other work it starts its
 // etcd again.
-func (w *world) unreplaced(target policy.Target) bool {
+func (w *world) mustReplace(target policy.Target) bool {
 	owner := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {
 		return false

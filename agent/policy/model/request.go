@@ -184,7 +184,7 @@ func (w *world) recordDeleted(i int) bool {
 // inOperation reports whether a host publishes that it is in its operation.
 func (c *hostRequest) inOperation() bool { return c.opSeen != 0 && c.released == 0 }
 
-// requestOver reports whether the request takes its host down no more: it is finished, or its reboot has happened.
+// requestOver reports whether the request no longer takes its host down: it is finished, or its reboot has happened.
 func (w *world) requestOver(i int) bool {
 	s := w.hosts[i].standing()
 	return s.Done() || s.TooLate()
@@ -275,12 +275,12 @@ func (w *world) decidesAboutEtcd(i int) bool {
 	return !w.workDone(i) && (h.work != restart || !w.cycles(i) || w.opPhase != phaseBack)
 }
 
-// opHosts reports whether the operation belongs to this host. An operation that removes a leftover learner belongs to
-// no host.
-func (w *world) opHosts(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
+// ownsOperation reports whether the operation belongs to this host. An operation that removes a leftover learner
+// belongs to no host.
+func (w *world) ownsOperation(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
 
 // cycles reports whether the operation takes this host down and brings it back.
-func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.opHosts(i) }
+func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.ownsOperation(i) }
 
 // starts starts a unit.
 func (w *world) starts(i int) {
@@ -319,7 +319,7 @@ func (w *world) goesDown(i int) {
 	case h.begun == 0 && h.work == externalReboot:
 		h.begun = tooLate
 	}
-	if w.opHosts(i) {
+	if w.ownsOperation(i) {
 		w.opBoot = 0
 	}
 }

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rolloutBreach is a way to break a promise of rollouts.
+// rolloutBreach is a path to break a promise of rollouts.
 type rolloutBreach uint8
 
 const (
@@ -106,12 +106,12 @@ func (m *rolloutMachine) judgeEnd(w *rolloutWorld, i int, outcome uint8, end pol
 func (m *rolloutMachine) isLive(start *rolloutWorld) bool {
 	w := *start
 	w.faults, w.actions = 0, 0
-	var way []rolloutWorld
+	var path []rolloutWorld
 	for range rolloutPasses {
 		if m.live[w] {
 			break
 		}
-		way = append(way, w)
+		path = append(path, w)
 		before := w
 		m.pass(&w)
 		if w == before {
@@ -121,10 +121,10 @@ func (m *rolloutMachine) isLive(start *rolloutWorld) bool {
 			break
 		}
 	}
-	if len(way) == rolloutPasses {
+	if len(path) == rolloutPasses {
 		return false
 	}
-	for _, on := range way {
+	for _, on := range path {
 		m.live[on] = true
 	}
 	return true

@@ -124,7 +124,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		if m.lockByName && int(w.lock) == i {
 			h.hasToken, h.valid = 1, 1
 		}
-		if m.releaseOpOnStart && w.opHosts(i) && w.reaches(i) {
+		if m.releaseOpOnStart && w.ownsOperation(i) && w.reaches(i) {
 			w.op = 0
 			return true, recordReleased
 		}

@@ -69,7 +69,7 @@ func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach)
 		w := m.applyEnding(from, e)
 		run := w
 		m.live = map[uint64]struct{}{}
-		if e.hostsStayDown && !w.unreplaced(m.Target) || m.runUntilQuiescent(&run, e) != want {
+		if e.hostsStayDown && !w.mustReplace(m.Target) || m.runUntilQuiescent(&run, e) != want {
 			continue
 		}
 		fmt.Fprintf(b,

@@ -100,12 +100,12 @@ type host struct {
 
 	hostRequest
 
-	phase  uint8
-	step   uint8
-	target uint8 // the host whose member the step names
-	gone   uint8 // since then that member has left the list or, for an environment, the list has changed
-	fresh  uint8 // the operation record is still the one that was read
-	absent uint8 // there was no record when the step was decided on, which may become true again
+	phase    uint8
+	step     uint8
+	target   uint8 // the host whose member the step names
+	outdated uint8 // since the decision, that member has left the list or, for an environment, the list has changed
+	fresh    uint8 // the operation record is still the one that was read
+	absent   uint8 // there was no record when the step was decided on, which may become true again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
@@ -232,7 +232,7 @@ func (h *host) pack() uint64 {
 	p.put(h.stepFailed, 1)
 	p.put(h.phase, 2)
 	p.put(h.step, 6)
-	p.put(h.gone, 1)
+	p.put(h.outdated, 1)
 	p.put(h.fresh, 1)
 	p.put(h.lateAdd, 1)
 	p.put(h.latePromote, 1)
@@ -278,7 +278,7 @@ func unpackHost(v uint64) (h host) {
 	h.stepFailed = p.get(1)
 	h.phase = p.get(2)
 	h.step = p.get(6)
-	h.gone = p.get(1)
+	h.outdated = p.get(1)
 	h.fresh = p.get(1)
 	h.lateAdd = p.get(1)
 	h.latePromote = p.get(1)
@@ -329,7 +329,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
-	p.put(w.servedLong|w.opVotes, 1) // back is for host operations, opVotes for replacements
+	p.put(w.servedLong|w.opVotes, 1) // servedLong is for host operations, opVotes for replacements
 	p.put(w.requests, 3)
 	w.removalState.pack(&p)
 	w.replacementState.pack(&p)
@@ -481,7 +481,7 @@ func (w *world) tidy() {
 		h.tidyRequest()
 		h.tidyUnit()
 		if h.phase == idle {
-			h.step, h.target, h.gone, h.fresh = 0, 0, 0, 0
+			h.step, h.target, h.outdated, h.fresh = 0, 0, 0, 0
 		}
 		if !writesRecord(h.step) && h.step != takeLock {
 			h.fresh = 0
