@@ -396,7 +396,7 @@ func repairPromises() map[breach]promise {
 		},
 		ejectionForgotten: {"P2", "a voter is replaced without recording the ejection of its host"},
 		usefulStandbyRemoved: {
-			"P2", "a standby is removed although its host is up and it keeps up, or could",
+			"P2", "a standby is removed although it is not lost",
 		},
 		standbyWithoutReplacement: {"P2", "a standby is removed and no host is ready to replace it"},
 		notReplaced: {

@@ -104,8 +104,8 @@ func (m *machine) text(e event, w *world) string {
 			inParentheses(c.why))
 	case evAct:
 		if e.arg == 2 || starts(a.step) && e.arg != 0 {
-			return fmt.Sprintf("fault: %s's agent dies during %s, the %s time", n, kindOf(a.step),
-				[...]string{"", "earlier", "later"}[e.arg])
+			return fmt.Sprintf("fault: %s's agent dies %s in %s", n, [...]string{"", "early", "late"}[e.arg],
+				kindOf(a.step))
 		}
 		if e.arg != 0 {
 			return fmt.Sprintf("%s: %s is not answered in time; it may still land", n, kindOf(a.step))
@@ -148,11 +148,11 @@ func (m *machine) text(e event, w *world) string {
 	case evReported:
 		return "every voter's agent has reported again"
 	case evOrphaned:
-		return "the operation has been without its lock for the grace time"
+		return "the operation has been without its lock for the grace period"
 	case evLeaseOver:
 		return fmt.Sprintf("the lease of %s's lock ends at the server", hostName(int(w.lock)))
 	}
-	return fmt.Sprintf(eventText()[e.kind], n)
+	return strings.ReplaceAll(eventText()[e.kind], "%s", n)
 }
 
 func eventText() map[kind]string {
@@ -162,7 +162,7 @@ func eventText() map[kind]string {
 		evLateRemove:       "the late removal of %s lands",
 		evGraceOver:        "%s has been reported dead or unhealthy for the grace period",
 		evProgress:         "the learner on %s catches up and keeps up for a while",
-		evRetryDue:         "some time has passed since %s's failed promotion",
+		evRetryDue:         "some time has passed since %s's failed step",
 		evBackoffOver:      "%s's backoff is over",
 		evEjectionWaitOver: "ejected %s has been healthy long enough",
 		evValidityOver:     "%s's lock has expired by its own clock",
@@ -171,13 +171,13 @@ func eventText() map[kind]string {
 		evHostBoots:        "%s boots",
 		evLinkHeals:        "%s's agent reaches etcd again",
 		evMemberHeals:      "%s's member reaches the others again",
-		evSightHeals:       "%s's agent sees the other members again",
+		evSightHeals:       "%s's agent reaches the other members again",
 		evHealthy:          "%s is healthy again",
-		evAlarm:            "etcd raises its alarm (%s)", evAlarmEnds: "the alarm is ended (%s)",
-		evOperatorResumes:  "the operator resumes (%s)",
+		evAlarm:            "etcd raises its alarm", evAlarmEnds: "the alarm is cleared",
+		evOperatorResumes:  "the operator resumes",
 		evOperatorStarts:   "the operator starts etcd on %s",
-		evServed:           "the member has served for a while after its operation (%s)",
-		evRecordAges:       "the operation record stays unchanged for long (%s)",
+		evServed:           "the member has served for a while after its operation",
+		evRecordAges:       "the operation record stays unchanged for long",
 		evRequestEnds:      "an operator ends the request of %s",
 		evReboots:          "%s reboots as requested",
 		evExternalStop:     "etcd on %s, reported safe to stop, is stopped externally",
@@ -187,14 +187,14 @@ func eventText() map[kind]string {
 		evHostDies:         "fault: %s goes down",
 		evLinkCut:          "fault: %s's agent is cut off from etcd",
 		evMemberCut:        "fault: %s's member is cut off from the others",
-		evSightLost:        "fault: %s's agent sees no other member",
-		evTooLong:          "the operation has lasted too long (%s)",
+		evSightLost:        "fault: %s's agent reaches no other member",
+		evTooLong:          "the operation has lasted too long",
 		evFallsBehind:      "the learner on %s falls behind",
-		evOperatorPauses:   "the operator pauses the cluster (%s)",
-		evOperatorReleases: "the operator releases the operation by force (%s)",
+		evOperatorPauses:   "the operator pauses the cluster",
+		evOperatorReleases: "the operator releases the operation",
 		evOperatorStops:    "the operator stops etcd on %s",
 		evForged:           "fault: a forged record of a join of %s that is rolling back",
-		evDeleted:          "fault: the operation record is deleted (%s)",
+		evDeleted:          "fault: the operation record is deleted",
 		evSwapped:          "fault: the disk of %s is replaced by an empty one",
 	}
 }
