@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The walk of a cluster after quorum loss claims which clusters serve, for every set of members that run with old data
+// The exploration of a quorum loss claims which clusters serve, for every set of members that run with old data
 // or with data made from the survivor's.
 func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // blur is a detail that worlds forget, as a host sees it.
 type blur struct {
 	name string
-	// alter changes the detail in a sight, if the worlds forget it there.
+	// alter changes the detail in an observation, if the worlds forget it there.
 	alter func(s *observation) bool
 	// beyond changes the detail where the worlds keep it. There it must decide something; otherwise this test proves
 	// nothing.
@@ -107,9 +107,9 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 		}
 	}
 	for i, b := range blurs() {
-		t.Logf("%s: %d sights, and %d in which it decides something", b.name, forgot[i], decided[i])
+		t.Logf("%s: %d observations, and %d in which it decides something", b.name, forgot[i], decided[i])
 		if forgot[i] == 0 || decided[i] == 0 {
-			t.Errorf("%s: forgotten in %d sights, decides something in %d others", b.name, forgot[i], decided[i])
+			t.Errorf("%s: forgotten in %d observations, decides something in %d others", b.name, forgot[i], decided[i])
 		}
 	}
 }
