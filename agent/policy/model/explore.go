@@ -22,19 +22,19 @@ type Scenario struct {
 	Voters    int // hosts that are live voters at the start; with 0 a bootstrap is requested
 	Target    policy.Target
 	Faults    Faults
-	Budget    int  // most faults in one story
+	Budget    int  // the maximum number of faults in a trace
 	MaxStates int  // the exploration stops at this number; 0 for no limit
-	Asks      int  // how often a host is asked to be taken down
-	Removals  int  // how often a host is asked to remove a member
+	Requests  int  // the maximum number of requested host operations
+	Removals  int  // the maximum number of requested removals
 	Repair    bool // dead voters are replaced
 	Unhealthy bool // unhealthy voters are replaced
 	Tardy     bool // a voter that does not answer is too slow instead of hung
-	Corrupt   bool // the alarm of its worlds is CORRUPT; NOSPACE otherwise
-	External  bool // an external manager runs etcd on every host, and stops it where that is safe
-	Founders  int  // how many hosts are asked to bootstrap without voters; 0 is one
-	// Liveness checks from every state whether the cluster comes to rest at its target.
+	Corrupt   bool // the alarm is CORRUPT instead of NOSPACE
+	External  bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
+	Founders  int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
+	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
-	// Long marks a scope that takes minutes, or most of a usual machine's memory: not every change explores it.
+	// Long marks a scope that takes minutes or most of a usual machine's memory, and is not explored for every change.
 	Long bool
 }
 
@@ -44,57 +44,58 @@ type Result struct {
 	States      int
 	Transitions int
 	Depth       int
-	Complete    bool // a fixpoint: there are no further states
+	Complete    bool // the exploration reached its fixpoint: there are no further states
 	Breach      *Breach
-	Steps       map[policy.StepKind]bool   // that were decided on
-	Reasons     map[policy.ReasonCode]bool // that were given
-	Phases      map[Phase]bool             // in which operations were seen
+	Steps       map[policy.StepKind]bool   // the steps that the policy decided on
+	Reasons     map[policy.ReasonCode]bool // the reasons that the policy returned
+	Phases      map[Phase]bool             // the phases that a view contained
 	Took        time.Duration
 }
 
-// Phase is a phase of a kind of operation.
+// Phase is a phase of an operation of some kind.
 type Phase struct {
 	Kind  string
 	Phase policy.OpPhase
 }
 
-// Breach is a broken promise, with the shortest story in which it breaks.
+// Breach is a broken promise, with the shortest trace that breaks it.
 type Breach struct {
 	Promise string // its number in the design, or "liveness"
 	Text    string
-	Story   string
+	Trace   string
 }
 
 // machine is one worker's model: a scenario under rules.
 type machine struct {
 	Scenario
 	rules
-	faults  Faults
-	budget  int
-	inOrder bool             // hosts rank by number, as in a run to rest
-	boots   bool             // hosts that are down boot, as in a healed run to rest
-	mute    bool             // an unhealthy voter stays too slow to answer, as in a run to rest with mute
-	cache   map[sight]uint32 // the decision for a sight: an index into choices, which are few
-	choices []*[ranks]choice
-	numbers map[[ranks]choice]uint32
-	rest    map[uint64]struct{} // worlds from which the agents come to rest as required
-	seen    *Result
-	scratch world
-	watch   func(e event, before, after *world) // is called with every transition; may be nil
+	faults     Faults
+	budget     int
+	inOrder    bool                   // hosts rank by number, as in a liveness run
+	bootsHosts bool                   // hosts that are down boot, as in a healed liveness run
+	staysTardy bool                   // an unhealthy voter stays too slow to answer; see ending
+	cache      map[observation]uint32 // the decisions for an observation: an index into choices, which are few
+	choices    []*[ranks]choice
+	numbers    map[[ranks]choice]uint32
+	live       map[uint64]struct{} // hashes of worlds from which a liveness run ends as required
+	reached    *Result
+	scratch    world
+	watch      func(e event, before, after *world) // called for every transition; may be nil
 }
 
 func newMachine(sc Scenario, r rules) *machine {
 	return &machine{
-		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]uint32{},
-		numbers: map[[ranks]choice]uint32{}, rest: map[uint64]struct{}{},
-		seen: &Result{
+		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[observation]uint32{},
+		numbers: map[[ranks]choice]uint32{}, live: map[uint64]struct{}{},
+		reached: &Result{
 			Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}, Phases: map[Phase]bool{},
 		},
 	}
 }
 
-// decide asks the real policy once for every sight and rank.
-func (m *machine) decide(s *sight) *[ranks]choice {
+// decide returns the real policy's decisions for an observation, one for every rank. It calls the policy once for each
+// observation.
+func (m *machine) decide(s *observation) *[ranks]choice {
 	if n, ok := m.cache[*s]; ok {
 		return m.choices[n]
 	}
@@ -108,22 +109,22 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 			v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}
 		v.Self.Drives = !m.External
-		m.raise(s, &v)
+		m.addAlarm(s, &v)
 		if m.view != nil {
 			m.view(&v)
 		}
 		d := policy.Decide(v)
-		if m.say != nil {
-			m.say(&d)
+		if m.decision != nil {
+			m.decision(&d)
 		}
-		m.seen.Steps[d.Step.Kind] = true
+		m.reached.Steps[d.Step.Kind] = true
 		if v.Op != nil {
-			m.seen.Phases[Phase{v.Op.Kind, v.Op.Phase}] = true
+			m.reached.Phases[Phase{v.Op.Kind, v.Op.Phase}] = true
 		}
 		for _, r := range d.Reasons {
-			m.seen.Reasons[r.Code] = true
+			m.reached.Reasons[r.Code] = true
 		}
-		m.seen.Reasons[d.Step.Outcome] = true
+		m.reached.Reasons[d.Step.Outcome] = true
 		all[r] = s.choose(&v, d)
 		all[r].quiet = m.quiet(v, d)
 	}
@@ -136,11 +137,11 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 	return m.choices[n]
 }
 
-// first returns the initial world of a scenario.
-func (sc Scenario) first() world {
-	w := world{n: sc.Hosts, lock: -1, stable: 1, cool: 1}
+// initial returns the initial world of a scenario.
+func (sc Scenario) initial() world {
+	w := world{n: sc.Hosts, lock: -1, stable: 1, idleTime: 1}
 	for i := range sc.Voters {
-		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, known: 1}
+		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
@@ -149,7 +150,7 @@ func (sc Scenario) first() world {
 	return w
 }
 
-// ref names a state in the table: its number in its shard, and the shard.
+// ref is the number of a state in the table. It contains the shard and the index there.
 type ref uint32
 
 const shards = 8
@@ -165,22 +166,22 @@ type node struct {
 	parent ref
 }
 
-// find is a successor on its way to the table.
-type find struct {
+// candidate is a successor that is not yet in the table.
+type candidate struct {
 	node
 	hash  uint64
 	found breach
 }
 
-// before orders breaches, so that the reported one does not depend on the number of workers.
-func (f find) before(g find) bool {
+// before orders breaches, so that the number of workers does not decide which one is reported.
+func (f candidate) before(g candidate) bool {
 	if f.found != g.found {
 		return f.found < g.found
 	}
 	return slices.Compare(f.key[:], g.key[:]) < 0
 }
 
-// shard is a part of the table: states in the order of their discovery, with open addressing.
+// shard is a part of the table: states in the order of their discovery, found by open addressing.
 type shard struct {
 	nodes []node
 	table []uint32 // index into nodes plus 1
@@ -189,7 +190,7 @@ type shard struct {
 // worker expands states and queues their successors for the table, by shard.
 type worker struct {
 	*machine
-	out         [shards][]find
+	out         [shards][]candidate
 	transitions int
 }
 
@@ -199,11 +200,11 @@ type explorer struct {
 	workers  []*worker
 	shards   [shards]shard
 	result   Result
-	breachAt find
+	breachAt candidate
 	broken   bool
 }
 
-// explore searches breadth-first from the first world.
+// explore explores a scenario under rules.
 func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 	return newExplorer(sc, r, workers).run(ctx)
 }
@@ -224,20 +225,20 @@ func newExplorer(sc Scenario, r rules, workers int) *explorer {
 
 func (x *explorer) run(ctx context.Context) Result {
 	began := time.Now()
-	w := x.sc.first()
+	w := x.sc.initial()
 	k := w.canonical()
 	h := hash(&k)
-	x.shards[h%shards].insert(find{node: node{key: k}, hash: h})
+	x.shards[h%shards].insert(candidate{node: node{key: k}, hash: h})
 	x.search(ctx)
 	if x.broken {
-		x.result.Breach = x.story(x.breachAt)
+		x.result.Breach = x.trace(x.breachAt)
 	}
 	x.result.States = x.states()
 	for _, m := range x.workers {
 		x.result.Transitions += m.transitions
-		maps.Copy(x.result.Steps, m.seen.Steps)
-		maps.Copy(x.result.Phases, m.seen.Phases)
-		maps.Copy(x.result.Reasons, m.seen.Reasons)
+		maps.Copy(x.result.Steps, m.reached.Steps)
+		maps.Copy(x.result.Phases, m.reached.Phases)
+		maps.Copy(x.result.Reasons, m.reached.Reasons)
 	}
 	x.result.Took = time.Since(began)
 	return x.result
@@ -251,7 +252,7 @@ func (x *explorer) states() int {
 	return n
 }
 
-// batch bounds how many states of a shard are expanded before their successors go into the table.
+// batch is the maximum number of states of a shard that are expanded before their successors go into the table.
 const batch = 1 << 14
 
 func (x *explorer) search(ctx context.Context) {
@@ -285,7 +286,8 @@ func (x *explorer) ends() (ends [shards]int) {
 	return ends
 }
 
-// expandBatch expands some states of every shard and advances from. It reports the first breach of a level.
+// expandBatch expands up to batch states of every shard and advances from. Of several breaches it keeps the first in
+// the order of before.
 func (x *explorer) expandBatch(from *[shards]int, to [shards]int) {
 	var list []ref
 	for s := range from {
@@ -335,8 +337,8 @@ func (x *explorer) expandSome(m *worker, list []ref) {
 		from := &x.shards[r.shard()].nodes[r.index()].key
 		w := unpack(from, x.sc.Hosts)
 		if x.sc.Liveness {
-			if found := m.comesToRest(&w); found != fine {
-				m.out[0] = append(m.out[0], find{node: node{key: *from, parent: r}, found: found})
+			if found := m.checkLiveness(&w); found != fine {
+				m.out[0] = append(m.out[0], candidate{node: node{key: *from, parent: r}, found: found})
 				return
 			}
 		}
@@ -350,13 +352,13 @@ func (x *explorer) expandSome(m *worker, list []ref) {
 				return
 			}
 			h := hash(&k)
-			m.out[h%shards] = append(m.out[h%shards], find{node: node{key: k, parent: r}, hash: h, found: found})
+			m.out[h%shards] = append(m.out[h%shards], candidate{node: node{key: k, parent: r}, hash: h, found: found})
 		})
 	}
 }
 
-// insert adds a state that is not in the table yet.
-func (s *shard) insert(f find) {
+// insert adds a state unless the table contains it.
+func (s *shard) insert(f candidate) {
 	mask := uint64(len(s.table) - 1)
 	for at := f.hash >> 8 & mask; ; at = (at + 1) & mask {
 		i := s.table[at]
@@ -386,7 +388,7 @@ func (s *shard) grow(size int) {
 	}
 }
 
-// hash mixes a key. States are compared by their whole keys; the hash only finds them.
+// hash returns a hash of a key. It only finds states in the table, which compares whole keys.
 func hash(k *key) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, v := range k {
@@ -396,8 +398,8 @@ func hash(k *key) uint64 {
 	return h
 }
 
-// Explore explores a scenario of the real policy and protocol. It ends at the fixpoint, at the first breach, at the
-// scenario's bound or with its context.
+// Explore explores a scenario of the real policy and protocol until it reaches the fixpoint, the first breach or the
+// scenario's bound, or until the context ends.
 func Explore(ctx context.Context, sc Scenario, workers int) Result {
 	return explore(ctx, sc, rules{}, workers)
 }
@@ -405,7 +407,7 @@ func Explore(ctx context.Context, sc Scenario, workers int) Result {
 // Explore explores the smallest scope in which the mistake shows.
 func (m Mistake) Explore(ctx context.Context) Result { return explore(ctx, m.Scenario(), m.rules, 1) }
 
-// String returns the figures on one line.
+// String returns the name, the figures and the outcome of an exploration on one line.
 func (r Result) String() string {
 	end := "bound reached"
 	if r.Complete {

@@ -11,14 +11,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Mistake is a mistake seeded into the policy, by showing it a wrong view, or into the protocol of lock and agent. The
-// explorer must find it.
+// Mistake is a mistake seeded into the policy, as a wrong view or a wrong decision, or into the protocol of lock and
+// agent. The exploration must find it.
 type Mistake struct {
 	Name    string
 	Promise string // the broken promise, as in Breach
 	breach  breach
 	rules   rules
-	scope   func(sc *Scenario) // the difference to one host that joins one voter without a fault
+	scope   func(sc *Scenario) // changes a scope in which one host joins one voter without a fault
 }
 
 // Scenario returns the smallest scope in which the mistake shows.
@@ -30,30 +30,30 @@ func (m Mistake) Scenario() Scenario {
 	return sc
 }
 
-// faults is a scope with n faults of these classes.
+// faults returns a scope of three hosts with n faults of these classes.
 func faults(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Faults, sc.Budget = 3, class, n }
 }
 
-// of is a scope in which the faults happen in a cluster with that many voters.
-func of(hosts, voters, n int, class Faults) func(sc *Scenario) {
+// clusterWith returns a scope of a cluster with that many hosts and voters, and n faults of these classes.
+func clusterWith(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
 }
 
-// withStandby is a scope in which three voters get a standby.
+// withStandby returns a scope in which three voters get a standby.
 func withStandby(n int, class Faults) func(sc *Scenario) {
-	return of(4, 3, n, class)
+	return clusterWith(4, 3, n, class)
 }
 
-// lively also checks liveness.
-func lively(scope func(sc *Scenario)) func(sc *Scenario) {
+// withLiveness returns a scope in which liveness is checked, too.
+func withLiveness(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
 		sc.Liveness = true
 	}
 }
 
-// seeing is a mistake in what the policy sees.
+// seeing returns a mistake in the view of the policy.
 func seeing(change func(v *policy.View)) rules { return rules{view: change} }
 
 func eachMember(v *policy.View, change func(m *policy.Member)) {
@@ -68,37 +68,38 @@ func Mistakes() []Mistake {
 	list = append(list, operationMistakes()...)
 	list = append(list, lockMistakes()...)
 	list = append(list, stopMistakes()...)
-	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes(), guardMistakes())...)
+	list = append(list, slices.Concat(cycleMistakes(), hostDownMistakes(), guardMistakes())...)
 	list = append(list, requestMistakes()...)
 	list = append(list, externalMistakes()...)
 	list = append(list, alarmMistakes()...)
-	list = append(list, lostMistakes()...)
+	list = append(list, dataLossMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		unhealthyMistakes(), stepDownMistakes(), quietMistakes())...)
-	list = append(list, graveMistakes()...)
-	list = append(list, graveCycleMistakes()...)
+	list = append(list, maskedMistakes()...)
+	list = append(list, maskedCycleMistakes()...)
 	for i := range list {
 		list[i].Promise = promises()[list[i].breach].name
 	}
 	return list
 }
 
-// membershipMistakes returns mistakes about members and quorums.
+// membershipMistakes returns the mistakes about members and quorums.
 func membershipMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter that is down counts as live", breach: voterDown, scope: of(3, 2, 1, EtcdCrash),
+			Name: "a voter that is down counts as live", breach: voterDown, scope: clusterWith(3, 2, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
 			}),
 		},
 		{
-			Name: "a change does not wait for the one before to settle", breach: unsettled, scope: of(3, 1, 0, 0),
+			Name: "a membership change does not wait until the previous one has settled", breach: unsettled,
+			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) { v.Cluster.StableFor = ages }),
 		},
 		{
-			Name: "a learner is promoted at once", breach: learnerUnready, scope: of(3, 1, 0, 0),
+			Name: "a learner is promoted at once", breach: learnerUnready, scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = 0, true, ages, ages
@@ -106,22 +107,22 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the time for which a learner must be steady is not kept", breach: learnerUnready,
-			scope: of(3, 1, 0, 0),
+			Name: "a learner is promoted before it has been steady long enough", breach: learnerUnready,
+			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.SteadyFor, m.LiveFor = ages, ages })
 			}),
 		},
 		{
 			Name: "a learner that is cut off counts as keeping up", breach: learnerUnready,
-			scope: of(3, 1, 1, MemberCutOff),
+			scope: clusterWith(3, 1, 1, MemberCutOff),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.StillFor = 0 })
 			}),
 		},
 		{
 			Name: "the voter count becomes even with no further host to join", breach: evenVoters,
-			scope: of(2, 1, 0, 0),
+			scope: clusterWith(2, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = append(v.Hosts, policy.Host{
 					ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK,
@@ -130,7 +131,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "another learner is ignored", breach: secondLearner, scope: of(3, 1, 1, AgentCrash),
+			Name: "another learner is ignored", breach: secondLearner, scope: clusterWith(3, 1, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				var keep []policy.Member
 				for _, m := range v.Cluster.Members {
@@ -143,7 +144,7 @@ func membershipMistakes() []Mistake {
 		},
 		{
 			Name: "a learner is removed without checking that it has not been promoted", breach: voterRemoved,
-			scope: of(3, 1, 1, LateCall),
+			scope: clusterWith(3, 1, 1, LateCall),
 			rules: rules{removeBlindly: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Phase == policy.PhaseRollback {
 					eachMember(v, func(m *policy.Member) { m.Learner = m.Learner || m.ID == v.Op.MemberID })
@@ -157,22 +158,22 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved,
-			scope: of(3, 1, 1, EtcdCrash),
+			Name: "the member ID in the data is not checked", breach: memberDataMoved,
+			scope: clusterWith(3, 1, 1, EtcdCrash),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
 					v.Data.MemberID = goneID
 				}
-			}), selfUnnoted),
+			}), memberUnrecorded),
 		},
 		{
-			Name: "a voter is missing from the member list", breach: voterStopped, scope: of(3, 2, 0, 0),
-			rules: after(seeing(func(v *policy.View) { v.Data.MemberID = goneID }), selfUnnoted),
+			Name: "a voter is missing from the member list", breach: voterStopped, scope: clusterWith(3, 2, 0, 0),
+			rules: after(seeing(func(v *policy.View) { v.Data.MemberID = goneID }), memberUnrecorded),
 		},
 	}
 }
 
-// hostMistakes returns mistakes about what makes a host healthy.
+// hostMistakes returns the mistakes about the health of hosts, stopped etcds and pauses.
 func hostMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -192,7 +193,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "SLOW counts as OK", breach: unfitJoins, scope: faults(1, HealthChange),
+			Name: "SLOW counts as OK", breach: unhealthyJoins, scope: faults(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Slow {
 					v.Health.State = health.OK
@@ -200,11 +201,11 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the clock is not compared", breach: clockOff, scope: faults(1, ClockChange),
+			Name: "the clock is not compared", breach: clockOffJoins, scope: faults(1, ClockChange),
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a common cause is ignored", breach: commonCause, scope: of(3, 2, 2, HealthChange),
+			Name: "a common cause is ignored", breach: commonCause, scope: clusterWith(3, 2, 2, HealthChange),
 			rules: after(seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -213,7 +214,7 @@ func hostMistakes() []Mistake {
 		},
 		{
 			Name: "a cleanly stopped etcd counts as failed", breach: stoppedStarted,
-			scope: of(3, 3, 1, OperatorStop),
+			scope: clusterWith(3, 3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitInactive {
 					v.Unit.State = policy.UnitFailed
@@ -221,17 +222,17 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a pause is ignored", breach: stepWhilePaused, scope: of(3, 1, 1, OperatorPause),
+			Name: "a pause is ignored", breach: stepWhilePaused, scope: clusterWith(3, 1, 1, OperatorPause),
 			rules: seeing(func(v *policy.View) { v.Pause = nil }),
 		},
 	}
 }
 
-// operationMistakes returns mistakes about the operation and its record.
+// operationMistakes returns the mistakes about the operation and its record.
 func operationMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "an operation is adopted at once when its lock is gone", breach: adoptedEarly,
+			Name: "an operation is adopted as soon as its lock is gone", breach: adoptedEarly,
 			scope: faults(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
@@ -241,7 +242,7 @@ func operationMistakes() []Mistake {
 		},
 		{
 			Name: "an orphaned operation is never adopted", breach: operationStuck,
-			scope: lively(faults(1, AgentCrash)),
+			scope: withLiveness(faults(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.OrphanedFor = 0
@@ -250,7 +251,7 @@ func operationMistakes() []Mistake {
 		},
 		{
 			Name: "a stuck join is never aborted", breach: operationStuck,
-			scope: lively(faults(1, MemberCutOff)),
+			scope: withLiveness(faults(1, MemberCutOff)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.Elapsed = 0
@@ -260,7 +261,7 @@ func operationMistakes() []Mistake {
 		},
 		{
 			Name: "a learner that never started is never removed", breach: targetMissed,
-			scope: lively(of(3, 1, 2, LateCall|Slowness)),
+			scope: withLiveness(clusterWith(3, 1, 2, LateCall|Slowness)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
 					eachMember(v, func(m *policy.Member) { m.DownFor = 0 })
@@ -273,12 +274,12 @@ func operationMistakes() []Mistake {
 			rules: rules{releaseOpOnStart: true},
 		},
 		{
-			Name: "a write of the record is not bound to the record that was seen", breach: recordOverwritten,
+			Name: "a record write does not compare the record's revision", breach: recordOverwritten,
 			scope: faults(1, OperatorRelease),
 			rules: rules{noOpFence: true},
 		},
 		{
-			Name: "a write of the record is not bound to the lock", breach: writeWithoutLock,
+			Name: "a record write does not compare the lock", breach: writeWithoutLock,
 			scope: faults(2, LateCall|AgentCutOff),
 			rules: rules{noTokenFence: true},
 		},
@@ -303,7 +304,7 @@ func operationMistakes() []Mistake {
 	}
 }
 
-// lockMistakes returns mistakes in the lock protocol.
+// lockMistakes returns the mistakes in the lock protocol.
 func lockMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -311,20 +312,20 @@ func lockMistakes() []Mistake {
 			rules: rules{leaseBeforeValidity: true},
 		},
 		{
-			Name: "a step starts without asking for the lock again", breach: changeWithoutLock,
+			Name: "a step starts without confirming the lock", breach: changeWithoutLock,
 			scope: faults(1, AgentPause), rules: rules{noConfirm: true},
 		},
 		{
-			Name: "a call does not end with the validity", breach: changeWithoutLock, scope: faults(1, AgentPause),
+			Name: "a call outlives the validity of its lock", breach: changeWithoutLock, scope: faults(1, AgentPause),
 			rules: rules{noDeadline: true},
 		},
 		{
 			Name: "the lock is renewed outside the control loop", breach: operationStuck,
-			scope: lively(faults(1, AgentPause)),
-			rules: rules{renewedAside: true},
+			scope: withLiveness(faults(1, AgentPause)),
+			rules: rules{renewedOutsideLoop: true},
 		},
 		{
-			Name: "an unused lease is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)),
+			Name: "an unused lease is kept alive", breach: targetMissed, scope: withLiveness(faults(1, LateCall)),
 			rules: rules{keptAlive: true},
 		},
 		{

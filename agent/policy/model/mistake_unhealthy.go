@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyScope is a scope in which a spare replaces an unhealthy one of three voters, with n more faults of these
-// classes.
+// unhealthyScope returns a scope in which a spare replaces an unhealthy one of three voters, with n more faults of
+// these classes.
 func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Unhealthy, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
@@ -19,7 +19,8 @@ func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// surplus is a scope in which one of four voters becomes unhealthy although three are configured, and n agents die.
+// surplus returns a scope in which one of four voters becomes unhealthy although three are configured, and n agents
+// die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		unhealthyScope(n, AgentCrash)(sc)
@@ -27,8 +28,8 @@ func surplus(n int) func(sc *Scenario) {
 	}
 }
 
-// tardily is the same scope, in which a voter that does not answer is too slow to.
-func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
+// withTardyVoter returns the scope with unhealthy voters that are too slow instead of hung if they do not answer.
+func withTardyVoter(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
 		sc.Tardy = true
@@ -44,7 +45,7 @@ func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
-// withFsyncs changes the view of each member with its fsyncs, and of its host.
+// withFsyncs changes the view of every member, with its fsyncs, and of its host.
 func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -66,7 +67,7 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes is a mistake of a host that has replaced a voter and votes while that voter is still a member.
+// whileItVotes returns a mistake of a host that is a voter while the voter that it replaces is still a member.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {
@@ -78,8 +79,8 @@ func whileItVotes(change func(v *policy.View)) rules {
 	})
 }
 
-// forThoseGone assumes a health state for the hosts whose agents are gone while there is a surplus voter.
-func forThoseGone(word health.State) func(v *policy.View) {
+// assumeAbsentHealth assumes a health state for hosts without a present agent while there is a surplus voter.
+func assumeAbsentHealth(state health.State) func(v *policy.View) {
 	return func(v *policy.View) {
 		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
 			return
@@ -89,14 +90,14 @@ func forThoseGone(word health.State) func(v *policy.View) {
 			if !present && !m.Learner {
 				v.Hosts = append(slices.Clone(v.Hosts), policy.Host{
 					ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Manage: true,
-					Health: word, Answered: true,
+					Health: state, Answered: true,
 				})
 			}
 		}
 	}
 }
 
-// unhealthyMistakes returns mistakes about unhealthy voters.
+// unhealthyMistakes returns the mistakes about unhealthy voters.
 func unhealthyMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
@@ -119,7 +120,7 @@ func unhealthyMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
-			scope: tardily(unhealthyScope(1, EtcdCrash)),
+			scope: withTardyVoter(unhealthyScope(1, EtcdCrash)),
 			rules: ofReplaced(func(_ *policy.View, _ *policy.Member,
 				h *policy.Host,
 			) {
@@ -127,13 +128,13 @@ func unhealthyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,
-			scope: lively(tardily(unhealthyScope(0, 0))),
+			Name:   "no host reports its connections to an unhealthy voter that responds too slowly",
+			breach: neverQuiescent, scope: withLiveness(withTardyVoter(unhealthyScope(0, 0))),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Sees = nil }),
 		},
 		{
 			Name: "a down voter is overlooked while an unhealthy one responds too slowly", breach: voterDown,
-			scope: tardily(unhealthyScope(1, EtcdCrash)),
+			scope: withTardyVoter(unhealthyScope(1, EtcdCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if inReplacement(v) && m.ID != v.Op.Replaces && !m.Learner {
@@ -155,12 +156,12 @@ func unhealthyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "outdated reports about an unhealthy voter count as current", breach: replacedUntold,
+			Name: "outdated reports about an unhealthy voter count as current", breach: replacedOnOldReports,
 			scope: unhealthyScope(0, 0),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Answered = true }),
 		},
 		{
-			Name: "an unhealthy spare replaces an unhealthy voter", breach: replacedForNothing,
+			Name: "an unhealthy spare replaces an unhealthy voter", breach: removedWithoutReplacement,
 			scope: unhealthyScope(1, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Health.State = health.OK
@@ -173,15 +174,15 @@ func unhealthyMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy surplus voter stays while an agent is down", breach: notReplaced,
-			scope: lively(surplus(1)),
-			rules: seeing(forThoseGone(health.Unknown)),
+			scope: withLiveness(surplus(1)),
+			rules: seeing(assumeAbsentHealth(health.Unknown)),
 		},
 		{
 			Name: "a voter without an agent counts as healthy when an unhealthy one is removed", breach: removedAtRisk,
-			scope: surplus(2), rules: after(whileItVotes(forThoseGone(health.OK)), replacedUntold),
+			scope: surplus(2), rules: after(whileItVotes(assumeAbsentHealth(health.OK)), replacedOnOldReports),
 		},
 		{
-			Name: "a recovered voter is removed while another one is unhealthy", breach: wellRemoved,
+			Name: "a recovered voter is removed while another one is unhealthy", breach: healthyRemoved,
 			scope: unhealthyScope(1, 0),
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
@@ -192,13 +193,14 @@ func unhealthyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(unhealthyScope(0, 0)),
+			Name: "an unhealthy voter is never replaced", breach: notReplaced,
+			scope: withLiveness(unhealthyScope(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Limits.UnhealthyGrace = 0 }),
 		},
 	}...)
 }
 
-// witnessMistakes returns mistakes about which voter is unhealthy.
+// witnessMistakes returns the mistakes about which voter is unhealthy.
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -242,7 +244,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a recovered voter is replaced", breach: wellReplaced,
+			Name: "a recovered voter is replaced", breach: healthyReplaced,
 			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				h.Health, h.Recovers, h.UnhealthySince = health.Slow, false, policy.UnhealthySince{For: ages}

@@ -36,7 +36,7 @@ func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
 	}
-	return append(slices.Concat(small(), replacementScopes()),
+	return append(slices.Concat(smallScenarios(), replacementScopes()),
 		Scenario{
 			Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5},
 			Faults: EtcdCrash | MemberCutOff, Budget: 1,
@@ -63,7 +63,7 @@ func met(t *testing.T) (map[pair]int, map[cluster]int) {
 	p, states := watched(t, scopes())
 	firsts, seen, transitions := map[cluster]int{}, map[cluster]bool{}, 0
 	for _, sc := range scopes() {
-		first := sc.first()
+		first := sc.initial()
 		w := etcdOnly(&first)
 		at, _ := clusterOf(&w)
 		firsts[at] = sc.Voters
@@ -97,7 +97,7 @@ func questions(at cluster) (list []pair) {
 	}
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.unit == starting || h.env != noEnv || h.apart != 0 || (h.list == unlisted && at.key[i] != 0) {
+		if h.unit == starting || h.env != noEnv || h.isolated != 0 || (h.list == unlisted && at.key[i] != 0) {
 			return nil
 		}
 	}

@@ -7,14 +7,14 @@ package model
 type answer uint8
 
 const (
-	accepted        answer = iota
-	unhealthy              // "unhealthy cluster"
-	urlExists              // "Peer URLs already exists"
-	tooManyLearners        // "too many learner members in cluster"
-	notInSync              // "can only promote a learner member which is in sync with leader"
-	notLearner             // "can only promote a learner member"
-	notFound               // "member not found"
-	notEnough              // "re-configuration failed due to not enough started members"
+	accepted         answer = iota
+	unhealthyCluster        // "unhealthy cluster"
+	urlExists               // "Peer URLs already exists"
+	tooManyLearners         // "too many learner members in cluster"
+	notInSync               // "can only promote a learner member which is in sync with leader"
+	notLearner              // "can only promote a learner member"
+	notFound                // "member not found"
+	notEnough               // "re-configuration failed due to not enough started members"
 	answers
 )
 
@@ -24,7 +24,7 @@ func (w *world) refusesAdd(i int, late bool) answer {
 	voters, running := w.votes()
 	switch {
 	case !late && voters > 1 && running < majority(voters+1):
-		return unhealthy
+		return unhealthyCluster
 	case w.hosts[i].list != unlisted:
 		return urlExists
 	case w.learnerAt() >= 0:
@@ -48,8 +48,8 @@ func (w *world) refusesPromote(i int) answer {
 	return accepted
 }
 
-// refusesRemove returns etcd's answer to a MemberRemove. A learner may always go. So may a voter that the serving
-// member does not reach, if enough of the remaining voters have ever started.
+// refusesRemove returns etcd's answer to a MemberRemove. Etcd always removes a learner. It also removes a voter that
+// the serving member does not reach, if enough of the remaining voters have ever started.
 func (w *world) refusesRemove(i int, late bool) answer {
 	h := &w.hosts[i]
 	voters, running := w.votes()
@@ -59,7 +59,7 @@ func (w *world) refusesRemove(i int, late bool) answer {
 	case h.list == voter && !late && !w.enoughWithout(i):
 		return notEnough
 	case h.list == voter && !late && w.runs(i) && running-1 < 1+(voters-1)/2:
-		return unhealthy
+		return unhealthyCluster
 	}
 	return accepted
 }
@@ -87,21 +87,21 @@ func setOf(list ...answer) (s answerSet) {
 	return s
 }
 
-// mayRefuse returns the errors that etcd may return instead of accepting a call, for reasons that no world shows. It
-// reports the cluster as unhealthy until the serving member has had its connections for 5 s. A member that is added
-// again within a second gets the removed ID. And a leader that has had no contact with a member since its election, or
-// is far ahead of it, treats that member as not in sync.
+// mayRefuse returns the errors that etcd may return instead of accepting a call, for reasons that no world contains.
+// Etcd reports the cluster as unhealthy until the serving member has had its connections for 5 s. A member that is
+// added again within a second gets the removed ID. And a leader that has had no contact with a member since its
+// election, or is far ahead of it, treats that member as not in sync.
 func (w *world) mayRefuse(step uint8, i int) answerSet {
 	h := &w.hosts[i]
 	voters, _ := w.votes()
 	switch {
 	case step == addLearner && voters > 1:
-		return setOf(unhealthy, notFound)
+		return setOf(unhealthyCluster, notFound)
 	case step == addLearner:
 		return setOf(notFound)
 	case (step == removeLearner || step == removeMember) && h.list == voter:
-		return setOf(unhealthy)
-	case step == promote && h.list != unlisted && (!w.serves(i) || h.prog == behind):
+		return setOf(unhealthyCluster)
+	case step == promote && h.list != unlisted && (!w.serves(i) || h.progress == behind):
 		return setOf(notInSync)
 	}
 	return 0

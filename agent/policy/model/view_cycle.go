@@ -9,25 +9,25 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// cycleView adds this host's request.
-func (s *sight) cycleView(v *policy.View) {
-	if s.ask == nothing {
+// cycleView adds this host's request to the view.
+func (s *observation) cycleView(v *policy.View) {
+	if s.work == noWork {
 		return
 	}
 	asked := s.standing().Asked()
 	asked.OverFor = long(bit(asked.Over))
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
 	if s.reachable != 0 {
-		asked.Released, asked.Noted = s.standing().Gone(s.ownCycle(), false, s.freed != 0)
+		asked.Released, asked.Noted = s.standing().Gone(s.ownCycle(), false, s.released != 0)
 	}
 	v.Asked = &asked
-	if s.ask == command {
-		v.Asked.Command = program(s.did).State()
+	if s.work == command {
+		v.Asked.Command = program(s.program).State()
 	}
 	switch {
-	case s.tried != 0 && s.reachable == 0 && s.ask == rebooted: // the host itself knows its own attempt
+	case s.stepFailed != 0 && s.reachable == 0 && s.work == agentReboot: // no record is needed for its own attempt
 		v.Asked.RebootFor = 0
-	case s.tried == 0 || !s.ownCycle():
+	case s.stepFailed == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:
 		v.Asked.RebootFor = 0
 	default:
@@ -35,21 +35,21 @@ func (s *sight) cycleView(v *policy.View) {
 	}
 }
 
-// ran reports whether etcd has run since the machine booted, where the model knows it: one that was stopped for a
-// request may have been stopped before or after the boot.
-func (s *sight) ran() bool {
-	return s.unit != taken && s.data == current
+// ran reports whether etcd is known to have run since the machine booted. If it was stopped for a request, that may
+// have been before or after the boot.
+func (s *observation) ran() bool {
+	return s.unit != stoppedForRequest && s.data == current
 }
 
-func (s *sight) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
+func (s *observation) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
 
-func (s *sight) cycleOp() *policy.Op {
+func (s *observation) cycleOp() *policy.Op {
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
 		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast,
 		MemberID: memberID(int(s.opHost)),
 		SameBoot: s.opBoot != 0 || !s.ownCycle(), Restarted: s.opRestarted != 0 && s.ownCycle(),
-		// between the two limits for a leadership that stays
+		// 1 is between the two limits for a leadership transfer.
 		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
 	}
 	if s.opToken != 0 {
@@ -58,7 +58,7 @@ func (s *sight) cycleOp() *policy.Op {
 	return op
 }
 
-// askedAt returns the place in the queue. The order of hosts that were asked at the same time is open.
+// askedAt returns the time of a request, which orders the queue. The order of requests is open.
 func askedAt(self bool, r rank) int64 {
 	switch {
 	case self && r == selfFirst:

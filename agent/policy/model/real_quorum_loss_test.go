@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The walk of a cluster after quorum loss claims which clusters serve, for every set of members that run with old data
+// The exploration of a quorum loss claims which clusters serve, for every set of members that run with old data
 // or with data made from the survivor's.
 func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 	t.Parallel()
@@ -42,19 +42,19 @@ func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 type ruinBench struct {
 	t       *testing.T
 	cluster *testbed.Cluster
-	sc      Ruin
-	w       ruins
+	sc      QuorumLoss
+	w       lossWorld
 	ids     map[uint64]uint8 // cluster IDs, as the model numbers them
-	claim   func(w *ruins, cluster uint8, from int) bool
+	claim   func(w *lossWorld, cluster uint8, from int) bool
 }
 
 func newRuinBench(t *testing.T, version string) *ruinBench {
 	t.Helper()
 	b := &ruinBench{
-		t: t, sc: Ruin{Voters: 3}, ids: map[uint64]uint8{},
+		t: t, sc: QuorumLoss{Voters: 3}, ids: map[uint64]uint8{},
 		cluster: testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version}),
 	}
-	b.w, b.claim = b.sc.first(), b.sc.serves
+	b.w, b.claim = b.sc.initial(), b.sc.serves
 	for i := range b.cluster.Members {
 		id, _, serves := b.read(i, longPatience)
 		if !serves {
@@ -124,7 +124,7 @@ func (b *ruinBench) compare(what string, which []uint8) {
 // refutes proves that a difference is found: it claims that every member serves.
 func (b *ruinBench) refutes(which []uint8) {
 	b.t.Helper()
-	b.claim = func(*ruins, uint8, int) bool { return true }
+	b.claim = func(*lossWorld, uint8, int) bool { return true }
 	if len(b.differences(which)) == 0 {
 		b.t.Error("a lie is not found")
 	}
@@ -198,6 +198,6 @@ func (b *ruinBench) recover() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.w.hosts[0].data, b.w.hosts[0].noted = made(1), made(1)
-	b.ids[uint64(work.Cluster)] = made(1)
+	b.w.hosts[0].data, b.w.hosts[0].recorded = recoveredCluster(1), recoveredCluster(1)
+	b.ids[uint64(work.Cluster)] = recoveredCluster(1)
 }
