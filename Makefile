@@ -115,9 +115,9 @@ RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|T
 MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\
 	TestAnEventAndItsOperationHaveTheSameEffectOnEtcd|$\
-	TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone|$\
-	TestAStoryWithQuorumLossIsReproducible|TestAFlappingVoterIsReplacedAtMostOnceInAnHour|$\
-	TestTwoFlappingVotersReplaceEachOtherLessAndLessOften|$\
+	TestAClusterIsRecoveredFromQuorumLossOnlyByAPlan|$\
+	TestARunWithQuorumLossIsReproducible|TestAFlappingVoterIsReplacedAtMostOnceInAnHour|$\
+	TestTwoFlappingVotersReplaceEachOtherEverMoreRarely|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
 	TestACutOffVoterThatServesIsNeverCalledDead|TestThreeVotersRotateTheCAUnderWrites|$\
 	TestThreeVotersWithOneCAGetAPeerCAUnderWrites|$\
