@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command model explores the policy exhaustively in the model of package agent/policy/model, and then checks that the
-// model finds every seeded mistake. It exits with 1 if a promise breaks (and prints the shortest sequence of events
-// that breaks it), if a mistake is not found, or if an exploration that must be exhaustive stops early.
+// model finds every seeded mistake. It exits with 1 if a promise is broken, if a mistake is not found, or if an
+// exploration that must be exhaustive stops early. For a broken promise it prints the shortest sequence of events.
 package main
 
 import (
@@ -22,9 +22,9 @@ import (
 
 func main() {
 	deep := flag.Bool("deep", false, "explore the large scopes (hours, much memory)")
-	short := flag.Bool("short", false, "skip what takes many minutes")
+	short := flag.Bool("short", false, "skip the scopes that take many minutes")
 	most := flag.Int("states", 0, "stop a large scope after this many states; 0 for no limit")
-	only := flag.String("scope", "", "explore only scopes with this in their name, and no mistakes")
+	only := flag.String("scope", "", "explore only scopes whose name contains this, and no mistakes")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "number of parallel workers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -63,7 +63,7 @@ func scopes(deep, short bool) []model.Scenario {
 	return all
 }
 
-// ruins returns the clusters without a majority to explore.
+// ruins returns the scopes with quorum loss to explore.
 func ruins(deep bool) []model.Ruin {
 	if deep {
 		return model.DeepRuins()
@@ -71,7 +71,7 @@ func ruins(deep bool) []model.Ruin {
 	return model.Ruins()
 }
 
-// rolls returns the rollouts to explore.
+// rolls returns the scopes with rollouts to explore.
 func rolls(deep, short bool) []model.Roll {
 	switch {
 	case deep:
@@ -82,27 +82,27 @@ func rolls(deep, short bool) []model.Roll {
 	return slices.Concat(model.Rolls(), model.LongRolls())
 }
 
-// mostWalked bounds the memory, which holds all of these states unpacked.
-const mostWalked = 4_000_000
+// maxWalked limits the states of these scopes, because memory holds them unpacked.
+const maxWalked = 4_000_000
 
-// walk explores small clusters of one type, and reports whether all promises hold.
+// walk explores scopes of one type, prints the results, and reports whether all promises hold.
 func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	explore func(ctx context.Context, sc S, most int) model.Result, most int,
 ) bool {
 	ok := true
 	if most > 0 {
-		most = min(most, mostWalked)
+		most = min(most, maxWalked)
 	}
 	for _, sc := range scopes {
 		r := explore(ctx, sc, most)
 		fmt.Fprintln(out, r)
-		tell(out, r.Breach)
+		printBreach(out, r.Breach)
 		ok = ok && r.Breach == nil && (r.Complete || most > 0 && ctx.Err() == nil)
 	}
 	return ok
 }
 
-// run explores a scope and prints the results, and reports whether all promises hold.
+// run explores scopes, prints the results, and reports whether all promises hold.
 func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool, most, workers int) bool {
 	ok := true
 	for _, sc := range scopes {
@@ -111,14 +111,14 @@ func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool,
 		}
 		r := model.Explore(ctx, sc, workers)
 		fmt.Fprintln(out, r)
-		tell(out, r.Breach)
+		printBreach(out, r.Breach)
 		ok = ok && r.Breach == nil && (r.Complete || (deep && ctx.Err() == nil))
 		runtime.GC() // the next exploration needs the memory
 	}
 	return ok
 }
 
-// mistakes prints for every seeded mistake how it was found.
+// mistakes prints how every seeded mistake was found, and reports whether all were.
 func mistakes(ctx context.Context, out io.Writer) bool {
 	ok := true
 	for _, m := range model.Mistakes() {
@@ -137,14 +137,14 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 func mistake(out io.Writer, name, promise string, r model.Result) bool {
 	if r.Breach == nil || r.Breach.Promise != promise {
 		fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", name, promise)
-		tell(out, r.Breach)
+		printBreach(out, r.Breach)
 		return false
 	}
 	fmt.Fprintf(out, "%-72s %-8s %6d states %3d deep: %s\n", name, r.Breach.Promise, r.States, r.Depth, r.Breach.Text)
 	return true
 }
 
-func tell(out io.Writer, b *model.Breach) {
+func printBreach(out io.Writer, b *model.Breach) {
 	if b != nil {
 		fmt.Fprintf(out, "%s: %s\n%s\n", b.Promise, b.Text, b.Story)
 	}
