@@ -26,7 +26,7 @@
 // # What the model explores
 //
 // Package model explores Decide exhaustively, and its coverage binds every change of this package: each Step and Reason
-// in this source must be listed in its known.go with how it is modelled, or a test fails; one listed as explored must
+// in this source must be listed in its coverage.go with how it is modelled, or a test fails; one listed as explored must
 // be reached. `make test-model-etcd` checks what the model assumes about etcd against real members.
 //
 // Covered, on two to five hosts:

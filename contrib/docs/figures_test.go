@@ -70,7 +70,7 @@ func computedFigures(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"seeded mistakes that the model checker finds": strconv.Itoa(
-			len(model.Mistakes()) + len(model.RuinMistakes()) + len(model.RollMistakes())),
+			len(model.Mistakes()) + len(model.QuorumLossMistakes()) + len(model.RolloutMistakes())),
 		"hours of a simulation":                     source(`-sim\.hours=\$\(or \$\(HOURS\),(\d+)\)`, "Makefile"),
 		"oldest supported etcd 3.5":                 oldestSafe(5),
 		"oldest supported etcd 3.6":                 oldestSafe(6),

@@ -32,15 +32,15 @@ func main() {
 	if *only != "" {
 		all = slices.DeleteFunc(all, func(sc model.Scenario) bool { return !strings.Contains(sc.Name, *only) })
 	}
-	lost := slices.DeleteFunc(ruins(*deep), func(sc model.Ruin) bool {
+	lost := slices.DeleteFunc(quorumLosses(*deep), func(sc model.QuorumLoss) bool {
 		return !strings.Contains(sc.Name, *only)
 	})
-	rolling := slices.DeleteFunc(rolls(*deep, *short), func(sc model.Roll) bool {
+	rolling := slices.DeleteFunc(rollouts(*deep, *short), func(sc model.Rollout) bool {
 		return !strings.Contains(sc.Name, *only)
 	})
 	ok := run(ctx, os.Stdout, all, *deep || *most > 0, *most, *workers)
-	ok = walk(ctx, os.Stdout, lost, model.ExploreRuin, *most) && ok
-	ok = walk(ctx, os.Stdout, rolling, model.ExploreRoll, *most) && ok
+	ok = walk(ctx, os.Stdout, lost, model.ExploreQuorumLoss, *most) && ok
+	ok = walk(ctx, os.Stdout, rolling, model.ExploreRollout, *most) && ok
 	if *only == "" && !*deep {
 		ok = ok && mistakes(ctx, os.Stdout)
 	}
@@ -53,7 +53,7 @@ func main() {
 // scopes returns the scopes to explore.
 func scopes(deep, short bool) []model.Scenario {
 	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(),
-		model.UnhealthyState())
+		model.UnhealthyReplacements())
 	switch {
 	case deep:
 		return model.Deep()
@@ -63,23 +63,23 @@ func scopes(deep, short bool) []model.Scenario {
 	return all
 }
 
-// ruins returns the scopes with quorum loss to explore.
-func ruins(deep bool) []model.Ruin {
+// quorumLosses returns the scopes with quorum loss to explore.
+func quorumLosses(deep bool) []model.QuorumLoss {
 	if deep {
-		return model.DeepRuins()
+		return model.DeepQuorumLosses()
 	}
-	return model.Ruins()
+	return model.QuorumLosses()
 }
 
-// rolls returns the scopes with rollouts to explore.
-func rolls(deep, short bool) []model.Roll {
+// rollouts returns the scopes with rollouts to explore.
+func rollouts(deep, short bool) []model.Rollout {
 	switch {
 	case deep:
-		return model.DeepRolls()
+		return model.DeepRollouts()
 	case short:
-		return model.Rolls()
+		return model.Rollouts()
 	}
-	return slices.Concat(model.Rolls(), model.LongRolls())
+	return slices.Concat(model.Rollouts(), model.LongRollouts())
 }
 
 // maxWalked limits the states of these scopes, because memory holds them unpacked.
@@ -124,10 +124,10 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 	for _, m := range model.Mistakes() {
 		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
 	}
-	for _, m := range model.RuinMistakes() {
+	for _, m := range model.QuorumLossMistakes() {
 		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
 	}
-	for _, m := range model.RollMistakes() {
+	for _, m := range model.RolloutMistakes() {
 		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
 	}
 	return ok
@@ -146,6 +146,6 @@ func mistake(out io.Writer, name, promise string, r model.Result) bool {
 
 func printBreach(out io.Writer, b *model.Breach) {
 	if b != nil {
-		fmt.Fprintf(out, "%s: %s\n%s\n", b.Promise, b.Text, b.Story)
+		fmt.Fprintf(out, "%s: %s\n%s\n", b.Promise, b.Text, b.Trace)
 	}
 }

@@ -5,46 +5,48 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rules are the protocol of lock and agent. The zero value is the real protocol; every field seeds a mistake.
+// rules describe how the protocol of lock and agent differs from the real one. The zero value is the real protocol;
+// every field but ignored seeds a mistake.
 type rules struct {
-	view func(v *policy.View)     // changes what the policy sees
-	say  func(d *policy.Decision) // changes what the policy decides
-	calm func(v *policy.View)     // changes what the policy sees when it checks whether all is quiet
-	past []breach                 // breaches that are ignored, to see what follows from them
+	view      func(v *policy.View)     // changes what the policy sees
+	decision  func(d *policy.Decision) // changes what the policy decides
+	quietView func(v *policy.View)     // changes what the policy sees when it decides how often to poll
+	ignored   []breach                 // breaches that are ignored, to see what follows from them
 
 	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it
 	noConfirm           bool // a step starts without confirming that this agent still holds the lock
-	noDeadline          bool // a step neither checks its validity nor ends with it
-	noTokenFence        bool // a write of the record is not bound to the lock
-	noOpFence           bool // a write of the record is not bound to the record that was read
-	takeUnfenced        bool // taking the lock is not bound to the record that was read
+	noDeadline          bool // a step does not check the lock's validity and may outlast it
+	noTokenFence        bool // a write of the record does not compare the lock
+	noOpFence           bool // a write of the record does not compare the record with the one that was read
+	takeUnfenced        bool // taking the lock does not compare the record with the one that was read
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
-	// noted changes what the disk records about a request after a transition, given its state before. It may be nil.
-	noted         func(before, after policy.Standing) policy.Standing
-	keptAlive     bool // an unused lease is kept alive as long as the process lives
-	renewedAside  bool // the lock of a hung loop is renewed by another goroutine
-	removeBlindly bool // a member is removed without looking it up first
-	outAfterwards bool // the ejected host is recorded after the removal instead of before
-	lockByName    bool // an agent that starts trusts a lock that carries its host's name
+	// afterTransition changes what the disk records about a request after a transition, given its state before. It may
+	// be nil.
+	afterTransition      func(before, after policy.Standing) policy.Standing
+	keptAlive            bool // an unused lease is kept alive as long as the process lives
+	renewedOutsideLoop   bool // another goroutine renews the lock of a hung control loop
+	removeBlindly        bool // a member is removed without looking it up first
+	ejectionAfterRemoval bool // the ejected host is recorded after the removal instead of before
+	lockByName           bool // an agent that starts trusts a lock with its host's name
 }
 
-// act begins the step that an agent has decided on, and finishes a step that takes no time.
+// act begins the step that an agent has decided on, and completes it if it takes no time.
 func (m *machine) act(w *world, h int) breach {
 	a := &w.hosts[h]
 	step := a.step
-	a.tried = 0
+	a.stepFailed = 0
 	switch {
 	case changesMembership(step):
 		return m.send(w, h)
-	case cycleCall(step):
+	case unfencedCall(step):
 		return m.call(w, h)
 	case writesRecord(step):
 		found := fine
 		if m.confirm(w, h) {
-			m.note(w, h)
-			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, false)
+			m.recordOnDisk(w, h)
+			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.absent), a.gone != 0, false)
 			if step == beginRemoval && !w.removes(h) { // the lock is not taken
-				w.rmRuns = 0
+				w.rmBegun = 0
 			}
 		}
 		a.phase = idle
@@ -58,7 +60,7 @@ func (m *machine) act(w *world, h int) breach {
 		if w.owns(h) && w.reaches(h) {
 			w.freeLock()
 		}
-		a.belief, a.valid = 0, 0
+		a.hasToken, a.valid = 0, 0
 	case moveAside:
 		if m.confirm(w, h) {
 			return w.moveAside(h)
@@ -71,14 +73,14 @@ func (m *machine) act(w *world, h int) breach {
 	case writeNewEnv:
 		a.env = newEnv
 	case startUnit, startAsIs:
-		w.noteHold(h, guardOf(step))
+		w.applyStartGuard(h, guardOf(step))
 		w.starts(h)
-		m.moves(a, a.standing().EtcdStarted())
+		m.transition(a, a.standing().EtcdStarted())
 	case stopUnit:
 		return w.stop(h)
 	case runCommand:
 		if next, stands := a.standing().StartsProgram(); m.confirm(w, h) && stands {
-			m.moves(a, next)
+			m.transition(a, next)
 		}
 	case finishBootstrap:
 		a.request = 0
@@ -111,17 +113,18 @@ func (w *world) stop(h int) breach {
 	return found
 }
 
-// confirm is lock.Confirm: the validity covers the step, and a fresh transaction shows that this agent holds the lock.
+// confirm models lock.Confirm: it reports whether the validity covers the step and a new transaction shows that this
+// agent holds the lock.
 func (m *machine) confirm(w *world, h int) bool {
 	a := &w.hosts[h]
 	if m.noConfirm {
 		return w.reaches(h)
 	}
-	if a.belief == 0 || (a.valid == 0 && !m.noDeadline) || !w.reaches(h) {
+	if a.hasToken == 0 || (a.valid == 0 && !m.noDeadline) || !w.reaches(h) {
 		return false
 	}
 	if !w.owns(h) {
-		a.belief, a.valid = 0, 0
+		a.hasToken, a.valid = 0, 0
 		return false
 	}
 	return true
@@ -156,7 +159,7 @@ func (m *machine) send(w *world, h int) breach {
 	return fine
 }
 
-// land applies a membership change in flight, unless etcd refuses it without need.
+// land applies a membership change in flight, unless etcd refuses it although it could accept it.
 func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step, target, gone, faulted := a.step, int(a.target), a.gone != 0, a.faulted != 0
@@ -171,13 +174,13 @@ func (w *world) land(h int, refused bool) (ok bool, found breach) {
 		return true, fine
 	}
 	if refused {
-		a.tried = bit(step == promote)
+		a.stepFailed = bit(step == promote)
 		return true, fine
 	}
 	return true, w.change(step, target, false, faulted)
 }
 
-// change applies a membership change and judges its effect on the quorum.
+// change applies a membership change, and checks that the cluster keeps its quorum and that an ejection is recorded.
 func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	switch step {
 	case addLearner:
@@ -185,7 +188,7 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	case promote:
 		w.promote(target)
 	case removeLearner, removeMember:
-		unwritten := w.unwritten(target)
+		unwritten := w.ejectionUnrecorded(target)
 		if w.remove(target, late); unwritten && w.hosts[target].list == unlisted {
 			return ejectionForgotten
 		}
@@ -196,7 +199,7 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	return fine
 }
 
-// detach turns a call in flight into one that may land at any time, because its caller no longer waits for it.
+// detach turns a membership change in flight into a late one, because its caller no longer waits for it.
 func (w *world) detach(h int) {
 	a := &w.hosts[h]
 	if a.phase != sent || !changesMembership(a.step) {
@@ -216,25 +219,25 @@ func (w *world) detach(h int) {
 	}
 }
 
-// take is lock.Take.
+// take models lock.Take.
 func (m *machine) take(w *world, h int) {
 	a := &w.hosts[h]
-	if !w.reaches(h) || (a.belief != 0 && a.valid != 0) {
+	if !w.reaches(h) || (a.hasToken != 0 && a.valid != 0) {
 		return
 	}
-	if a.belief != 0 { // it only tries to renew
+	if a.hasToken != 0 { // it only renews
 		a.valid = bit(w.owns(h))
-		a.belief = a.valid
+		a.hasToken = a.valid
 		return
 	}
-	if w.lock < 0 && (w.unchanged(a.fresh, a.bare) || m.takeUnfenced) {
+	if w.lock < 0 && (w.unchanged(a.fresh, a.absent) || m.takeUnfenced) {
 		w.lockTaken(h)
-		w.ghost, a.belief, a.valid = 0, 1, 1
+		w.ghost, a.hasToken, a.valid = 0, 1, 1
 	}
 }
 
-// unchanged reports whether a transaction finds the record it expects: the one that was read, or none if there was
-// none. A record that came and went in between does not matter.
+// unchanged reports whether a transaction finds the record that it expects: the one that was read, or none if there was
+// none. A record that was created and deleted in between does not matter.
 func (w *world) unchanged(fresh, bare uint8) bool { return fresh != 0 || (bare != 0 && w.op == 0) }
 
 func (w *world) lockTaken(h int) {
@@ -242,7 +245,7 @@ func (w *world) lockTaken(h int) {
 	w.lock = int8(h)
 }
 
-// freeLock deletes the lock key, which voids everything bound to its token.
+// freeLock deletes the lock key, so that writes which compare its token fail.
 func (w *world) freeLock() {
 	w.lock, w.ghost, w.opToken = -1, 0, 0
 	for i := range w.n {
@@ -250,8 +253,8 @@ func (w *world) freeLock() {
 	}
 }
 
-// write is one fenced write of the operation record. token and record report whether lock and record match what the
-// write expects, gone whether the member it names has left.
+// write is one fenced write of the operation record. token and record report whether lock and record are those that the
+// write expects, gone whether the member that it names has left, and late whether the write was not answered in time.
 func (m *machine) write(w *world, h int, step uint8, token, record, gone, late bool) breach {
 	if (!token && !m.noTokenFence) || (!record && !m.noOpFence) {
 		return fine
@@ -268,41 +271,41 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		w.opLeft == 0 && w.orphan == 0:
 		found = adoptedEarly
 	}
-	if found == fine && !late { // the request may have changed by then
-		found = w.judgeNoted(h, step)
+	if found == fine && !late { // when a late write lands, the request may have changed
+		found = w.judgeRecordedFirst(h, step)
 	}
 	own := w.joining(h)
 	if begins(step) {
 		w.opForged = 0
 	}
 	w.put(h, step, gone)
-	if !m.outAfterwards {
-		w.putOut(step)
+	if !m.ejectionAfterRemoval {
+		w.recordEjection(step)
 	}
 	if (step == endJoined || step == endFailed) && own && !late {
 		w.hosts[h].backoff = bit(step == endFailed)
 	}
 	if a := &w.hosts[h]; step == endCycle && !late {
-		a.cycling = cycling{held: a.held}
+		a.hostRequest = hostRequest{startGuard: a.startGuard}
 	}
-	if step == endRemoval && int(w.rmBy) == h && !late { // the request has ended, whatever the outcome
-		w.rm = 0
+	if step == endRemoval && int(w.rmHost) == h && !late { // the request has ended, whatever the outcome
+		w.rmRequested = 0
 	}
 	w.recordWritten()
 	w.opToken, w.orphan, w.opReported = w.op, 0, 0
 	w.probe = 1
-	w.follows()
+	w.noteWrite()
 	return found
 }
 
-// recordWritten notes that the record has changed. Late calls and paused agents do not notice a record that comes and
-// goes; everyone else reads it again.
+// recordWritten marks the record as changed. Late calls and paused agents do not notice that a record was created and
+// deleted; all other agents read it again.
 func (w *world) recordWritten() {
 	for i := range w.n {
 		h := &w.hosts[i]
 		h.fresh, h.lateFresh = 0, 0
 		if h.agent == up {
-			h.bare = 0
+			h.absent = 0
 		}
 	}
 }

@@ -5,8 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// raise adds the active alarm to the view.
-func (m *machine) raise(s *sight, v *policy.View) {
+// addAlarm adds the active alarm to the view.
+func (m *machine) addAlarm(s *observation, v *policy.View) {
 	if s.alarm != 0 {
 		v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = !m.Corrupt, m.Corrupt, "A has raised an alarm"
 	}
@@ -46,7 +46,7 @@ func alarms() []Scenario {
 			Liveness: true,
 		},
 		{
-			Name: "CORRUPT alarm during a host operation", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Name: "CORRUPT alarm during a host operation", Hosts: 3, Voters: 3, Target: three, Requests: 1,
 			Faults: Alarm, Budget: 1, Corrupt: true, Liveness: true,
 		},
 	}
@@ -67,7 +67,7 @@ func alarmMistakes() []Mistake {
 		}
 	}
 	cycle := func(sc *Scenario) {
-		asking(3, 1, Alarm)(sc)
+		oneRequest(3, 1, Alarm)(sc)
 		sc.Corrupt = true
 	}
 	heir := func(sc *Scenario) {

@@ -5,10 +5,10 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// cycleCall reports whether a step of a host operation is a call that no transaction can fence. It takes effect at any
+// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. It takes effect at any
 // time after it was made while its agent lives, even if that agent was paused and has lost its lock since; the agent
 // does nothing else before. When the agent ends, the call has taken effect or never will.
-func cycleCall(step uint8) bool {
+func unfencedCall(step uint8) bool {
 	switch step {
 	case transferLeadership, restartUnit, takeDown, takeDownHeld, reboot:
 		return true
@@ -34,9 +34,9 @@ func (m *machine) call(w *world, h int) breach {
 			a.phase = idle
 			return fine
 		}
-		m.moves(a, next)
+		m.transition(a, next)
 	}
-	w.noteHold(h, guardOf(a.step))
+	w.applyStartGuard(h, guardOf(a.step))
 	if !w.owns(h) {
 		return calledWithoutLock
 	}
@@ -64,7 +64,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	switch {
 	case fails:
-		a.tried = 1
+		a.stepFailed = 1
 	case step == reboot:
 		w.reboots(h)
 	case takesDown(step) && runs:
@@ -82,7 +82,7 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 	a := &w.hosts[h]
 	switch {
 	case starts(a.step) && a.stopped != 0:
-		w.noteHold(h, guardOf(a.step))
+		w.applyStartGuard(h, guardOf(a.step))
 		if arg == 2 {
 			w.starts(h)
 		}
@@ -90,13 +90,13 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 		if !m.confirm(w, h) {
 			return false, fine
 		}
-		m.note(w, h)
+		m.recordOnDisk(w, h)
 	case a.step == endCycle:
 		if !m.confirm(w, h) {
 			return false, fine
 		}
-		m.note(w, h)
-		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, true)
+		m.recordOnDisk(w, h)
+		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.absent), a.gone != 0, true)
 	default:
 		return false, fine
 	}
@@ -107,21 +107,21 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 	return true, found
 }
 
-// note writes to disk before the record of a host operation is created or deleted. Without it, an agent that crashes
+// recordOnDisk writes to disk before the record of a host operation is created or deleted. Without it, an agent that crashes
 // then would repeat the work.
-func (m *machine) note(w *world, h int) {
+func (m *machine) recordOnDisk(w *world, h int) {
 	a := &w.hosts[h]
 	w.noteRemovalBegins(a.step)
-	if a.ask == nothing {
+	if a.work == noWork {
 		return
 	}
 	switch a.step {
 	case beginCycle:
-		m.moves(a, a.standing().Begins())
+		m.transition(a, a.standing().Begins())
 	case endKeep:
-		m.moves(a, a.standing().GivenUp())
+		m.transition(a, a.standing().GivenUp())
 	case endCycle:
-		m.moves(a, a.standing().OperationEnds())
+		m.transition(a, a.standing().OperationEnds())
 	}
 }
 
@@ -131,7 +131,7 @@ func (w *world) putCycle(h int, step uint8) {
 	case beginCycle:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0,
 			phaseBegun, 0, 1, 0, 0
-		w.opStandby, w.hosts[h].freed = 0, 0
+		w.opStandby, w.hosts[h].released = 0, 0
 	case beginAgain:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0,
 			0, 0
@@ -149,8 +149,8 @@ func (w *world) putCycle(h int, step uint8) {
 	}
 }
 
-// waits lets time pass without a write of the record, where that decides something.
-func (w *world) waits() bool {
+// ageRecord lets time pass without a write of the record, where that decides something.
+func (w *world) ageRecord() bool {
 	most := uint8(1)
 	if w.opPhase == phaseReady {
 		most = 2
@@ -165,10 +165,11 @@ func (w *world) waits() bool {
 // mayLead reports whether it matters that a host leads.
 func (w *world) mayLead(h int) bool {
 	if w.removes(h) {
-		return w.opPhase == phaseBegun && w.hosts[w.rmWho].list == voter && w.serves(int(w.rmWho))
+		return w.opPhase == phaseBegun && w.hosts[w.rmTarget].list == voter && w.serves(int(w.rmTarget))
 	}
 	if w.replaces(h) {
-		return w.hosts[h].list == voter && w.rpGone == 0 && w.hosts[w.rpWho].list == voter && w.serves(int(w.rpWho))
+		target := int(w.rpTarget)
+		return w.hosts[h].list == voter && w.rpGone == 0 && w.hosts[target].list == voter && w.serves(target)
 	}
 	if w.mayStepDown(h) {
 		return true
@@ -181,10 +182,10 @@ func (w *world) mayLead(h int) bool {
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.phase != idle && (cycleCall(h.step) || h.step == removeMember) || h.lateRemove != 0 && w.opRemove != 0 {
+		if h.phase != idle && (unfencedCall(h.step) || h.step == removeMember) || h.lateRemove != 0 && w.opRemove != 0 {
 			h.faulted = 1
 		}
-		w.cover(i)
+		w.coverStoppedEtcd(i)
 	}
 }
 
@@ -200,20 +201,20 @@ func (w *world) judgeStop(h int, leads bool) breach {
 		if g.list == voter {
 			voters++
 		}
-		if i != h && g.list == voter && (!w.serves(i) || !w.present(i) || g.fit == slow || g.fit == unknown) {
+		if i != h && g.list == voter && (!w.serves(i) || !w.present(i) || g.health == slow || g.health == unknown) {
 			return stopAtRisk
 		}
-		if i != h && g.list == learner && g.named != 0 && w.answers(i) && g.prog == behind && a.blind == 0 {
+		if i != h && g.list == learner && g.named != 0 && w.answers(i) && g.progress == behind && a.blind == 0 {
 			return stopAtRisk
 		}
-		if g.fit == slow && w.present(i) && (g.list == voter || (g.list == learner && g.named != 0)) {
+		if g.health == slow && w.present(i) && (g.list == voter || (g.list == learner && g.named != 0)) {
 			unhealthy++
 		}
 	}
 	switch {
-	case voters < 3 || voters%2 == 0 || unhealthy > 1 || a.ask == keeping:
+	case voters < 3 || voters%2 == 0 || unhealthy > 1 || a.work == maintenanceRunning:
 		return stopAtRisk
-	case leads && (a.tried == 0 || w.opOld == 0 || a.ask != maintenance):
+	case leads && (a.stepFailed == 0 || w.opOld == 0 || a.work != maintenance):
 		return leaderStopped
 	}
 	return fine
@@ -245,15 +246,15 @@ func (w *world) judgeLanding(h int) breach {
 func (w *world) judgeEnd(h int, c choice) breach {
 	a := &w.hosts[h]
 	switch {
-	case c.outcome == policy.MemberLost && a.gaveUp() && w.workDone(h):
+	case c.outcome == policy.MemberLost && a.lossRecorded() && w.workDone(h):
 	case c.outcome == policy.MemberLost:
 		return endedEarly
-	case a.ask == command && a.did != ranWell && c.outcome == policy.Cycled:
+	case a.work == command && a.program != programSucceeded && c.outcome == policy.Cycled:
 		return notRun
-	case a.list != voter || a.ask == keeping:
+	case a.list != voter || a.work == maintenanceRunning:
 	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
 		return endedEarly
-	case c.step == endCycle && a.unit != inactive && a.unit != taken && w.opRestarted != 0 &&
+	case c.step == endCycle && a.unit != inactive && a.unit != stoppedForRequest && w.opRestarted != 0 &&
 		(!w.serves(h) || w.back == 0):
 		return endedEarly
 	case c.outcome == policy.Cycled && (!w.serves(h) || w.back == 0):

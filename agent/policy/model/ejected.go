@@ -10,20 +10,20 @@ import "github.com/quorumd/quorumd/agent/policy"
 // host was ejected: it only knows that rejoining takes a while. The record of a voter matters as long as its removal
 // may land. A voter that comes back and is replaced later is recorded again.
 const (
-	soiled uint8 = 1 + iota // it was ejected, and has not been healthy for long enough
-	clean                   // it has been healthy for long enough
+	ejectedWaiting uint8 = 1 + iota // it was ejected, and has not been healthy for long enough
+	ejectedHealthy                  // it has been healthy for long enough
 )
 
-// tidyOut forgets the record of a member that stays after all, or has joined again.
-func (w *world) tidyOut(i int) {
-	if h := &w.hosts[i]; h.list == learner || h.list == voter && h.out != 0 && !w.mayBeTakenOut(i) {
-		h.out = 0
+// tidyEjection forgets the record of a member that stays after all, or has joined again.
+func (w *world) tidyEjection(i int) {
+	if h := &w.hosts[i]; h.list == learner || h.list == voter && h.ejection != 0 && !w.removalPending(i) {
+		h.ejection = 0
 	}
 }
 
-// mayBeTakenOut reports whether the removal of a voter is recorded or in flight.
-func (w *world) mayBeTakenOut(i int) bool {
-	if w.op != 0 && w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i || w.hosts[i].lateRemove != 0 {
+// removalPending reports whether the removal of a voter is recorded or in flight.
+func (w *world) removalPending(i int) bool {
+	if w.op != 0 && w.opReplace != 0 && w.rpGone == 0 && int(w.rpTarget) == i || w.hosts[i].lateRemove != 0 {
 		return true
 	}
 	for g := range w.n {
@@ -34,38 +34,38 @@ func (w *world) mayBeTakenOut(i int) bool {
 	return false
 }
 
-// putOut records the member that a replacement ejects.
-func (w *world) putOut(step uint8) {
+// recordEjection records the member that a replacement ejects.
+func (w *world) recordEjection(step uint8) {
 	if step == setRemoving && w.opReplace != 0 && w.rpGone == 0 && !w.replacesItself() {
-		w.hosts[w.rpWho].out = soiled
+		w.hosts[w.rpTarget].ejection = ejectedWaiting
 	}
 }
 
-// unwritten reports whether a voter is being replaced without a record of its ejection.
-func (w *world) unwritten(i int) bool {
+// ejectionUnrecorded reports whether a voter is being replaced without a record of its ejection.
+func (w *world) ejectionUnrecorded(i int) bool {
 	h := &w.hosts[i]
-	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpWho) == i && h.list == voter && h.out == 0 &&
+	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpTarget) == i && h.list == voter && h.ejection == 0 &&
 		!w.replacesItself()
 }
 
 // ejected reports whether a host was ejected and has to wait.
 func (w *world) ejected(i int) bool {
-	return w.hosts[i].out == soiled && w.hosts[i].list == unlisted && w.spare(i)
+	return w.hosts[i].ejection == ejectedWaiting && w.hosts[i].list == unlisted && w.spare(i)
 }
 
-// cleans lets an ejected host have been healthy for long enough.
-func (w *world) cleans(i int) bool {
+// ejectedRecovers lets an ejected host have been healthy for long enough.
+func (w *world) ejectedRecovers(i int) bool {
 	h := &w.hosts[i]
-	if h.list != unlisted || !w.present(i) || !w.quorum() || h.fit == slow || h.fit == unknown {
+	if h.list != unlisted || !w.present(i) || !w.quorum() || h.health == slow || h.health == unknown {
 		return false
 	}
-	return take(&h.out, soiled, clean)
+	return compareAndSet(&h.ejection, ejectedWaiting, ejectedHealthy)
 }
 
-// soils restarts the time for which an ejected host must be healthy.
-func (h *host) soils() {
-	if h.out == clean {
-		h.out = soiled
+// restartEjectionWait restarts the time for which an ejected host must be healthy.
+func (h *host) restartEjectionWait() {
+	if h.ejection == ejectedHealthy {
+		h.ejection = ejectedWaiting
 	}
 }
 
@@ -77,20 +77,20 @@ func ejectedMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Ejections = policy.Ejections{} }),
 		},
 		{
-			Name: "an ejected host is never readmitted", breach: targetMissed, scope: lively(byStandby(0, 0)),
+			Name: "an ejected host is never readmitted", breach: targetMissed, scope: withLiveness(byStandby(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Ejections.WellFor = 0 }),
 		},
 		{
 			Name: "an ejection is recorded only after the removal", breach: ejectionForgotten,
-			scope: replacements(0, 0), rules: rules{outAfterwards: true},
+			scope: replacements(0, 0), rules: rules{ejectionAfterRemoval: true},
 		},
 		{
 			Name: "an ejection is not recorded", breach: ejectionForgotten, scope: replacements(0, 0),
-			rules: rules{say: func(d *policy.Decision) { d.Notes.Repair = false }},
+			rules: rules{decision: func(d *policy.Decision) { d.Notes.Repair = false }},
 		},
 		{
-			Name: "a failed join is not counted", breach: joinUncounted, scope: of(3, 2, 1, HealthChange),
-			rules: rules{say: func(d *policy.Decision) {
+			Name: "a failed join is not counted", breach: joinMiscounted, scope: clusterWith(3, 2, 1, HealthChange),
+			rules: rules{decision: func(d *policy.Decision) {
 				if d.Notes.Join == policy.JoinFailed {
 					d.Notes.Join = policy.JoinUncounted
 				}
@@ -98,7 +98,7 @@ func ejectedMistakes() []Mistake {
 		},
 		{
 			Name: "an ejected host is reported as ready", breach: readyDiffers, scope: byStandby(0, 0),
-			rules: rules{say: func(d *policy.Decision) {
+			rules: rules{decision: func(d *policy.Decision) {
 				if d.Waiting == policy.Ejected {
 					d.Waiting = ""
 				}

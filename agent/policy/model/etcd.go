@@ -8,7 +8,7 @@ package model
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
 	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) &&
-		(h.apart == 0 || w.alone(i))
+		(h.isolated == 0 || w.alone(i))
 }
 
 // alone reports whether a member is the only voter.
@@ -48,13 +48,13 @@ func (w *world) quorum() bool {
 // voter.
 func (w *world) serves(i int) bool {
 	h := &w.hosts[i]
-	return w.runs(i) && h.unit == active && w.quorum() && (h.list == voter || w.hears(i))
+	return w.runs(i) && h.unit == active && w.quorum() && (h.list == voter || w.reachesMember(i))
 }
 
-// hears reports whether a host's etcd reaches another running member.
-func (w *world) hears(i int) bool {
+// reachesMember reports whether a host's etcd reaches another running member.
+func (w *world) reachesMember(i int) bool {
 	for g := range w.n {
-		if g != i && w.hosts[i].apart == 0 && w.hosts[g].apart == 0 && w.runs(g) {
+		if g != i && w.hosts[i].isolated == 0 && w.hosts[g].isolated == 0 && w.runs(g) {
 			return true
 		}
 	}
@@ -71,8 +71,8 @@ func (w *world) answers(i int) bool {
 	return h.data == current && h.unit == active && w.quorum()
 }
 
-// follows notes that something was written: a learner that follows has applied it.
-func (w *world) follows() {
+// noteWrite notes that something was written: a learner that follows has applied it.
+func (w *world) noteWrite() {
 	if w.serves(int(w.opHost)) {
 		w.moved, w.probe = 1, 0
 	}
@@ -93,7 +93,7 @@ func (w *world) reaches(h int) bool { return w.hosts[h].cutOff == 0 && w.quorum(
 
 // owns reports whether this agent has the token of the current lock.
 func (w *world) owns(h int) bool {
-	return int(w.lock) == h && w.ghost == 0 && w.hosts[h].belief != 0
+	return int(w.lock) == h && w.ghost == 0 && w.hosts[h].hasToken != 0
 }
 
 // present reports whether the other hosts find a host's record: its agent runs and reaches etcd.
@@ -119,10 +119,10 @@ func (w *world) spare(i int) bool {
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
 	if h.list == voter {
-		return h.ask == nothing
+		return h.work == noWork
 	}
 	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
-	return h.fit == fit && h.backoff == 0 && !w.ejected(i) && !busy && h.ask == nothing &&
+	return h.health == healthy && h.backoff == 0 && !w.ejected(i) && !busy && h.work == noWork &&
 		(w.seesAll(i) || w.awaitsRepair(i))
 }
 
@@ -191,10 +191,10 @@ func (w *world) remove(i int, late bool) {
 	if w.op != 0 && int(w.opHost) == i && w.opID == 1 {
 		w.opID = 2
 	}
-	if w.rm|w.opRemove != 0 && int(w.rmWho) == i {
+	if w.rmRequested|w.opRemove != 0 && int(w.rmTarget) == i {
 		w.rmGone = 1
 	}
-	if w.opReplace != 0 && int(w.rpWho) == i {
+	if w.opReplace != 0 && int(w.rpTarget) == i {
 		w.rpGone = 1
 	}
 }

@@ -10,9 +10,9 @@ type kind uint8
 
 const (
 	// Agents.
-	evRound kind = iota // look and decide; arg 1: it ranks after equally good hosts
-	evAct               // begin the step, and end it if it takes no time
-	// a membership change takes effect and is answered; arg 1: etcd refuses it without need
+	evRound kind = iota // observe and decide; odd arg: the host ranks after equally good hosts; arg/2: its viewpoint
+	evAct               // begin the step, and complete it if it takes no time
+	// A membership change takes effect and is answered. With arg 1, etcd refuses it although it could accept it.
 	evLand
 	evTimeout // it is not answered in time and may land later
 	evLateAdd // a change that was not answered in time lands
@@ -21,17 +21,17 @@ const (
 	evLateWrite
 
 	// etcd, systemd and time.
-	evUp // arg 1: the other outcome, if it is open; see comeUp
+	evUnitChanges // arg 1: the other outcome, if it is open; see unitChanges
 	evProgress
-	evMissed
-	evTriedOver
+	evLearnerLags
+	evRetryDue
 	evSettled
 	evCooled
 	evStalled
 	evBackoffOver
-	evClean // an ejected host has been healthy for long enough
+	evEjectionWaitOver // an ejected host has been healthy for long enough
 	evOrphaned
-	evWaits
+	evRecordAges
 	evServed
 	evCommandEnds // arg 1: it has failed
 	evValidityOver
@@ -46,18 +46,18 @@ const (
 	evLinkHeals
 	evMemberHeals
 	evSightHeals
-	evFitAgain
+	evHealthy
 	evOperatorResumes
 	evAlarmEnds
 	evOperatorStarts
-	evOver
+	evRequestEnds
 	evReboots
-	evOthersStop // an external manager stops the etcd that it runs, since the host is safe to touch
+	evExternalStop // an external manager stops the etcd that it runs, since the host is reported safe to stop
 
 	// Operators' requests, which have a budget of their own.
-	evAsk       // arg: the work, from 1 on
-	evAskRemove // arg: the host whose member is to be removed, plus one if it may be live: see askRemoval
-	evRemoveOver
+	evRequest        // arg: the work, from 1 on
+	evRequestRemoval // arg: the host whose member is to be removed, plus one if it may be live: see askRemoval
+	evRemovalExpires
 
 	// Faults and operators' actions.
 	evAgentDies
@@ -67,15 +67,15 @@ const (
 	evLinkCut
 	evMemberCut
 	evSightLost
-	evUnfit // arg: the new health state
+	evHealthChanges // arg: the new health state
 	evTooLong
 	evFallsBehind
 	evOperatorPauses
 	evOperatorReleases
 	evOperatorStops
 	evAlarm   // etcd raises the alarm of the scenario
-	evForged  // someone writes the record of a join that its host has not begun
-	evDeleted // someone deletes the operation's record
+	evForged  // another program writes the record of a join that its host has not begun
+	evDeleted // another program deletes the operation record
 	evSwapped // the disk of a host in maintenance is replaced by an empty one
 	kinds
 )
@@ -98,7 +98,7 @@ const (
 	HostCrash                          // the host goes down and boots again
 	AgentCutOff                        // the agent reaches no endpoint
 	MemberCutOff                       // the member reaches no other, in either or both directions
-	AgentBlind                         // the agent sees no other member, though it reads the list
+	AgentBlind                         // the agent reaches no other member, but reads the member list
 	HealthChange                       // a health state becomes SLOW or UNKNOWN
 	ClockChange                        // a clock is off
 	LateCall                           // a call is not answered in time, and lands later or never
@@ -106,7 +106,7 @@ const (
 	OperatorPause                      // an operator pauses the cluster
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
-	Forgery                            // someone writes or deletes the record of an operation
+	Forgery                            // another program writes or deletes the record of an operation
 	AllFaults              = 1<<iota - 1
 	Alarm           Faults = AllFaults + 1 // etcd raises an alarm; not part of AllFaults
 	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced; not part of AllFaults
@@ -129,8 +129,8 @@ func (e event) class() Faults {
 		return MemberCutOff
 	case evSightLost:
 		return AgentBlind
-	case evUnfit:
-		if e.arg == off {
+	case evHealthChanges:
+		if e.arg == clockWrong {
 			return ClockChange
 		}
 		return HealthChange
@@ -155,9 +155,9 @@ func (e event) class() Faults {
 // global reports whether the event belongs to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evReported, evLeaseOver,
+	case evLearnerLags, evSettled, evCooled, evStalled, evOrphaned, evRecordAges, evServed, evReported, evLeaseOver,
 		evOperatorResumes, evAlarm, evAlarmEnds,
-		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
+		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires:
 		return true
 	}
 	return false
@@ -167,31 +167,32 @@ func (k kind) global() bool {
 func (k kind) args() uint8 {
 	switch k {
 	case evRound:
-		return 2 * looks
+		return 2 * viewpoints
 	case evAct:
 		return 3
-	case evUp, evLand, evLateWrite, evCommandEnds:
+	case evUnitChanges, evLand, evLateWrite, evCommandEnds:
 		return 2
-	case evAsk:
-		return works
-	case evAskRemove:
+	case evRequest:
+		return workCount
+	case evRequestRemoval:
 		return 2 * maxHosts
-	case evUnfit:
+	case evHealthChanges:
 		return 4
 	}
 	return 1
 }
 
-// args leaves out the variants of host operations and of unhealthy leaders in scopes without them.
+// args returns the number of variants of an event in the machine's scope, without those of host operations and of
+// unhealthy leaders if the scope has none.
 func (m *machine) args(k kind) uint8 {
 	switch {
-	case k == evAskRemove && m.Removals == 0:
+	case k == evRequestRemoval && m.Removals == 0:
 		return 0
-	case m.Asks+m.Removals > 0:
-	case k == evAsk:
+	case m.Requests+m.Removals > 0:
+	case k == evRequest:
 		return 0
 	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
-	case k.args() > 2 && k != evUnfit:
+	case k.args() > 2 && k != evHealthChanges:
 		return 2
 	}
 	return k.args()
@@ -242,18 +243,18 @@ func (w *world) possible(k kind, i int) bool {
 		return h.lateRemove != 0
 	case evLateWrite:
 		return h.lateWrite != 0
-	case evUp:
+	case evUnitChanges:
 		return h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting
 	case evProgress, evFallsBehind:
 		return h.list == learner
-	case evMissed:
+	case evLearnerLags:
 		return w.op != 0
-	case evTriedOver:
-		return h.tried != 0
+	case evRetryDue:
+		return h.stepFailed != 0
 	case evBackoffOver:
 		return h.backoff != 0
-	case evClean:
-		return h.out == soiled && h.list == unlisted
+	case evEjectionWaitOver:
+		return h.ejection == ejectedWaiting && h.list == unlisted
 	case evValidityOver:
 		return h.valid != 0
 	case evAgentStarts, evAgentResumes:
@@ -263,38 +264,39 @@ func (w *world) possible(k kind, i int) bool {
 	case evLinkHeals:
 		return h.cutOff != 0
 	case evMemberHeals:
-		return h.apart != 0
+		return h.isolated != 0
 	case evSightHeals:
 		return h.blind != 0
-	case evFitAgain:
-		return h.fit != fit
+	case evHealthy:
+		return h.health != healthy
 	case evOperatorStarts:
-		return (h.unit == inactive || h.unit == taken) && h.data == current
+		return (h.unit == inactive || h.unit == stoppedForRequest) && h.data == current
 	case evCommandEnds:
-		return h.ask == command && h.did <= runs
+		return h.work == command && h.program <= programRuns
 	case evGraceOver:
 		return w.dead == 0 && w.mayBeDead(i)
 	case evReported:
 		return w.dead|w.opReplace != 0
-	case evWaits, evServed:
+	case evRecordAges, evServed:
 		return w.opCycle != 0
-	case evOver:
-		return h.ask != nothing
-	case evRemoveOver:
-		return w.rm != 0 && w.rmOver == 0
-	case evAskRemove:
-		return w.rm|w.opRemove == 0
+	case evRequestEnds:
+		return h.work != noWork
+	case evRemovalExpires:
+		return w.rmRequested != 0 && w.rmExpired == 0
+	case evRequestRemoval:
+		return w.rmRequested|w.opRemove == 0
 	case evReboots:
-		return h.ask == external
-	case evOthersStop:
-		return w.lent(i)
+		return h.work == externalReboot
+	case evExternalStop:
+		return w.mayStopExternally(i)
 	case evSwapped:
-		return h.inMaintenance() && h.unit == taken && h.list == voter && h.data == current && h.known != 0
+		return h.inMaintenance() && h.unit == stoppedForRequest && h.list == voter && h.data == current &&
+			h.recorded != 0
 	}
 	return true
 }
 
-// apply applies an event, if it is possible, and judges it.
+// apply applies an event if it is possible, and returns the breach that it causes.
 func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	h := int(e.host)
 	switch {
@@ -304,14 +306,14 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.timeEvent(w, e.kind, h, e.arg)
 	case e.kind <= evOperatorStarts:
 		ok, found = m.healEvent(w, e.kind, h)
-	case e.kind == evOthersStop:
-		ok, found = m.othersStop(w, h)
-	case e.kind == evAskRemove:
-		ok = m.askRemoval(w, h, e.arg)
-	case e.kind == evRemoveOver:
-		w.rmOver, ok = 1, true
-	case e.kind <= evAsk:
-		ok = m.askEvent(w, e.kind, h, e.arg)
+	case e.kind == evExternalStop:
+		ok, found = m.externalStop(w, h)
+	case e.kind == evRequestRemoval:
+		ok = m.requestRemoval(w, h, e.arg)
+	case e.kind == evRemovalExpires:
+		w.rmExpired, ok = 1, true
+	case e.kind <= evRequest:
+		ok = m.requestEvent(w, e.kind, h, e.arg)
 	default:
 		if ok = w.faultEvent(e.kind, h, e.arg); ok {
 			w.faults++
@@ -323,22 +325,22 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	w.dropWrites(m.rules)
 	w.dropSteps(m.rules)
 	w.tidy()
-	m.forgetHolds(w)
-	if found = m.passed(found); found == fine {
-		found = m.passed(w.judgeState())
+	m.forgetStartGuards(w)
+	if found = m.unlessIgnored(found); found == fine {
+		found = m.unlessIgnored(w.judgeState())
 	}
 	return true, found
 }
 
-// passed ignores a breach that is not looked for.
-func (m *machine) passed(found breach) breach {
-	if slices.Contains(m.past, found) {
+// unlessIgnored returns the breach, or fine if the rules ignore it.
+func (m *machine) unlessIgnored(found breach) breach {
+	if slices.Contains(m.ignored, found) {
 		return fine
 	}
 	return found
 }
 
-// dropWrites forgets late writes that can never be committed.
+// dropWrites drops late writes that can never be committed.
 func (w *world) dropWrites(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -346,7 +348,7 @@ func (w *world) dropWrites(r rules) {
 			continue
 		}
 		token := h.lateToken != 0 || r.noTokenFence || h.lateWrite == takeLock
-		record := h.lateFresh|h.lateBare != 0 || (r.noOpFence && h.lateWrite != takeLock) ||
+		record := h.lateFresh|h.lateAbsent != 0 || (r.noOpFence && h.lateWrite != takeLock) ||
 			(r.takeUnfenced && h.lateWrite == takeLock)
 		if !token || !record {
 			h.lateWrite = 0
@@ -354,8 +356,8 @@ func (w *world) dropWrites(r rules) {
 	}
 }
 
-// dropSteps takes back decisions that can have no effect: a step under a lock or for a record that has changed owner, a
-// take-down for a cancelled request, and a call for a removed member. The agent only looks again.
+// dropSteps drops decisions that can have no effect: a step whose lock or record has changed, a take-down for a
+// cancelled request, and a call for a removed member. The agent would only begin another round.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -366,10 +368,10 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == decided {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
-			_, stands := h.standing().StopsEtcd() // the disk is read once more
-			void = void || ((takesDown(h.step) || h.step == runCommand) && (h.ask == nothing || !stands))
+			_, stands := h.standing().StopsEtcd() // the agent reads the disk again
+			void = void || ((takesDown(h.step) || h.step == runCommand) && (h.work == noWork || !stands))
 			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
-				(bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
+				(bound && h.fresh|h.absent == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
 		if void {
 			h.phase = idle
@@ -386,7 +388,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 	case evAct:
 		return m.actEvent(w, h, arg)
 	case evLand:
-		if a.phase == sent && cycleCall(a.step) {
+		if a.phase == sent && unfencedCall(a.step) {
 			return w.callLands(h, arg != 0)
 		}
 		if a.phase != sent || !w.quorum() {
@@ -400,7 +402,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 		if w.reaches(h) && !m.spend(w, LateCall) {
 			return false, fine
 		}
-		a.tried = bit(a.step == promote)
+		a.stepFailed = bit(a.step == promote)
 		w.detach(h)
 		return true, fine
 	case evLateWrite:
@@ -409,7 +411,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 	return w.lateChange(k, h)
 }
 
-// spend takes one fault of that class from the budget.
+// spend takes one fault of a class from the budget, and reports whether the scope allows it.
 func (m *machine) spend(w *world, class Faults) bool {
 	if m.faults&class == 0 || int(w.faults) >= m.budget {
 		return false
@@ -418,8 +420,8 @@ func (m *machine) spend(w *world, class Faults) bool {
 	return true
 }
 
-// actEvent begins a step. In the second variant it is a call to etcd that is not answered in time; a membership change
-// has an event of its own for that.
+// actEvent begins a step. With arg 1, the step is a write that etcd does not answer in time, or the agent dies early in
+// a step of several actions; with arg 2, it dies later. A membership change that is not answered in time is evTimeout.
 func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	if a.phase != decided || a.agent != up {
@@ -436,26 +438,26 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 		return false, fine
 	}
 	if a.step == takeLock {
-		if !w.reaches(h) || a.belief != 0 {
+		if !w.reaches(h) || a.hasToken != 0 {
 			return false, fine
 		}
 	} else if !m.confirm(w, h) {
 		return false, fine
 	}
-	m.note(w, h)
-	a.lateWrite, a.lateFresh, a.lateToken, a.lateBare = a.step, a.fresh, bit(w.owns(h)), a.bare
+	m.recordOnDisk(w, h)
+	a.lateWrite, a.lateFresh, a.lateToken, a.lateAbsent = a.step, a.fresh, bit(w.owns(h)), a.absent
 	a.phase = idle
 	return true, fine
 }
 
-// lateWrite lands a write that was not answered in time, or loses it for good.
+// lateWrite applies a write that was not answered in time or, with arg 1, loses it for good.
 func (m *machine) lateWrite(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.lateWrite
 	if step == 0 || !w.quorum() {
 		return false, fine
 	}
-	fresh, token := w.unchanged(a.lateFresh, a.lateBare) || (step == takeLock && m.takeUnfenced), a.lateToken != 0
+	fresh, token := w.unchanged(a.lateFresh, a.lateAbsent) || (step == takeLock && m.takeUnfenced), a.lateToken != 0
 	a.lateWrite = 0
 	if arg != 0 {
 		return true, fine
@@ -487,23 +489,23 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 	return true, w.change(step, h, true, a.faulted != 0)
 }
 
-// round is one round of an agent: it renews its lock, looks and decides.
+// round is one round of an agent: it renews its lock, observes and decides.
 func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
-	leads, unread := how != follows, how == crawls
-	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) || unread && !w.mayCrawl(h) ||
-		compares(how) && !w.mayStepDown(h) {
+	leads, unread := how != follower, how == leaderWithoutReads
+	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) || unread && !w.readsMayTimeOut(h) ||
+		comparesWrites(how) && !w.mayStepDown(h) {
 		return false, fine
 	}
 	if w.reaches(h) && !unread {
-		if a.belief != 0 {
-			a.belief = bit(w.owns(h))
-			a.valid = a.belief
+		if a.hasToken != 0 {
+			a.hasToken = bit(w.owns(h))
+			a.valid = a.hasToken
 		}
 	}
 	w.tidy()
 	s := w.look(h)
-	s.as(how)
+	s.setViewpoint(how)
 	choices := m.decide(&s)
 	if m.inOrder {
 		r = byNumber
@@ -526,7 +528,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		found = readyDiffers
 	}
 	if found == fine {
-		found = w.judgeHold(h, *c)
+		found = w.judgeStartGuard(h, *c)
 	}
 	if found == fine && m.view == nil && c.quiet {
 		found = w.judgeQuiet(h)
@@ -540,8 +542,8 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
-	if !m.External { // there is no unit that a start guard could hold back
-		w.noteHold(h, c.hold)
+	if !m.External { // an external etcd has no unit that a start guard could hold back
+		w.applyStartGuard(h, c.hold)
 	}
 	m.noteRequest(w, h, *c)
 	w.noteRemoval(c.removed)
@@ -552,12 +554,12 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if c.step != none {
 		a.phase, a.step, a.target, a.gone, a.fresh = decided, c.step, c.target, 0, 1
 		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
-			a.fresh, a.bare = 0, 1
+			a.fresh, a.absent = 0, 1
 		}
 		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
 			a.faulted = 0
 		}
-		if c.step == promote && found == fine && !w.serves(h) { // it was cut off just now: see judgePromote
+		if c.step == promote && found == fine && !w.serves(h) { // the learner was cut off just now: see judgePromote
 			a.faulted = 1
 		}
 	}

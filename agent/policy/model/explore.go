@@ -24,7 +24,7 @@ type Scenario struct {
 	Faults    Faults
 	Budget    int  // most faults in one story
 	MaxStates int  // the exploration stops at this number; 0 for no limit
-	Asks      int  // how often a host is asked to be taken down
+	Requests  int  // how often a host is asked to be taken down
 	Removals  int  // how often a host is asked to remove a member
 	Repair    bool // dead voters are replaced
 	Unhealthy bool // unhealthy voters are replaced
@@ -62,39 +62,39 @@ type Phase struct {
 type Breach struct {
 	Promise string // its number in the design, or "liveness"
 	Text    string
-	Story   string
+	Trace   string
 }
 
 // machine is one worker's model: a scenario under rules.
 type machine struct {
 	Scenario
 	rules
-	faults  Faults
-	budget  int
-	inOrder bool             // hosts rank by number, as in a run to rest
-	boots   bool             // hosts that are down boot, as in a healed run to rest
-	mute    bool             // an unhealthy voter stays too slow to answer, as in a run to rest with mute
-	cache   map[sight]uint32 // the decision for a sight: an index into choices, which are few
-	choices []*[ranks]choice
-	numbers map[[ranks]choice]uint32
-	rest    map[uint64]struct{} // worlds from which the agents come to rest as required
-	seen    *Result
-	scratch world
-	watch   func(e event, before, after *world) // is called with every transition; may be nil
+	faults     Faults
+	budget     int
+	inOrder    bool                   // hosts rank by number, as in a run to rest
+	bootsHosts bool                   // hosts that are down boot, as in a healed run to rest
+	staysTardy bool                   // an unhealthy voter stays too slow to answer, as in a run to rest with mute
+	cache      map[observation]uint32 // the decision for a sight: an index into choices, which are few
+	choices    []*[ranks]choice
+	numbers    map[[ranks]choice]uint32
+	live       map[uint64]struct{} // worlds from which the agents come to rest as required
+	reached    *Result
+	scratch    world
+	watch      func(e event, before, after *world) // is called with every transition; may be nil
 }
 
 func newMachine(sc Scenario, r rules) *machine {
 	return &machine{
-		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]uint32{},
-		numbers: map[[ranks]choice]uint32{}, rest: map[uint64]struct{}{},
-		seen: &Result{
+		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[observation]uint32{},
+		numbers: map[[ranks]choice]uint32{}, live: map[uint64]struct{}{},
+		reached: &Result{
 			Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}, Phases: map[Phase]bool{},
 		},
 	}
 }
 
 // decide asks the real policy once for every sight and rank.
-func (m *machine) decide(s *sight) *[ranks]choice {
+func (m *machine) decide(s *observation) *[ranks]choice {
 	if n, ok := m.cache[*s]; ok {
 		return m.choices[n]
 	}
@@ -108,22 +108,22 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 			v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}
 		v.Self.Drives = !m.External
-		m.raise(s, &v)
+		m.addAlarm(s, &v)
 		if m.view != nil {
 			m.view(&v)
 		}
 		d := policy.Decide(v)
-		if m.say != nil {
-			m.say(&d)
+		if m.decision != nil {
+			m.decision(&d)
 		}
-		m.seen.Steps[d.Step.Kind] = true
+		m.reached.Steps[d.Step.Kind] = true
 		if v.Op != nil {
-			m.seen.Phases[Phase{v.Op.Kind, v.Op.Phase}] = true
+			m.reached.Phases[Phase{v.Op.Kind, v.Op.Phase}] = true
 		}
 		for _, r := range d.Reasons {
-			m.seen.Reasons[r.Code] = true
+			m.reached.Reasons[r.Code] = true
 		}
-		m.seen.Reasons[d.Step.Outcome] = true
+		m.reached.Reasons[d.Step.Outcome] = true
 		all[r] = s.choose(&v, d)
 		all[r].quiet = m.quiet(v, d)
 	}
@@ -140,7 +140,7 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 func (sc Scenario) first() world {
 	w := world{n: sc.Hosts, lock: -1, stable: 1, cool: 1}
 	for i := range sc.Voters {
-		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, known: 1}
+		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
@@ -165,15 +165,15 @@ type node struct {
 	parent ref
 }
 
-// find is a successor on its way to the table.
-type find struct {
+// candidate is a successor on its way to the table.
+type candidate struct {
 	node
 	hash  uint64
 	found breach
 }
 
 // before orders breaches, so that the reported one does not depend on the number of workers.
-func (f find) before(g find) bool {
+func (f candidate) before(g candidate) bool {
 	if f.found != g.found {
 		return f.found < g.found
 	}
@@ -189,7 +189,7 @@ type shard struct {
 // worker expands states and queues their successors for the table, by shard.
 type worker struct {
 	*machine
-	out         [shards][]find
+	out         [shards][]candidate
 	transitions int
 }
 
@@ -199,7 +199,7 @@ type explorer struct {
 	workers  []*worker
 	shards   [shards]shard
 	result   Result
-	breachAt find
+	breachAt candidate
 	broken   bool
 }
 
@@ -227,17 +227,17 @@ func (x *explorer) run(ctx context.Context) Result {
 	w := x.sc.first()
 	k := w.canonical()
 	h := hash(&k)
-	x.shards[h%shards].insert(find{node: node{key: k}, hash: h})
+	x.shards[h%shards].insert(candidate{node: node{key: k}, hash: h})
 	x.search(ctx)
 	if x.broken {
-		x.result.Breach = x.story(x.breachAt)
+		x.result.Breach = x.trace(x.breachAt)
 	}
 	x.result.States = x.states()
 	for _, m := range x.workers {
 		x.result.Transitions += m.transitions
-		maps.Copy(x.result.Steps, m.seen.Steps)
-		maps.Copy(x.result.Phases, m.seen.Phases)
-		maps.Copy(x.result.Reasons, m.seen.Reasons)
+		maps.Copy(x.result.Steps, m.reached.Steps)
+		maps.Copy(x.result.Phases, m.reached.Phases)
+		maps.Copy(x.result.Reasons, m.reached.Reasons)
 	}
 	x.result.Took = time.Since(began)
 	return x.result
@@ -335,8 +335,8 @@ func (x *explorer) expandSome(m *worker, list []ref) {
 		from := &x.shards[r.shard()].nodes[r.index()].key
 		w := unpack(from, x.sc.Hosts)
 		if x.sc.Liveness {
-			if found := m.comesToRest(&w); found != fine {
-				m.out[0] = append(m.out[0], find{node: node{key: *from, parent: r}, found: found})
+			if found := m.checkLiveness(&w); found != fine {
+				m.out[0] = append(m.out[0], candidate{node: node{key: *from, parent: r}, found: found})
 				return
 			}
 		}
@@ -350,13 +350,13 @@ func (x *explorer) expandSome(m *worker, list []ref) {
 				return
 			}
 			h := hash(&k)
-			m.out[h%shards] = append(m.out[h%shards], find{node: node{key: k, parent: r}, hash: h, found: found})
+			m.out[h%shards] = append(m.out[h%shards], candidate{node: node{key: k, parent: r}, hash: h, found: found})
 		})
 	}
 }
 
 // insert adds a state that is not in the table yet.
-func (s *shard) insert(f find) {
+func (s *shard) insert(f candidate) {
 	mask := uint64(len(s.table) - 1)
 	for at := f.hash >> 8 & mask; ; at = (at + 1) & mask {
 		i := s.table[at]

@@ -22,12 +22,12 @@ func TestMain(m *testing.M) {
 func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
-	for _, sc := range slices.Concat(small(), smallCycles(), externals(), alarms(), smallRemovals(),
+	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), smallRemovals(),
 		smallReplacements(), smallUnhealthy()) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Story)
+			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
 		}
 		if !r.Complete {
 			t.Errorf("%s: not explored to the end", sc.Name)
@@ -62,12 +62,12 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 	t.Parallel()
 	for _, info := range policy.Steps() {
 		if Steps()[info.Kind] == "" {
-			t.Errorf("step %s is not modelled: add its effect to package model, and list it in known.go", info.Kind)
+			t.Errorf("step %s is not modelled: add its effect to package model, and list it in coverage.go", info.Kind)
 		}
 	}
 	for _, info := range policy.Reasons() {
 		if Reasons()[info.Code] == "" {
-			t.Errorf("reason %s is not modelled: let a world lead to it, or give the reason why not in known.go",
+			t.Errorf("reason %s is not modelled: let a world lead to it, or give the reason why not in coverage.go",
 				info.Code)
 		}
 	}
@@ -76,7 +76,7 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []Scenario{
-		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallUnhealthy()[1],
+		smallScenarios()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallUnhealthy()[1],
 		smallUnhealthy()[2],
 	} {
 		sameAfterPacking(t, sc)
@@ -108,7 +108,7 @@ func sameAfterPacking(t *testing.T, sc Scenario) {
 
 func TestWorldsThatDifferOnlyInHostOrderAreOne(t *testing.T) {
 	t.Parallel()
-	sc := small()[0]
+	sc := smallScenarios()[0]
 	m := newMachine(sc, rules{})
 	w := sc.first()
 	for range 60 { // a random walk, where every world is also checked with its hosts permuted
@@ -124,7 +124,7 @@ func TestWorldsThatDifferOnlyInHostOrderAreOne(t *testing.T) {
 
 func TestAnExplorationDoesNotDependOnTheNumberOfWorkers(t *testing.T) {
 	t.Parallel()
-	sc := small()[0]
+	sc := smallScenarios()[0]
 	one, three := Explore(t.Context(), sc, 1), Explore(t.Context(), sc, 3)
 	if one.States != three.States || one.Transitions != three.Transitions || one.Depth != three.Depth {
 		t.Errorf("one worker found %v, three found %v", one, three)

@@ -8,14 +8,14 @@ import "github.com/quorumd/quorumd/agent/policy"
 // An external manager starts the etcd it runs whenever that is down, unless it works on it: evOperatorStarts. It stops
 // etcd only where the operation's record shows that the host is safe to touch, and looks at nothing else.
 
-// lent reports whether an external manager may stop a host's etcd: the host is in its operation and is published as
+// mayStopExternally reports whether an external manager may stop a host's etcd: the host is in its operation and is published as
 // safe to touch.
-func (w *world) lent(i int) bool {
+func (w *world) mayStopExternally(i int) bool {
 	h := &w.hosts[i]
-	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.ask == maintenance
+	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.work == maintenance
 }
 
-func (m *machine) othersStop(w *world, h int) (ok bool, found breach) {
+func (m *machine) externalStop(w *world, h int) (ok bool, found breach) {
 	if !m.External {
 		return false, fine
 	}
@@ -34,25 +34,25 @@ func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	runs := a.unit == starting || a.unit == active
 	switch c.step {
 	case startUnit, startAsIs, stopUnit, takeDown, takeDownHeld, restartUnit, writeEnv, writeNewEnv:
-		return drivenForOthers
+		return externalEtcdDriven
 	case beginVoter, beginStandby, beginReplace, addLearner:
 		return joinsUnstartable
 	case setDown:
-		if runs && a.ask != keeping {
+		if runs && a.work != maintenanceRunning {
 			return w.judgeStop(h, leads)
 		}
 	case endCycle, endKeep:
-		if a.list == voter && a.ask != keeping && w.opPhase == phaseDown && !runs {
+		if a.list == voter && a.work != maintenanceRunning && w.opPhase == phaseDown && !runs {
 			return endedEarly
 		}
 	}
 	return fine
 }
 
-// othersRun is a scope with three externally managed voters; one is asked to be taken down.
-func othersRun(n int, class Faults) func(sc *Scenario) {
+// externalVoters is a scope with three externally managed voters; one is asked to be taken down.
+func externalVoters(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		asking(3, n, class)(sc)
+		oneRequest(3, n, class)(sc)
 		sc.External = true
 	}
 }
@@ -62,11 +62,11 @@ func externals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
 		{
-			Name: "external etcd, one host operation", Hosts: 3, Voters: 3, Target: three, Asks: 1, External: true,
+			Name: "external etcd, one host operation", Hosts: 3, Voters: 3, Target: three, Requests: 1, External: true,
 			Liveness: true,
 		},
 		{
-			Name: "external etcd, one host operation, 1 fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Name: "external etcd, one host operation, 1 fault", Hosts: 3, Voters: 3, Target: three, Requests: 1,
 			Faults: AllFaults, Budget: 1, External: true, Liveness: true,
 		},
 	}
@@ -81,12 +81,12 @@ func externalMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Op == nil }),
 		},
 		{
-			Name: "a stop step is issued for an external etcd", breach: drivenForOthers, scope: othersRun(0, 0),
+			Name: "a stop step is issued for an external etcd", breach: externalEtcdDriven, scope: externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Unit.State == policy.UnitActive }),
 		},
 		{
 			Name: "an external etcd that was stopped externally is started at the end", breach: stoppedStarted,
-			scope: othersRun(0, 0),
+			scope: externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
 					v.Self.Drives, v.Unit.State = true, policy.UnitFailed
@@ -95,7 +95,7 @@ func externalMistakes() []Mistake {
 		},
 		{
 			Name: "the operation ends before the external etcd is back", breach: endedEarly,
-			scope: othersRun(0, 0),
+			scope: externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked == nil || !v.Asked.Over {
 					return
@@ -106,17 +106,17 @@ func externalMistakes() []Mistake {
 		},
 		{
 			Name: "a host is reported safe to stop before its leadership transfer", breach: leaderStopped,
-			scope: othersRun(0, 0),
+			scope: externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) { eachMember(v, func(m *policy.Member) { m.Leader = false }) }),
 		},
 		{
 			Name: "a host is reported safe to stop while another voter is down", breach: stopAtRisk,
-			scope: othersRun(1, EtcdCrash),
+			scope: externalVoters(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) { eachMember(v, func(m *policy.Member) { m.Live = true }) }),
 		},
 		{
 			Name: "a machine is rebooted while another voter is down", breach: stopAtRisk,
-			scope: othersRun(1, EtcdCrash),
+			scope: externalVoters(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Phase == policy.PhaseDown {
 					eachMember(v, func(m *policy.Member) { m.Live = true })

@@ -17,18 +17,18 @@ import (
 // mayStepDown reports whether it matters that a host leads that has no operation of its own.
 func (w *world) mayStepDown(h int) bool {
 	a := &w.hosts[h]
-	return a.fit == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
+	return a.health == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
 }
 
 // How a host looks: as a follower, as the leader, or as a leader through which no linearizable read returns in time.
 // How slow it is in a view is open.
 const (
-	follows uint8 = iota
-	leads
-	crawls
-	ties // it leads, and no other voter measures better
-	lone // it leads, and no other voter publishes its measurements
-	looks
+	follower uint8 = iota
+	leader
+	leaderWithoutReads
+	leaderNoneFaster   // it leads, and no other voter measures better
+	leaderNoneMeasured // it leads, and no other voter publishes its measurements
+	viewpoints
 )
 
 // What the other voters publish about their writes.
@@ -44,22 +44,22 @@ const (
 	quickMean = 10 * time.Millisecond
 )
 
-// as turns it into the sight of a host that looks like that.
-func (s *sight) as(how uint8) {
-	s.leads, s.crawls = bit(how != follows), bit(how == crawls)
+// setViewpoint turns it into the sight of a host that looks like that.
+func (s *observation) setViewpoint(how uint8) {
+	s.leads, s.noReads = bit(how != follower), bit(how == leaderWithoutReads)
 	switch how {
-	case ties:
+	case leaderNoneFaster:
 		s.writes = equal
-	case lone:
+	case leaderNoneMeasured:
 		s.writes = unpublished
 	}
 }
 
-// compares reports whether the measurements of the other voters are open.
-func compares(how uint8) bool { return how == ties || how == lone }
+// comparesWrites reports whether the measurements of the other voters are open.
+func comparesWrites(how uint8) bool { return how == leaderNoneFaster || how == leaderNoneMeasured }
 
 // writesOf returns the write measurements that a host publishes.
-func (s *sight) writesOf(i int) policy.Writes {
+func (s *observation) writesOf(i int) policy.Writes {
 	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0}[s.writes]
 	if i == int(s.self) {
 		mean = 0
@@ -67,18 +67,19 @@ func (s *sight) writesOf(i int) policy.Writes {
 	return policy.Writes{Mean: mean}
 }
 
-// mayCrawl reports whether it matters that no read through a host's member returns in time.
-func (w *world) mayCrawl(h int) bool { return w.mayStepDown(h) && w.reaches(h) }
+// readsMayTimeOut reports whether it matters that no read through a host's member returns in time.
+func (w *world) readsMayTimeOut(h int) bool { return w.mayStepDown(h) && w.reaches(h) }
 
-// crawling builds the view of such a round: the host knows only what its own member holds, and its followers.
-func (s *sight) crawling(target policy.Target, r rank) policy.View {
+// viewWithoutReads builds the view of such a round: the host knows only what its own member holds, and its followers.
+func (s *observation) viewWithoutReads(target policy.Target, r rank) policy.View {
 	held := *s
-	held.crawls = 0
+	held.noReads = 0
 	led := held.view(target, r)
 	led.Cluster.Led, led.Cluster.Unread = true, true
-	blank := sight{
-		n: s.n, self: s.self, cycling: s.cycling, unit: s.unit, data: s.data, tried: s.tried, known: s.known,
-		fit: s.fit, backoff: s.backoff, request: s.request, env: s.env, removing: s.removing, leads: s.leads,
+	blank := observation{
+		n: s.n, self: s.self, hostRequest: s.hostRequest, unit: s.unit, data: s.data, stepFailed: s.stepFailed,
+		recorded: s.recorded, health: s.health, backoff: s.backoff, request: s.request, env: s.env,
+		removalState: s.removalState, leads: s.leads,
 	}
 	v := blank.view(target, r)
 	v.Led = &led
@@ -88,15 +89,15 @@ func (s *sight) crawling(target policy.Target, r rank) policy.View {
 // judgeStepDown checks whether the leadership may be transferred, and to which voter.
 func (w *world) judgeStepDown(h, to int) breach {
 	a, t := &w.hosts[h], &w.hosts[to]
-	removed := w.opRemove != 0 || w.rm != 0 && int(w.rmBy) == h
+	removed := w.opRemove != 0 || w.rmRequested != 0 && int(w.rmHost) == h
 	switch {
-	case w.opHosts(h) || w.noted(h) || w.owns(h) || a.fit != slow:
-		return steppedDownInTurn
+	case w.opHosts(h) || w.recordDeleted(h) || w.owns(h) || a.health != slow:
+		return steppedDownDuringOperation
 	case t.list != voter || !w.serves(to):
 		return steppedDownToDead
-	case !w.present(to) || t.fit == slow || t.fit == unknown:
+	case !w.present(to) || t.health == slow || t.health == unknown:
 		return steppedDownToWorse
-	case t.ask != nothing && !w.isOver(to), t.turn(), w.opHosts(to), removed && int(w.rmWho) == to:
+	case t.work != noWork && !w.requestOver(to), t.inOperation(), w.opHosts(to), removed && int(w.rmTarget) == to:
 		return steppedDownToTaken
 	}
 	return fine
@@ -104,8 +105,8 @@ func (w *world) judgeStepDown(h, to int) breach {
 
 // judgeComparison checks whether a slow leader transfers leadership to a voter that measures better. There is nothing
 // to compare if no read returns in time.
-func judgeComparison(s *sight, c choice) breach {
-	if c.step == stepDown && s.crawls == 0 && s.writes != faster {
+func judgeComparison(s *observation, c choice) breach {
+	if c.step == stepDown && s.noReads == 0 && s.writes != faster {
 		return steppedDownToSlower
 	}
 	return fine
@@ -130,7 +131,7 @@ func stepDownMistakes() []Mistake {
 		})
 	}
 	// with two voters, so that the other one is the best candidate
-	asked := func(sc *Scenario) { of(2, 2, 1, HealthChange)(sc); sc.Asks = 1 }
+	asked := func(sc *Scenario) { clusterWith(2, 2, 1, HealthChange)(sc); sc.Requests = 1 }
 	return []Mistake{
 		{
 			Name: "leadership goes to a host that is about to be taken down", breach: steppedDownToTaken, scope: asked,
@@ -138,7 +139,7 @@ func stepDownMistakes() []Mistake {
 		},
 		{
 			Name: "leadership goes to a member that is being removed", breach: steppedDownToTaken,
-			scope: func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
+			scope: func(sc *Scenario) { clusterWith(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op.MemberID = 0
@@ -147,12 +148,12 @@ func stepDownMistakes() []Mistake {
 		},
 		{
 			Name: "leadership goes to another unhealthy voter", breach: steppedDownToWorse,
-			scope: of(2, 2, 2, HealthChange),
+			scope: clusterWith(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Health = health.OK }),
 		},
 		{
 			Name: "leadership goes to a voter in unknown health", breach: steppedDownToWorse,
-			scope: of(2, 2, 2, HealthChange),
+			scope: clusterWith(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Health == health.Unknown {
 					h.Health = health.OK
@@ -162,13 +163,13 @@ func stepDownMistakes() []Mistake {
 		{
 			Name:   "a slow leader transfers leadership to a voter whose writes take as long",
 			breach: steppedDownToSlower,
-			scope:  of(2, 2, 1, HealthChange),
+			scope:  clusterWith(2, 2, 1, HealthChange),
 			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
 		},
 		{
 			Name:   "a slow leader transfers leadership to a voter whose measurement is unknown",
 			breach: steppedDownToSlower,
-			scope:  of(2, 2, 1, HealthChange),
+			scope:  clusterWith(2, 2, 1, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Writes.Mean == 0 {
 					h.Writes.Mean = quickMean
@@ -177,35 +178,35 @@ func stepDownMistakes() []Mistake {
 		},
 		{
 			Name: "a slow leader does not compare measurements", breach: steppedDownToSlower,
-			scope: of(2, 2, 1, HealthChange),
+			scope: clusterWith(2, 2, 1, HealthChange),
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
 			Name:   "a leader inverts which voters are down, and transfers leadership to one that is",
-			breach: steppedDownToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
+			breach: steppedDownToDead, scope: clusterWith(3, 3, 2, HealthChange|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live == (m.PeerURL == v.Self.PeerURL) })
 			}),
 		},
 		{
-			Name: "a leader transfers leadership during its own operation", breach: steppedDownInTurn,
-			scope: func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Asks = 1 },
+			Name: "a leader transfers leadership during its own operation", breach: steppedDownDuringOperation,
+			scope: func(sc *Scenario) { clusterWith(3, 3, 1, HealthChange)(sc); sc.Requests = 1 },
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time does not see the pause that its member holds",
-			breach: stepWhilePaused, scope: of(2, 2, 2, HealthChange|OperatorPause),
+			breach: stepWhilePaused, scope: clusterWith(2, 2, 2, HealthChange|OperatorPause),
 			rules: held(func(led *policy.View) { led.Pause = nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time does not see whose operation its member holds",
 			breach: steppedDownToTaken,
-			scope:  func(sc *Scenario) { of(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
+			scope:  func(sc *Scenario) { clusterWith(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules:  held(func(led *policy.View) { led.Op = nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time takes every voter for one that follows it",
-			breach: steppedDownToDead, scope: of(3, 3, 2, HealthChange|EtcdCrash),
+			breach: steppedDownToDead, scope: clusterWith(3, 3, 2, HealthChange|EtcdCrash),
 			rules: held(func(led *policy.View) {
 				eachMember(led, func(m *policy.Member) { m.Live, m.LiveFor = true, ages })
 			}),

@@ -35,18 +35,18 @@ func faults(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Faults, sc.Budget = 3, class, n }
 }
 
-// of is a scope in which the faults happen in a cluster with that many voters.
-func of(hosts, voters, n int, class Faults) func(sc *Scenario) {
+// clusterWith is a scope in which the faults happen in a cluster with that many voters.
+func clusterWith(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
 }
 
 // withStandby is a scope in which three voters get a standby.
 func withStandby(n int, class Faults) func(sc *Scenario) {
-	return of(4, 3, n, class)
+	return clusterWith(4, 3, n, class)
 }
 
-// lively also checks liveness.
-func lively(scope func(sc *Scenario)) func(sc *Scenario) {
+// withLiveness also checks liveness.
+func withLiveness(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
 		sc.Liveness = true
@@ -68,16 +68,16 @@ func Mistakes() []Mistake {
 	list = append(list, operationMistakes()...)
 	list = append(list, lockMistakes()...)
 	list = append(list, stopMistakes()...)
-	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes(), guardMistakes())...)
+	list = append(list, slices.Concat(cycleMistakes(), hostDownMistakes(), guardMistakes())...)
 	list = append(list, requestMistakes()...)
 	list = append(list, externalMistakes()...)
 	list = append(list, alarmMistakes()...)
-	list = append(list, lostMistakes()...)
+	list = append(list, dataLossMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		unhealthyMistakes(), stepDownMistakes(), quietMistakes())...)
-	list = append(list, graveMistakes()...)
-	list = append(list, graveCycleMistakes()...)
+	list = append(list, maskedMistakes()...)
+	list = append(list, maskedCycleMistakes()...)
 	for i := range list {
 		list[i].Promise = promises()[list[i].breach].name
 	}
@@ -88,17 +88,18 @@ func Mistakes() []Mistake {
 func membershipMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter that is down counts as live", breach: voterDown, scope: of(3, 2, 1, EtcdCrash),
+			Name: "a voter that is down counts as live", breach: voterDown, scope: clusterWith(3, 2, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
 			}),
 		},
 		{
-			Name: "a change does not wait for the one before to settle", breach: unsettled, scope: of(3, 1, 0, 0),
+			Name: "a change does not wait for the one before to settle", breach: unsettled,
+			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) { v.Cluster.StableFor = ages }),
 		},
 		{
-			Name: "a learner is promoted at once", breach: learnerUnready, scope: of(3, 1, 0, 0),
+			Name: "a learner is promoted at once", breach: learnerUnready, scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = 0, true, ages, ages
@@ -107,21 +108,21 @@ func membershipMistakes() []Mistake {
 		},
 		{
 			Name: "the time for which a learner must be steady is not kept", breach: learnerUnready,
-			scope: of(3, 1, 0, 0),
+			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.SteadyFor, m.LiveFor = ages, ages })
 			}),
 		},
 		{
 			Name: "a learner that is cut off counts as keeping up", breach: learnerUnready,
-			scope: of(3, 1, 1, MemberCutOff),
+			scope: clusterWith(3, 1, 1, MemberCutOff),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.StillFor = 0 })
 			}),
 		},
 		{
 			Name: "the voter count becomes even with no further host to join", breach: evenVoters,
-			scope: of(2, 1, 0, 0),
+			scope: clusterWith(2, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = append(v.Hosts, policy.Host{
 					ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK,
@@ -130,7 +131,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "another learner is ignored", breach: secondLearner, scope: of(3, 1, 1, AgentCrash),
+			Name: "another learner is ignored", breach: secondLearner, scope: clusterWith(3, 1, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				var keep []policy.Member
 				for _, m := range v.Cluster.Members {
@@ -143,7 +144,7 @@ func membershipMistakes() []Mistake {
 		},
 		{
 			Name: "a learner is removed without checking that it has not been promoted", breach: voterRemoved,
-			scope: of(3, 1, 1, LateCall),
+			scope: clusterWith(3, 1, 1, LateCall),
 			rules: rules{removeBlindly: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Phase == policy.PhaseRollback {
 					eachMember(v, func(m *policy.Member) { m.Learner = m.Learner || m.ID == v.Op.MemberID })
@@ -158,16 +159,16 @@ func membershipMistakes() []Mistake {
 		},
 		{
 			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved,
-			scope: of(3, 1, 1, EtcdCrash),
+			scope: clusterWith(3, 1, 1, EtcdCrash),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
 					v.Data.MemberID = goneID
 				}
-			}), selfUnnoted),
+			}), memberUnrecorded),
 		},
 		{
-			Name: "a voter is missing from the member list", breach: voterStopped, scope: of(3, 2, 0, 0),
-			rules: after(seeing(func(v *policy.View) { v.Data.MemberID = goneID }), selfUnnoted),
+			Name: "a voter is missing from the member list", breach: voterStopped, scope: clusterWith(3, 2, 0, 0),
+			rules: after(seeing(func(v *policy.View) { v.Data.MemberID = goneID }), memberUnrecorded),
 		},
 	}
 }
@@ -192,7 +193,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "SLOW counts as OK", breach: unfitJoins, scope: faults(1, HealthChange),
+			Name: "SLOW counts as OK", breach: unhealthyJoins, scope: faults(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				if v.Health.State == health.Slow {
 					v.Health.State = health.OK
@@ -200,11 +201,11 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the clock is not compared", breach: clockOff, scope: faults(1, ClockChange),
+			Name: "the clock is not compared", breach: clockOffJoins, scope: faults(1, ClockChange),
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a common cause is ignored", breach: commonCause, scope: of(3, 2, 2, HealthChange),
+			Name: "a common cause is ignored", breach: commonCause, scope: clusterWith(3, 2, 2, HealthChange),
 			rules: after(seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -213,7 +214,7 @@ func hostMistakes() []Mistake {
 		},
 		{
 			Name: "a cleanly stopped etcd counts as failed", breach: stoppedStarted,
-			scope: of(3, 3, 1, OperatorStop),
+			scope: clusterWith(3, 3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitInactive {
 					v.Unit.State = policy.UnitFailed
@@ -221,7 +222,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a pause is ignored", breach: stepWhilePaused, scope: of(3, 1, 1, OperatorPause),
+			Name: "a pause is ignored", breach: stepWhilePaused, scope: clusterWith(3, 1, 1, OperatorPause),
 			rules: seeing(func(v *policy.View) { v.Pause = nil }),
 		},
 	}
@@ -241,7 +242,7 @@ func operationMistakes() []Mistake {
 		},
 		{
 			Name: "an orphaned operation is never adopted", breach: operationStuck,
-			scope: lively(faults(1, AgentCrash)),
+			scope: withLiveness(faults(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.OrphanedFor = 0
@@ -250,7 +251,7 @@ func operationMistakes() []Mistake {
 		},
 		{
 			Name: "a stuck join is never aborted", breach: operationStuck,
-			scope: lively(faults(1, MemberCutOff)),
+			scope: withLiveness(faults(1, MemberCutOff)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.Elapsed = 0
@@ -260,7 +261,7 @@ func operationMistakes() []Mistake {
 		},
 		{
 			Name: "a learner that never started is never removed", breach: targetMissed,
-			scope: lively(of(3, 1, 2, LateCall|Slowness)),
+			scope: withLiveness(clusterWith(3, 1, 2, LateCall|Slowness)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
 					eachMember(v, func(m *policy.Member) { m.DownFor = 0 })
@@ -320,11 +321,11 @@ func lockMistakes() []Mistake {
 		},
 		{
 			Name: "the lock is renewed outside the control loop", breach: operationStuck,
-			scope: lively(faults(1, AgentPause)),
-			rules: rules{renewedAside: true},
+			scope: withLiveness(faults(1, AgentPause)),
+			rules: rules{renewedOutsideLoop: true},
 		},
 		{
-			Name: "an unused lease is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)),
+			Name: "an unused lease is kept alive", breach: targetMissed, scope: withLiveness(faults(1, LateCall)),
 			rules: rules{keptAlive: true},
 		},
 		{

@@ -10,13 +10,13 @@ import (
 
 // after ignores earlier breaches, so that the one behind them is found.
 func after(r rules, past ...breach) rules {
-	r.past = past
+	r.ignored = past
 	return r
 }
 
-// graveMistakes returns mistakes that break a promise only after another one, or in a way of their own. With them, a
+// maskedMistakes returns mistakes that break a promise only after another one, or in a way of their own. With them, a
 // mistake breaks every promise.
-func graveMistakes() []Mistake {
+func maskedMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "validity counts from receipt, and another agent takes the lock", breach: twoHolders,
@@ -35,7 +35,7 @@ func graveMistakes() []Mistake {
 		},
 		{
 			Name: "the lock holder changes the membership without an operation", breach: changeWithoutOp,
-			scope: of(3, 1, 0, 0),
+			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil && v.Lock.Mine {
 					v.Op = &policy.Op{
@@ -47,7 +47,7 @@ func graveMistakes() []Mistake {
 		},
 		{
 			Name: "a learner that is down is promoted next to the only voter", breach: quorumLost,
-			scope: of(3, 1, 1, EtcdCrash),
+			scope: clusterWith(3, 1, 1, EtcdCrash),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitFailed {
 					v.Unit.State = policy.UnitActive
@@ -72,27 +72,28 @@ func graveMistakes() []Mistake {
 			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Founders = 3, 0, 2 },
 		},
 		{
-			Name: "a host does not record that it became a member", breach: selfUnnoted, scope: of(3, 1, 0, 0),
-			rules: rules{say: func(d *policy.Decision) { d.Notes.Self = policy.SelfNote{} }},
+			Name: "a host does not record that it became a member", breach: memberUnrecorded,
+			scope: clusterWith(3, 1, 0, 0),
+			rules: rules{decision: func(d *policy.Decision) { d.Notes.Self = policy.SelfNote{} }},
 		},
 		{
-			Name: "no reason is reported for doing nothing", breach: noReason, scope: of(3, 1, 0, 0),
-			rules: rules{say: func(d *policy.Decision) { d.Reasons = nil }},
+			Name: "no reason is reported for doing nothing", breach: noReason, scope: clusterWith(3, 1, 0, 0),
+			rules: rules{decision: func(d *policy.Decision) { d.Reasons = nil }},
 		},
 		{
 			Name: "a host reports itself ready despite reasons against it", breach: readyDiffers,
 			scope: faults(1, HealthChange),
-			rules: rules{say: func(d *policy.Decision) { d.Waiting = "" }},
+			rules: rules{decision: func(d *policy.Decision) { d.Waiting = "" }},
 		},
 	}
 }
 
-// graveCycleMistakes returns those about hosts that are taken down and brought back.
-func graveCycleMistakes() []Mistake {
+// maskedCycleMistakes returns those about hosts that are taken down and brought back.
+func maskedCycleMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name:   "a host is taken down, and another one has released its operation meanwhile",
-			breach: stoppedWithoutOp, scope: asking(3, 1, AgentPause),
+			breach: stoppedWithoutOp, scope: oneRequest(3, 1, AgentPause),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {
 					v.Op.Kind, v.Op.OrphanedFor, v.Op.MemberID = policy.KindJoin, ages, 0
@@ -101,7 +102,7 @@ func graveCycleMistakes() []Mistake {
 		},
 		{
 			Name: "the next host is taken down before the previous one is back", breach: twoDown,
-			scope: asking2(1, AgentCrash),
+			scope: twoRequests(1, AgentCrash),
 			rules: after(rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op, v.IdleFor = nil, ages
@@ -113,8 +114,8 @@ func graveCycleMistakes() []Mistake {
 			}}, recordOverwritten, stopAtRisk),
 		},
 		{
-			Name: "the time since a member serves again is not tracked", breach: notBack,
-			scope: lively(asking(3, 0, 0)),
+			Name: "the time since a member serves again is not tracked", breach: hostNotBack,
+			scope: withLiveness(oneRequest(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					ownMember(v, func(m *policy.Member) { m.LiveFor = 0 })
@@ -122,12 +123,12 @@ func graveCycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a request outlives its released operation", breach: notBack,
-			scope: lively(asking(3, 1, OperatorRelease)),
-			rules: requesting(policy.RequestEnds, policy.RequestStays),
+			Name: "a request outlives its released operation", breach: hostNotBack,
+			scope: withLiveness(oneRequest(3, 1, OperatorRelease)),
+			rules: wrongRequestChange(policy.RequestEnds, policy.RequestStays),
 		},
 		{
-			Name: "an etcd restart is not detected", breach: noRest, scope: lively(asking(3, 0, 0)),
+			Name: "an etcd restart is not detected", breach: neverQuiescent, scope: withLiveness(oneRequest(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.Restarted = false
@@ -136,7 +137,7 @@ func graveCycleMistakes() []Mistake {
 		},
 		{
 			Name:   "an etcd that an operator stops after a reboot counts as not started",
-			breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
+			breach: stoppedStarted, scope: oneRequest(3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) { v.Unit.Ran = false }),
 		},
 	}

@@ -10,24 +10,24 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// asking is a scope in which one of the voters is asked to be taken down.
-func asking(voters, n int, class Faults) func(sc *Scenario) {
+// oneRequest is a scope in which one of the voters is asked to be taken down.
+func oneRequest(voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sc.Hosts, sc.Voters, sc.Asks, sc.Faults, sc.Budget = voters, voters, 1, class, n
+		sc.Hosts, sc.Voters, sc.Requests, sc.Faults, sc.Budget = voters, voters, 1, class, n
 		sc.Target = policy.Target{Voters: voters | 1}
 	}
 }
 
-// asking2 is a scope in which two voters are.
-func asking2(n int, class Faults) func(sc *Scenario) {
+// twoRequests is a scope in which two voters are.
+func twoRequests(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		asking(3, n, class)(sc)
-		sc.Asks = 2
+		oneRequest(3, n, class)(sc)
+		sc.Requests = 2
 	}
 }
 
-// phantom adds a healthy voter to the view.
-func phantom(v *policy.View) {
+// addHealthyVoter adds a healthy voter to the view.
+func addHealthyVoter(v *policy.View) {
 	if !v.Cluster.Reachable {
 		return
 	}
@@ -53,13 +53,15 @@ func ownMember(v *policy.View, change func(m *policy.Member)) {
 func stopMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a voter is taken down while another one is down", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			Name: "a voter is taken down while another one is down", breach: stopAtRisk,
+			scope: oneRequest(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = true })
 			}),
 		},
 		{
-			Name: "a host counts itself before it is taken down", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			Name: "a host counts itself before it is taken down", breach: stopAtRisk,
+			scope: oneRequest(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				counted := false
 				ownMember(v, func(m *policy.Member) { counted = m.Live })
@@ -68,7 +70,7 @@ func stopMistakes() []Mistake {
 		},
 		{
 			Name: "a voter without a host record counts as healthy", breach: stopAtRisk,
-			scope: asking(3, 1, AgentCrash),
+			scope: oneRequest(3, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = v.Hosts[:0:0]
 				eachMember(v, func(m *policy.Member) {
@@ -81,18 +83,24 @@ func stopMistakes() []Mistake {
 		},
 		{
 			Name: "a voter is taken down while another one is unhealthy", breach: stopAtRisk,
-			scope: asking(3, 1, HealthChange),
+			scope: oneRequest(3, 1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
 				}
 			}),
 		},
-		{Name: "one of two voters is taken down", breach: stopAtRisk, scope: asking(2, 0, 0), rules: seeing(phantom)},
-		{Name: "one of four voters is taken down", breach: stopAtRisk, scope: asking(4, 0, 0), rules: seeing(phantom)},
+		{
+			Name: "one of two voters is taken down", breach: stopAtRisk, scope: oneRequest(2, 0, 0),
+			rules: seeing(addHealthyVoter),
+		},
+		{
+			Name: "one of four voters is taken down", breach: stopAtRisk, scope: oneRequest(4, 0, 0),
+			rules: seeing(addHealthyVoter),
+		},
 		{
 			Name: "a decision is not rechecked before etcd is stopped", breach: stopAtRisk,
-			scope: asking(3, 1, EtcdCrash),
+			scope: oneRequest(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					eachMember(v, func(m *policy.Member) { m.Live = true })
@@ -102,7 +110,7 @@ func stopMistakes() []Mistake {
 		{
 			Name: "a learner that is catching up is ignored", breach: stopAtRisk,
 			scope: func(sc *Scenario) {
-				asking(3, 1, OperatorRelease)(sc)
+				oneRequest(3, 1, OperatorRelease)(sc)
 				sc.Hosts, sc.Target.Standbys = 4, 1
 			},
 			rules: seeing(func(v *policy.View) {
@@ -111,14 +119,14 @@ func stopMistakes() []Mistake {
 		},
 		{
 			Name: "leadership is not transferred before the leader's etcd is stopped", breach: leaderStopped,
-			scope: asking(3, 0, 0),
+			scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Leader = false })
 			}),
 		},
 		{
 			Name: "etcd is stopped without asking for the lock again", breach: calledWithoutLock,
-			scope: asking(3, 1, AgentPause), rules: rules{noConfirm: true},
+			scope: oneRequest(3, 1, AgentPause), rules: rules{noConfirm: true},
 		},
 	}
 }
@@ -134,12 +142,12 @@ func commandMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "etcd is started while the command runs", breach: startedMeanwhile, scope: asking(3, 0, 0),
+			Name: "etcd is started while the command runs", breach: startedDuringCommand, scope: oneRequest(3, 0, 0),
 			rules: state(policy.HooksRunning, policy.HooksDone),
 		},
 		{
 			Name:   "etcd is started when an operator ends the request, although the command runs",
-			breach: startedMeanwhile, scope: asking(3, 0, 0),
+			breach: startedDuringCommand, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Command.State = policy.HooksDue
@@ -147,7 +155,7 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the command is run while etcd runs", breach: ranMeanwhile, scope: asking(3, 0, 0),
+			Name: "the command is run while etcd runs", breach: ranBesideEtcd, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Stopped, v.Unit.State = true, policy.UnitInactive
@@ -156,9 +164,9 @@ func commandMistakes() []Mistake {
 		},
 		{
 			Name: "a reboot during a command is not detected", breach: ranTwice,
-			scope: asking(3, 1, HostCrash),
+			scope: oneRequest(3, 1, HostCrash),
 			rules: seeing(func(v *policy.View) {
-				if p := program(lost); v.Asked != nil && v.Asked.Command == p.State() {
+				if p := program(programCutOff); v.Asked != nil && v.Asked.Command == p.State() {
 					p.OtherBoot = false
 					v.Asked.Command = p.State()
 				}
@@ -166,7 +174,7 @@ func commandMistakes() []Mistake {
 		},
 		{
 			Name: "a failed command counts as successful", breach: notRun,
-			scope: asking(3, 0, 0),
+			scope: oneRequest(3, 0, 0),
 			rules: state(policy.HooksFailed, policy.HooksDone),
 		},
 	}
@@ -177,7 +185,7 @@ func cycleMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "a host is taken down during another host's operation", breach: recordOverwritten,
-			scope: asking2(0, 0),
+			scope: twoRequests(0, 0),
 			rules: rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op, v.IdleFor = nil, 90*time.Second
@@ -186,12 +194,12 @@ func cycleMistakes() []Mistake {
 		},
 		{
 			Name: "the operation of a host that is down is released when its agent starts", breach: recordReleased,
-			scope: asking(3, 1, AgentCrash),
+			scope: oneRequest(3, 1, AgentCrash),
 			rules: rules{releaseOpOnStart: true},
 		},
 		{
 			Name: "the operation of a host that is down is adopted by another one", breach: cycleTouched,
-			scope: asking(3, 1, HostCrash),
+			scope: oneRequest(3, 1, HostCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {
 					v.Op.Kind, v.Op.OrphanedFor, v.Op.MemberID = policy.KindJoin, ages, 0
@@ -199,8 +207,8 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host is taken down while another one reports its own operation", breach: secondTurn,
-			scope: asking2(1, Forgery),
+			Name: "a host is taken down while another one reports its own operation", breach: secondOperation,
+			scope: twoRequests(1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Turn = false
@@ -210,9 +218,9 @@ func cycleMistakes() []Mistake {
 	}
 }
 
-// requesting is a mistake about a request's change: one change is taken for another.
-func requesting(right, wrong policy.RequestChange) rules {
-	return rules{say: func(d *policy.Decision) {
+// wrongRequestChange is a mistake about a request's change: one change is taken for another.
+func wrongRequestChange(right, wrong policy.RequestChange) rules {
+	return rules{decision: func(d *policy.Decision) {
 		if d.Notes.Request.Change == right {
 			d.Notes.Request = policy.RequestNote{Change: wrong}
 		}
@@ -222,9 +230,9 @@ func requesting(right, wrong policy.RequestChange) rules {
 	}}
 }
 
-// noting is a mistake about what the disk records about a request after a transition.
-func noting(change func(before, after *policy.Standing)) rules {
-	return rules{noted: func(before, after policy.Standing) policy.Standing {
+// wrongRecord is a mistake about what the disk records about a request after a transition.
+func wrongRecord(change func(before, after *policy.Standing)) rules {
+	return rules{afterTransition: func(before, after policy.Standing) policy.Standing {
 		change(&before, &after)
 		return after
 	}}
@@ -243,16 +251,16 @@ func takenForReleased() rules {
 func requestMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a request is dropped when its record is deleted", breach: forgotten,
-			scope: asking(3, 1, Forgery), rules: takenForReleased(),
+			Name: "a request is dropped when its record is deleted", breach: requestDropped,
+			scope: oneRequest(3, 1, Forgery), rules: takenForReleased(),
 		},
 		{
-			Name: "a request is dropped as soon as its operation is in flight", breach: forgotten,
-			scope: asking(3, 0, 0), rules: requesting(policy.RequestSeen, policy.RequestEnds),
+			Name: "a request is dropped as soon as its operation is in flight", breach: requestDropped,
+			scope: oneRequest(3, 0, 0), rules: wrongRequestChange(policy.RequestSeen, policy.RequestEnds),
 		},
 		{
-			Name: "a released maintenance is dropped while etcd is down", breach: forgotten,
-			scope: asking(3, 1, OperatorRelease),
+			Name: "a released maintenance is dropped while etcd is down", breach: requestDropped,
+			scope: oneRequest(3, 1, OperatorRelease),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Released {
 					v.Asked.Stopped = false
@@ -260,8 +268,8 @@ func requestMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a finished request is dropped before etcd runs again", breach: forgotten,
-			scope: asking(3, 2, AgentCrash|OperatorRelease),
+			Name: "a finished request is dropped before etcd runs again", breach: requestDropped,
+			scope: oneRequest(3, 2, AgentCrash|OperatorRelease),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Op == nil {
 					v.Asked.Stopped = false
@@ -269,48 +277,51 @@ func requestMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a request is dropped when its operation ends because etcd was stopped externally", breach: forgotten,
-			scope: asking(3, 1, OperatorStop), rules: requesting(policy.RequestRetried, policy.RequestEnding),
+			Name:   "a request is dropped when its operation ends because etcd was stopped externally",
+			breach: requestDropped, scope: oneRequest(3, 1, OperatorStop),
+			rules: wrongRequestChange(policy.RequestRetried, policy.RequestEnding),
 		},
 		{
-			Name: "a request stays after its work is done", breach: noRest,
-			scope: lively(asking(3, 0, 0)), rules: requesting(policy.RequestEnding, policy.RequestRetried),
+			Name: "a request stays after its work is done", breach: neverQuiescent,
+			scope: withLiveness(oneRequest(3, 0, 0)),
+			rules: wrongRequestChange(policy.RequestEnding, policy.RequestRetried),
 		},
 		{
-			Name: "the start of an operation is not recorded", breach: cycleUnnoted, scope: asking(3, 0, 0),
-			rules: noting(func(before, after *policy.Standing) { after.Begun = before.Begun }),
+			Name: "the start of an operation is not recorded", breach: requestUnrecorded, scope: oneRequest(3, 0, 0),
+			rules: wrongRecord(func(before, after *policy.Standing) { after.Begun = before.Begun }),
 		},
 		{
-			Name: "the end of an operation and its request is not recorded", breach: cycleUnnoted,
-			scope: asking(3, 0, 0),
-			rules: noting(func(before, after *policy.Standing) { after.Ended = before.Ended }),
+			Name: "the end of an operation and its request is not recorded", breach: requestUnrecorded,
+			scope: oneRequest(3, 0, 0),
+			rules: wrongRecord(func(before, after *policy.Standing) { after.Ended = before.Ended }),
 		},
 		{
-			Name: "the abort of an operation is not recorded", breach: cycleUnnoted,
-			scope: asking(3, 1, OperatorStop),
-			rules: noting(func(before, after *policy.Standing) { after.Begun = after.Begun || before.Begun }),
+			Name: "the abort of an operation is not recorded", breach: requestUnrecorded,
+			scope: oneRequest(3, 1, OperatorStop),
+			rules: wrongRecord(func(before, after *policy.Standing) { after.Begun = after.Begun || before.Begun }),
 		},
 		{
-			Name: "an operation in flight is not recorded", breach: turnUnnoted, scope: asking(3, 0, 0),
-			rules: requesting(policy.RequestSeen, policy.RequestStays),
+			Name: "an operation in flight is not recorded", breach: opSeenUnrecorded, scope: oneRequest(3, 0, 0),
+			rules: wrongRequestChange(policy.RequestSeen, policy.RequestStays),
 		},
 		{
-			Name: "a finished request stays if its agent crashed at the end", breach: notBack,
-			scope: lively(asking(3, 1, AgentCrash)), rules: requesting(policy.RequestEnds, policy.RequestStays),
+			Name: "a finished request stays if its agent crashed at the end", breach: hostNotBack,
+			scope: withLiveness(oneRequest(3, 1, AgentCrash)),
+			rules: wrongRequestChange(policy.RequestEnds, policy.RequestStays),
 		},
 	}
 }
 
-// cyclingMistakes returns mistakes about a host that is down in its operation, and about its way back.
-func cyclingMistakes() []Mistake {
+// hostDownMistakes returns mistakes about a host that is down in its operation, and about its way back.
+func hostDownMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "an operation counts as released when its record was deleted", breach: startedEarly,
-			scope: asking(3, 1, Forgery),
-			rules: after(takenForReleased(), forgotten),
+			scope: oneRequest(3, 1, Forgery),
+			rules: after(takenForReleased(), requestDropped),
 		},
 		{
-			Name: "a maintenance counts as finished", breach: startedEarly, scope: asking(3, 0, 0),
+			Name: "a maintenance counts as finished", breach: startedEarly, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Stopped {
 					v.Asked.Over = true
@@ -318,15 +329,20 @@ func cyclingMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "stopping etcd is not recorded", breach: notBack, scope: lively(asking(3, 0, 0)),
-			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped && before.Stopped }),
+			Name: "stopping etcd is not recorded", breach: hostNotBack, scope: withLiveness(oneRequest(3, 0, 0)),
+			rules: wrongRecord(func(before, after *policy.Standing) {
+				after.Stopped = after.Stopped && before.Stopped
+			}),
 		},
 		{
-			Name: "starting etcd is not recorded", breach: notBack, scope: lively(asking(3, 1, AgentCrash)),
-			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped || before.Stopped }),
+			Name: "starting etcd is not recorded", breach: hostNotBack,
+			scope: withLiveness(oneRequest(3, 1, AgentCrash)),
+			rules: wrongRecord(func(before, after *policy.Standing) {
+				after.Stopped = after.Stopped || before.Stopped
+			}),
 		},
 		{
-			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),
+			Name: "the operation ends before the member serves", breach: endedEarly, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				ownMember(v, func(m *policy.Member) {
 					m.Live, m.LagKnown, m.Lag, m.LiveFor, m.SteadyFor = true, true, 0, ages, ages
@@ -335,14 +351,14 @@ func cyclingMistakes() []Mistake {
 		},
 		{
 			Name: "the operation ends before the member has served long enough", breach: endedEarly,
-			scope: asking(3, 0, 0),
+			scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				ownMember(v, func(m *policy.Member) { m.LiveFor, m.SteadyFor = ages, ages })
 			}),
 		},
 		{
 			Name: "a stopping etcd counts as running", breach: targetMissed,
-			scope: lively(asking(3, 0, 0)),
+			scope: withLiveness(oneRequest(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitDeactivating {
 					v.Unit.State = policy.UnitActive
@@ -351,7 +367,7 @@ func cyclingMistakes() []Mistake {
 		},
 		{
 			Name: "a manual stop counts as the end of the work", breach: stoppedStarted,
-			scope: asking(3, 1, OperatorStop),
+			scope: oneRequest(3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Unit.State == policy.UnitInactive {
 					v.Unit.State = policy.UnitFailed
@@ -359,7 +375,7 @@ func cyclingMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a reboot is not detected", breach: rebootedAgain, scope: asking(3, 0, 0),
+			Name: "a reboot is not detected", breach: rebootedAgain, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Asked.Work == policy.WorkReboot {
 					v.Asked.Over, v.Op.SameBoot = false, true

@@ -5,18 +5,18 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// guarding is a mistake about the start guard: one value is taken for another.
-func guarding(right, wrong policy.StartGuard) rules {
-	return rules{say: func(d *policy.Decision) {
+// wrongStartGuard is a mistake about the start guard: one value is taken for another.
+func wrongStartGuard(right, wrong policy.StartGuard) rules {
+	return rules{decision: func(d *policy.Decision) {
 		if d.Notes.StartGuard == right {
 			d.Notes.StartGuard = wrong
 		}
 	}}
 }
 
-// stepping is a mistake about the start guard before a step.
-func stepping(kind policy.StepKind, wrong policy.StartGuard) rules {
-	return rules{say: func(d *policy.Decision) {
+// wrongStepGuard is a mistake about the start guard before a step.
+func wrongStepGuard(kind policy.StepKind, wrong policy.StartGuard) rules {
+	return rules{decision: func(d *policy.Decision) {
 		if d.Step.Kind == kind {
 			d.Step.Guard = wrong
 		}
@@ -27,12 +27,12 @@ func stepping(kind policy.StepKind, wrong policy.StartGuard) rules {
 func guardMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "maintenance sets no start guard", breach: startedEarly, scope: asking(3, 1, HostCrash),
-			rules: stepping(policy.StepTakeDown, policy.HoldAsIs),
+			Name: "maintenance sets no start guard", breach: startedEarly, scope: oneRequest(3, 1, HostCrash),
+			rules: wrongStepGuard(policy.StepTakeDown, policy.HoldAsIs),
 		},
 		{
 			Name: "maintenance sets no start guard for an etcd that is already down", breach: startedEarly,
-			scope: asking(3, 2, HostCrash|EtcdCrash),
+			scope: oneRequest(3, 2, HostCrash|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Unit.State != policy.UnitActive {
 					v.Asked.Stopped = true
@@ -40,17 +40,17 @@ func guardMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a reboot, restart or command sets the start guard", breach: heldBack,
-			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepTakeDown, policy.HoldBack),
+			Name: "a reboot, restart or command sets the start guard", breach: startGuardStays,
+			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepTakeDown, policy.HoldBack),
 		},
 		{
-			Name: "the start guard is not removed before etcd is started", breach: heldBack,
-			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepStartUnit, policy.HoldAsIs),
+			Name: "the start guard is not removed before etcd is started", breach: startGuardStays,
+			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepStartUnit, policy.HoldAsIs),
 		},
 		{
-			Name: "the start guard is removed only where etcd is started", breach: heldBack,
-			scope: asking(3, 2, AgentCrash|HostCrash),
-			rules: rules{say: func(d *policy.Decision) {
+			Name: "the start guard is removed only where etcd is started", breach: startGuardStays,
+			scope: oneRequest(3, 2, AgentCrash|HostCrash),
+			rules: rules{decision: func(d *policy.Decision) {
 				if d.Notes.StartGuard == policy.HoldNot {
 					d.Notes.StartGuard = policy.HoldAsIs
 				}
@@ -58,23 +58,23 @@ func guardMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "the start guard outlives the request", breach: heldBack,
-			scope: asking(3, 1, AgentCrash),
-			rules: rules{say: func(d *policy.Decision) {
+			Name: "the start guard outlives the request", breach: startGuardStays,
+			scope: oneRequest(3, 1, AgentCrash),
+			rules: rules{decision: func(d *policy.Decision) {
 				d.Notes.Request.Guard = policy.HoldAsIs
 			}},
 		},
 		{
-			Name: "the start guard treats a fresh reading as old", breach: leftLoose,
+			Name: "the start guard treats a fresh reading as old", breach: startGuardMissing,
 			rules: seeing(func(v *policy.View) { v.Cluster.Fresh = false }),
 		},
 		{
-			Name: "the start guard of a spare is removed", breach: leftLoose,
-			rules: guarding(policy.HoldBack, policy.HoldNot),
+			Name: "the start guard of a spare is removed", breach: startGuardMissing,
+			rules: wrongStartGuard(policy.HoldBack, policy.HoldNot),
 		},
 		{
-			Name: "a crash-looping etcd without a member gets no start guard", breach: leftLoose,
-			scope: of(3, 1, 1, AgentCrash),
+			Name: "a crash-looping etcd without a member gets no start guard", breach: startGuardMissing,
+			scope: clusterWith(3, 1, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitActivating && v.Op == nil {
 					v.Unit.State = policy.UnitActive
@@ -82,12 +82,12 @@ func guardMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a member gets the start guard of a spare", breach: heldBack,
-			rules: guarding(policy.HoldNot, policy.HoldBack),
+			Name: "a member gets the start guard of a spare", breach: startGuardStays,
+			rules: wrongStartGuard(policy.HoldNot, policy.HoldBack),
 		},
 		{
 			Name: "the start guard is removed before the maintenance ends", breach: startedEarly,
-			scope: asking(3, 1, HostCrash), rules: guarding(policy.HoldAsIs, policy.HoldNot),
+			scope: oneRequest(3, 1, HostCrash), rules: wrongStartGuard(policy.HoldAsIs, policy.HoldNot),
 		},
 	}
 }

@@ -12,8 +12,8 @@ func removals(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// goes returns the ID of the member to be removed, or 0.
-func goes(v *policy.View) uint64 {
+// removedMember returns the ID of the member to be removed, or 0.
+func removedMember(v *policy.View) uint64 {
 	switch {
 	case v.Op != nil && v.Op.Kind == policy.KindRemove:
 		return v.Op.MemberID
@@ -29,7 +29,9 @@ func removalMistakes() []Mistake {
 		{
 			Name: "a voter with a removal request counts as dead", breach: liveRemoved, scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
-				eachMember(v, func(m *policy.Member) { m.Live, m.DownFor = m.Live && m.ID != goes(v), ages })
+				eachMember(v, func(m *policy.Member) {
+					m.Live, m.DownFor = m.Live && m.ID != removedMember(v), ages
+				})
 			}),
 		},
 		{
@@ -37,7 +39,9 @@ func removalMistakes() []Mistake {
 			scope: removals(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindRemove {
-					eachMember(v, func(m *policy.Member) { m.Live, m.DownFor = m.Live && m.ID != goes(v), ages })
+					eachMember(v, func(m *policy.Member) {
+						m.Live, m.DownFor = m.Live && m.ID != removedMember(v), ages
+					})
 				}
 			}),
 		},
@@ -45,7 +49,9 @@ func removalMistakes() []Mistake {
 			Name: "the live voters are not counted when one is removed", breach: removedAtRisk,
 			scope: removals(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
-				eachMember(v, func(m *policy.Member) { m.Live = m.Live || goes(v) != 0 && m.ID != goes(v) })
+				eachMember(v, func(m *policy.Member) {
+					m.Live = m.Live || removedMember(v) != 0 && m.ID != removedMember(v)
+				})
 			}),
 		},
 		{
@@ -69,7 +75,7 @@ func removalMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a member is removed without a recorded removal", breach: removedUnasked,
+			Name: "a member is removed without a recorded removal", breach: removedWithoutOperation,
 			scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil && v.Removal.Live && v.Op != nil && v.Op.Kind == policy.KindRemove {
@@ -115,9 +121,9 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal request is never dropped", breach: removalStands,
-			scope: lively(removals(0, 0)),
-			rules: rules{say: func(d *policy.Decision) { d.Notes.Removal = policy.RemovalNote{} }},
+			Name: "a removal request is never dropped", breach: removalNeverEnds,
+			scope: withLiveness(removals(0, 0)),
+			rules: rules{decision: func(d *policy.Decision) { d.Notes.Removal = policy.RemovalNote{} }},
 		},
 	}
 }

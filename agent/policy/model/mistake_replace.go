@@ -22,7 +22,7 @@ func replacements(n int, class Faults) func(sc *Scenario) {
 // replacementsDuringMaintenance is the same, and a host is asked to be taken down.
 func replacementsDuringMaintenance(sc *Scenario) {
 	replacements(0, 0)(sc)
-	sc.Asks = 1
+	sc.Requests = 1
 }
 
 // byStandby is the same with a standby.
@@ -36,8 +36,8 @@ func byStandby(n int, class Faults) func(sc *Scenario) {
 // inReplacement reports whether a replacement is in flight.
 func inReplacement(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.KindReplace }
 
-// callDead makes every voter report a member dead, whatever that member does.
-func callDead(v *policy.View, id uint64) {
+// reportDead makes every voter report a member dead, whatever that member does.
+func reportDead(v *policy.View, id uint64) {
 	url := ""
 	eachMember(v, func(m *policy.Member) {
 		if m.ID == id {
@@ -52,7 +52,8 @@ func callDead(v *policy.View, id uint64) {
 
 // replacementMistakes returns mistakes about voters that are replaced.
 func replacementMistakes() []Mistake {
-	return slices.Concat(deadMistakes(), repairMistakes(), surplusMistakes(), givenUpMistakes(), ejectedMistakes())
+	return slices.Concat(deadMistakes(), repairMistakes(), surplusMistakes(), abortedReplacementMistakes(),
+		ejectedMistakes())
 }
 
 // deadMistakes returns mistakes about which voter is dead.
@@ -65,7 +66,7 @@ func deadMistakes() []Mistake {
 				for _, m := range v.Cluster.Members {
 					gone := !slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
 					if gone && !m.Learner {
-						callDead(v, m.ID)
+						reportDead(v, m.ID)
 					}
 				}
 			}),
@@ -76,7 +77,7 @@ func deadMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				for _, m := range v.Cluster.Members {
 					if !m.Live && !m.Learner {
-						callDead(v, m.ID)
+						reportDead(v, m.ID)
 					}
 				}
 			}),
@@ -107,12 +108,12 @@ func deadMistakes() []Mistake {
 			scope: replacements(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
-					callDead(v, v.Op.Replaces)
+					reportDead(v, v.Op.Replaces)
 				}
 			}),
 		},
 		{
-			Name: "reports from before the operation count as current", breach: replacedUntold,
+			Name: "reports from before the operation count as current", breach: replacedOnOldReports,
 			scope: replacements(0, 0),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -127,7 +128,7 @@ func deadMistakes() []Mistake {
 				eachMember(v, func(m *policy.Member) {
 					present := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
 					if m.Live && !m.Learner && !present { // its agent reports nothing, and it answers this one
-						callDead(v, m.ID)
+						reportDead(v, m.ID)
 					}
 				})
 			}),
@@ -135,9 +136,9 @@ func deadMistakes() []Mistake {
 	}
 }
 
-// ofFour is a scope in which one of four voters dies although three are configured, and no host could replace it; with
+// deadSurplus is a scope in which one of four voters dies although three are configured, and no host could replace it; with
 // n more faults of these classes.
-func ofFour(n int, class Faults) func(sc *Scenario) {
+func deadSurplus(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)
 		sc.Voters = 4
@@ -148,7 +149,7 @@ func ofFour(n int, class Faults) func(sc *Scenario) {
 func surplusMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a dead surplus voter stays", breach: notReplaced, scope: lively(ofFour(0, 0)),
+			Name: "a dead surplus voter stays", breach: notReplaced, scope: withLiveness(deadSurplus(0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
 					v.Limits.DeadGrace = 0
@@ -157,28 +158,28 @@ func surplusMistakes() []Mistake {
 		},
 		{
 			Name: "a surplus voter without an agent counts as dead", breach: liveReplaced,
-			scope: ofFour(0, AgentCrash),
+			scope: deadSurplus(0, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				for _, m := range v.Cluster.Members {
 					gone := !slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
 					if gone {
-						callDead(v, m.ID)
+						reportDead(v, m.ID)
 					}
 				}
 			}),
 		},
 		{
 			Name: "a dead surplus voter is removed although it is back", breach: liveReplaced,
-			scope: ofFour(0, 0),
+			scope: deadSurplus(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
-					callDead(v, v.Op.Replaces)
+					reportDead(v, v.Op.Replaces)
 				}
 			}),
 		},
 		{
-			Name: "a dead surplus voter is removed on outdated reports", breach: replacedUntold,
-			scope: ofFour(0, 0),
+			Name: "a dead surplus voter is removed on outdated reports", breach: replacedOnOldReports,
+			scope: deadSurplus(0, 0),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Answered = true
@@ -187,7 +188,7 @@ func surplusMistakes() []Mistake {
 		},
 		{
 			Name: "a dead surplus voter is removed while another one is unhealthy", breach: replacedInCommon,
-			scope: ofFour(1, HealthChange),
+			scope: deadSurplus(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -210,17 +211,17 @@ func repairMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy spare replaces a voter", breach: replacedForNothing,
+			Name: "an unhealthy spare replaces a voter", breach: removedWithoutReplacement,
 			scope: replacements(1, HealthChange),
 			rules: seeing(func(v *policy.View) { v.Health.State = health.OK }),
 		},
 		{
-			Name: "a spare with a wrong clock replaces a voter", breach: replacedForNothing,
+			Name: "a spare with a wrong clock replaces a voter", breach: removedWithoutReplacement,
 			scope: replacements(1, ClockChange),
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a standby that has not caught up replaces a voter", breach: replacedForNothing,
+			Name: "a standby that has not caught up replaces a voter", breach: removedWithoutReplacement,
 			scope: byStandby(1, Slowness),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -240,22 +241,22 @@ func repairMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a removal is sent to etcd without being recorded first", breach: removedUnasked,
+			Name: "a removal is sent to etcd without being recorded first", breach: removedWithoutOperation,
 			scope: replacements(0, 0),
 			rules: after(seeing(func(v *policy.View) {
 				if inReplacement(v) && v.Op.Phase == policy.PhaseBegun {
 					v.Op.Phase = policy.PhaseRemoving
 				}
-			}), replacedUntold),
+			}), replacedOnOldReports),
 		},
 		{
-			Name: "a dead voter is never replaced", breach: notReplaced, scope: lively(replacements(0, 0)),
+			Name: "a dead voter is never replaced", breach: notReplaced, scope: withLiveness(replacements(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Limits.DeadGrace = 0 }),
 		},
 		{
 			Name: "a spare that waits for a dead voter counts as not ready", breach: readyDiffers,
 			scope: replacements(0, 0),
-			rules: rules{say: func(d *policy.Decision) {
+			rules: rules{decision: func(d *policy.Decision) {
 				if d.Waiting == "" && d.Role == policy.RoleSpare {
 					d.Waiting = policy.VoterNotLive
 				}
@@ -264,8 +265,8 @@ func repairMistakes() []Mistake {
 	}
 }
 
-// givenUpMistakes returns mistakes about a replacement that does not complete.
-func givenUpMistakes() []Mistake {
+// abortedReplacementMistakes returns mistakes about a replacement that does not complete.
+func abortedReplacementMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "a replacement ends while its removal may still be applied", breach: removalForgotten,
@@ -287,7 +288,7 @@ func givenUpMistakes() []Mistake {
 						v.Op.Phase = policy.PhaseBegun
 					}
 				}
-			}), joinUncounted),
+			}), joinMiscounted),
 		},
 		{
 			Name: "a replacement is adopted at once when its lock is gone", breach: adoptedEarly,
@@ -300,7 +301,7 @@ func givenUpMistakes() []Mistake {
 		},
 		{
 			Name: "a replacement whose agent is gone is never adopted", breach: operationStuck,
-			scope: lively(replacements(1, AgentCrash)),
+			scope: withLiveness(replacements(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
 					v.Op.OrphanedFor = 0
@@ -309,7 +310,7 @@ func givenUpMistakes() []Mistake {
 		},
 		{
 			Name:   "an operation is kept although the others cannot spare its host, and blocks a replacement",
-			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
+			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle {
 					v.Op.WrittenFor = 0
@@ -318,7 +319,7 @@ func givenUpMistakes() []Mistake {
 		},
 		{
 			Name:   "an etcd that was stopped for a reboot stays stopped when another voter dies",
-			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
+			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && !v.Cluster.Reachable {
 					v.Asked.RebootFor = 0
@@ -327,7 +328,7 @@ func givenUpMistakes() []Mistake {
 		},
 		{
 			Name:   "an etcd that runs again in its operation, and is recorded as stopped, keeps the operation",
-			breach: notReplaced, scope: lively(replacementsDuringMaintenance),
+			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Asked != nil && v.Asked.Stopped && v.Unit.State == policy.UnitActive {
 					v.Op.WrittenFor = 0
@@ -336,7 +337,7 @@ func givenUpMistakes() []Mistake {
 		},
 		{
 			Name: "an aborted replacement waits forever", breach: operationStuck,
-			scope: lively(replacements(1, AgentCrash)),
+			scope: withLiveness(replacements(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) && v.Op.Phase == policy.PhaseRollback {
 					v.Op.WrittenFor = 0

@@ -16,8 +16,8 @@ func withSpare(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// strays makes every learner that has started and matches where look lost.
-func strays(v *policy.View, where func(m *policy.Member) bool) {
+// showStandbysLost makes every learner that has started and matches where look lost.
+func showStandbysLost(v *policy.View, where func(m *policy.Member) bool) {
 	eachMember(v, func(m *policy.Member) {
 		if m.Learner && m.Name != "" && where(m) {
 			m.Live, m.LagKnown, m.Lag = true, true, 1000
@@ -30,11 +30,13 @@ func strays(v *policy.View, where func(m *policy.Member) bool) {
 func standbyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a standby that keeps up is removed", breach: standbyLetGo, scope: withSpare(0, 0),
-			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return m.Standby }) }),
+			Name: "a standby that keeps up is removed", breach: usefulStandbyRemoved, scope: withSpare(0, 0),
+			rules: seeing(func(v *policy.View) {
+				showStandbysLost(v, func(m *policy.Member) bool { return m.Standby })
+			}),
 		},
 		{
-			Name: "a standby in unknown health is removed as unhealthy", breach: standbyLetGo,
+			Name: "a standby in unknown health is removed as unhealthy", breach: usefulStandbyRemoved,
 			scope: withSpare(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -45,15 +47,15 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby with a restarting etcd is removed although its agent runs", breach: standbyLetGo,
+			Name: "a standby with a restarting etcd is removed although its agent runs", breach: usefulStandbyRemoved,
 			scope: withSpare(1, EtcdCrash),
-			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return !m.Live }) }),
+			rules: seeing(func(v *policy.View) { showStandbysLost(v, func(m *policy.Member) bool { return !m.Live }) }),
 		},
 		{
-			Name: "a standby is removed when only its agent is down", breach: standbyLetGo,
+			Name: "a standby is removed when only its agent is down", breach: usefulStandbyRemoved,
 			scope: withSpare(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
-				strays(v, func(m *policy.Member) bool {
+				showStandbysLost(v, func(m *policy.Member) bool {
 					for _, h := range v.Hosts {
 						if h.PeerURL == m.PeerURL {
 							return false
@@ -64,7 +66,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby that has just fallen behind is removed", breach: standbyLetGo,
+			Name: "a standby that has just fallen behind is removed", breach: usefulStandbyRemoved,
 			scope: withSpare(1, Slowness),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -75,7 +77,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby is removed although no other host is ready", breach: standbyForNothing,
+			Name: "a standby is removed although no other host is ready", breach: standbyWithoutReplacement,
 			scope: withSpare(1, HostCrash|HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -84,16 +86,16 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby is removed although it is back", breach: standbyLetGo,
+			Name: "a standby is removed although it is back", breach: usefulStandbyRemoved,
 			scope: withSpare(1, HostCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Outcome == policy.StandbyLost {
-					strays(v, func(*policy.Member) bool { return true })
+					showStandbysLost(v, func(*policy.Member) bool { return true })
 				}
 			}),
 		},
 		{
-			Name: "a lost standby is never removed", breach: notReplaced, scope: lively(withSpare(1, HostCrash)),
+			Name: "a lost standby is never removed", breach: notReplaced, scope: withLiveness(withSpare(1, HostCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.AgentGoneFor, m.StalledFor = 0, 0 })
 			}),

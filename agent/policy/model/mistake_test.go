@@ -20,7 +20,7 @@ func TestEveryMistakeBreaksItsPromise(t *testing.T) {
 					p.name, p.text)
 			case r.Breach.Text != p.text:
 				t.Fatalf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, p.name, p.text,
-					r.Breach.Story)
+					r.Breach.Trace)
 			}
 			t.Logf("%s after %d states, depth %d, %v", r.Breach.Promise, r.States, r.Depth, r.Took)
 		})
@@ -46,7 +46,7 @@ func TestAStoryNamesActorsActionsAndViews(t *testing.T) {
 		if m.Name != "validity counts from receipt" {
 			continue
 		}
-		story := m.Explore(t.Context()).Breach.Story
+		story := m.Explore(t.Context()).Breach.Trace
 		at := 0
 		for _, want := range []string{
 			"at first    A=voter:up  B=spare  C=spare",

@@ -27,8 +27,8 @@ func surplus(n int) func(sc *Scenario) {
 	}
 }
 
-// tardily is the same scope, in which a voter that does not answer is too slow to.
-func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
+// withTardyVoter is the same scope, in which a voter that does not answer is too slow to.
+func withTardyVoter(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
 		sc.Tardy = true
@@ -78,8 +78,8 @@ func whileItVotes(change func(v *policy.View)) rules {
 	})
 }
 
-// forThoseGone assumes a health state for the hosts whose agents are gone while there is a surplus voter.
-func forThoseGone(word health.State) func(v *policy.View) {
+// assumeAbsentHealth assumes a health state for the hosts whose agents are gone while there is a surplus voter.
+func assumeAbsentHealth(word health.State) func(v *policy.View) {
 	return func(v *policy.View) {
 		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
 			return
@@ -119,7 +119,7 @@ func unhealthyMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy voter that responds too slowly is removed as if it hung", breach: removedBeforeJoin,
-			scope: tardily(unhealthyScope(1, EtcdCrash)),
+			scope: withTardyVoter(unhealthyScope(1, EtcdCrash)),
 			rules: ofReplaced(func(_ *policy.View, _ *policy.Member,
 				h *policy.Host,
 			) {
@@ -127,13 +127,13 @@ func unhealthyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "no host reports its connections to an unhealthy voter that responds too slowly", breach: noRest,
-			scope: lively(tardily(unhealthyScope(0, 0))),
+			Name:   "no host reports its connections to an unhealthy voter that responds too slowly",
+			breach: neverQuiescent, scope: withLiveness(withTardyVoter(unhealthyScope(0, 0))),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Sees = nil }),
 		},
 		{
 			Name: "a down voter is overlooked while an unhealthy one responds too slowly", breach: voterDown,
-			scope: tardily(unhealthyScope(1, EtcdCrash)),
+			scope: withTardyVoter(unhealthyScope(1, EtcdCrash)),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if inReplacement(v) && m.ID != v.Op.Replaces && !m.Learner {
@@ -155,12 +155,12 @@ func unhealthyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "outdated reports about an unhealthy voter count as current", breach: replacedUntold,
+			Name: "outdated reports about an unhealthy voter count as current", breach: replacedOnOldReports,
 			scope: unhealthyScope(0, 0),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Answered = true }),
 		},
 		{
-			Name: "an unhealthy spare replaces an unhealthy voter", breach: replacedForNothing,
+			Name: "an unhealthy spare replaces an unhealthy voter", breach: removedWithoutReplacement,
 			scope: unhealthyScope(1, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Health.State = health.OK
@@ -173,15 +173,15 @@ func unhealthyMistakes() []Mistake {
 		},
 		{
 			Name: "an unhealthy surplus voter stays while an agent is down", breach: notReplaced,
-			scope: lively(surplus(1)),
-			rules: seeing(forThoseGone(health.Unknown)),
+			scope: withLiveness(surplus(1)),
+			rules: seeing(assumeAbsentHealth(health.Unknown)),
 		},
 		{
 			Name: "a voter without an agent counts as healthy when an unhealthy one is removed", breach: removedAtRisk,
-			scope: surplus(2), rules: after(whileItVotes(forThoseGone(health.OK)), replacedUntold),
+			scope: surplus(2), rules: after(whileItVotes(assumeAbsentHealth(health.OK)), replacedOnOldReports),
 		},
 		{
-			Name: "a recovered voter is removed while another one is unhealthy", breach: wellRemoved,
+			Name: "a recovered voter is removed while another one is unhealthy", breach: healthyRemoved,
 			scope: unhealthyScope(1, 0),
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
@@ -192,7 +192,8 @@ func unhealthyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy voter is never replaced", breach: notReplaced, scope: lively(unhealthyScope(0, 0)),
+			Name: "an unhealthy voter is never replaced", breach: notReplaced,
+			scope: withLiveness(unhealthyScope(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Limits.UnhealthyGrace = 0 }),
 		},
 	}...)
@@ -242,7 +243,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a recovered voter is replaced", breach: wellReplaced,
+			Name: "a recovered voter is replaced", breach: healthyReplaced,
 			scope: unhealthyScope(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				h.Health, h.Recovers, h.UnhealthySince = health.Slow, false, policy.UnhealthySince{For: ages}

@@ -58,7 +58,7 @@ func etcdOnly(w *world) world {
 	c := world{n: w.n, lock: -1}
 	for i := range w.n {
 		h := &w.hosts[i]
-		g := host{list: h.list, named: h.named, unit: h.unit, data: h.data, env: h.env, apart: h.apart}
+		g := host{list: h.list, named: h.named, unit: h.unit, data: h.data, env: h.env, isolated: h.isolated}
 		if g.unit == failed {
 			g.unit = inactive
 		}
@@ -79,7 +79,7 @@ func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
 		p.put(h.unit, 2)
 		p.put(h.data, 2)
 		p.put(h.env, 2)
-		p.put(h.apart, 1)
+		p.put(h.isolated, 1)
 		return uint16(p.v)
 	}
 	list := []uint8{0, 1, 2, 3, 4}[:w.n]
@@ -96,7 +96,7 @@ func (c cluster) world(n int) world {
 	for i := range n {
 		p := packer{v: uint64(c.key[i])}
 		h := &w.hosts[i]
-		h.list, h.named, h.unit, h.data, h.env, h.apart = p.get(2), p.get(1), p.get(2), p.get(2), p.get(2), p.get(1)
+		h.list, h.named, h.unit, h.data, h.env, h.isolated = p.get(2), p.get(1), p.get(2), p.get(2), p.get(2), p.get(1)
 	}
 	return w
 }
@@ -162,7 +162,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 		o.kind = opLatePromote
 	case evLateRemove:
 		o.kind = opLateRemove
-	case evUp:
+	case evUnitChanges:
 		o.kind, o.arg = opUp, e.arg
 	case evEtcdDies:
 		o.kind = opKill
@@ -174,7 +174,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 		o.kind = opStart
 	case evHostBoots:
 		o.kind = opStart
-		return o, h.held == 0 && (h.data == current || h.data == old)
+		return o, h.startGuard == 0 && (h.data == current || h.data == old)
 	case evMemberCut:
 		o.kind = opCut
 	case evMemberHeals:
@@ -229,11 +229,11 @@ func (o operation) do(w *world) {
 	case opCrash:
 		h.unit, h.env = inactive, noEnv
 	case opUp:
-		w.comeUp(i, o.arg)
+		w.unitChanges(i, o.arg)
 	case opCut:
-		h.apart = 1
+		h.isolated = 1
 	case opHeal:
-		h.apart = 0
+		h.isolated = 0
 	case opEnv:
 		h.env = o.arg
 	case opAside:
@@ -282,7 +282,7 @@ func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 
 func TestAnEventAndItsOperationHaveTheSameEffectOnEtcd(t *testing.T) {
 	t.Parallel()
-	if p, _ := watched(t, slices.Concat(small(), smallRemovals(), smallReplacements())); p.broken != "" {
+	if p, _ := watched(t, slices.Concat(smallScenarios(), smallRemovals(), smallReplacements())); p.broken != "" {
 		t.Error(p.broken)
 	}
 }

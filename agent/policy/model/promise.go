@@ -32,8 +32,8 @@ const (
 	quorumLost
 	voterRemoved
 	standbyRemoved
-	unfitJoins
-	clockOff
+	unhealthyJoins
+	clockOffJoins
 	unknownJoins
 	unknownEvicts
 	commonCause
@@ -46,7 +46,7 @@ const (
 	noReason
 	quietTooEarly
 	readyDiffers
-	steppedDownInTurn
+	steppedDownDuringOperation
 	steppedDownToDead
 	steppedDownToWorse
 	steppedDownToSlower
@@ -54,50 +54,50 @@ const (
 	cycleTouched
 	stoppedWithoutOp
 	twoDown
-	secondTurn
+	secondOperation
 	endedEarly
 	calledWithoutLock
 	stopAtRisk
 	leaderStopped
 	rebootedAgain
 	startedEarly
-	startedMeanwhile
+	startedDuringCommand
 	startedEmpty
-	ranMeanwhile
-	drivenForOthers
+	ranBesideEtcd
+	externalEtcdDriven
 	joinsUnstartable
 	ranTwice
 	notRun
 	liveRemoved
 	removedAtRisk
-	removedUnasked
+	removedWithoutOperation
 	removalForgotten
 	removalDropped
 	removedAgain
 	liveReplaced
-	replacedUntold
+	replacedOnOldReports
 	replacedInCommon
-	replacedForNothing
+	removedWithoutReplacement
 	ejectedJoins
 	ejectionForgotten
-	standbyLetGo
-	standbyForNothing
-	wellReplaced
-	wellRemoved
+	usefulStandbyRemoved
+	standbyWithoutReplacement
+	healthyReplaced
+	healthyRemoved
 	removedBeforeJoin
 	leaderRemoved
-	heldBack
-	leftLoose
-	turnUnnoted
-	cycleUnnoted
-	joinUncounted
-	selfUnnoted
-	forgotten
+	startGuardStays
+	startGuardMissing
+	opSeenUnrecorded
+	requestUnrecorded
+	joinMiscounted
+	memberUnrecorded
+	requestDropped
 	targetMissed
-	notBack
+	hostNotBack
 	operationStuck
-	noRest
-	removalStands
+	neverQuiescent
+	removalNeverEnds
 	notReplaced
 	begunInAlarm
 )
@@ -130,8 +130,8 @@ func promises() map[breach]promise {
 		quorumLost:         {"P2", "a membership change by quorumd has lost quorum"},
 		voterRemoved:       {"P2", "a voter is removed by the rollback of a learner"},
 		standbyRemoved:     {"P2", "a standby is removed for a join that its host has not begun"},
-		unfitJoins:         {"P2", "a host joins in a health state that forbids it"},
-		clockOff:           {"P2", "a host joins with a wrong clock"},
+		unhealthyJoins:     {"P2", "a host joins in a health state that forbids it"},
+		clockOffJoins:      {"P2", "a host joins with a wrong clock"},
 		voterStopped:       {"P2", "the etcd of a voter is stopped"},
 		secondCluster:      {"P2", "a second cluster is made"},
 		memberDataMoved:    {"P3", "the data of a listed member is moved aside"},
@@ -144,7 +144,7 @@ func promises() map[breach]promise {
 		noReason:           {"P8", "a decision has neither a step nor a reason"},
 		quietTooEarly:      {"P6", "a host polls less often although it knows of pending work"},
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
-		steppedDownInTurn: {
+		steppedDownDuringOperation: {
 			"P1",
 			"a host transfers leadership during or right before its own operation",
 		},
@@ -161,48 +161,51 @@ func promises() map[breach]promise {
 			"P1",
 			"a voter's etcd is stopped while another one is down for its own operation",
 		},
-		secondTurn: {
+		secondOperation: {
 			"P1",
 			"an operation begins during another host's operation whose record was deleted",
 		},
-		endedEarly:        {"P1", "the operation ends before its host is back"},
-		calledWithoutLock: {"P5", "an agent without the lock stops etcd or transfers its leadership"},
-		stopAtRisk:        {"P2", "a voter's etcd is stopped although the other voters cannot spare it"},
-		leaderStopped:     {"P2", "the leader's etcd is stopped without a leadership transfer"},
-		rebootedAgain:     {"P2", "a machine is rebooted twice for one request"},
-		startedEarly:      {"P4", "an etcd that was stopped for maintenance runs before the maintenance ends"},
-		startedMeanwhile:  {"P4", "an etcd is started while the command for which it was stopped is running"},
-		startedEmpty:      {"P2", "a voter's etcd starts, or may start at boot, without its data"},
-		ranMeanwhile:      {"P2", "a command runs while the etcd of its host is running"},
-		drivenForOthers:   {"P4", "a step starts or stops an external etcd"},
-		joinsUnstartable:  {"P2", "a join begins on a host whose etcd cannot be started"},
-		ranTwice:          {"P8", "a command is run twice"},
-		notRun:            {"P8", "an operation is reported as successful although its command has not succeeded"},
-		liveRemoved:       {"P2", "a live voter is to be removed without permission"},
+		endedEarly:           {"P1", "the operation ends before its host is back"},
+		calledWithoutLock:    {"P5", "an agent without the lock stops etcd or transfers its leadership"},
+		stopAtRisk:           {"P2", "a voter's etcd is stopped although the other voters cannot spare it"},
+		leaderStopped:        {"P2", "the leader's etcd is stopped without a leadership transfer"},
+		rebootedAgain:        {"P2", "a machine is rebooted twice for one request"},
+		startedEarly:         {"P4", "an etcd that was stopped for maintenance runs before the maintenance ends"},
+		startedDuringCommand: {"P4", "an etcd is started while the command for which it was stopped is running"},
+		startedEmpty:         {"P2", "a voter's etcd starts, or may start at boot, without its data"},
+		ranBesideEtcd:        {"P2", "a command runs while the etcd of its host is running"},
+		externalEtcdDriven:   {"P4", "a step starts or stops an external etcd"},
+		joinsUnstartable:     {"P2", "a join begins on a host whose etcd cannot be started"},
+		ranTwice:             {"P8", "a command is run twice"},
+		notRun:               {"P8", "an operation is reported as successful although its command has not succeeded"},
+		liveRemoved:          {"P2", "a live voter is to be removed without permission"},
 		removedAtRisk: {
 			"P2",
 			"a voter is removed although the others lack quorum without it or one of them is down",
 		},
-		removedUnasked:   {"P1", "a member is removed without an operation for it"},
-		removalForgotten: {"P5", "the operation of a removal ends while the removal may still be applied"},
+		removedWithoutOperation: {"P1", "a member is removed without an operation for it"},
+		removalForgotten:        {"P5", "the operation of a removal ends while the removal may still be applied"},
 		removalDropped: {
 			"P1",
 			"a removal request is dropped before its member is gone or it expires or is released, or while it runs",
 		},
-		removedAgain:   {"P4", "a released removal begins again"},
-		heldBack:       {"P4", "etcd does not start after a boot although there is no maintenance"},
-		leftLoose:      {"P2", "the etcd of a host without a member may start by itself at boot"},
-		selfUnnoted:    {"P2", "a host does not record its member ID, or that it is no longer a member"},
-		joinUncounted:  {"P8", "the outcome of a join is counted wrongly"},
-		cycleUnnoted:   {"P1", "an operation record is written without a record on the host's disk"},
-		turnUnnoted:    {"P1", "a host does not record that its requested operation is in flight"},
-		forgotten:      {"P1", "a request is dropped before it is finished or released, or while etcd is down for it"},
-		targetMissed:   {"liveness", "all faults are healed, time passes, and the target is not reached"},
-		notBack:        {"liveness", "all faults are healed, the request is finished, and a host is not back"},
-		begunInAlarm:   {"P2", "a host joins during an etcd alarm, or a voter is removed during a CORRUPT alarm"},
-		operationStuck: {"liveness", "time passes, voters live, and the operation is never freed"},
-		noRest:         {"liveness", "all faults have stopped, and the agents do not become idle"},
-		removalStands:  {"liveness", "all faults are healed, and an expired removal request remains"},
+		removedAgain:      {"P4", "a released removal begins again"},
+		startGuardStays:   {"P4", "etcd does not start after a boot although there is no maintenance"},
+		startGuardMissing: {"P2", "the etcd of a host without a member may start by itself at boot"},
+		memberUnrecorded:  {"P2", "a host does not record its member ID, or that it is no longer a member"},
+		joinMiscounted:    {"P8", "the outcome of a join is counted wrongly"},
+		requestUnrecorded: {"P1", "an operation record is written without a record on the host's disk"},
+		opSeenUnrecorded:  {"P1", "a host does not record that its requested operation is in flight"},
+		requestDropped: {
+			"P1",
+			"a request is dropped before it is finished or released, or while etcd is down for it",
+		},
+		targetMissed:     {"liveness", "all faults are healed, time passes, and the target is not reached"},
+		hostNotBack:      {"liveness", "all faults are healed, the request is finished, and a host is not back"},
+		begunInAlarm:     {"P2", "a host joins during an etcd alarm, or a voter is removed during a CORRUPT alarm"},
+		operationStuck:   {"liveness", "time passes, voters live, and the operation is never freed"},
+		neverQuiescent:   {"liveness", "all faults have stopped, and the agents do not become idle"},
+		removalNeverEnds: {"liveness", "all faults are healed, and an expired removal request remains"},
 	})
 	return all
 }
@@ -212,7 +215,7 @@ func (w *world) judgeState() breach {
 	holders, changes := 0, 0
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.belief != 0 && h.valid != 0 {
+		if h.hasToken != 0 && h.valid != 0 {
 			holders++
 		}
 		if h.phase == sent && changesMembership(h.step) {
@@ -230,7 +233,7 @@ func (w *world) judgeState() breach {
 		switch {
 		case h.phase == sent && changesMembership(h.step) && !w.owns(i):
 			return changeWithoutLock
-		case h.belief != 0 && h.valid != 0 && !w.owns(i):
+		case h.hasToken != 0 && h.valid != 0 && !w.owns(i):
 			return holderWithoutLock
 		}
 	}
@@ -250,11 +253,11 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	}
 	a := &w.hosts[h]
 	if begins(c.step) && c.step != beginAgain && w.anotherInOperation(h) {
-		return secondTurn
+		return secondOperation
 	}
 	switch c.step {
 	case beginVoter, beginStandby:
-		return w.judgeFitness(h)
+		return w.judgeHealth(h)
 	case addLearner:
 		return w.judgeAdd(h)
 	case promote:
@@ -263,21 +266,21 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if w.opForged != 0 && c.target == w.opHost {
 			return standbyRemoved
 		}
-		return w.judgeLetGo(h, c)
+		return w.judgeStandbyRemoval(h, c)
 	case rollBackLeft:
-		return w.judgeLetGo(h, c)
+		return w.judgeStandbyRemoval(h, c)
 	case runCommand:
-		if a.did != 0 {
+		if a.program != 0 {
 			return ranTwice
 		}
-		if a.unit != taken && a.unit != failed && a.unit != inactive {
-			return ranMeanwhile
+		if a.unit != stoppedForRequest && a.unit != failed && a.unit != inactive {
+			return ranBesideEtcd
 		}
 	case startUnit, startAsIs:
-		if a.did == runs {
-			return startedMeanwhile
+		if a.program == programRuns {
+			return startedDuringCommand
 		}
-		if a.bereft() {
+		if a.dataLost() {
 			return startedEmpty
 		}
 		// If the disk records that the agent stopped etcd, an operator's later stop is not detectable, except after a
@@ -314,12 +317,12 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		}
 		return w.judgeRemoval(h, c)
 	case endJoined, endFailed:
-		if found := w.endsReplacement(); found != fine || !w.joining(h) || w.countedRight(c) {
+		if found := w.judgeReplacementEnd(); found != fine || !w.joining(h) || w.countedRight(c) {
 			return found
 		}
-		return joinUncounted
+		return joinMiscounted
 	case rollBackKeep, rollBackOwn:
-		if c.outcome == policy.HealthLost && a.fit == unknown {
+		if c.outcome == policy.HealthLost && a.health == unknown {
 			return unknownEvicts
 		}
 	}
@@ -341,20 +344,20 @@ func (w *world) countedRight(c choice) bool {
 	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && untold
 }
 
-// judgeHold checks whether a decision's change of the start guard fits the host.
-func (w *world) judgeHold(h int, c choice) breach {
+// judgeStartGuard checks whether a decision's change of the start guard fits the host.
+func (w *world) judgeStartGuard(h int, c choice) breach {
 	a, hold := &w.hosts[h], c.hold
 	// An etcd that keeps restarting, as a removed member's does, is held back like one that is down.
-	idle := a.unit == inactive || a.unit == failed || a.unit == taken || a.unit == starting
+	idle := a.unit == inactive || a.unit == failed || a.unit == stoppedForRequest || a.unit == starting
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
-		return heldBack
+		return startGuardStays
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
-		return heldBack // afterwards nothing shows what the guard was set for
+		return startGuardStays // afterwards nothing shows what the guard was set for
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
 		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
 			hold != policy.HoldBack:
-		return leftLoose
+		return startGuardMissing
 	}
 	return fine
 }
@@ -365,32 +368,32 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	a := &w.hosts[h]
 	cycles, reaches := w.cycles(h), w.reaches(h)
 	down := a.stopped != 0 && a.list != unlisted && a.unit != active
-	done := a.ended != 0 || a.begun == tooLate || a.begun == begunBefore && a.forReboot()
-	freed := a.seen != 0 && a.freed != 0
-	down = down && !a.gaveUp()
+	done := a.ended != 0 || a.begun == tooLate || a.begun == begunBefore && a.isReboot()
+	freed := a.opSeen != 0 && a.released != 0
+	down = down && !a.lossRecorded()
 	switch {
-	case note == policy.RequestEnds && (!reaches || cycles || w.noted(h) || down || !done && !freed):
-		return forgotten
+	case note == policy.RequestEnds && (!reaches || cycles || w.recordDeleted(h) || down || !done && !freed):
+		return requestDropped
 	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Cancelled &&
 		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.MemberLost:
-		return forgotten
+		return requestDropped
 	case c.step == endCycle || c.step == endKeep: // with its operation
-	case a.ask != nothing && a.ended == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
-		return turnUnnoted
+	case a.work != noWork && a.ended == 0 && a.opSeen == 0 && reaches && cycles && note != policy.RequestSeen:
+		return opSeenUnrecorded
 	}
 	return fine
 }
 
-// judgeNoted checks that the disk records the start or end of a host operation before its record is written: otherwise,
+// judgeRecordedFirst checks that the disk records the start or end of a host operation before its record is written: otherwise,
 // if the agent dies right then, the next one repeats the work.
-func (w *world) judgeNoted(h int, step uint8) breach {
+func (w *world) judgeRecordedFirst(h int, step uint8) breach {
 	a := &w.hosts[h]
 	switch {
-	case a.ask == nothing:
+	case a.work == noWork:
 	case step == beginCycle && a.begun == 0,
-		step == endCycle && (a.ended == 0 || a.seen != 0),
-		step == endKeep && a.begun|a.seen != 0:
-		return cycleUnnoted
+		step == endCycle && (a.ended == 0 || a.opSeen != 0),
+		step == endKeep && a.begun|a.opSeen != 0:
+		return requestUnrecorded
 	}
 	return fine
 }
@@ -399,11 +402,11 @@ func (w *world) judgeNoted(h int, step uint8) breach {
 func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	after := w.hosts[h]
 	after.noteSelf(note)
-	if after.bereft() {
+	if after.dataLost() {
 		return fine // judgeEnd checks whether the disk records it
 	}
-	if w.reaches(h) && after.known != bit(after.list != unlisted && after.data == current) {
-		return selfUnnoted
+	if w.reaches(h) && after.recorded != bit(after.list != unlisted && after.data == current) {
+		return memberUnrecorded
 	}
 	return fine
 }
@@ -411,28 +414,28 @@ func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 // anotherInOperation reports whether another host publishes that it is in its operation.
 func (w *world) anotherInOperation(h int) bool {
 	for i := range w.n {
-		if i != h && w.noted(i) && w.present(i) {
+		if i != h && w.recordDeleted(i) && w.present(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// judgeFitness checks whether a host may take a step towards membership.
-func (w *world) judgeFitness(h int) breach {
-	switch w.hosts[h].fit {
+// judgeHealth checks whether a host may take a step towards membership.
+func (w *world) judgeHealth(h int) breach {
+	switch w.hosts[h].health {
 	case slow:
-		return unfitJoins
+		return unhealthyJoins
 	case unknown:
 		return unknownJoins
-	case off:
-		return clockOff
+	case clockWrong:
+		return clockOffJoins
 	}
 	unhealthy := 0
 	for i := range w.n {
 		g := &w.hosts[i]
 		member := g.list == voter || (g.list == learner && g.named != 0 && !w.joining(i))
-		if member && g.fit == slow && w.present(i) {
+		if member && g.health == slow && w.present(i) {
 			unhealthy++
 		}
 	}
@@ -454,7 +457,7 @@ func (w *world) judgeChange(h int) breach {
 	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby is promoted at once
 		return unsettled
 	}
-	return w.judgeFitness(h)
+	return w.judgeHealth(h)
 }
 
 func (w *world) judgeAdd(h int) breach {
@@ -467,7 +470,7 @@ func (w *world) judgeAdd(h int) breach {
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
 	justCut := w.answers(h) && w.moved != 0 // no agent can have noticed yet
-	if a.list != learner || a.prog != steady || (!w.serves(h) && !justCut) {
+	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}
 	voters, _ := w.votes()
@@ -477,10 +480,10 @@ func (w *world) judgePromote(h int) breach {
 			others++
 		}
 	}
-	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpWho].list == voter
+	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpTarget].list == voter
 	switch {
-	case beside && !w.isUnhealthy(int(w.rpWho)):
-		return wellReplaced
+	case beside && !w.isUnhealthy(int(w.rpTarget)):
+		return healthyReplaced
 	case voters%2 == 1 && others == 0 && w.opReplace == 0: // a replacement keeps the number of voters
 		return evenVoters
 	}

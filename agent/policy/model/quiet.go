@@ -14,8 +14,8 @@ func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.Idle {
 		return false
 	}
-	if m.calm != nil {
-		m.calm(&v)
+	if m.quietView != nil {
+		m.quietView(&v)
 	}
 	if note := policy.Decide(v).Notes.Queue; note.Keeps {
 		v.Queue = &note.Queue
@@ -26,14 +26,14 @@ func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 // judgeQuiet checks that a host that reports all quiet knows of nothing in progress.
 func (w *world) judgeQuiet(h int) breach {
 	own := &w.hosts[h]
-	asked := own.ask != nothing || w.removalSeen(h).rm != 0
-	if asked || own.fit == slow || own.fit == unknown || w.op != 0 || w.lock >= 0 || w.stable == 0 {
+	asked := own.work != noWork || w.removalSeen(h).rmRequested != 0
+	if asked || own.health == slow || own.health == unknown || w.op != 0 || w.lock >= 0 || w.stable == 0 {
 		return quietTooEarly
 	}
 	for i := range w.n {
 		g := &w.hosts[i]
-		waits := w.present(i) && (g.turn() || g.ask != nothing && !w.isOver(i))
-		lags := g.list == learner && g.prog != steady
+		waits := w.present(i) && (g.inOperation() || g.work != noWork && !w.requestOver(i))
+		lags := g.list == learner && g.progress != steady
 		if waits || lags || g.list != unlisted && !w.answers(i) {
 			return quietTooEarly
 		}

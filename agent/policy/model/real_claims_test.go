@@ -42,7 +42,7 @@ func ofTheModel() claims {
 		looks:  (*world).answers,
 		up: func(w *world, i int, how uint8) host {
 			after := *w
-			after.comeUp(i, how)
+			after.unitChanges(i, how)
 			return after.hosts[i]
 		},
 		old: (*world).asksOldList, lost: true,
@@ -52,14 +52,14 @@ func ofTheModel() claims {
 // texts returns the texts of etcd's answers, in all its versions.
 func (a answer) texts() []string {
 	return [answers][]string{
-		accepted:        {"accepted"},
-		unhealthy:       {"etcdserver: unhealthy cluster"},
-		urlExists:       {"etcdserver: Peer URLs already exists", "etcdserver: member ID already exist"},
-		tooManyLearners: {"etcdserver: too many learner members in cluster"},
-		notInSync:       {"etcdserver: can only promote a learner member which is in sync with leader"},
-		notLearner:      {"etcdserver: can only promote a learner member"},
-		notFound:        {"etcdserver: member not found"},
-		notEnough:       {"etcdserver: re-configuration failed due to not enough started members"},
+		accepted:         {"accepted"},
+		unhealthyCluster: {"etcdserver: unhealthy cluster"},
+		urlExists:        {"etcdserver: Peer URLs already exists", "etcdserver: member ID already exist"},
+		tooManyLearners:  {"etcdserver: too many learner members in cluster"},
+		notInSync:        {"etcdserver: can only promote a learner member which is in sync with leader"},
+		notLearner:       {"etcdserver: can only promote a learner member"},
+		notFound:         {"etcdserver: member not found"},
+		notEnough:        {"etcdserver: re-configuration failed due to not enough started members"},
 	}[a]
 }
 

@@ -302,7 +302,7 @@ func answerOf(err error) (a answer, known bool) {
 	if !errors.As(rpctypes.Error(err), &etcdErr) {
 		return 0, false
 	}
-	for a = unhealthy; a < answers; a++ {
+	for a = unhealthyCluster; a < answers; a++ {
 		if slices.Contains(a.texts(), etcdErr.Error()) {
 			return a, true
 		}

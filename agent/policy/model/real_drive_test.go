@@ -245,7 +245,7 @@ func (b *bench) firstStart(i int, want *host, says string) (how uint8, err error
 		}
 		b.hosts[i].state = "existing"
 	}
-	b.net.join(b.w.hosts[i].apart != 0)
+	b.net.join(b.w.hosts[i].isolated != 0)
 	defer b.net.join(false)
 	b.spawn(i)
 	switch {

@@ -31,7 +31,7 @@ func falseClaims() []lie {
 	}
 	return []lie{
 		{"a learner is added with one of three voters down", answers(func(_ *world, o operation, honest answer) answer {
-			if o.kind == opAdd && honest == unhealthy {
+			if o.kind == opAdd && honest == unhealthyCluster {
 				return accepted
 			}
 			return honest
@@ -66,7 +66,7 @@ func falseClaims() []lie {
 		})},
 		{"only a learner that has started is removed", answers(func(w *world, o operation, honest answer) answer {
 			if o.kind == opRemove && w.hosts[o.host].list == learner && w.hosts[o.host].named == 0 {
-				return unhealthy
+				return unhealthyCluster
 			}
 			return honest
 		})},
@@ -97,7 +97,7 @@ func falseClaims() []lie {
 		{"a voter that is cut off serves no one, even as the only voter", func(c *claims) {
 			c.quorum = func(w *world) bool {
 				for i := range w.n {
-					if w.alone(i) && w.hosts[i].apart != 0 {
+					if w.alone(i) && w.hosts[i].isolated != 0 {
 						return false
 					}
 				}
@@ -135,7 +135,7 @@ func falseClaims() []lie {
 		{"an etcd joins whatever list it receives", func(c *claims) {
 			c.up = func(w *world, i int, how uint8) host {
 				h := ofTheModel().up(w, i, how)
-				if h.data == remains && w.hosts[i].apart == 0 {
+				if h.data == remains && w.hosts[i].isolated == 0 {
 					h.data, h.unit = current, starting
 				}
 				return h

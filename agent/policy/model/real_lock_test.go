@@ -85,7 +85,7 @@ func (a attempt) claimed() bool {
 	h := &w.hosts[me]
 	switch a.lock {
 	case lockMine:
-		w.lock, h.belief, h.valid = me, 1, 1
+		w.lock, h.hasToken, h.valid = me, 1, 1
 	case lockOther:
 		w.lock = other
 	}
@@ -101,11 +101,11 @@ func (a attempt) claimed() bool {
 	before := w.op
 	switch {
 	case a.late:
-		h.lateWrite, h.lateFresh, h.lateBare, h.lateToken = a.step, fresh, bare, bit(a.lock == lockMine)
+		h.lateWrite, h.lateFresh, h.lateAbsent, h.lateToken = a.step, fresh, bare, bit(a.lock == lockMine)
 		w.dropWrites(rules{})
 		m.lateWrite(&w, me, 0)
 	case a.step == takeLock:
-		h.fresh, h.bare = fresh, bare
+		h.fresh, h.absent = fresh, bare
 		m.take(&w, me)
 	default:
 		m.write(&w, me, a.step, w.owns(me), w.unchanged(fresh, bare), false, false)

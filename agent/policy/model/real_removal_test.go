@@ -286,23 +286,23 @@ func removalLies() map[string]lie {
 	return map[string]lie{
 		"a dead voter is removed and a standby replaces it": {
 			"one of three voters that is down stays",
-			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
+			refuses(unhealthyCluster, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && !w.runs(int(o.host))
 			}),
 		},
 		"an unhealthy voter is removed after promotion of its replacement and leadership transfer": {
 			"one of four voters that runs stays",
-			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
+			refuses(unhealthyCluster, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && w.runs(int(o.host))
 			}),
 		},
 		"a voter that is needed among the started ones stays": {
 			"whether members have ever started does not matter",
-			refuses(unhealthy, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
+			refuses(unhealthyCluster, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
 		},
 		"an unanswered removal is committed once a quorum is back": {
 			"an unanswered removal is never committed",
-			refuses(unhealthy, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
+			refuses(unhealthyCluster, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
 		},
 		"a removal known only to the leader is lost with it": {
 			"what a leader accepted is always committed",

@@ -36,7 +36,7 @@ func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
 	}
-	return append(slices.Concat(small(), replacementScopes()),
+	return append(slices.Concat(smallScenarios(), replacementScopes()),
 		Scenario{
 			Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5},
 			Faults: EtcdCrash | MemberCutOff, Budget: 1,
@@ -97,7 +97,7 @@ func questions(at cluster) (list []pair) {
 	}
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.unit == starting || h.env != noEnv || h.apart != 0 || (h.list == unlisted && at.key[i] != 0) {
+		if h.unit == starting || h.env != noEnv || h.isolated != 0 || (h.list == unlisted && at.key[i] != 0) {
 			return nil
 		}
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// replacing is what the agents know about a dead voter, and the operation in which a host replaces it. One voter is
+// replacementState is what the agents know about a dead voter, and the operation in which a host replaces it. One voter is
 // reported dead at a time: if several are down, only a whole failure domain is replaced, which the model leaves out.
 // The reports may be old until they are renewed.
-type replacing struct {
+type replacementState struct {
 	dead uint8 // the host whose member all voters have reported dead for the grace period, plus 1
 	// witness marks a voter that is unhealthy instead of dead: something besides its own health state has confirmed
 	// that for long enough
 	witness uint8 // 1: it hangs if it does not answer; 2: it is too slow to answer then
 
 	opReplace uint8 // the operation is a replacement; opStandby then marks that its host was a standby when it began
-	rpWho     uint8 // the host that is replaced
+	rpTarget  uint8 // the host that is replaced
 	rpGone    uint8 // that member has left the list
 	opVotes   uint8 // its host voted when it began: no host joins
 	// every voter has reported again since the record was written; for one that is given up: no call to etcd can land
@@ -30,27 +30,27 @@ type replacing struct {
 // witnesses is the number of values of witness.
 const witnesses = 3
 
-// called returns in one number below 16 which host is reported dead or unhealthy, and by what witness: the key is full.
-func (r *replacing) called() uint8 {
+// packedReport returns in one number below 16 which host is reported dead or unhealthy, and by what witness: the key is full.
+func (r *replacementState) packedReport() uint8 {
 	if r.dead == 0 {
 		return 0
 	}
 	return 1 + (r.dead-1)*witnesses + r.witness
 }
 
-func (r *replacing) pack(p *packer) {
-	p.put(r.called(), 4)
+func (r *replacementState) pack(p *packer) {
+	p.put(r.packedReport(), 4)
 	p.put(r.opReplace, 1)
-	p.put(r.rpWho, 3)
+	p.put(r.rpTarget, 3)
 	p.put(r.rpGone, 1)
 	p.put(r.opReported, 1)
 }
 
-func (r *replacing) unpack(p *packer) {
+func (r *replacementState) unpack(p *packer) {
 	if called := p.get(4); called > 0 {
 		r.dead, r.witness = (called-1)/witnesses+1, (called-1)%witnesses
 	}
-	r.opReplace, r.rpWho, r.rpGone, r.opReported = p.get(1), p.get(3), p.get(1), p.get(1)
+	r.opReplace, r.rpTarget, r.rpGone, r.opReported = p.get(1), p.get(3), p.get(1), p.get(1)
 }
 
 // unpackVotes unpacks what shares its place with the time since a taken-down host is back: the key is full.
@@ -60,18 +60,18 @@ func (w *world) unpackVotes() {
 	}
 }
 
-func (r *replacing) permute(place *[maxHosts]uint8) {
+func (r *replacementState) permute(place *[maxHosts]uint8) {
 	if r.dead != 0 {
 		r.dead = place[r.dead-1] + 1
 	}
 	if r.opReplace != 0 {
-		r.rpWho = place[r.rpWho]
+		r.rpTarget = place[r.rpTarget]
 	}
 }
 
 func (w *world) tidyReplacement() {
 	if w.op == 0 || w.opReplace == 0 {
-		w.replacing = replacing{dead: w.dead, witness: w.witness}
+		w.replacementState = replacementState{dead: w.dead, witness: w.witness}
 	}
 	if w.dead != 0 && !w.mayBeDead(int(w.dead-1)) {
 		w.dead = 0
@@ -101,7 +101,7 @@ func (m *machine) graceOver(w *world, i int) bool {
 	switch h := &w.hosts[i]; {
 	case m.Repair && w.seemsDead(i):
 		w.dead = uint8(i) + 1
-	case m.Unhealthy && h.list == voter && h.fit == slow:
+	case m.Unhealthy && h.list == voter && h.health == slow:
 		w.dead, w.witness = uint8(i)+1, 1+bit(m.Tardy)
 	default:
 		return false
@@ -113,11 +113,11 @@ func (m *machine) graceOver(w *world, i int) bool {
 // the lock's time to live or never.
 func (w *world) reported() bool {
 	heard := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
-		w.witness != 0 && w.hosts[w.dead-1].fit != slow
+		w.witness != 0 && w.hosts[w.dead-1].health != slow
 	if heard {
 		w.dead, w.witness = 0, 0
 	}
-	if w.opReplace == 0 || w.opReported != 0 || w.hosts[w.rpWho].lateRemove != 0 && w.rpGone == 0 {
+	if w.opReplace == 0 || w.opReported != 0 || w.hosts[w.rpTarget].lateRemove != 0 && w.rpGone == 0 {
 		return heard
 	}
 	w.opReported = 1
@@ -132,15 +132,15 @@ func (w *world) putReplacement(h int, step uint8, gone bool) {
 	a := &w.hosts[h]
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
 	// one that was added late, after the decision, is no standby yet
-	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
+	w.opStandby, w.rpTarget, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
 	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginLeave)
 }
 
 // replacesItself reports whether the host of the replacement replaces its own member.
-func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpWho == w.opHost }
+func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpTarget == w.opHost }
 
-// calledDead reports whether a host, by all it sees, has to agree that the voter reported dead is dead.
-func (w *world) calledDead(h int) bool {
+// agreesDead reports whether a host, by all it sees, has to agree that the voter reported dead is dead.
+func (w *world) agreesDead(h int) bool {
 	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false
 	}
@@ -162,8 +162,8 @@ func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false
 	}
-	slow := w.witness == tardy && w.isUnhealthy(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
-	if !slow && !w.calledDead(h) {
+	slow := w.witness == tardy && w.isUnhealthy(int(w.dead-1)) && !w.hosts[w.dead-1].inOperation()
+	if !slow && !w.agreesDead(h) {
 		return false
 	}
 	for i := range w.n {
@@ -174,7 +174,7 @@ func (w *world) awaitsRepair(h int) bool {
 	return true
 }
 
-func (s *sight) replacementOp() *policy.Op {
+func (s *observation) replacementOp() *policy.Op {
 	name, began := hostName(int(s.opHost)), policy.RoleSpare
 	switch {
 	case s.opStandby != 0:
@@ -184,14 +184,14 @@ func (s *sight) replacementOp() *policy.Op {
 	}
 	op := &policy.Op{
 		Kind: policy.KindReplace, Host: name, HostName: name, PeerURL: began.RecordedURL(name),
-		Target: policy.RoleVoter, Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpWho)),
+		Target: policy.RoleVoter, Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpTarget)),
 		SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
 		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
 	}
 	if s.rpGone != 0 {
 		op.Replaces = goneID
 	}
-	switch itself := s.rpWho == s.opHost; {
+	switch itself := s.rpTarget == s.opHost; {
 	case itself && s.opVotes != 0:
 		op.Target = policy.RoleSpare
 	case s.opVotes != 0:
@@ -207,9 +207,9 @@ func (s *sight) replacementOp() *policy.Op {
 	return op
 }
 
-// wordOf returns the report of a voter's host about the voter that is reported dead or too slow to answer: it has
+// connectionReports returns the report of a voter's host about the voter that is reported dead or too slow to answer: it has
 // connections to it.
-func (s *sight) wordOf(i int) []policy.Sight {
+func (s *observation) connectionReports(i int) []policy.Sight {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
 		who := memberID(int(s.dead - 1))
 		return []policy.Sight{{MemberID: who, Connected: true, ConnectedKnown: true, For: ages}}
@@ -222,29 +222,29 @@ func (s *sight) wordOf(i int) []policy.Sight {
 
 // judgeReplacement checks a step that removes a dead voter, or is about to, against the world at the time of the view.
 func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
-	who, begins := int(w.rpWho), c.step == beginReplace || c.step == beginLeave
+	who, begins := int(w.rpTarget), c.step == beginReplace || c.step == beginLeave
 	if begins {
 		who = int(c.target)
 	}
 	if who == h && (begins || w.replaces(h)) {
-		return w.judgeOwnPlace(h, c)
+		return w.judgeOwnReplacement(h, c)
 	}
 	others, serving, unhealthy, known := 0, 0, 0, 0 // the replaced voter counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
-		strained := g.fit == slow || g.fit == off && w.isUnhealthy(who)
+		strained := g.health == slow || g.health == clockWrong && w.isUnhealthy(who)
 		unhealthy += int(bit(i != who && g.list == voter && strained && w.present(i)))
 		if i != who && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
-			known += int(bit(w.serves(i) && w.present(i) && g.fit == fit))
+			known += int(bit(w.serves(i) && w.present(i) && g.health == healthy))
 		}
 	}
 	switch {
 	case c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != who || w.rpGone != 0):
-		return removedUnasked
+		return removedWithoutOperation
 	case (c.step == removeMember || c.step != beginReplace && w.opPhase == phaseBegun) && w.opReported == 0:
-		return replacedUntold
+		return replacedOnOldReports
 	case w.hosts[h].list == voter:
 		if found := w.judgeCompletion(c, who, leads); found != fine {
 			return found
@@ -270,20 +270,20 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	if w.hosts[h].list == voter {
 		return fine
 	}
-	return w.judgeStandsReady(h)
+	return w.judgeReplacementReady(h)
 }
 
-// judgeOwnPlace checks a step by which a host replaces its own member: its data is gone and its disk records that, the
+// judgeOwnReplacement checks a step by which a host replaces its own member: its data is gone and its disk records that, the
 // other voters do without it, and this host or a standby is ready.
-func (w *world) judgeOwnPlace(h int, c choice) breach {
+func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	a := &w.hosts[h]
 	if c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0) {
-		return removedUnasked
+		return removedWithoutOperation
 	}
 	others, serving, unhealthy := 0, 0, 0
 	for i := range w.n {
 		g := &w.hosts[i]
-		unhealthy += int(bit(i != h && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
+		unhealthy += int(bit(i != h && g.list != unlisted && g.named != 0 && g.health == slow && w.present(i)))
 		if i != h && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
@@ -291,7 +291,7 @@ func (w *world) judgeOwnPlace(h int, c choice) breach {
 	}
 	l := w.learnerAt()
 	switch {
-	case !a.gaveUp() || w.runs(h):
+	case !a.lossRecorded() || w.runs(h):
 		return liveReplaced
 	case unhealthy > 0:
 		return replacedInCommon
@@ -299,9 +299,9 @@ func (w *world) judgeOwnPlace(h int, c choice) breach {
 		return removedAtRisk
 	case (c.step == beginReplace || c.step == beginLeave) && w.stable == 0:
 		return unsettled
-	case c.step == beginReplace && (a.fit != fit || l >= 0),
-		c.step == beginLeave && (l < 0 || w.hosts[l].prog != steady || !w.answers(l)):
-		return replacedForNothing
+	case c.step == beginReplace && (a.health != healthy || l >= 0),
+		c.step == beginLeave && (l < 0 || w.hosts[l].progress != steady || !w.answers(l)):
+		return removedWithoutReplacement
 	}
 	return fine
 }
@@ -311,20 +311,20 @@ func (w *world) isDead(i int) bool {
 	return !w.answers(i) && !w.present(i) && w.witness == 0 && int(w.dead) == i+1
 }
 
-// judgeStandsReady checks whether a host could replace a voter now.
-func (w *world) judgeStandsReady(h int) breach {
+// judgeReplacementReady checks whether a host could replace a voter now.
+func (w *world) judgeReplacementReady(h int) breach {
 	a := &w.hosts[h]
 	l := w.learnerAt()
-	caughtUp := a.list == learner && a.named != 0 && a.prog == steady && w.answers(h)
-	if a.fit != fit || l >= 0 && l != h || l == h && !caughtUp {
-		return replacedForNothing
+	caughtUp := a.list == learner && a.named != 0 && a.progress == steady && w.answers(h)
+	if a.health != healthy || l >= 0 && l != h || l == h && !caughtUp {
+		return removedWithoutReplacement
 	}
 	return fine
 }
 
-// endsReplacement checks whether the operation may end: no call to etcd may land later.
-func (w *world) endsReplacement() breach {
-	target := &w.hosts[w.rpWho]
+// judgeReplacementEnd checks whether the operation may end: no call to etcd may land later.
+func (w *world) judgeReplacementEnd() breach {
+	target := &w.hosts[w.rpTarget]
 	if w.opReplace != 0 && w.rpGone == 0 && target.lateRemove != 0 && target.faulted == 0 {
 		return removalForgotten
 	}
@@ -336,7 +336,7 @@ func (w *world) endsReplacement() breach {
 // cost the quorum while a voter is dead, and operators bring it back; for any other work it starts its etcd again.
 func (w *world) unreplaced(target policy.Target) bool {
 	turn := &w.hosts[w.opHost]
-	if w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) && turn.awaitsPeople() {
+	if w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) && turn.awaitsOthers() {
 		return false
 	}
 	voters, _ := w.votes()
@@ -344,9 +344,9 @@ func (w *world) unreplaced(target policy.Target) bool {
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch {
-		case h.down != 0 && w.mayBeDead(i), h.fit == slow && h.list == voter:
+		case h.down != 0 && w.mayBeDead(i), h.health == slow && h.list == voter:
 			dead++
-		case h.fit == slow:
+		case h.health == slow:
 			return false
 		case h.down != 0:
 			return false
@@ -363,10 +363,10 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	others, follows := 0, 0
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.list == voter && h.fit == slow {
+		if h.list == voter && h.health == slow {
 			return notReplaced
 		}
-		others += int(bit(h.down == 0 && h.fit != slow))
+		others += int(bit(h.down == 0 && h.health != slow))
 		follows += int(bit(h.list == learner && h.down == 0))
 	}
 	joined := voters > others && w.op == 0 && w.lock < 0 // its possible replacement has joined as an additional voter
@@ -388,17 +388,17 @@ func repairPromises() map[breach]promise {
 		liveReplaced: {
 			"P2", "a voter is replaced that responds, whose agent responds, or that not all others report dead",
 		},
-		replacedUntold:     {"P2", "a voter is removed on reports older than the record of its replacement"},
-		replacedInCommon:   {"P7", "a voter is replaced while another one is unhealthy, or recently was"},
-		replacedForNothing: {"P2", "a voter is removed and no host is ready to replace it"},
+		replacedOnOldReports:      {"P2", "a voter is removed on reports older than the record of its replacement"},
+		replacedInCommon:          {"P7", "a voter is replaced while another one is unhealthy, or recently was"},
+		removedWithoutReplacement: {"P2", "a voter is removed and no host is ready to replace it"},
 		ejectedJoins: {
 			"P2", "an ejected host begins to join before it has been healthy long enough",
 		},
 		ejectionForgotten: {"P2", "a voter is replaced without recording the ejection of its host"},
-		standbyLetGo: {
+		usefulStandbyRemoved: {
 			"P2", "a standby is removed although its host is up and it keeps up, or could",
 		},
-		standbyForNothing: {"P2", "a standby is removed and no host is ready to replace it"},
+		standbyWithoutReplacement: {"P2", "a standby is removed and no host is ready to replace it"},
 		notReplaced: {
 			"liveness", "a voter stays dead, all else is healed, time passes, and no host replaces it",
 		},
@@ -443,7 +443,7 @@ func Replacements() []Scenario {
 		},
 		Scenario{
 			Name: "a dead voter replaced, and one host taken down", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3}, Repair: true, Asks: 1, Faults: HostCrash, Budget: 1, Liveness: true,
+			Target: policy.Target{Voters: 3}, Repair: true, Requests: 1, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		Scenario{
 			Name: "a dead surplus voter, a late call or crash", Hosts: 4, Voters: 4,

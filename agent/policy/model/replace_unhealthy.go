@@ -8,11 +8,13 @@ import "github.com/quorumd/quorumd/agent/policy"
 // isUnhealthy reports whether a voter is unhealthy by its own host's health state and by a witness. It is the only one:
 // if several voters are unhealthy, only a whole failure domain is replaced, which the model leaves out.
 func (w *world) isUnhealthy(i int) bool {
-	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].fit == slow && w.present(i)
+	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].health == slow && w.present(i)
 }
 
-// speaksAgainst reports whether something besides its own health state confirms that a voter is unhealthy.
-func (s *sight) speaksAgainst(i int) uint8 { return bit(s.witness != 0 && int(s.dead) == i+1) }
+// confirmedUnhealthy reports whether something besides its own health state confirms that a voter is unhealthy.
+func (s *observation) confirmedUnhealthy(i int) uint8 {
+	return bit(s.witness != 0 && int(s.dead) == i+1)
+}
 
 // tardy is the witness against a voter that is too slow to answer, and counts all the same.
 const tardy = 2
@@ -20,7 +22,7 @@ const tardy = 2
 // onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, and is too slow to; and the
 // others with the replacement are a quorum of one voter more.
 func (w *world) onlyTardyIsDown() bool {
-	who := int(w.rpWho)
+	who := int(w.rpTarget)
 	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isUnhealthy(who) {
 		return false
 	}
@@ -40,7 +42,7 @@ func (w *world) onlyTardyIsDown() bool {
 func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1:
-		return replacedForNothing
+		return removedWithoutReplacement
 	case leads && c.step == removeMember:
 		return leaderRemoved
 	case (c.step == beginReplace || w.opVotes != 0) && !w.isUnhealthy(who) && !w.isDead(who):
@@ -48,9 +50,9 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	}
 	for i := range w.n {
 		g := &w.hosts[i]
-		unhealthy := i != who && g.list == voter && g.fit == slow && w.present(i)
-		if unhealthy && w.answers(who) && w.hosts[who].fit == fit {
-			return wellRemoved
+		unhealthy := i != who && g.list == voter && g.health == slow && w.present(i)
+		if unhealthy && w.answers(who) && w.hosts[who].health == healthy {
+			return healthyRemoved
 		}
 	}
 	return fine
@@ -65,9 +67,9 @@ func (w *world) unhealthySurplus(target policy.Target) bool {
 		switch {
 		case h.list != voter:
 			continue
-		case !w.serves(i), h.fit == slow && !w.present(i):
+		case !w.serves(i), h.health == slow && !w.present(i):
 			return false
-		case h.fit == slow:
+		case h.health == slow:
 			unhealthy++
 		case w.present(i):
 			known++
@@ -81,7 +83,7 @@ func (w *world) unhealthySurplus(target policy.Target) bool {
 func (w *world) judgeUnhealthyGone(target policy.Target) breach {
 	voters, _ := w.votes()
 	for i := range w.n {
-		if h := &w.hosts[i]; h.list == voter && h.fit == slow && voters > target.Voters {
+		if h := &w.hosts[i]; h.list == voter && h.health == slow && voters > target.Voters {
 			return notReplaced
 		}
 	}
@@ -91,11 +93,11 @@ func (w *world) judgeUnhealthyGone(target policy.Target) breach {
 // unhealthyPromises returns those about voters that are replaced as unhealthy.
 func unhealthyPromises() map[breach]promise {
 	return map[breach]promise{
-		wellReplaced: {
+		healthyReplaced: {
 			"P2",
 			"a voter is replaced as unhealthy without both its own health state and another witness",
 		},
-		wellRemoved: {
+		healthyRemoved: {
 			"P2", "a healthy voter is removed as surplus although another one is unhealthy",
 		},
 		removedBeforeJoin: {"P2", "an unhealthy voter that responds is removed before its replacement votes"},
@@ -128,9 +130,9 @@ func smallUnhealthy() []Scenario {
 	}
 }
 
-// UnhealthyState returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores
+// UnhealthyReplacements returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores
 // allow: a second fault happens at every step.
-func UnhealthyState() []Scenario {
+func UnhealthyReplacements() []Scenario {
 	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallUnhealthy(),
 		Scenario{

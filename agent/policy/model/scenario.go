@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// small returns the scopes that every test run explores.
-func small() []Scenario {
+// smallScenarios returns the scopes that every test run explores.
+func smallScenarios() []Scenario {
 	three := policy.Target{Voters: 3}
 	spare := policy.Target{Voters: 3, Standbys: 1}
 	return []Scenario{
@@ -31,7 +31,7 @@ func small() []Scenario {
 
 // Scenarios returns the scopes of the full exploration: as deep as a few minutes on two cores allow.
 func Scenarios() []Scenario {
-	return append(small(),
+	return append(smallScenarios(),
 		Scenario{
 			Name: "3 hosts, 2 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,
@@ -43,32 +43,32 @@ func Scenarios() []Scenario {
 	)
 }
 
-// smallCycles returns the scopes of hosts that are asked to be taken down that every test run explores.
+// smallCycles returns the scopes of host operations that every test run explores.
 func smallCycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
-		{Name: "one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, Liveness: true},
+		{Name: "one host taken down", Hosts: 3, Voters: 3, Target: three, Requests: 1, Liveness: true},
 		{
-			Name: "one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
+			Name: "one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Requests: 1, Faults: AllFaults,
 			Budget: 1, Liveness: true,
 		},
-		{Name: "two hosts taken down", Hosts: 3, Voters: 3, Target: three, Asks: 2, Liveness: true},
+		{Name: "two hosts taken down", Hosts: 3, Voters: 3, Target: three, Requests: 2, Liveness: true},
 		{
-			Name: "one host taken down, its disk replaced", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Name: "one host taken down, its disk replaced", Hosts: 3, Voters: 3, Target: three, Requests: 1,
 			Faults: Swap, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "one host taken down, its disk replaced, a standby to be made", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Faults: Swap, Budget: 1, Liveness: true,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Requests: 1, Faults: Swap, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "one host taken down, a standby to be made", Hosts: 4, Voters: 3,
-			Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Liveness: true,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Requests: 1, Liveness: true,
 		},
 	}
 }
 
-// Cycles returns the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
+// Cycles returns the scopes of host operations, as deep as a minute on two cores allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(slices.Concat(smallCycles(), externals(), alarms()),
@@ -77,25 +77,25 @@ func Cycles() []Scenario {
 			Faults: Alarm | HostCrash, Budget: 2, Corrupt: true, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
+			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Requests: 1, Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "one host taken down, its disk replaced, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Name: "one host taken down, its disk replaced, a fault", Hosts: 3, Voters: 3, Target: three, Requests: 1,
 			Faults: Swap | AllFaults, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults,
+			Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Requests: 2, Faults: AllFaults,
 			Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Asks: 1,
+			Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Requests: 1,
 			Faults: AllFaults, Budget: 1, Liveness: true, Long: true,
 		},
 	)
 }
 
-// smallRemovals returns the scopes of members that operators remove that every test run explores.
+// smallRemovals returns the scopes of removals by an operator that every test run explores.
 func smallRemovals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -107,8 +107,8 @@ func smallRemovals() []Scenario {
 	}
 }
 
-// Removals returns the scopes of members that operators remove, as deep as a minute on two cores allows: one host is
-// asked to remove while another is to be taken down, and the removing call may land late.
+// Removals returns the scopes of removals by an operator, as deep as a minute on two cores allows: one host receives a
+// removal request while another one has a request of its own, and the call to etcd may be applied late.
 func Removals() []Scenario {
 	three := policy.Target{Voters: 3}
 	late := EtcdCrash | LateCall | AgentCrash | MemberCutOff
@@ -123,23 +123,22 @@ func Removals() []Scenario {
 		},
 		Scenario{
 			Name: "a voter removed, and one host taken down, a fault", Hosts: 3, Voters: 3, Target: three,
-			Removals: 1, Asks: 1, Faults: late, Budget: 1, Liveness: true, Long: true,
+			Removals: 1, Requests: 1, Faults: late, Budget: 1, Liveness: true, Long: true,
 		},
 	)
 }
 
-// Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go where the
-// full exploration does not: one more fault where one host is taken down, two hosts that are asked among faults, and
-// more hosts.
+// Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go beyond the
+// full exploration: one more fault during one host operation, two host operations with more faults, and more hosts.
 func Deep() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
 		{
-			Name: "one host taken down, 3 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
+			Name: "one host taken down, 3 faults", Hosts: 3, Voters: 3, Target: three, Requests: 1, Faults: AllFaults,
 			Budget: 3, Liveness: true,
 		},
 		{
-			Name: "one taken down, and one that joins, 2 faults", Hosts: 3, Voters: 2, Target: three, Asks: 1,
+			Name: "one taken down, and one that joins, 2 faults", Hosts: 3, Voters: 2, Target: three, Requests: 1,
 			Faults: AllFaults, Budget: 2, Liveness: true,
 		},
 		{
@@ -148,11 +147,11 @@ func Deep() []Scenario {
 		},
 		{
 			Name: "two of five hosts taken down, 1 fault", Hosts: 5, Voters: 5, Target: policy.Target{Voters: 5},
-			Asks:   2,
-			Faults: AllFaults, Budget: 1, Liveness: true,
+			Requests: 2,
+			Faults:   AllFaults, Budget: 1, Liveness: true,
 		},
 		{
-			Name: "two hosts taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults,
+			Name: "two hosts taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Requests: 2, Faults: AllFaults,
 			Budget: 2, Liveness: true,
 		},
 	}

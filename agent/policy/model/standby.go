@@ -6,22 +6,22 @@ package model
 // standbyLost reports whether a standby is lost: neither its agent nor its etcd can be reached, it makes no progress,
 // or it is unhealthy.
 func (w *world) standbyLost(i int) bool {
-	if w.present(i) && w.hosts[i].fit == slow {
+	if w.present(i) && w.hosts[i].health == slow {
 		return true
 	}
-	return int(w.dead) == i+1 && w.seemsDead(i) || w.answers(i) && w.hosts[i].prog == behind && w.stall != 0
+	return int(w.dead) == i+1 && w.seemsDead(i) || w.answers(i) && w.hosts[i].progress == behind && w.stall != 0
 }
 
-// judgeLetGo checks a step that removes a learner without a join against the world at the time of the view: if it has
+// judgeStandbyRemoval checks a step that removes a learner without a join against the world at the time of the view: if it has
 // started, it is a standby.
-func (w *world) judgeLetGo(h int, c choice) breach {
+func (w *world) judgeStandbyRemoval(h int, c choice) breach {
 	who := int(c.target)
 	t := &w.hosts[who]
 	if t.list != learner || t.named == 0 || c.step == removeLearner && w.opLeft == 0 {
 		return fine
 	}
 	if !w.standbyLost(who) {
-		return standbyLetGo
+		return usefulStandbyRemoved
 	}
 	if c.step == removeLearner {
 		return fine
@@ -31,5 +31,5 @@ func (w *world) judgeLetGo(h int, c choice) breach {
 			return fine
 		}
 	}
-	return standbyForNothing
+	return standbyWithoutReplacement
 }

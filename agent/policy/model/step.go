@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// The steps, as far as the model must distinguish them.
+// The steps of the policy. If a step has different effects in the model, each is a step here.
 const (
 	none uint8 = iota
 	takeLock
@@ -23,7 +23,7 @@ const (
 	startUnit
 	stopUnit
 	promote
-	stamp // set-phase that only puts the new token on the record
+	stamp // set-phase that only writes the new token to the record
 	setAdded
 	setStarted
 	setPromoted
@@ -43,7 +43,7 @@ const (
 	takeDown
 	reboot
 	endCycle // the request is over
-	endKeep  // the request is not over: it is retried
+	endKeep  // the request remains queued
 	runCommand
 	beginAgain
 	beginRemoval
@@ -53,9 +53,9 @@ const (
 	stepDown
 	beginReplace
 	takeDownHeld // take-down, with the start guard
-	startAsIs    // start-unit that keeps the start guard, which only a mistake does
-	setBegun     // a host steps back because another host is in its operation too
-	beginLeave   // a replacement in which a host has its own lost member removed, and a standby votes next
+	startAsIs    // start-unit that keeps the start guard; only a mistake does that
+	setBegun     // a host returns to the first phase because another host is in its operation, too
+	beginLeave   // a replacement in which a host removes its own lost member and a standby becomes the next voter
 )
 
 // writesRecord reports whether the step is one fenced write of the operation record.
@@ -76,18 +76,19 @@ func begins(step uint8) bool {
 		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginLeave
 }
 
-// changesMembership reports whether the step cannot be fenced by a transaction.
+// changesMembership reports whether the step is a membership change, which no transaction can fence.
 func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
 
-// underLock reports whether only the holder of the lock takes a step. The list is separate from the policy's
-// declarations, which are checked against it.
+// underLock reports whether only the holder of the lock takes a step. A test compares this list with the declarations
+// in the policy.
 func underLock(step uint8) bool {
-	return changesMembership(step) || cycleCall(step) || writesRecord(step) || step == moveAside || step == runCommand
+	return changesMembership(step) || unfencedCall(step) || writesRecord(step) || step == moveAside ||
+		step == runCommand
 }
 
-// namesTarget reports whether a step names the member of a host that may be another one.
+// namesTarget reports whether a step names a member, which may be another host's.
 func namesTarget(step uint8) bool {
 	switch step {
 	case removeLearner, rollBackLeft, removeMember, stepDown, beginReplace, beginLeave:
@@ -96,7 +97,7 @@ func namesTarget(step uint8) bool {
 	return false
 }
 
-// kindOf returns the policy's name of a step.
+// kindOf returns the policy's kind of a step.
 func kindOf(step uint8) policy.StepKind {
 	return [...]policy.StepKind{
 		policy.StepNone, policy.StepTakeLock, policy.StepReleaseLock, policy.StepBeginJoin, policy.StepBeginJoin,
@@ -119,22 +120,22 @@ func kindOf(step uint8) policy.StepKind {
 type choice struct {
 	step    uint8
 	target  uint8
-	outcome policy.ReasonCode // of a roll-back
+	outcome policy.ReasonCode // the outcome of the operation, if the step ends it or rolls it back
 	hold    policy.StartGuard // the change of the start guard
 	request policy.RequestChange
-	loosens bool // the start guard is released before the step ends
+	loosens bool // the start guard is removed before the request ends
 	removed bool // the removal request ends
 	self    policy.SelfNote
 	counts  policy.JoinNote
 	repairs bool              // the replaced host is recorded
 	ready   bool              // it would publish that it is ready
-	quiet   bool              // it would ask the members only in every second round
+	quiet   bool              // the host would poll the members only in every second round
 	reason  policy.ReasonCode // the first one
 	why     string
 }
 
-// choose turns a decision into a choice. It panics at an unknown step: a new step must be modelled.
-func (s *sight) choose(v *policy.View, d policy.Decision) choice {
+// choose returns the choice for a decision. It panics at an unknown step: a new step must be modelled.
+func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.StartGuard, request: d.Notes.Request.Change,
 		loosens: d.Notes.Request.Guard == policy.HoldNot,
@@ -149,7 +150,7 @@ func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	return c
 }
 
-func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8) {
+func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target uint8) {
 	step := d.Step
 	simple := map[policy.StepKind]uint8{
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
@@ -205,7 +206,7 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
-// guarded distinguishes steps with and without the start guard.
+// guarded returns the step that does the same with the start guard.
 func guarded(step policy.Step) uint8 {
 	for _, kind := range []uint8{takeDown, takeDownHeld, startUnit, startAsIs} {
 		if kindOf(kind) == step.Kind && guardOf(kind) == step.Guard {
@@ -215,7 +216,7 @@ func guarded(step policy.Step) uint8 {
 	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
-// guardOf returns what happens to the start guard before a step begins.
+// guardOf returns the change of the start guard before a step begins.
 func guardOf(step uint8) policy.StartGuard {
 	switch step {
 	case startUnit:
@@ -226,7 +227,7 @@ func guardOf(step uint8) policy.StartGuard {
 	return policy.HoldAsIs
 }
 
-func (s *sight) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {
+func (s *observation) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {
 	switch {
 	case s.opRemove != 0:
 		return endRemoval

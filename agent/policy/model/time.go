@@ -8,28 +8,28 @@ package model
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
-	case evUp:
-		return w.comeUp(i, arg)
+	case evUnitChanges:
+		return w.unitChanges(i, arg)
 	case evProgress:
-		if h.list != learner || h.prog == steady || !w.serves(i) {
+		if h.list != learner || h.progress == steady || !w.serves(i) {
 			return false, fine
 		}
-		h.prog++
+		h.progress++
 		w.stall = 0
 		if w.joining(i) {
-			w.follows()
+			w.noteWrite()
 		}
-	case evMissed: // while it does not answer, nothing depends on what it has applied: later is as good
-		return w.answers(int(w.opHost)) && take(&w.probe, 1, 2), fine
-	case evTriedOver:
-		h.tried = 0
+	case evLearnerLags: // while it does not answer, nothing depends on what it has applied: later is as good
+		return w.answers(int(w.opHost)) && compareAndSet(&w.probe, 1, 2), fine
+	case evRetryDue:
+		h.stepFailed = 0
 	case evSettled:
-		if w.stable != 0 || w.settlesLater() {
+		if w.stable != 0 || w.settleIrrelevant() {
 			return false, fine
 		}
 		w.stable = 1
 	case evCooled:
-		if w.cool == 2 || (w.cool == 1 && m.Asks == 0) || w.op != 0 || w.stable == 0 {
+		if w.cool == 2 || (w.cool == 1 && m.Requests == 0) || w.op != 0 || w.stable == 0 {
 			return false, fine
 		}
 		w.cool++
@@ -38,7 +38,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		if l < 0 && w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter {
 			l = int(w.opHost)
 		}
-		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].prog != behind)) {
+		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].progress != behind)) {
 			return false, fine
 		}
 		w.stall = 1
@@ -47,22 +47,22 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			return false, fine
 		}
 		h.backoff = 0
-	case evClean:
-		return w.cleans(i), fine
+	case evEjectionWaitOver:
+		return w.ejectedRecovers(i), fine
 	case evOrphaned:
 		if w.op == 0 || w.opCycle|w.opToken != 0 || w.orphan != 0 {
 			return false, fine
 		}
 		w.orphan = 1
-	case evWaits:
-		return w.waits(), fine
+	case evRecordAges:
+		return w.ageRecord(), fine
 	case evServed:
-		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && take(&w.back, 0, 1), fine
+		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.back, 0, 1), fine
 	case evCommandEnds:
-		if h.down != 0 || (h.did != runs && arg == 0) { // if it does not run, the agent may find it missing
+		if h.down != 0 || (h.program != programRuns && arg == 0) { // if it does not run, the agent may find it missing
 			return false, fine
 		}
-		h.did = ranWell + arg
+		h.program = programSucceeded + arg
 	case evGraceOver:
 		return m.graceOver(w, i), fine
 	case evReported:
@@ -79,10 +79,10 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 // too.
 func (m *machine) validityOver(w *world, i int) bool {
 	h := &w.hosts[i]
-	if h.belief == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
+	if h.hasToken == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
 		return false
 	}
-	if m.renewedAside && w.reaches(i) {
+	if m.renewedOutsideLoop && w.reaches(i) {
 		return false
 	}
 	h.valid = 0
@@ -102,7 +102,7 @@ func (m *machine) leaseOver(w *world) bool {
 	switch {
 	case m.keptAlive && w.ghost != 0 && h.agent != down:
 		return false
-	case w.ghost != 0 || h.belief == 0 || h.valid == 0:
+	case w.ghost != 0 || h.hasToken == 0 || h.valid == 0:
 	case m.leaseBeforeValidity && (h.agent == paused || !w.reaches(holder)):
 	default:
 		return false
@@ -121,14 +121,14 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		}
 		h.agent = up
 		if m.lockByName && int(w.lock) == i {
-			h.belief, h.valid = 1, 1
+			h.hasToken, h.valid = 1, 1
 		}
 		if m.releaseOpOnStart && w.opHosts(i) && w.reaches(i) {
 			w.op = 0
 			return true, recordReleased
 		}
 	case evAgentResumes:
-		return take(&h.agent, paused, up), fine
+		return compareAndSet(&h.agent, paused, up), fine
 	case evHostBoots:
 		if h.down == 0 {
 			return false, fine
@@ -139,22 +139,23 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		}
 		return true, found
 	case evLinkHeals:
-		return take(&h.cutOff, 1, 0), fine
+		return compareAndSet(&h.cutOff, 1, 0), fine
 	case evMemberHeals:
-		return take(&h.apart, 1, 0), fine
+		return compareAndSet(&h.isolated, 1, 0), fine
 	case evSightHeals:
-		return take(&h.blind, 1, 0), fine
-	case evFitAgain:
-		if h.fit == fit {
+		return compareAndSet(&h.blind, 1, 0), fine
+	case evHealthy:
+		if h.health == healthy {
 			return false, fine
 		}
-		h.fit = fit
+		h.health = healthy
 	case evOperatorResumes:
-		return w.quorum() && take(&w.pause, 1, 0), fine
+		return w.quorum() && compareAndSet(&w.pause, 1, 0), fine
 	case evAlarmEnds:
-		return take(&w.alarm, 1, 0), fine
+		return compareAndSet(&w.alarm, 1, 0), fine
 	case evOperatorStarts:
-		if (h.unit != inactive && h.unit != taken) || h.held != 0 || h.data != current || h.down != 0 {
+		if (h.unit != inactive && h.unit != stoppedForRequest) || h.startGuard != 0 || h.data != current ||
+			h.down != 0 {
 			return false, fine
 		}
 		w.starts(i)
@@ -162,8 +163,8 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	return true, fine
 }
 
-// take changes a field from one value to another, if it has the first.
-func take(x *uint8, from, to uint8) bool {
+// compareAndSet changes a field from one value to another, if it has the first.
+func compareAndSet(x *uint8, from, to uint8) bool {
 	if *x != from {
 		return false
 	}
@@ -182,7 +183,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		}
 		w.agentDies(i)
 	case evAgentPauses:
-		ok = take(&h.agent, up, paused)
+		ok = compareAndSet(&h.agent, up, paused)
 	case evEtcdDies:
 		if h.unit != starting && h.unit != active {
 			return false
@@ -195,33 +196,33 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		}
 		w.hostDies(i)
 	case evLinkCut:
-		ok = take(&h.cutOff, 0, 1)
-		h.soils()
+		ok = compareAndSet(&h.cutOff, 0, 1)
+		h.restartEjectionWait()
 	case evMemberCut:
-		if h.list == unlisted || h.unit != active || h.apart != 0 {
+		if h.list == unlisted || h.unit != active || h.isolated != 0 {
 			return false
 		}
-		h.apart = 1
+		h.isolated = 1
 		w.markFaulted()
 	case evSightLost:
-		ok = take(&h.blind, 0, 1)
-	case evUnfit:
-		if arg == fit || h.fit != fit {
+		ok = compareAndSet(&h.blind, 0, 1)
+	case evHealthChanges:
+		if arg == healthy || h.health != healthy {
 			return false
 		}
-		h.fit = arg
-		h.soils()
+		h.health = arg
+		h.restartEjectionWait()
 	case evTooLong:
-		ok = w.op != 0 && w.opCycle|w.opRemove == 0 && take(&w.opOld, 0, 1)
+		ok = w.op != 0 && w.opCycle|w.opRemove == 0 && compareAndSet(&w.opOld, 0, 1)
 	case evFallsBehind:
-		if h.list != learner || h.prog == behind {
+		if h.list != learner || h.progress == behind {
 			return false
 		}
-		h.prog = behind
+		h.progress = behind
 	case evAlarm:
-		ok = w.quorum() && take(&w.alarm, 0, 1)
+		ok = w.quorum() && compareAndSet(&w.alarm, 0, 1)
 	case evSwapped:
-		h.data, h.known = empty, 0
+		h.data, h.recorded = empty, 0
 	case evForged:
 		return w.forge(i)
 	case evDeleted:
@@ -256,12 +257,12 @@ func (w *world) deleted() bool {
 
 // release is an operator's release of an operation, even if its record is gone.
 func (w *world) release() bool {
-	if !w.quorum() || (w.op == 0 && !w.anyNoted()) {
+	if !w.quorum() || (w.op == 0 && !w.anyRecordDeleted()) {
 		return false
 	}
 	for i := range w.n {
-		if w.cycles(i) || (w.op == 0 && w.noted(i)) {
-			w.hosts[i].freed = bit(w.hosts[i].ask != nothing)
+		if w.cycles(i) || (w.op == 0 && w.recordDeleted(i)) {
+			w.hosts[i].released = bit(w.hosts[i].work != noWork)
 		}
 	}
 	w.op, w.opCycle = 0, 0
@@ -274,7 +275,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 	h := &w.hosts[i]
 	switch k {
 	case evOperatorPauses:
-		return w.quorum() && take(&w.pause, 0, 1)
+		return w.quorum() && compareAndSet(&w.pause, 0, 1)
 	case evOperatorReleases:
 		return w.release()
 	case evOperatorStops:
@@ -282,7 +283,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 			return false
 		}
 		h.unit = inactive
-		w.cover(i)
+		w.coverStoppedEtcd(i)
 		w.markFaulted()
 	}
 	return true
@@ -292,8 +293,8 @@ func (w *world) operatorEvent(k kind, i int) bool {
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
-	h.soils() // it forgets how long it has been healthy
-	h.agent, h.phase, h.belief, h.valid, h.tried, h.env = down, idle, 0, 0, 0, noEnv
+	h.restartEjectionWait() // it forgets how long it has been healthy
+	h.agent, h.phase, h.hasToken, h.valid, h.stepFailed, h.env = down, idle, 0, 0, 0, noEnv
 }
 
 func (w *world) hostDies(i int) {

@@ -15,47 +15,48 @@ const (
 	voter
 )
 
-// How far a learner is. Only steady means within the lag for long enough to be promoted.
+// The progress of a learner. Only a steady one has been within the lag for long enough to be promoted.
 const (
 	behind uint8 = iota
 	near
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve. A unit that an operator stopped is distinct
-// from one that is started again when the work on its host is done.
+// The states of a unit. A unit that is starting votes, but does not serve. If an operator stopped it, its host does not
+// start it again; if it was stopped for a request, its host does.
 const (
 	inactive uint8 = iota
 	failed
 	starting
 	active
 	stopping
-	restarting // stopping, to start again in the same job
-	taken      // stopped cleanly, for its host's request
+	restarting        // stopping, to start again in the same job
+	stoppedForRequest // stopped cleanly; the end of the request starts it
 )
 
-// The contents of a data directory. A member's data is current as long as that very member is listed.
+// The contents of a data directory. A member's data is current as long as etcd lists that member ID.
 const (
 	empty uint8 = iota
 	current
 	old
-	remains // of an etcd that has exited before it was a member
+	remains // files of an etcd that exited before it was a member
 )
 
-// What a unit with an empty directory would start as. Every change of the member list makes an environment useless.
+// The environment that a unit with an empty directory would start with. A join environment lists the members, so a
+// change of the member list makes it useless.
 const (
 	noEnv uint8 = iota
 	joinEnv
 	newEnv
 )
 
-// Health states and the clock: all that makes a host unhealthy. Off means that its clock is off, and that it was WARM
-// recently; for a host with a current witness, that it is SLOW for a past cause.
+// Health states and the clock: all that makes a host unhealthy. clockWrong also means that the host was WARM recently
+// or, if another witness reports it now, that it is SLOW only because of past samples.
 const (
-	fit uint8 = iota
+	healthy uint8 = iota
 	slow
 	unknown
-	off
+	clockWrong
 )
 
 // States of an agent's process.
@@ -65,76 +66,77 @@ const (
 	paused // for longer than its lock may be valid
 )
 
-// Where an agent is between two rounds.
+// The phases of an agent's step.
 const (
 	idle    uint8 = iota
-	decided       // it has decided on a step and not begun it
-	sent          // a call is in flight: a membership change whose deadline is not over, or a call of a host operation
+	decided       // the agent has decided on a step but not begun it
+	sent          // a call is in flight: a membership change before its deadline, or a call of a host operation
 )
 
-// host is a host with its agent, its unit and etcd's state of it. Numbers that only grow, such as member IDs and
-// tokens, are replaced by whether they are current.
+// host is a host with its agent, its unit and etcd's state of it. Instead of numbers that only grow, such as member IDs
+// and tokens, it records whether they are current.
 type host struct {
-	list  uint8
-	named uint8 // its member has started once
-	prog  uint8
+	list     uint8
+	named    uint8 // its member has started once
+	progress uint8
 
-	unit    uint8
-	data    uint8
-	env     uint8
-	known   uint8 // the agent has recorded on disk that this data is its member's
-	fit     uint8
-	backoff uint8
-	request uint8 // a bootstrap is requested
+	unit     uint8
+	data     uint8
+	env      uint8
+	recorded uint8 // the disk records that this data is the host's member; see dataLost for a voter without data
+	health   uint8
+	backoff  uint8
+	request  uint8 // a bootstrap is requested
 
-	agent  uint8
-	down   uint8 // the whole host
-	cutOff uint8 // the agent reaches no endpoint
-	apart  uint8 // the member reaches no other member
-	blind  uint8 // the agent sees no other host's member, though it reads the member list
+	agent    uint8
+	down     uint8 // the whole host is down
+	cutOff   uint8 // the agent reaches no endpoint
+	isolated uint8 // the member reaches no other member
+	blind    uint8 // the agent reads the member list, but reaches no other host's member
 
-	belief uint8 // the agent has a token
-	valid  uint8 // and it is valid by the agent's own clock
-	tried  uint8 // its promotion, or a call of its host operation, has just failed
+	hasToken   uint8 // the agent has a token
+	valid      uint8 // and it is valid by the agent's own clock
+	stepFailed uint8 // its promotion, or a call of its host operation, has just failed
 
-	cycling // its request, and what its disk records about it
+	hostRequest
 
 	phase  uint8
 	step   uint8
 	target uint8 // the host whose member the step names
-	gone   uint8 // that member has left the list since, or the list has changed since
+	gone   uint8 // since then that member has left the list or, for an environment, the list has changed
 	fresh  uint8 // the operation record is still the one that was read
-	bare   uint8 // there was none when the step was decided on, which may become true again
+	absent uint8 // there was no record when the step was decided on, which may become true again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
 	latePromote uint8
 	lateRemove  uint8
-	lateWrite   uint8 // a write of a record: the step
+	lateWrite   uint8 // the step whose write may land
 	lateFresh   uint8 // the record is still the one that the write expects
 	lateToken   uint8 // and so is the lock
-	lateBare    uint8 // it expects none
+	lateAbsent  uint8 // the write expects no record
 
-	faulted uint8 // a fault has happened since the membership change was sent
+	faulted uint8 // a fault has happened since the agent decided or sent its call
 
-	out uint8 // its member was ejected, or is about to be; see ejected.go
+	ejection uint8 // its member was ejected, or is about to be; see ejected.go
 }
 
-// noteSelf records an agent's decision about its host's member.
+// noteSelf writes to disk what the agent decided to record about its host's member.
 func (h *host) noteSelf(note policy.SelfNote) {
 	if note.Member {
-		h.known = bit(note.MemberID != 0)
+		h.recorded = bit(note.MemberID != 0)
 	}
 	if note.Lost != 0 {
-		h.known = bit(h.bereft())
+		h.recorded = bit(h.dataLost())
 	}
 }
 
-// bereft reports whether a host is listed as a voter whose data is gone. known then means that its disk records that.
-func (h *host) bereft() bool { return h.list == voter && h.data != current && h.data != old }
+// dataLost reports whether a host is listed as a voter whose data is gone. recorded then means that its disk records
+// the loss.
+func (h *host) dataLost() bool { return h.list == voter && h.data != current && h.data != old }
 
-// gaveUp reports whether its disk records that the data is gone.
-func (h *host) gaveUp() bool { return h.bereft() && h.known != 0 }
+// lossRecorded reports whether a voter's data is gone and its disk records that.
+func (h *host) lossRecorded() bool { return h.dataLost() && h.recorded != 0 }
 
 // world is a state of the model.
 type world struct {
@@ -142,20 +144,20 @@ type world struct {
 	hosts [maxHosts]host
 
 	pause  uint8
-	alarm  uint8 // etcd's alarm of the scenario is active
-	stable uint8 // the last change of the member list is longer ago than the settle time
-	moved  uint8 // the joining learner has applied something since its agent last looked
+	alarm  uint8 // the alarm of the scenario is active
+	stable uint8 // the settle time has passed since the last change of the member list
+	moved  uint8 // the joining learner has applied an entry since its agent's last round
 	probe  uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
 	cool   uint8 // no operation has been in flight: 1 for the cool-down, 2 for as long as a queued host waits
 	stall  uint8 // the learner has not progressed for longer than its limit
 
-	lock  int8  // the host that holds it, or -1
-	ghost uint8 // the holder's agent does not know that it holds it
+	lock  int8  // the host that holds the lock, or -1
+	ghost uint8 // the holder's agent does not have the token, such as after a restart
 
 	op        uint8
 	opHost    uint8
 	opLeft    uint8 // it was created to remove a learner without a join
-	opForged  uint8 // someone else wrote it: its host has not begun it
+	opForged  uint8 // another program wrote it: its host has not begun it
 	opPhase   uint8
 	opStandby uint8
 	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 a removed one
@@ -164,14 +166,14 @@ type world struct {
 	opOld     uint8 // it has lasted longer than its limit; a host operation: 1 not written for long, 2 for longer
 	orphan    uint8 // it has been without its lock for the grace period
 
-	opCycle     uint8 // it is a host operation; its target, its member and whether it is orphaned mean nothing then
-	opRestarted uint8 // its host's etcd has been started since it began; also if the record was deleted
+	opCycle     uint8 // it is a host operation; opStandby, opID and orphan have no meaning then
+	opRestarted uint8 // its host's etcd has been started since it began; also set if the record was deleted
 	back        uint8 // and has served for as long as it must
 
-	asks uint8 // number of host operations requested so far
+	requests uint8 // number of host operations requested so far
 
-	removing  // an operator's request to remove a member
-	replacing // the dead voter, and the host that replaces it
+	removalState
+	replacementState
 
 	faults uint8 // number of faults so far
 	second uint8 // a second cluster was created
@@ -212,22 +214,22 @@ func (h *host) pack() uint64 {
 	var p packer
 	p.put(h.list, 2)
 	p.put(h.named, 1)
-	p.put(h.prog|h.out, 2) // the first is for learners, the second for all others
+	p.put(h.progress|h.ejection, 2) // progress is for learners, ejection for all others
 	p.put(h.unit, 3)
 	p.put(h.data, 2)
 	p.put(h.env, 2)
-	p.put(h.known, 1)
-	p.put(h.fit, 2)
+	p.put(h.recorded, 1)
+	p.put(h.health, 2)
 	p.put(h.backoff, 1)
 	p.put(h.request, 1)
 	p.put(h.agent, 2)
 	p.put(h.down, 1)
 	p.put(h.cutOff, 1)
-	p.put(h.apart, 1)
+	p.put(h.isolated, 1)
 	p.put(h.blind, 1)
-	p.put(h.belief, 1)
+	p.put(h.hasToken, 1)
 	p.put(h.valid, 1)
-	p.put(h.tried, 1)
+	p.put(h.stepFailed, 1)
 	p.put(h.phase, 2)
 	p.put(h.step, 6)
 	p.put(h.gone, 1)
@@ -239,16 +241,16 @@ func (h *host) pack() uint64 {
 	p.put(h.lateFresh, 1)
 	p.put(h.lateToken, 1)
 	p.put(h.faulted, 1)
-	p.put(h.bare, 1)
-	p.put(h.lateBare, 1)
-	p.put(h.ask+h.did, 4) // only a command, the last work, has run
+	p.put(h.absent, 1)
+	p.put(h.lateAbsent, 1)
+	p.put(h.work+h.program, 4) // only a command has a program, and command is the last value of work
 	p.put(h.ended, 1)
 	p.put(h.stopped, 1)
 	p.put(h.begun, 2)
-	p.put(h.seen, 1)
-	p.put(h.held, 1)
-	p.put(h.freed, 1)
-	p.put(h.target, 3) // the last: a host is sorted without it, and by two bits more
+	p.put(h.opSeen, 1)
+	p.put(h.startGuard, 1)
+	p.put(h.released, 1)
+	p.put(h.target, 3) // last, because canonical sorts hosts without it and adds two bits
 	return p.v
 }
 
@@ -256,24 +258,24 @@ func unpackHost(v uint64) (h host) {
 	p := packer{v: v}
 	h.list = p.get(2)
 	h.named = p.get(1)
-	if h.prog = p.get(2); h.list != learner {
-		h.prog, h.out = behind, h.prog
+	if h.progress = p.get(2); h.list != learner {
+		h.progress, h.ejection = behind, h.progress
 	}
 	h.unit = p.get(3)
 	h.data = p.get(2)
 	h.env = p.get(2)
-	h.known = p.get(1)
-	h.fit = p.get(2)
+	h.recorded = p.get(1)
+	h.health = p.get(2)
 	h.backoff = p.get(1)
 	h.request = p.get(1)
 	h.agent = p.get(2)
 	h.down = p.get(1)
 	h.cutOff = p.get(1)
-	h.apart = p.get(1)
+	h.isolated = p.get(1)
 	h.blind = p.get(1)
-	h.belief = p.get(1)
+	h.hasToken = p.get(1)
 	h.valid = p.get(1)
-	h.tried = p.get(1)
+	h.stepFailed = p.get(1)
 	h.phase = p.get(2)
 	h.step = p.get(6)
 	h.gone = p.get(1)
@@ -285,22 +287,22 @@ func unpackHost(v uint64) (h host) {
 	h.lateFresh = p.get(1)
 	h.lateToken = p.get(1)
 	h.faulted = p.get(1)
-	h.bare = p.get(1)
-	h.lateBare = p.get(1)
-	h.ask = p.get(4)
-	h.did = max(h.ask, command) - command
-	h.ask -= h.did
+	h.absent = p.get(1)
+	h.lateAbsent = p.get(1)
+	h.work = p.get(4)
+	h.program = max(h.work, command) - command
+	h.work -= h.program
 	h.ended = p.get(1)
 	h.stopped = p.get(1)
 	h.begun = p.get(2)
-	h.seen = p.get(1)
-	h.held = p.get(1)
-	h.freed = p.get(1)
+	h.opSeen = p.get(1)
+	h.startGuard = p.get(1)
+	h.released = p.get(1)
 	h.target = p.get(3)
 	return h
 }
 
-// packRest packs what belongs to no host.
+// packRest packs the state that belongs to no host.
 func (w *world) packRest() uint64 {
 	var p packer
 	p.put(w.pause, 1)
@@ -327,10 +329,10 @@ func (w *world) packRest() uint64 {
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
-	p.put(w.back|w.opVotes, 1) // the first is for host operations, the second for replacements
-	p.put(w.asks, 3)
-	w.removing.pack(&p)
-	w.replacing.pack(&p)
+	p.put(w.back|w.opVotes, 1) // back is for host operations, opVotes for replacements
+	p.put(w.requests, 3)
+	w.removalState.pack(&p)
+	w.replacementState.pack(&p)
 	return p.v
 }
 
@@ -361,9 +363,9 @@ func (w *world) unpackRest(v uint64) {
 	w.opCycle = p.get(1)
 	w.opRestarted = p.get(1)
 	w.back = p.get(1)
-	w.asks = p.get(3)
-	w.removing.unpack(&p)
-	w.replacing.unpack(&p)
+	w.requests = p.get(3)
+	w.removalState.unpack(&p)
+	w.replacementState.unpack(&p)
 	w.unpackVotes()
 }
 
@@ -386,9 +388,8 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical returns the key shared by all worlds that differ only in the order of their hosts. It is sound because
-// nothing in the model depends on a host's number: the order in which hosts rank alike is open wherever it decides
-// something.
+// canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound because
+// nothing in the model depends on a host's number: wherever hosts rank alike, their order is open.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64
@@ -412,7 +413,7 @@ func (w *world) canonical() key {
 	return p.pack()
 }
 
-// permuted puts host order[i] at place i.
+// permuted returns the world with host order[i] at place i.
 func (w *world) permuted(order [maxHosts]uint8) world {
 	var place [maxHosts]uint8
 	for i := range w.n {
@@ -432,24 +433,24 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	if w.op != 0 {
 		p.opHost = place[w.opHost]
 	}
-	if w.rm|w.opRemove != 0 {
-		p.rmBy, p.rmWho = place[w.rmBy], place[w.rmWho]
+	if w.rmRequested|w.opRemove != 0 {
+		p.rmHost, p.rmTarget = place[w.rmHost], place[w.rmTarget]
 	}
 	p.permute(&place)
 	return p
 }
 
-// anyNoted reports whether only the disk still records the operation of any host.
-func (w *world) anyNoted() bool {
+// anyRecordDeleted reports whether the operation of any host is recorded only on its disk.
+func (w *world) anyRecordDeleted() bool {
 	for i := range w.n {
-		if w.noted(i) {
+		if w.recordDeleted(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// tidy clears what has no meaning any more, so that worlds that no one can distinguish are one.
+// tidy clears state without a meaning, so that worlds that no agent can distinguish are one.
 func (w *world) tidy() {
 	awaited := w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {
@@ -462,22 +463,22 @@ func (w *world) tidy() {
 		case learner:
 			awaited = true
 		}
-		w.tidyOut(i)
+		w.tidyEjection(i)
 		if h.list != learner && !w.cycles(i) {
-			h.tried = 0
+			h.stepFailed = 0
 		}
 		if h.list != learner || !w.answers(i) {
-			h.prog = behind
+			h.progress = behind
 		}
 		if h.data == current || h.data == old {
 			h.env = noEnv
 		} else if h.list != voter {
-			h.known = 0
+			h.recorded = 0
 		}
-		if h.belief == 0 {
+		if h.hasToken == 0 {
 			h.valid = 0
 		}
-		h.tidyCycle()
+		h.tidyRequest()
 		h.tidyUnit()
 		if h.phase == idle {
 			h.step, h.target, h.gone, h.fresh = 0, 0, 0, 0
@@ -486,10 +487,10 @@ func (w *world) tidy() {
 			h.fresh = 0
 		}
 		if h.phase == idle {
-			h.bare = 0
+			h.absent = 0
 		}
 		if h.lateWrite == 0 {
-			h.lateFresh, h.lateToken, h.lateBare = 0, 0, 0
+			h.lateFresh, h.lateToken, h.lateAbsent = 0, 0, 0
 		}
 		if h.phase == idle && h.lateAdd|h.latePromote|h.lateRemove == 0 {
 			h.faulted = 0
@@ -500,24 +501,24 @@ func (w *world) tidy() {
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner,
-		w.opPhase == phaseRollback: // it is rolled back, wherever it is
+		w.opPhase == phaseRollback: // it is rolled back, whatever its progress
 		w.moved, w.probe = 0, 0
-	case !w.answers(int(w.opHost)): // see evMissed
+	case !w.answers(int(w.opHost)): // see evLearnerLags
 		w.probe = min(w.probe, 1)
 	}
 	if w.lock < 0 {
 		w.ghost, w.opToken = 0, 0
-	} else if w.hosts[w.lock].belief == 0 {
+	} else if w.hosts[w.lock].hasToken == 0 {
 		w.ghost = 1
 	}
 	if w.op == 0 {
 		w.opHost, w.opLeft, w.opForged, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0, 0
 		w.opToken, w.opBoot, w.opOld, w.orphan, w.opCycle = 0, 0, 0, 0, 0
-		w.opRestarted &= bit(w.anyNoted())
+		w.opRestarted &= bit(w.anyRecordDeleted())
 	} else {
 		w.cool = 0
 	}
-	if w.settlesLater() {
+	if w.settleIrrelevant() {
 		w.stable = 0
 	}
 	w.tidyRemoval()

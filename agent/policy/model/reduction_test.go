@@ -15,47 +15,49 @@ import (
 type blur struct {
 	name string
 	// alter changes the detail in a sight, if the worlds forget it there.
-	alter func(s *sight) bool
+	alter func(s *observation) bool
 	// beyond changes the detail where the worlds keep it. There it must decide something; otherwise this test proves
 	// nothing.
-	beyond func(s *sight) bool
+	beyond func(s *observation) bool
 }
 
 func blurs() []blur {
-	stopped := func(s *sight) bool { return take(&s.unit, failed, inactive) || take(&s.unit, inactive, failed) }
-	runs := func(s *sight) bool { return s.unit == starting || s.unit == active }
-	missed := func(s *sight) bool { return take(&s.probe, 1, 2) || take(&s.probe, 2, 1) }
-	follows := func(s *sight) bool { return s.op != 0 && s.joins(int(s.self)) && s.hosts[s.self].list == learner }
-	settles := func(s *sight) bool { return take(&s.stable, 0, 1) || take(&s.stable, 1, 0) }
-	later := func(s *sight) bool {
+	stopped := func(s *observation) bool {
+		return compareAndSet(&s.unit, failed, inactive) || compareAndSet(&s.unit, inactive, failed)
+	}
+	runs := func(s *observation) bool { return s.unit == starting || s.unit == active }
+	missed := func(s *observation) bool { return compareAndSet(&s.probe, 1, 2) || compareAndSet(&s.probe, 2, 1) }
+	follows := func(s *observation) bool { return s.op != 0 && s.joins(int(s.self)) && s.hosts[s.self].list == learner }
+	settles := func(s *observation) bool { return compareAndSet(&s.stable, 0, 1) || compareAndSet(&s.stable, 1, 0) }
+	later := func(s *observation) bool {
 		return s.op != 0 && (s.opPhase == phaseAdded || s.opPhase == phaseRollback) && (s.data != old || !runs(s))
 	}
 	return []blur{
 		{
 			"whether an etcd without a member's data has exited or was stopped",
-			func(s *sight) bool { return s.data != current && s.known|s.ask == 0 && stopped(s) },
-			func(s *sight) bool { return s.data == current && stopped(s) },
+			func(s *observation) bool { return s.data != current && s.recorded|s.work == 0 && stopped(s) },
+			func(s *observation) bool { return s.data == current && stopped(s) },
 		},
 		{
 			"whether a learner that does not answer has missed a write",
-			func(s *sight) bool { return follows(s) && s.hosts[s.self].live == 0 && missed(s) },
-			func(s *sight) bool { return follows(s) && s.hosts[s.self].live != 0 && missed(s) },
+			func(s *observation) bool { return follows(s) && s.hosts[s.self].live == 0 && missed(s) },
+			func(s *observation) bool { return follows(s) && s.hosts[s.self].live != 0 && missed(s) },
 		},
 		{
 			"whether a learner follows that is rolled back",
-			func(s *sight) bool {
+			func(s *observation) bool {
 				s.moved = 1 - s.moved
 				return follows(s) && s.opPhase == phaseRollback
 			},
-			func(s *sight) bool {
+			func(s *observation) bool {
 				s.moved = 1 - s.moved
 				return follows(s) && s.opPhase != phaseRollback
 			},
 		},
 		{
 			"whether the list has settled, where no decision depends on it",
-			func(s *sight) bool { return s.reachable != 0 && later(s) && settles(s) },
-			func(s *sight) bool { return s.reachable != 0 && !later(s) && settles(s) },
+			func(s *observation) bool { return s.reachable != 0 && later(s) && settles(s) },
+			func(s *observation) bool { return s.reachable != 0 && !later(s) && settles(s) },
 		},
 	}
 }
@@ -80,7 +82,7 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 		return sc
 	}
 	for _, sc := range []Scenario{
-		small()[2], smallCycles()[0], second(smallReplacements()[0], HostCrash|LateCall),
+		smallScenarios()[2], smallCycles()[0], second(smallReplacements()[0], HostCrash|LateCall),
 		second(smallReplacements()[1], AllFaults), smallUnhealthy()[2],
 	} {
 		x := newExplorer(sc, rules{}, 1)
@@ -113,7 +115,7 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 	t.Parallel()
 	w := smallReplacements()[1].first()
-	w.hosts[3].data, w.hosts[3].held = old, 1
+	w.hosts[3].data, w.hosts[3].startGuard = old, 1
 	for _, c := range []struct {
 		what   string
 		faults Faults
@@ -129,8 +131,8 @@ func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 		m := newMachine(Scenario{Hosts: 4, Target: policy.Target{Voters: 3}, Faults: c.faults, Budget: 1}, rules{})
 		after := w
 		after.faults, after.hosts[3].down = c.spent, c.down
-		if m.forgetHolds(&after); after.hosts[3].held != c.keeps {
-			t.Errorf("%s: kept: %d", c.what, after.hosts[3].held)
+		if m.forgetStartGuards(&after); after.hosts[3].startGuard != c.keeps {
+			t.Errorf("%s: kept: %d", c.what, after.hosts[3].startGuard)
 		}
 	}
 }

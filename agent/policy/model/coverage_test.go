@@ -61,7 +61,7 @@ func TestEveryStepOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 	for text, name := range all {
 		kind := policy.StepKind(text)
 		if kind != policy.StepNone && (Steps()[kind] == "" || kind.Info().Calls == 0) {
-			t.Errorf("%s is not modelled, or not declared: see known.go, and Steps of the policy", name)
+			t.Errorf("%s is not modelled, or not declared: see coverage.go, and Steps of the policy", name)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestEveryReasonOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 	for text, name := range all {
 		code := policy.ReasonCode(text)
 		if Reasons()[code] == "" || code.Info().Meaning == "" {
-			t.Errorf("%s is not modelled, or not declared: see known.go, and Reasons of the policy", name)
+			t.Errorf("%s is not modelled, or not declared: see coverage.go, and Reasons of the policy", name)
 		}
 	}
 }

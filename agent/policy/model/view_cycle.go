@@ -10,24 +10,24 @@ import (
 )
 
 // cycleView adds this host's request.
-func (s *sight) cycleView(v *policy.View) {
-	if s.ask == nothing {
+func (s *observation) cycleView(v *policy.View) {
+	if s.work == noWork {
 		return
 	}
 	asked := s.standing().Asked()
 	asked.OverFor = long(bit(asked.Over))
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
 	if s.reachable != 0 {
-		asked.Released, asked.Noted = s.standing().Gone(s.ownCycle(), false, s.freed != 0)
+		asked.Released, asked.Noted = s.standing().Gone(s.ownCycle(), false, s.released != 0)
 	}
 	v.Asked = &asked
-	if s.ask == command {
-		v.Asked.Command = program(s.did).State()
+	if s.work == command {
+		v.Asked.Command = program(s.program).State()
 	}
 	switch {
-	case s.tried != 0 && s.reachable == 0 && s.ask == rebooted: // the host itself knows its own attempt
+	case s.stepFailed != 0 && s.reachable == 0 && s.work == agentReboot: // the host itself knows its own attempt
 		v.Asked.RebootFor = 0
-	case s.tried == 0 || !s.ownCycle():
+	case s.stepFailed == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:
 		v.Asked.RebootFor = 0
 	default:
@@ -37,13 +37,13 @@ func (s *sight) cycleView(v *policy.View) {
 
 // ran reports whether etcd has run since the machine booted, where the model knows it: one that was stopped for a
 // request may have been stopped before or after the boot.
-func (s *sight) ran() bool {
-	return s.unit != taken && s.data == current
+func (s *observation) ran() bool {
+	return s.unit != stoppedForRequest && s.data == current
 }
 
-func (s *sight) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
+func (s *observation) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
 
-func (s *sight) cycleOp() *policy.Op {
+func (s *observation) cycleOp() *policy.Op {
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
 		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast,

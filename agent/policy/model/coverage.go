@@ -22,13 +22,13 @@ const (
 	readable    = "constant: data can be read"
 	noHooks     = "constant: no hooks are installed; running hooks keep a host where it is, as waiting for the lock " +
 		"does"
-	recordsRead = "constant: every record is readable; one that blocks everything has the effect of a pause"
-	allowed     = "constant: etcd denies no agent anything"
-	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
-	noList      = "explored: by bootstrap_test.go, in worlds of its own; here no hosts are listed"
-	repairsLeft = "constant: the daily limit of replacements is not reached"
-	recovers    = "explored: by the walk of ruins.go, which no other step of the policy may enter"
-	noCluster   = "constant: a bootstrap is requested once, and only without a cluster"
+	recordsRead   = "constant: every record is readable; one that blocks everything has the effect of a pause"
+	allowed       = "constant: etcd denies no agent anything"
+	noBackup      = "constant: no snapshots are taken: they take no lock and change no member"
+	noList        = "explored: by bootstrap_test.go, in worlds of its own; here no hosts are listed"
+	repairsLeft   = "constant: the daily limit of replacements is not reached"
+	recovers      = "explored: by the walk of quorum_loss.go, which no other step of the policy may enter"
+	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
 // Steps returns how each step of the policy is modelled.
@@ -74,7 +74,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTimedOut: Explored, policy.HealthLost: Explored,
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Disowned: Explored, policy.Joined: Explored,
-		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
+		policy.ClusterExists: bootstrapOnce, policy.Starting: Explored, policy.MemberDown: Explored,
 		policy.MemberLost:   Explored,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored,
 		policy.InMaintenance:      Explored,

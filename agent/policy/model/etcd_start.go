@@ -3,19 +3,20 @@
 
 package model
 
-// comeUp returns the outcome for a unit that is starting, and for one whose member was removed. how chooses among
+// unitChanges returns the outcome for a unit that is starting, and for one whose member was removed. how chooses among
 // etcd's own open outcomes: a removed member exits with 0 or 1, and a joining one may ask a member with an outdated
 // list.
-func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
+func (w *world) unitChanges(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	if h.unit == stopping || h.unit == restarting {
 		return how == 0 && w.jobDone(i), fine
 	}
-	if h.unit == inactive || h.unit == failed || h.unit == taken || (how != 0 && h.data != old && !w.asksOldList(i)) {
+	if h.unit == inactive || h.unit == failed || h.unit == stoppedForRequest ||
+		(how != 0 && h.data != old && !w.asksOldList(i)) {
 		return false, fine
 	}
 	switch {
-	case h.data == old && !w.hears(i):
+	case h.data == old && !w.reachesMember(i):
 		return false, fine // no member can report to it that it was removed
 	case h.data == old:
 		h.unit = failed
@@ -26,7 +27,7 @@ func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 	case h.unit == active:
 		return false, fine
 	case h.data == current:
-		if !w.quorum() || !w.runs(i) || (h.list == learner && !w.hears(i)) {
+		if !w.quorum() || !w.runs(i) || (h.list == learner && !w.reachesMember(i)) {
 			return false, fine
 		}
 		h.unit, h.named = active, 1
@@ -59,7 +60,7 @@ func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 // mayJoin reports whether an etcd starts on an empty directory as the member it is listed as.
 func (w *world) mayJoin(i int) bool {
 	h := &w.hosts[i]
-	return h.data != current && h.env == joinEnv && h.list == learner && w.hears(i)
+	return h.data != current && h.env == joinEnv && h.list == learner && w.reachesMember(i)
 }
 
 // asksOldList reports whether a joining etcd may still receive a list without itself, and exit with "error validating

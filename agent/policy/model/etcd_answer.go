@@ -7,14 +7,14 @@ package model
 type answer uint8
 
 const (
-	accepted        answer = iota
-	unhealthy              // "unhealthy cluster"
-	urlExists              // "Peer URLs already exists"
-	tooManyLearners        // "too many learner members in cluster"
-	notInSync              // "can only promote a learner member which is in sync with leader"
-	notLearner             // "can only promote a learner member"
-	notFound               // "member not found"
-	notEnough              // "re-configuration failed due to not enough started members"
+	accepted         answer = iota
+	unhealthyCluster        // "unhealthy cluster"
+	urlExists               // "Peer URLs already exists"
+	tooManyLearners         // "too many learner members in cluster"
+	notInSync               // "can only promote a learner member which is in sync with leader"
+	notLearner              // "can only promote a learner member"
+	notFound                // "member not found"
+	notEnough               // "re-configuration failed due to not enough started members"
 	answers
 )
 
@@ -24,7 +24,7 @@ func (w *world) refusesAdd(i int, late bool) answer {
 	voters, running := w.votes()
 	switch {
 	case !late && voters > 1 && running < majority(voters+1):
-		return unhealthy
+		return unhealthyCluster
 	case w.hosts[i].list != unlisted:
 		return urlExists
 	case w.learnerAt() >= 0:
@@ -59,7 +59,7 @@ func (w *world) refusesRemove(i int, late bool) answer {
 	case h.list == voter && !late && !w.enoughWithout(i):
 		return notEnough
 	case h.list == voter && !late && w.runs(i) && running-1 < 1+(voters-1)/2:
-		return unhealthy
+		return unhealthyCluster
 	}
 	return accepted
 }
@@ -96,12 +96,12 @@ func (w *world) mayRefuse(step uint8, i int) answerSet {
 	voters, _ := w.votes()
 	switch {
 	case step == addLearner && voters > 1:
-		return setOf(unhealthy, notFound)
+		return setOf(unhealthyCluster, notFound)
 	case step == addLearner:
 		return setOf(notFound)
 	case (step == removeLearner || step == removeMember) && h.list == voter:
-		return setOf(unhealthy)
-	case step == promote && h.list != unlisted && (!w.serves(i) || h.prog == behind):
+		return setOf(unhealthyCluster)
+	case step == promote && h.list != unlisted && (!w.serves(i) || h.progress == behind):
 		return setOf(notInSync)
 	}
 	return 0

@@ -8,7 +8,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // swapped is a scope in which the disk of a voter in maintenance is replaced, with n more faults of these classes.
 func swapped(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		sc.Hosts, sc.Voters, sc.Asks, sc.Faults, sc.Budget = 3, 3, 1, Swap|class, n+1
+		sc.Hosts, sc.Voters, sc.Requests, sc.Faults, sc.Budget = 3, 3, 1, Swap|class, n+1
 		sc.Target = policy.Target{Voters: 3}
 	}
 }
@@ -32,8 +32,8 @@ func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 	})
 }
 
-// lostMistakes returns mistakes about a voter whose data is gone when its host is to be brought back.
-func lostMistakes() []Mistake {
+// dataLossMistakes returns mistakes about a voter whose data is gone when its host is to be brought back.
+func dataLossMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "a voter starts on an empty disk", breach: startedEmpty, scope: swapped(0, 0),
@@ -42,7 +42,7 @@ func lostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host with lost data waits forever", breach: notBack, scope: lively(swapped(0, 0)),
+			Name: "a host with lost data waits forever", breach: hostNotBack, scope: withLiveness(swapped(0, 0)),
 			rules: seeing(func(v *policy.View) { v.Self.DataMount = "" }),
 		},
 		{
@@ -62,7 +62,7 @@ func lostMistakes() []Mistake {
 		},
 		{
 			Name: "an operation ends with a loss as if its host were back", breach: endedEarly, scope: swapped(0, 0),
-			rules: rules{say: func(d *policy.Decision) {
+			rules: rules{decision: func(d *policy.Decision) {
 				if d.Step.Outcome == policy.MemberLost {
 					d.Step.Outcome = policy.Cycled
 				}
@@ -71,7 +71,7 @@ func lostMistakes() []Mistake {
 		{
 			Name: "a voter that is down is removed although its data is there", breach: liveReplaced,
 			scope: swapped(0, EtcdCrash|OperatorStop),
-			rules: rules{past: []breach{heldBack}, view: func(v *policy.View) {
+			rules: rules{ignored: []breach{startGuardStays}, view: func(v *policy.View) {
 				if m, votes := ownVoter(v); votes && v.Asked == nil && !m.Live {
 					v.Self.LostID = m.ID
 				}
@@ -85,13 +85,13 @@ func lostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter with lost data is removed although its host cannot join", breach: replacedForNothing,
+			Name: "a voter with lost data is removed although its host cannot join", breach: removedWithoutReplacement,
 			scope: swapped(1, ClockChange),
 			rules: seesLoss(func(v *policy.View, _ policy.Member) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name: "a voter with lost data is removed for a standby that is not ready", breach: replacedForNothing,
-			scope: func(sc *Scenario) {
+			Name:   "a voter with lost data is removed for a standby that is not ready",
+			breach: removedWithoutReplacement, scope: func(sc *Scenario) {
 				swapped(1, Slowness)(sc)
 				sc.Hosts, sc.Target.Standbys = 4, 1
 			},
@@ -105,7 +105,7 @@ func lostMistakes() []Mistake {
 		},
 		{
 			Name: "a host forgets that its voter's data is lost when its operation ends", breach: targetMissed,
-			scope: lively(swapped(0, 0)),
+			scope: withLiveness(swapped(0, 0)),
 			rules: seesLoss(func(v *policy.View, _ policy.Member) {
 				if v.Asked == nil {
 					v.Self.LostID = 0
@@ -116,7 +116,7 @@ func lostMistakes() []Mistake {
 			Name:   "nothing holds a lost voter's etcd back at a boot",
 			breach: startedEmpty,
 			scope:  swapped(1, HostCrash),
-			rules: rules{say: func(d *policy.Decision) {
+			rules: rules{decision: func(d *policy.Decision) {
 				if d.Notes.Request.Change == policy.RequestEnds {
 					d.Notes.Request.Guard = policy.HoldNot
 				}

@@ -13,11 +13,11 @@ import (
 func TestThePolicyKeepsItsPromisesAfterQuorumLoss(t *testing.T) {
 	t.Parallel()
 	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
-	for _, sc := range Ruins() {
-		r := ExploreRuin(t.Context(), sc, 0)
+	for _, sc := range QuorumLosses() {
+		r := ExploreQuorumLoss(t.Context(), sc, 0)
 		t.Log(r)
 		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Story)
+			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
 		}
 		if !r.Complete {
 			t.Errorf("%s: not explored to the end", sc.Name)
@@ -40,7 +40,7 @@ func TestThePolicyKeepsItsPromisesAfterQuorumLoss(t *testing.T) {
 func TestEveryMistakeInARecoveryBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
-	for _, m := range RuinMistakes() {
+	for _, m := range QuorumLossMistakes() {
 		broken[m.Text] = true
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
@@ -50,13 +50,13 @@ func TestEveryMistakeInARecoveryBreaksItsPromise(t *testing.T) {
 					m.Promise, m.Text)
 			case r.Breach.Text != m.Text:
 				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
-					r.Breach.Story)
+					r.Breach.Trace)
 			default:
 				t.Logf("%s after %d states, depth %d", r.Breach.Promise, r.States, r.Depth)
 			}
 		})
 	}
-	for _, p := range ruinPromises() {
+	for _, p := range lossPromises() {
 		if !broken[p.text] {
 			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
 		}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// story describes how a breach comes about. States in the table have their hosts sorted, so the way is walked again
+// trace describes how a breach comes about. States in the table have their hosts sorted, so the way is walked again
 // from the start with unsorted hosts.
-func (x *explorer) story(f find) *Breach {
+func (x *explorer) trace(f candidate) *Breach {
 	var way []key
 	begin := x.sc.first()
 	for r := f.parent; ; {
@@ -55,29 +55,29 @@ func (x *explorer) story(f find) *Breach {
 		})
 		f.found = x.breachAt.found
 	} else {
-		m.tellRest(&b, &w, f.found)
+		m.traceLivenessRun(&b, &w, f.found)
 	}
 	p := promises()[f.found]
-	return &Breach{Promise: p.name, Text: p.text, Story: b.String()}
+	return &Breach{Promise: p.name, Text: p.text, Trace: b.String()}
 }
 
-// tellRest describes a run that does not end as required.
-func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
+// traceLivenessRun describes a run that does not end as required.
+func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
 	for _, e := range m.endings() {
-		m.boots = e.healed && !e.stays
-		w := m.end(from, e)
+		m.bootsHosts = e.healed && !e.hostsStayDown
+		w := m.applyEnding(from, e)
 		run := w
-		m.rest = map[uint64]struct{}{}
-		if e.stays && !w.unreplaced(m.Target) || m.run(&run, e) != want {
+		m.live = map[uint64]struct{}{}
+		if e.hostsStayDown && !w.unreplaced(m.Target) || m.runUntilQuiescent(&run, e) != want {
 			continue
 		}
 		fmt.Fprintf(b,
 			"     From here on no fault occurs, and every host runs. All is healed: %t, but hosts that are "+
-				"down: %t; late calls land: %t.\n", e.healed, e.stays, e.landed)
-		m.rest = map[uint64]struct{}{}
+				"down: %t; late calls land: %t.\n", e.healed, e.hostsStayDown, e.lateCallsLand)
+		m.live = map[uint64]struct{}{}
 		for range 40 {
-			moved := m.pass(&w) || m.waitAWhile(&w)
+			moved := m.pass(&w) || m.advanceTime(&w)
 			fmt.Fprintf(b, "     ...         %s\n", w.text())
 			if !moved {
 				return
@@ -95,13 +95,13 @@ func (m *machine) text(e event, w *world) string {
 	switch e.kind {
 	case evRound:
 		s := w.look(h)
-		s.as(e.arg / 2)
+		s.setViewpoint(e.arg / 2)
 		c := m.decide(&s)[e.arg%2]
 		if c.step == none {
 			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)
 		}
 		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
-			orNothing(c.why))
+			inParentheses(c.why))
 	case evAct:
 		if e.arg == 2 || starts(a.step) && e.arg != 0 {
 			return fmt.Sprintf("fault: %s's agent dies during %s, the %s time", n, kindOf(a.step),
@@ -120,24 +120,24 @@ func (m *machine) text(e event, w *world) string {
 			return fmt.Sprintf("%s's %s that was not answered in time is lost", n, kindOf(a.lateWrite))
 		}
 		return fmt.Sprintf("%s's late %s lands", n, kindOf(a.lateWrite))
-	case evUp:
+	case evUnitChanges:
 		if e.arg != 0 && a.data != old {
 			return fmt.Sprintf("etcd on %s receives an outdated member list, and exits", n)
 		}
 		return fmt.Sprintf("etcd on %s starts, or exits if it cannot", n)
-	case evUnfit:
+	case evHealthChanges:
 		return fmt.Sprintf("fault: %s becomes %s", n,
 			[...]string{"fit", "SLOW", "UNKNOWN", "wrong in its clock"}[e.arg])
 	case evCommandEnds:
 		return fmt.Sprintf("the command on %s %s", n, [...]string{"succeeds", "fails, or is missing"}[e.arg])
-	case evAsk:
+	case evRequest:
 		return fmt.Sprintf("%s receives a request: %s", n, workText(e.arg))
-	case evAskRemove:
+	case evRequestRemoval:
 		return fmt.Sprintf("%s receives a removal request for %s%s", n, hostName(int(e.arg/2)),
 			[...]string{"", ", live or not"}[e.arg%2])
-	case evRemoveOver:
+	case evRemovalExpires:
 		return "the removal request expires"
-	case evMissed:
+	case evLearnerLags:
 		return "the learner does not catch up within the settle time"
 	case evSettled:
 		return "the settle time passes"
@@ -157,30 +157,30 @@ func (m *machine) text(e event, w *world) string {
 
 func eventText() map[kind]string {
 	return map[kind]string{
-		evLateAdd:      "the late add-learner of %s lands",
-		evLatePromote:  "the late promotion of %s lands",
-		evLateRemove:   "the late removal of %s lands",
-		evGraceOver:    "%s has been dead in all voters' reports, or contradicted, for the grace time",
-		evProgress:     "the learner on %s catches up and keeps up for a while",
-		evTriedOver:    "some time has passed since %s's failed promotion",
-		evBackoffOver:  "%s's backoff is over",
-		evClean:        "ejected %s has been healthy long enough",
-		evValidityOver: "%s's lock has expired by its own clock",
-		evAgentStarts:  "%s's agent starts",
-		evAgentResumes: "%s's agent resumes",
-		evHostBoots:    "%s boots",
-		evLinkHeals:    "%s's agent reaches etcd again",
-		evMemberHeals:  "%s's member reaches the others again",
-		evSightHeals:   "%s's agent sees the other members again",
-		evFitAgain:     "%s is healthy again",
-		evAlarm:        "etcd raises its alarm (%s)", evAlarmEnds: "the alarm is ended (%s)",
+		evLateAdd:          "the late add-learner of %s lands",
+		evLatePromote:      "the late promotion of %s lands",
+		evLateRemove:       "the late removal of %s lands",
+		evGraceOver:        "%s has been dead in all voters' reports, or contradicted, for the grace time",
+		evProgress:         "the learner on %s catches up and keeps up for a while",
+		evRetryDue:         "some time has passed since %s's failed promotion",
+		evBackoffOver:      "%s's backoff is over",
+		evEjectionWaitOver: "ejected %s has been healthy long enough",
+		evValidityOver:     "%s's lock has expired by its own clock",
+		evAgentStarts:      "%s's agent starts",
+		evAgentResumes:     "%s's agent resumes",
+		evHostBoots:        "%s boots",
+		evLinkHeals:        "%s's agent reaches etcd again",
+		evMemberHeals:      "%s's member reaches the others again",
+		evSightHeals:       "%s's agent sees the other members again",
+		evHealthy:          "%s is healthy again",
+		evAlarm:            "etcd raises its alarm (%s)", evAlarmEnds: "the alarm is ended (%s)",
 		evOperatorResumes:  "the operator resumes (%s)",
 		evOperatorStarts:   "the operator starts etcd on %s",
 		evServed:           "the member has served for a while after its operation (%s)",
-		evWaits:            "the operation record stays unchanged for long (%s)",
-		evOver:             "an operator ends the request of %s",
+		evRecordAges:       "the operation record stays unchanged for long (%s)",
+		evRequestEnds:      "an operator ends the request of %s",
 		evReboots:          "%s reboots as requested",
-		evOthersStop:       "etcd on %s, reported safe to stop, is stopped externally",
+		evExternalStop:     "etcd on %s, reported safe to stop, is stopped externally",
 		evAgentDies:        "fault: %s's agent dies",
 		evAgentPauses:      "fault: %s's agent is stopped (SIGSTOP)",
 		evEtcdDies:         "fault: etcd on %s dies",
@@ -199,7 +199,7 @@ func eventText() map[kind]string {
 	}
 }
 
-func orNothing(why string) string {
+func inParentheses(why string) string {
 	if why == "" {
 		return ""
 	}
@@ -214,7 +214,7 @@ func (c choice) targetText() string {
 }
 
 // text returns what a host sees.
-func (s *sight) text() string {
+func (s *observation) text() string {
 	if s.reachable == 0 {
 		return "reaches no voter"
 	}
@@ -230,10 +230,10 @@ func (s *sight) text() string {
 		parts = append(parts, hostName(i)+" "+[...]string{"", "learner", "voter"}[g.list]+" "+state)
 	}
 	lock := "lock free"
-	if s.held != 0 {
+	if s.lockHeld != 0 {
 		lock = "lock held by another"
 	}
-	if s.mine != 0 {
+	if s.lockMine != 0 {
 		lock = "lock held"
 	}
 	return "sees " + strings.Join(parts, ", ") + "; " + lock
@@ -254,11 +254,11 @@ func (w *world) text() string {
 	}
 	if w.dead|w.opReplace != 0 {
 		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,reported:%d)", w.dead, w.witness,
-			w.opReplace, w.rpWho, w.rpGone, w.opReported))
+			w.opReplace, w.rpTarget, w.rpGone, w.opReported))
 	}
-	if w.rm|w.opRemove != 0 {
+	if w.rmRequested|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",
-			hostName(int(w.rmWho)), w.rm, w.rmOver, w.rmRuns, w.opRemove, w.rmLive, w.rmGone))
+			hostName(int(w.rmTarget)), w.rmRequested, w.rmExpired, w.rmBegun, w.opRemove, w.rmEvenLive, w.rmGone))
 	}
 	return strings.Join(parts, "  ")
 }
@@ -277,19 +277,22 @@ func (h *host) text() string {
 		{h.agent == down, "agent down"},
 		{h.agent == paused, "agent stopped"},
 		{h.cutOff != 0, "agent cut off"},
-		{h.apart != 0, "member cut off"},
-		{h.fit == slow, "SLOW"},
-		{h.fit == unknown, "UNKNOWN"},
-		{h.belief != 0 && h.valid != 0, "has lock"},
+		{h.isolated != 0, "member cut off"},
+		{h.health == slow, "SLOW"},
+		{h.health == unknown, "UNKNOWN"},
+		{h.hasToken != 0 && h.valid != 0, "has lock"},
 		{h.lateAdd != 0, "late add"},
 		{h.latePromote != 0, "late promotion"},
 		{h.lateRemove != 0, "late removal"},
-		{h.ask != nothing, "requested: " + workText(h.ask)},
-		{h.did != 0, [...]string{"", "program runs", "program done", "program failed", "program cut off"}[h.did]},
+		{h.work != noWork, "requested: " + workText(h.work)},
+		{
+			h.program != 0,
+			[...]string{"", "program runs", "program done", "program failed", "program cut off"}[h.program],
+		},
 		{h.ended != 0, "ended"},
 		{h.stopped != 0, "recorded as stopped"},
-		{h.held != 0, "held"},
-		{h.out != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.out]},
+		{h.startGuard != 0, "held"},
+		{h.ejection != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.ejection]},
 	} {
 		if mark.on {
 			text += "," + mark.text

@@ -10,104 +10,105 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// seen is what an agent sees of a host.
-type seen struct {
-	list, named, prog, live uint8
-	present                 uint8
-	fit                     uint8
-	ready                   uint8
-	wants                   uint8
-	turn                    uint8
+// observedHost is what an agent sees of a host.
+type observedHost struct {
+	list, named, progress, live uint8
+	present                     uint8
+	health                      uint8
+	ready                       uint8
+	requests                    uint8
+	inOperation                 uint8
 }
 
-// sight is all that a decision may depend on. A view is built from a sight only, and equal sights get one decision: the
+// observation is all that a decision may depend on. A view is built from a sight only, and equal sights get one decision: the
 // second time it is looked up.
-type sight struct {
-	n, self    uint8
-	reachable  uint8
-	hosts      [maxHosts]seen
-	unit, data uint8
-	known      uint8 // of a voter without data: its disk records that the data is gone
-	bereft     uint8
-	env        uint8
-	fit        uint8
-	backoff    uint8
-	request    uint8
-	pause      uint8
-	alarm      uint8
-	stable     uint8
-	cool       uint8
-	stall      uint8
-	moved      uint8
-	probe      uint8
-	tried      uint8
-	held, mine uint8
-	op         uint8
-	opHost     uint8
-	opLeft     uint8
-	opForged   uint8
-	opPhase    uint8
-	opStandby  uint8
-	opID       uint8
-	opToken    uint8
-	opBoot     uint8
-	opOld      uint8
-	orphan     uint8
+type observation struct {
+	n, self            uint8
+	reachable          uint8
+	hosts              [maxHosts]observedHost
+	unit, data         uint8
+	recorded           uint8 // of a voter without data: its disk records that the data is gone
+	dataLost           uint8
+	env                uint8
+	health             uint8
+	backoff            uint8
+	request            uint8
+	pause              uint8
+	alarm              uint8
+	stable             uint8
+	cool               uint8
+	stall              uint8
+	moved              uint8
+	probe              uint8
+	stepFailed         uint8
+	lockHeld, lockMine uint8
+	op                 uint8
+	opHost             uint8
+	opLeft             uint8
+	opForged           uint8
+	opPhase            uint8
+	opStandby          uint8
+	opID               uint8
+	opToken            uint8
+	opBoot             uint8
+	opOld              uint8
+	orphan             uint8
 
-	cycling
+	hostRequest
 	leads, opCycle, opRestarted, back uint8
 
-	writes uint8 // the writes that the others publish
-	crawls uint8 // nothing could be read in time: the rest is known from this host's member, which leads
+	writes  uint8 // the writes that the others publish
+	noReads uint8 // nothing could be read in time: the rest is known from this host's member, which leads
 
-	out uint8
+	ejection uint8
 
-	replacing
-	removing // of the requested host: other hosts lack what only that host knows
+	replacementState
+	removalState // of the requested host: other hosts lack what only that host knows
 }
 
 // look returns what host h sees of the world now.
-func (w *world) look(h int) sight {
+func (w *world) look(h int) observation {
 	own := &w.hosts[h]
-	s := sight{
+	s := observation{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
-		cycling: own.cycling, unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit,
-		backoff: own.backoff, request: own.request, env: own.env, bereft: bit(own.bereft()),
+		hostRequest: own.hostRequest, unit: own.unit, data: own.data, stepFailed: own.stepFailed,
+		recorded: own.recorded, health: own.health, backoff: own.backoff, request: own.request, env: own.env,
+		dataLost: bit(own.dataLost()),
 	}
 	if own.down != 0 {
 		s.unit = inactive
 	}
-	s.cycling.held = 0 // no decision depends on it
-	s.removing = w.removalSeen(h)
+	s.hostRequest.startGuard = 0 // no decision depends on it
+	s.removalState = w.removalSeen(h)
 	if s.reachable == 0 {
 		return s
 	}
 	for i := range w.n {
 		g := &w.hosts[i]
-		s.hosts[i] = seen{
-			list: g.list, named: g.named, prog: g.prog, fit: g.fit,
+		s.hosts[i] = observedHost{
+			list: g.list, named: g.named, progress: g.progress, health: g.health,
 			live:    bit(w.answers(i) && (i == h || own.blind == 0)),
-			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)), wants: bit(g.ask != nothing && !w.isOver(i)),
-			turn: bit(g.turn()),
+			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)),
+			requests: bit(g.work != noWork && !w.requestOver(i)), inOperation: bit(g.inOperation()),
 		}
 		if s.hosts[i].live == 0 {
-			s.hosts[i].prog = behind
+			s.hosts[i].progress = behind
 		}
 	}
 	s.dead, s.witness = w.dead, w.witness
 	if own.list == unlisted {
-		s.out = own.out
+		s.ejection = own.ejection
 	}
 	s.alarm, s.pause, s.stable, s.cool, s.stall = w.alarm, w.pause, w.stable, w.cool, w.stall
 	if w.joining(h) {
 		s.moved, s.probe = w.moved, w.probe
 	}
-	s.held, s.mine = bit(w.lock >= 0), bit(w.owns(h))
+	s.lockHeld, s.lockMine = bit(w.lock >= 0), bit(w.owns(h))
 	if w.op != 0 {
 		s.op, s.opHost, s.opLeft, s.opPhase, s.opStandby = 1, w.opHost, w.opLeft, w.opPhase, w.opStandby
 		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld,
 			w.orphan
-		s.replacing = w.replacing
+		s.replacementState = w.replacementState
 		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
 	return s
@@ -167,9 +168,9 @@ const (
 )
 
 // view builds the view of a sight.
-func (s *sight) view(target policy.Target, r rank) policy.View {
-	if s.crawls != 0 {
-		return s.crawling(target, r)
+func (s *observation) view(target policy.Target, r rank) policy.View {
+	if s.noReads != 0 {
+		return s.viewWithoutReads(target, r)
 	}
 	me := hostName(int(s.self))
 	v := policy.View{
@@ -184,35 +185,35 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 			SinceStart: policy.Never,
 		},
 		Data:      s.dataView(),
-		Health:    policy.Health{State: healthState(s.fit), Qualified: true, Text: healthState(s.fit).String()},
+		Health:    policy.Health{State: healthState(s.health), Qualified: true, Text: healthState(s.health).String()},
 		Clock:     policy.Clock{Known: true},
 		Bootstrap: policy.Bootstrap{Requested: s.request != 0},
 		Cluster:   policy.Cluster{Reachable: s.reachable != 0},
 	}
-	if s.fit == slow {
+	if s.health == slow {
 		v.Health.SlowWrites, v.Health.Writes = true, slowMean
 	}
 	v.Unit.EnvReady = s.env == environment(v)
-	if s.fit == off {
+	if s.health == clockWrong {
 		v.Clock.Offset = time.Hour
 	}
 	if s.backoff != 0 {
 		v.Backoff = time.Minute
 	}
-	if s.out != 0 {
-		v.Ejections = policy.Ejections{Times: 1, WellFor: long(bit(s.out == clean))}
+	if s.ejection != 0 {
+		v.Ejections = policy.Ejections{Times: 1, WellFor: long(bit(s.ejection == ejectedHealthy))}
 	}
-	switch bereft := s.bereft != 0; {
+	switch bereft := s.dataLost != 0; {
 	case bereft:
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = memberID(int(s.self)), clusterID, true
-		v.Self.LostID = v.Self.MemberID * uint64(s.known)
-	case s.known != 0:
+		v.Self.LostID = v.Self.MemberID * uint64(s.recorded)
+	case s.recorded != 0:
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.leads != 0 {
 		v.LeadershipTransfers = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
 	}
-	if s.tried != 0 && s.opCycle == 0 {
+	if s.stepFailed != 0 && s.opCycle == 0 {
 		v.Failed = policy.FailedStep{Kind: policy.StepPromote, Text: "it timed out"}
 		v.PromotionPending = true
 	}
@@ -220,7 +221,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	v.Removal = s.removalView()
 	if s.reachable == 0 {
 		v.Cluster.Error = "no voter answers"
-		if s.known|s.bereft != 0 {
+		if s.recorded|s.dataLost != 0 {
 			v.Cluster.ExpectedID = clusterID
 		}
 		return v
@@ -231,9 +232,9 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)
 	v.Lock = policy.Lock{Known: true}
-	if s.held != 0 {
-		v.Lock = policy.Lock{Known: true, Held: true, Mine: s.mine != 0, Token: tokenNow, Holder: "other"}
-		v.Lock.ValidFor = long(s.mine)
+	if s.lockHeld != 0 {
+		v.Lock = policy.Lock{Known: true, Held: true, Mine: s.lockMine != 0, Token: tokenNow, Holder: "other"}
+		v.Lock.ValidFor = long(s.lockMine)
 	}
 	if s.op != 0 {
 		v.Op = s.opView()
@@ -252,7 +253,7 @@ func environment(v policy.View) uint8 {
 	return joinEnv
 }
 
-func (s *sight) dataView() policy.Data {
+func (s *observation) dataView() policy.Data {
 	d := policy.Data{State: policy.DataEmpty, Free: 1 << 40, FreeKnown: true, Mount: mount}
 	switch s.data {
 	case current:
@@ -265,7 +266,7 @@ func (s *sight) dataView() policy.Data {
 	return d
 }
 
-func (s *sight) clusterView() policy.Cluster {
+func (s *observation) clusterView() policy.Cluster {
 	c := policy.Cluster{
 		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable),
 		DBSize: 1 << 20, Intact: true, Roomy: true,
@@ -288,12 +289,13 @@ func (s *sight) clusterView() policy.Cluster {
 		if g.named != 0 {
 			m.Name = hostName(i)
 		}
-		m.Fsyncs = policy.Fsyncs{Known: true, P99: time.Second, SlowFor: long(s.speaksAgainst(i))}
+		m.Fsyncs = policy.Fsyncs{Known: true, P99: time.Second, SlowFor: long(s.confirmedUnhealthy(i))}
 		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ bit(s.witness != 0) &^ g.present)
 		if g.list == voter {
-			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leaves())))
+			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leadershipOf())))
 			led = led || m.Leader
-			m.SteadyFor, m.DownFor = long(g.live), long((s.stall|bit(s.rmWants(i))|s.speaksAgainst(i))&(1-g.live))
+			m.SteadyFor = long(g.live)
+			m.DownFor = long((s.stall | bit(s.removalNames(i)) | s.confirmedUnhealthy(i)) & (1 - g.live))
 			if i == int(s.self) && s.ownCycle() {
 				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
 			}
@@ -306,31 +308,31 @@ func (s *sight) clusterView() policy.Cluster {
 	return c
 }
 
-func (s *sight) learnerView(m *policy.Member, g seen) {
-	if g.live != 0 && g.prog == behind {
+func (s *observation) learnerView(m *policy.Member, g observedHost) {
+	if g.live != 0 && g.progress == behind {
 		m.Lag = 1000
 	}
-	m.SteadyFor, m.LiveFor = long(bit(g.prog == steady)), long(bit(g.prog == steady))
+	m.SteadyFor, m.LiveFor = long(bit(g.progress == steady)), long(bit(g.progress == steady))
 	m.StalledFor, m.StillFor = long(s.stall), long(1-s.moved)
 	m.DownFor = long(s.stall & (1 - g.live))
 	m.BehindFor = long(s.stall & bit(m.Lag > 0))
 }
 
-func (s *sight) hostsView(r rank) []policy.Host {
+func (s *observation) hostsView(r rank) []policy.Host {
 	var list []policy.Host
 	for i, g := range s.hosts[:s.n] {
 		if g.present == 0 {
 			continue
 		}
 		h := policy.Host{
-			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.fit),
-			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
-			Own: i == int(s.self), Sees: s.wordOf(i),
-			UnhealthySince: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow ||
-				g.fit == off,
+			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.health),
+			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self),
+			Turn: g.inOperation != 0, Own: i == int(s.self), Sees: s.connectionReports(i),
+			UnhealthySince: policy.UnhealthySince{For: long(bit(g.health == slow))}, Strained: g.health == slow ||
+				g.health == clockWrong,
 			Writes: s.writesOf(i),
 		}
-		if g.fit == off && s.speaksAgainst(i) != 0 {
+		if g.health == clockWrong && s.confirmedUnhealthy(i) != 0 {
 			h.Health, h.Recovers = health.Slow, true
 		}
 		if g.live == 0 && s.witness != tardy {
@@ -349,7 +351,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		case r == selfLast:
 			h.P99 = 3 * time.Millisecond
 		}
-		if g.wants != 0 {
+		if g.requests != 0 {
 			h.Wants, h.AskedAt = policy.WorkMaintenance, askedAt(i == int(s.self), r)
 		}
 		list = append(list, h)
@@ -357,7 +359,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 	return list
 }
 
-func (s *sight) role(i int) policy.Role {
+func (s *observation) role(i int) policy.Role {
 	g := s.hosts[i]
 	switch {
 	case g.list == voter:
@@ -371,13 +373,13 @@ func (s *sight) role(i int) policy.Role {
 }
 
 // joins reports whether a host is in a join. A standby recognises a join that it has not begun itself.
-func (s *sight) joins(i int) bool {
+func (s *observation) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
 		s.opReplace&s.opStandby == 0 && (s.opForged == 0 || g.list != learner || g.named == 0)
 }
 
-func (s *sight) opView() *policy.Op {
+func (s *observation) opView() *policy.Op {
 	if s.opCycle != 0 {
 		return s.cycleOp()
 	}
@@ -385,7 +387,7 @@ func (s *sight) opView() *policy.Op {
 		return s.removalOp()
 	}
 	if s.opReplace != 0 {
-		return s.lockedID(s.replacementOp())
+		return s.setTokenAndID(s.replacementOp())
 	}
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
@@ -404,7 +406,7 @@ func (s *sight) opView() *policy.Op {
 	if s.opForged != 0 && s.opID == 2 {
 		op.PeerURL = ""
 	}
-	s.lockedID(op)
+	s.setTokenAndID(op)
 	if s.opPhase == phaseRollback {
 		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was aborted"
 		if s.opLeft&s.opStandby != 0 {
@@ -414,8 +416,8 @@ func (s *sight) opView() *policy.Op {
 	return op
 }
 
-// lockedID adds the token and the member's ID to an operation.
-func (s *sight) lockedID(op *policy.Op) *policy.Op {
+// setTokenAndID adds the token and the member's ID to an operation.
+func (s *observation) setTokenAndID(op *policy.Op) *policy.Op {
 	if s.opToken != 0 {
 		op.Token = tokenNow
 	}

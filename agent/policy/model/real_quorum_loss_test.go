@@ -42,16 +42,16 @@ func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 type ruinBench struct {
 	t       *testing.T
 	cluster *testbed.Cluster
-	sc      Ruin
-	w       ruins
+	sc      QuorumLoss
+	w       lossWorld
 	ids     map[uint64]uint8 // cluster IDs, as the model numbers them
-	claim   func(w *ruins, cluster uint8, from int) bool
+	claim   func(w *lossWorld, cluster uint8, from int) bool
 }
 
 func newRuinBench(t *testing.T, version string) *ruinBench {
 	t.Helper()
 	b := &ruinBench{
-		t: t, sc: Ruin{Voters: 3}, ids: map[uint64]uint8{},
+		t: t, sc: QuorumLoss{Voters: 3}, ids: map[uint64]uint8{},
 		cluster: testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version}),
 	}
 	b.w, b.claim = b.sc.first(), b.sc.serves
@@ -124,7 +124,7 @@ func (b *ruinBench) compare(what string, which []uint8) {
 // refutes proves that a difference is found: it claims that every member serves.
 func (b *ruinBench) refutes(which []uint8) {
 	b.t.Helper()
-	b.claim = func(*ruins, uint8, int) bool { return true }
+	b.claim = func(*lossWorld, uint8, int) bool { return true }
 	if len(b.differences(which)) == 0 {
 		b.t.Error("a lie is not found")
 	}
@@ -198,6 +198,6 @@ func (b *ruinBench) recover() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.w.hosts[0].data, b.w.hosts[0].noted = made(1), made(1)
-	b.ids[uint64(work.Cluster)] = made(1)
+	b.w.hosts[0].data, b.w.hosts[0].recorded = recoveredCluster(1), recoveredCluster(1)
+	b.ids[uint64(work.Cluster)] = recoveredCluster(1)
 }

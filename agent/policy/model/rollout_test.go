@@ -7,11 +7,11 @@ import "testing"
 
 func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 	t.Parallel()
-	for _, sc := range Rolls() {
-		r := ExploreRoll(t.Context(), sc, 0)
+	for _, sc := range Rollouts() {
+		r := ExploreRollout(t.Context(), sc, 0)
 		t.Log(r)
 		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Story)
+			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
 		}
 		if !r.Complete {
 			t.Errorf("%s: not explored to the end", sc.Name)
@@ -22,7 +22,7 @@ func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 func TestEveryMistakeInARolloutBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}
-	for _, m := range RollMistakes() {
+	for _, m := range RolloutMistakes() {
 		broken[m.Text] = true
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
@@ -32,13 +32,13 @@ func TestEveryMistakeInARolloutBreaksItsPromise(t *testing.T) {
 					m.Promise, m.Text)
 			case r.Breach.Text != m.Text:
 				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
-					r.Breach.Story)
+					r.Breach.Trace)
 			default:
 				t.Logf("%s after %d states, depth %d", r.Breach.Promise, r.States, r.Depth)
 			}
 		})
 	}
-	for _, p := range rollPromises() {
+	for _, p := range rolloutPromises() {
 		if !broken[p.text] {
 			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
 		}

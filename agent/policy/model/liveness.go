@@ -1,0 +1,302 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// A run to rest is one fair schedule from a state: faults have stopped, every agent acts in each round, what etcd does
+// by itself happens, and when nothing else changes, time passes. It is deterministic, so a state that a run has passed
+// once need not be checked again.
+
+// maxPasses bounds a run to rest.
+const maxPasses = 400
+
+// ending is how faults end before a run.
+type ending struct {
+	healed         bool // everything is healed; otherwise nothing
+	hostsStayDown  bool // but hosts that are down stay down
+	agentsStayDown bool // and so do agents that are
+	staysTardy     bool // and an unhealthy voter is too slow to answer from then on, for good: its vote counts
+	lateCallsLand  bool // late calls land; otherwise they never do
+}
+
+func (m *machine) endings() []ending {
+	list := []ending{{healed: true, lateCallsLand: true}, {healed: true}, {}}
+	if m.Repair || m.Unhealthy {
+		list = append(list, ending{healed: true, hostsStayDown: true},
+			ending{healed: true, hostsStayDown: true, lateCallsLand: true})
+	}
+	if m.Unhealthy {
+		list = append(list, ending{healed: true, hostsStayDown: true, agentsStayDown: true})
+	}
+	if m.Tardy {
+		list = append(list, ending{healed: true, hostsStayDown: true, staysTardy: true})
+	}
+	return list
+}
+
+// checkLiveness checks the runs from a state: with all faults healed, and the late calls landing or not, the target must
+// be reached; with nothing healed, the operation must still be freed.
+func (m *machine) checkLiveness(from *world) breach {
+	m.inOrder = true
+	defer func() { m.inOrder, m.staysTardy = false, false }()
+	for _, e := range m.endings() {
+		m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
+		w := m.applyEnding(from, e)
+		if e.hostsStayDown && !e.agentsStayDown && !w.unreplaced(m.Target) ||
+			e.agentsStayDown && !w.unhealthySurplus(m.Target) {
+			continue
+		}
+		if found := m.runUntilQuiescent(&w, e); found != fine {
+			return found
+		}
+	}
+	return fine
+}
+
+// applyEnding returns the world in which faults have ended.
+func (m *machine) applyEnding(from *world, e ending) world {
+	w := *from
+	w.forgetHistory(!e.lateCallsLand)
+	if e.healed {
+		w.heal(e, m.Unhealthy)
+	}
+	if e.lateCallsLand {
+		w.landAll(m)
+	}
+	return w
+}
+
+// forgetHistory forgets what does not matter to a run: the number of faults and, if late is set, the late calls, which then
+// never land.
+func (w *world) forgetHistory(late bool) {
+	w.faults = 0
+	w.pause = 0                 // every pause ends
+	w.alarm = 0                 // and so does every alarm
+	w.rmExpired = w.rmRequested // and every request
+	for i := range w.n {
+		h := &w.hosts[i]
+		h.faulted = 0
+		if late {
+			h.lateAdd, h.latePromote, h.lateRemove, h.lateWrite = 0, 0, 0, 0
+		}
+	}
+	w.tidy()
+}
+
+// heal undoes all faults. With stays, hosts that are down and voters that are unhealthy stay so; with gone, agents that
+// do not run do not come back.
+func (w *world) heal(e ending, unhealthy bool) {
+	w.finishRequests()
+	for i := range w.n {
+		h := &w.hosts[i]
+		if e.hostsStayDown && h.down != 0 {
+			continue
+		}
+		if e.staysTardy && h.list == voter && h.health == slow && h.unit == active {
+			h.unit = starting // it still votes, but no longer serves
+		}
+		if h.unit == stoppedForRequest && h.stopped == 0 {
+			h.unit = inactive
+		}
+		if h.down != 0 && h.startGuard != 0 && h.data == current { // the agent starts it
+			h.unit = stoppedForRequest
+		} else if h.down != 0 || (h.unit == inactive && h.data == current) || (h.unit == failed && h.data == current) {
+			h.unit = inactive
+			if h.data == current {
+				w.starts(i)
+			}
+		}
+		h.down, h.cutOff, h.isolated, h.blind = 0, 0, 0, 0
+		if !e.agentsStayDown {
+			h.agent = up
+		}
+		if !e.hostsStayDown || !unhealthy || h.list != voter || h.health != slow {
+			h.health = healthy
+		}
+	}
+	w.tidy()
+}
+
+// landAll lands every late call.
+func (w *world) landAll(m *machine) {
+	for i := range w.n {
+		for k := evLateAdd; k <= evLateWrite; k++ {
+			m.apply(w, event{k, uint8(i), 0})
+		}
+	}
+}
+
+// runUntilQuiescent runs a world to rest and judges it there.
+func (m *machine) runUntilQuiescent(w *world, e ending) breach {
+	var way []uint64
+	healed := e.healed
+	mark := endingHash(w, e)
+	for range maxPasses {
+		// a host operation is only its host's
+		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
+			break
+		}
+		way = append(way, mark)
+		moved := m.pass(w)
+		round := slices.Contains(way, endingHash(w, e)) // such as a unit that fails at every start
+		if (!moved || round) && !m.advanceTime(w) && !moved {
+			if found := m.judgeQuiescent(w, e); found != fine {
+				return found
+			}
+			break
+		}
+		mark = endingHash(w, e)
+	}
+	switch {
+	case len(way) == maxPasses && healed:
+		return neverQuiescent
+	case len(way) == maxPasses && w.hasVoterAgent():
+		return operationStuck
+	}
+	for _, mark := range way {
+		m.live[mark] = struct{}{}
+	}
+	return fine
+}
+
+func endingHash(w *world, e ending) uint64 {
+	k := w.canonical()
+	h := hash(&k)
+	if e.healed {
+		h ^= 1<<63 | 1
+	}
+	if e.hostsStayDown {
+		h = ^h
+	}
+	if e.agentsStayDown {
+		h = bits.RotateLeft64(h, 7)
+	}
+	if e.staysTardy {
+		h = bits.RotateLeft64(h, 13)
+	}
+	return h
+}
+
+// isTakenDown reports whether a host is down in its operation or for its request: only the host and operators end that,
+// so every run covers its return.
+func (w *world) isTakenDown(i int) bool { return w.cycles(i) || w.hosts[i].stopped != 0 }
+
+// pass runs every host and agent once, and reports whether anything has changed.
+func (m *machine) pass(w *world) bool {
+	before := w.pack()
+	for i := range w.n {
+		for _, k := range []kind{evUnitChanges, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
+			stays := k == evUnitChanges && (w.mayHang(i) || m.staysTardy && w.isUnhealthy(i)) ||
+				k == evHostBoots && !m.bootsHosts && !w.isTakenDown(i)
+			if !w.possible(k, i) || stays {
+				continue
+			}
+			next := *w
+			if ok, _ := m.apply(&next, event{k, uint8(i), 0}); ok {
+				*w = next
+			}
+		}
+	}
+	return w.pack() != before
+}
+
+// advanceTime lets the shortest time pass that something waits for.
+func (m *machine) advanceTime(w *world) bool {
+	before := w.pack()
+	for _, k := range []kind{
+		evReported, evSettled, evLearnerLags, evRetryDue, evServed, evCommandEnds, evCooled, evRecordAges,
+		evValidityOver, evTimeout, evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evEjectionWaitOver,
+		evTooLong,
+	} {
+		hosts := w.n
+		if k.global() {
+			hosts = 1
+		}
+		for i := range hosts {
+			if !w.possible(k, i) {
+				continue
+			}
+			next := *w
+			ok, _ := m.apply(&next, event{k, uint8(i), 0})
+			next.faults = 0
+			if ok && next.pack() != before {
+				*w = next
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// judgeQuiescent returns what is wrong with a world in which nothing changes any more.
+func (m *machine) judgeQuiescent(w *world, e ending) breach {
+	if !e.healed {
+		if w.op != 0 && w.quorum() && w.hasVoterAgent() && !w.removalMustContinue() {
+			return operationStuck
+		}
+		return fine
+	}
+	if e.agentsStayDown {
+		return w.judgeUnhealthyGone(m.Target)
+	}
+	if e.hostsStayDown {
+		return w.judgeRepaired(m.Target, m.Repair)
+	}
+	voters, _ := w.votes()
+	want := min(m.Target.Voters, w.n)
+	if want%2 == 0 {
+		want--
+	}
+	learners := 0
+	for i := range w.n {
+		learners += int(bit(w.hosts[i].list == learner))
+	}
+	for i := range w.n {
+		if w.hosts[i].work != noWork {
+			return hostNotBack
+		}
+	}
+	if (m.Unhealthy || m.Voters > want) && voters == want+1 &&
+		w.op == 0 && w.lock < 0 && w.allServe() && m.reportsSurplus(w) {
+		return fine // all are healthy by now: operators see a finding
+	}
+	switch {
+	case w.rmRequested != 0:
+		return removalNeverEnds
+	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():
+		return targetMissed
+	case voters == m.Target.Voters && learners != min(m.Target.Standbys, w.n-voters):
+		return targetMissed
+	case voters != m.Target.Voters && learners > 0:
+		return targetMissed
+	}
+	return fine
+}
+
+// reportsSurplus reports whether every voter's host reports the surplus voter.
+func (m *machine) reportsSurplus(w *world) bool {
+	for i := range w.n {
+		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.TooManyVoters {
+			return false
+		}
+	}
+	return true
+}
+
+// hasVoterAgent reports whether an agent is responsible for freeing a stuck operation: the agent of a live voter.
+func (w *world) hasVoterAgent() bool {
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.list == voter && w.serves(i) && h.agent == up && h.cutOff == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,181 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// RolloutMistake is a mistake seeded into the policy of rollouts, or into their execution. The walk must find it.
+type RolloutMistake struct {
+	Name    string
+	Promise string // the broken promise, as in Breach
+	Text    string
+	scope   int // in Rolls, followed by LongRolls
+	breach  rolloutBreach
+	rules   rolloutRules
+}
+
+// Explore explores the smallest scope in which the mistake shows.
+func (m RolloutMistake) Explore(ctx context.Context) Result {
+	r := m.rules
+	r.skipsLiveness = m.breach != rolloutNeverEnds
+	return newRolloutMachine(append(Rollouts(), LongRollouts()...)[m.scope], r).explore(ctx, 0)
+}
+
+// The scopes in which mistakes show, apart from the first.
+const (
+	rolloutWithOperator = iota + 1
+	rolloutWithFault
+	rolloutWithSpare
+	_ // the first of LongRolls: no mistake shows there first
+	rolloutWithFaultAndOperator
+)
+
+// RolloutMistakes returns the seeded mistakes.
+func RolloutMistakes() []RolloutMistake {
+	list := append(rolloutOrderMistakes(), rolloutProgressMistakes()...)
+	for i := range list {
+		p := rolloutPromises()[list[i].breach]
+		list[i].Promise, list[i].Text = p.name, p.text
+	}
+	return list
+}
+
+// rolloutOrderMistakes returns those about which host is next.
+func rolloutOrderMistakes() []RolloutMistake {
+	return []RolloutMistake{
+		{
+			Name: "a paused rollout continues", breach: rolloutNotHalted, scope: rolloutWithOperator,
+			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Runs = true }),
+		},
+		{
+			Name: "a request of a rollout outlives the rollout", breach: rolloutNotHalted, scope: rolloutWithOperator,
+			rules: rolloutRules{view: func(v *policy.View) {
+				if v.Asked != nil {
+					v.Asked.Rollout = ""
+				}
+			}},
+		},
+		{
+			Name: "the next host of a rollout is requested while another one is pending", breach: rolloutLeaderFirst,
+			rules: seeingRollout(func(v *policy.View, r *policy.Rollout) {
+				for i := range v.Hosts {
+					v.Hosts[i].Wants = ""
+				}
+				r.Waiting = []string{v.Self.ID}
+			}),
+		},
+		{
+			Name: "the leader is unknown", breach: rolloutLeaderFirst,
+			rules: rolloutRules{view: func(v *policy.View) {
+				for i := range v.Cluster.Members {
+					v.Cluster.Members[i].Leader = false
+				}
+			}},
+		},
+		{
+			Name: "operations begin, and hosts go down, without the lock", breach: rolloutTwoDown,
+			rules: rolloutRules{unfenced: true, ignored: rolloutLeaderFirst, view: func(v *policy.View) {
+				if v.Rollout != nil {
+					v.Rollout.Waiting = []string{v.Self.ID}
+				}
+				if v.Op != nil && v.Op.Host != v.Self.ID {
+					v.Op = nil
+				}
+				v.Lock.Held, v.Lock.Mine, v.Lock.Token, v.Lock.ValidFor = true, true, tokenNow, ages
+				v.IdleFor = ages
+				for i := range v.Hosts {
+					v.Hosts[i].Wants, v.Hosts[i].Turn = "", false
+				}
+				for i := range v.Cluster.Members {
+					v.Cluster.Members[i].Live, v.Cluster.Members[i].Leader = true, false
+				}
+				if v.Op != nil {
+					v.Op.Token = tokenNow
+				}
+			}},
+		},
+	}
+}
+
+// rolloutProgressMistakes returns those about what has been done, and about how a rollout ends.
+func rolloutProgressMistakes() []RolloutMistake {
+	return []RolloutMistake{
+		{
+			Name: "a host does not record that the rollout has reached it", breach: rolloutHostTwice,
+			scope: rolloutWithFault,
+			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),
+		},
+		{
+			Name:   "a released operation does not count as done",
+			breach: rolloutHostTwice, scope: rolloutWithFaultAndOperator, rules: rolloutRules{releasedNotDone: true},
+		},
+		{
+			Name: "every finished host counts as a resumed rollout", breach: rolloutHostTwice, scope: rolloutWithFault,
+			rules: rolloutRules{countsAsResumed: true},
+		},
+		{
+			Name: "a completed restart is not detected", breach: rolloutHostTwice,
+			rules: rolloutRules{view: func(v *policy.View) {
+				if v.Op != nil {
+					v.Op.Restarted = false
+				}
+			}},
+		},
+		{
+			Name: "a host that was cancelled in a rollout counts as done", breach: rolloutDoneEarly,
+			scope: rolloutWithOperator,
+			rules: rolloutRules{beforeEnd: func(_ *policy.RolloutProgress, s *policy.Step) {
+				s.Outcome = policy.Cycled
+			}},
+		},
+		{
+			Name: "a rollout ends with its first host", breach: rolloutDoneEarly,
+			rules: rolloutRules{beforeEnd: func(t *policy.RolloutProgress, _ *policy.Step) { t.Waiting = 0 }},
+		},
+		{
+			Name: "the etcd version is not checked afterwards", breach: rolloutWrongVersion, scope: rolloutWithFault,
+			rules: rolloutRules{beforeEnd: func(t *policy.RolloutProgress, _ *policy.Step) { t.Wants = "" }},
+		},
+		{
+			Name: "the rollout record is written without comparing its revision", breach: rolloutOverwritten,
+			scope: rolloutWithOperator,
+			rules: rolloutRules{overwrites: true},
+		},
+		{
+			Name: "a member of a rollout is removed", breach: rolloutUnexpectedStep,
+			rules: rolloutRules{decision: func(d *policy.Decision) {
+				if d.Step.Kind == policy.StepRestartUnit {
+					d.Step.Kind = policy.StepRemoveMember
+				}
+			}},
+		},
+		{
+			Name: "the last host does not end the rollout", breach: rolloutNeverEnds,
+			rules: rolloutRules{afterEnd: func(end *policy.RolloutEnd) { end.Done = false }},
+		},
+		{
+			Name: "the queue never admits a host", breach: rolloutNeverEnds, scope: rolloutWithSpare,
+			rules: rolloutRules{decision: func(d *policy.Decision) { d.Notes.Queue.Queue.Down = nil }},
+		},
+		{
+			Name: "a host does not report what it waits for", breach: rolloutNoReason,
+			rules: rolloutRules{decision: func(d *policy.Decision) { d.Reasons = nil }},
+		},
+	}
+}
+
+// seeingRollout is a mistake in what the policy sees of a rollout.
+func seeingRollout(change func(v *policy.View, r *policy.Rollout)) rolloutRules {
+	return rolloutRules{view: func(v *policy.View) {
+		if v.Rollout != nil {
+			own := *v.Rollout
+			v.Rollout = &own
+			change(v, &own)
+		}
+	}}
+}

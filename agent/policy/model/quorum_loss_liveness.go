@@ -1,0 +1,125 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// lossPasses bounds a run to rest.
+const lossPasses = 200
+
+// isLive checks one fair run from a world: everything is healed, agents act, and operators follow the
+// documentation. At its end every host is a voter again, or the old quorum is back.
+func (m *lossMachine) isLive(start *lossWorld) bool {
+	w := *start
+	w.faults = 0
+	var way []lossWorld
+	for range lossPasses {
+		if m.live[w] {
+			break
+		}
+		way = append(way, w)
+		before := w
+		m.pass(&w)
+		if w == before {
+			if !m.hasRecovered(&w) {
+				return false
+			}
+			break
+		}
+	}
+	if len(way) == lossPasses {
+		return false
+	}
+	for _, on := range way {
+		m.live[on] = true
+	}
+	return true
+}
+
+// pass heals, lets every agent act once, and lets operators do the next thing.
+func (m *lossMachine) pass(w *lossWorld) {
+	for i := range m.Voters {
+		h := &w.hosts[i]
+		h.cutOff, h.agentDown = 0, 0
+		if h.hostDown != 0 {
+			h.boot()
+		}
+		m.markStalePlans(w)
+		if h.copying == copyRuns {
+			h.copying = copyFailed
+			if to, ok := m.completeCopy(w, i); ok {
+				*w = to
+			}
+		}
+		if h.step == lossNone {
+			o := m.look(w, i)
+			h.step, _ = lossStepOf(m.decide(&o).Step)
+			if h.stepPlan = h.plan; o.late != 0 {
+				h.stepPlan = withoutPlan + o.cluster
+			}
+		}
+		if h.step != lossNone {
+			*w = m.act(w, i)[0]
+		}
+		m.markStalePlans(w)
+	}
+	m.operatorsContinue(w)
+	m.markStalePlans(w)
+}
+
+// operatorsContinue abandons plans that are not carried out, and makes and applies one if nothing serves.
+func (m *lossMachine) operatorsContinue(w *lossWorld) {
+	serving := m.serving(w)
+	for i := range m.Voters {
+		h := &w.hosts[i]
+		k := h.plan
+		if k == 0 || h.aborted != 0 || serving>>recoveredCluster(k)&1 != 0 || serving>>oldCluster&1 != 0 {
+			continue
+		}
+		s := &w.hosts[w.plans[k-1].survivor-1]
+		stuck := h.copying != copyNone && w.plans[k-1].stale != 0
+		if serving != 0 || s.plan != k && s.lastPlan != k || stuck {
+			if to, ok := w.abort(i); ok {
+				*w = to
+			}
+		}
+	}
+	if serving != 0 {
+		return
+	}
+	for k := uint8(maxPlans); k > 0; k-- {
+		p := w.plans[k-1]
+		if p.survivor == 0 {
+			continue
+		}
+		s := &w.hosts[p.survivor-1]
+		if s.plan == k || s.lastPlan == k {
+			return // it is in progress
+		}
+		if to, ok := m.apply(w, int(p.survivor)-1, k); ok && s.plan == 0 {
+			*w = to
+			return
+		}
+	}
+	if to, ok := m.plan(w, 1); ok {
+		*w = to
+	}
+}
+
+// hasRecovered reports whether every host is a voter of the serving cluster, and no host has a plan left.
+func (m *lossMachine) hasRecovered(w *lossWorld) bool {
+	c := m.reachedCluster(w, 0)
+	for i := range m.Voters {
+		h := &w.hosts[i]
+		switch {
+		case c == noCluster, h.plan != 0:
+			return false
+		case c == oldCluster: // operators remove the member of a host with a new disk
+			if h.recorded > oldCluster || h.data > oldCluster || h.data == oldCluster && h.runs == 0 {
+				return false
+			}
+		case h.data != c || h.recorded != c || h.runs == 0:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,358 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// hostRequest is the request of a host and what its disk records about it. It outlives agents and boots.
+type hostRequest struct {
+	work       uint8
+	ended      uint8 // an operator has declared it done
+	stopped    uint8 // this host's agent has stopped etcd for it and has not started etcd since
+	begun      uint8 // the operation was about to be recorded, in this boot or an earlier one
+	opSeen     uint8 // the operation was seen: it is in flight until it ends here or is released
+	released   uint8 // an operator has released it
+	program    uint8 // of a command: the state of its program
+	startGuard uint8 // the start guard is set: etcd does not start at a boot
+}
+
+// The requests of a host.
+const (
+	noWork uint8 = iota
+	maintenance
+	maintenanceRunning // only the operation: etcd keeps running
+	restart
+	agentReboot    // a reboot by its agent
+	externalReboot // an external reboot
+	command
+	workCount
+)
+
+func workText(ask uint8) string {
+	return [...]string{
+		"nothing", "maintenance", "maintenance with etcd running", "a restart", "a reboot",
+		"an external reboot", "a command",
+	}[ask]
+}
+
+// The values of did. A program that was started may begin at any moment, so that both are one state.
+const (
+	programRuns      uint8 = iota + 1
+	programSucceeded       // it has succeeded
+	programFailed          // it has failed
+	programCutOff          // the machine went down while it ran
+)
+
+// The values of begun.
+const (
+	begunNow    uint8 = iota + 1
+	begunBefore       // and the machine has rebooted since
+	tooLate           // it was not recorded, and the machine has rebooted, which was all that was requested
+)
+
+func (h *host) tidyRequest() {
+	if h.work == noWork {
+		h.ended, h.stopped, h.begun, h.opSeen, h.released, h.program = 0, 0, 0, 0, 0, 0
+		if h.unit == stoppedForRequest {
+			h.unit = inactive
+		}
+	}
+}
+
+// requestEvent applies an operator's request, or the reboot it was waiting for.
+func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
+	h := &w.hosts[i]
+	if h.agent != up || h.down != 0 {
+		return false
+	}
+	switch k {
+	case evRequest:
+		if arg == noWork || h.work != noWork || int(w.requests) >= m.Requests {
+			return false
+		}
+		if m.External && (arg == restart || arg == command) { // the request is refused
+			return false
+		}
+		h.work = arg
+		w.coverStoppedEtcd(i)
+		w.requests++
+	case evRequestEnds:
+		if h.work == noWork || h.ended != 0 {
+			return false
+		}
+		h.finishRequest()
+	case evReboots:
+		if h.work != externalReboot || h.ended != 0 || !w.cycles(i) || w.opPhase != phaseDown {
+			return false
+		}
+		w.reboots(i)
+	}
+	return true
+}
+
+// noteRequest records an agent's decision about its host's request.
+func (m *machine) noteRequest(w *world, i int, c choice) {
+	h := &w.hosts[i]
+	switch c.request {
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // see note for the last two
+	case policy.RequestSeen: // and what its record states, if the request was renewed since that was written
+		s := h.standing()
+		if !s.Begun {
+			s = s.Begins()
+			s.OtherBoot = w.opBoot == 0
+		}
+		m.transition(h, s.Recorded())
+	case policy.RequestEnds:
+		if c.loosens {
+			h.startGuard = 0
+		}
+		h.hostRequest = hostRequest{startGuard: h.startGuard}
+	default:
+		panic("rollouts are explored separately")
+	}
+}
+
+// applyStartGuard applies an agent's notes, or a step's preparation, to the start guard. If there is nothing that a boot could
+// start, the world does not track it.
+func (w *world) applyStartGuard(i int, want policy.StartGuard) {
+	h := &w.hosts[i]
+	switch {
+	case want == policy.HoldBack && (h.data == current || h.data == old || h.dataLost()):
+		h.startGuard = 1
+	case want == policy.HoldNot:
+		h.startGuard = 0
+	}
+}
+
+// coverStoppedEtcd makes a host's request decide about an etcd that an operator stopped earlier.
+func (w *world) coverStoppedEtcd(i int) {
+	if h := &w.hosts[i]; h.unit == inactive && h.down == 0 && w.decidesAboutEtcd(i) {
+		h.unit = stoppedForRequest
+	}
+}
+
+// workDone reports whether the work for which a host was taken down is done; restarts are not covered. Releasing the
+// operation ends a reboot but not a maintenance.
+func (w *world) workDone(i int) bool {
+	h := &w.hosts[i]
+	return w.requestOver(i) || h.program > programRuns ||
+		(h.isReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
+}
+
+func (c *hostRequest) isReboot() bool { return c.work == agentReboot || c.work == externalReboot }
+
+// keptDown reports whether etcd has to stay down until the work is done. Work of the agent itself does not keep it down
+// while no voter answers and the reboot was not requested yet, nor if etcd runs already.
+func (w *world) keptDown(i int) bool {
+	h := &w.hosts[i]
+	switch h.work {
+	case restart:
+		return false
+	case command:
+		return h.unit != active && w.cycles(i) && w.reaches(i)
+	case agentReboot:
+		return h.unit != active && (w.reaches(i) || h.stepFailed != 0)
+	}
+	return true
+}
+
+// awaitsOthers reports whether someone other than the agent continues the work.
+func (c *hostRequest) awaitsOthers() bool {
+	return c.work == maintenance || c.work == maintenanceRunning || c.work == externalReboot
+}
+
+// ranAfterReboot reports whether an etcd that is down ran after the requested reboot. The start guard holds it back
+// only for maintenance, so it started at that boot, and an operator has stopped it since.
+func (h *host) ranAfterReboot() bool {
+	return h.unit == inactive && h.isReboot() && h.begun == begunBefore
+}
+
+// released reports whether an operator has released the requested operation: the host does not enter it again.
+func (w *world) released(i int) bool {
+	return w.hosts[i].opSeen&w.hosts[i].released != 0 && !w.cycles(i)
+}
+
+// recordDeleted reports whether only the disk still records a host's operation, because its record was deleted.
+func (w *world) recordDeleted(i int) bool {
+	h := &w.hosts[i]
+	return h.opSeen != 0 && h.released == 0 && !w.cycles(i)
+}
+
+// inOperation reports whether a host publishes that it is in its operation.
+func (c *hostRequest) inOperation() bool { return c.opSeen != 0 && c.released == 0 }
+
+// requestOver reports whether the request takes nothing down any more.
+func (w *world) requestOver(i int) bool {
+	s := w.hosts[i].standing()
+	return s.Done() || s.TooLate()
+}
+
+// transition records a transition of a host's request on its disk.
+func (m *machine) transition(h *host, next policy.Standing) {
+	if m.afterTransition != nil {
+		next = m.afterTransition(h.standing(), next)
+	}
+	h.setStanding(next)
+}
+
+func (h *host) setStanding(next policy.Standing) {
+	h.ended, h.stopped, h.opSeen = bit(next.Ended), bit(next.Stopped), bit(next.Seen)
+	switch {
+	case next.Begun:
+		h.begun = begunNow + bit(next.OtherBoot)
+	case h.begun != tooLate:
+		h.begun = 0
+	}
+	if h.program == 0 && next.Ran == policy.HooksRunning {
+		h.program = programRuns
+	}
+}
+
+// finishRequest is an operator declaring the request done.
+func (h *host) finishRequest() {
+	next, withdrawn, _ := h.standing().Finished(false, false)
+	if h.setStanding(next); withdrawn {
+		h.work = noWork
+	}
+}
+
+// program returns what is known about a command's program once its operation has begun.
+func program(did uint8) policy.Program {
+	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
+	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
+	switch did {
+	case 0:
+		return p
+	case programRuns:
+		p.Found.State = policy.HooksRunning
+	case programSucceeded:
+		p.Found.State = policy.HooksDone
+	case programFailed:
+		p.Found.State = policy.HooksFailed
+	case programCutOff:
+		p.OtherBoot = true
+	}
+	p.Noted = policy.HooksRunning
+	return p
+}
+
+// standing returns what decides whether the request is over.
+func (c *hostRequest) standing() policy.Standing {
+	return policy.Standing{
+		Work: work(c.work), External: c.work == externalReboot, Ended: c.ended != 0, Stopped: c.stopped != 0,
+		Begun:     c.begun == begunNow || c.begun == begunBefore,
+		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
+		Seen:      c.opSeen != 0, KeepRunning: c.work == maintenanceRunning, Hurried: c.work == externalReboot,
+		By: "root", Reason: "testing", Program: [...]string{"", "upgrade"}[bit(c.work == command)],
+		Ran: program(c.program).Noted,
+	}
+}
+
+// inMaintenance reports whether etcd was stopped for maintenance that is not over.
+func (h *host) inMaintenance() bool { return h.work == maintenance && h.stopped != 0 && h.ended == 0 }
+
+// finishRequests ends requests that wait for an operator.
+func (w *world) finishRequests() {
+	for i := range w.n {
+		switch h := &w.hosts[i]; h.work {
+		case maintenance, maintenanceRunning, externalReboot:
+			h.finishRequest()
+		}
+	}
+}
+
+// decidesAboutEtcd reports whether the request decides about an etcd that an operator stops: the end of the work starts it. That
+// holds until the work is done; for a restart, as long as it is not known to be done, because nothing shows who stopped
+// etcd.
+func (w *world) decidesAboutEtcd(i int) bool {
+	h := &w.hosts[i]
+	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {
+		return false
+	}
+	return !w.workDone(i) && (h.work != restart || !w.cycles(i) || w.opPhase != phaseBack)
+}
+
+// opHosts reports whether the operation belongs to this host. An operation that removes a leftover learner belongs to
+// no host.
+func (w *world) opHosts(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
+
+// cycles reports whether the operation takes this host down and brings it back.
+func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.opHosts(i) }
+
+// starts starts a unit.
+func (w *world) starts(i int) {
+	h := &w.hosts[i]
+	switch h.unit {
+	case inactive, failed, stoppedForRequest, restarting:
+		h.unit = starting
+		if w.cycles(i) || w.recordDeleted(i) {
+			w.opRestarted = 1
+		}
+	}
+}
+
+// jobDone ends a stop job. The one of a restart starts the unit again by itself.
+func (w *world) jobDone(i int) bool {
+	h := &w.hosts[i]
+	if h.unit == restarting {
+		w.starts(i)
+	} else {
+		h.unit = stoppedForRequest
+	}
+	return true
+}
+
+// goesDown ends everything that runs on a host.
+func (w *world) goesDown(i int) {
+	h := &w.hosts[i]
+	w.agentDies(i)
+	h.down, h.unit, h.backoff = 1, inactive, 0
+	if h.program == programRuns {
+		h.program = programCutOff
+	}
+	switch {
+	case h.begun == begunNow:
+		h.begun = begunBefore
+	case h.begun == 0 && h.work == externalReboot:
+		h.begun = tooLate
+	}
+	if w.opHosts(i) {
+		w.opBoot = 0
+	}
+}
+
+// reboots is a requested reboot. It is no fault unless etcd runs again meanwhile.
+func (w *world) reboots(i int) {
+	runs := w.runs(i)
+	w.goesDown(i)
+	if runs {
+		w.markFaulted()
+	}
+}
+
+// boots boots a host. Its etcd starts unless the start guard holds it back.
+func (w *world) boots(i int) breach {
+	h := &w.hosts[i]
+	h.down, h.agent, h.unit = 0, up, inactive
+	switch {
+	case h.lossRecorded() && h.work == noWork && h.startGuard == 0:
+		return startedEmpty
+	case h.data != current && h.data != old:
+		return fine
+	case h.startGuard != 0 && h.data == old: // it is no longer a member
+		return fine
+	case h.startGuard != 0:
+		h.unit = stoppedForRequest
+		if h.work != maintenance || h.stopped == 0 {
+			return startGuardStays
+		}
+		return fine
+	}
+	w.starts(i)
+	safe := w.cycles(i) && w.opPhase == phaseDown && h.work == maintenance && h.ended == 0
+	if h.list != unlisted && (safe || h.inMaintenance()) {
+		return startedEarly
+	}
+	return fine
+}

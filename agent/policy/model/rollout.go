@@ -1,0 +1,296 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// A rollout is a walk of its own, over worlds in which no host joins or leaves. It tracks the rollout's record, the
+// queue, and each host's record of its request on disk, which is written apart from the steps and may be lost between
+// them. The real policy makes the agents' decisions, and decides how a host's end changes the rollout.
+
+// Rollout is a scope of that walk: three voters, and spares, are taken down for the same work.
+type Rollout struct {
+	Name            string
+	Spares          int // at most one, which looks at the cluster only when it is called
+	Work            policy.Work
+	OperatorActions int // number of operators' actions: pause, resume, abort, cancel a host, release its operation
+	Budget          int // most faults in one story
+}
+
+// Rollouts returns the scopes that every test run explores.
+func Rollouts() []Rollout {
+	return []Rollout{
+		{Name: "a rollout of restarts", Work: policy.WorkRestart},
+		{Name: "a rollout of restarts, two operator commands", Work: policy.WorkRestart, OperatorActions: 2},
+		{Name: "a rollout of restarts, a fault", Work: policy.WorkRestart, Budget: 1},
+		{
+			Name: "a rollout of reboots with a spare, one operator command", Work: policy.WorkReboot, Spares: 1,
+			OperatorActions: 1,
+		},
+	}
+}
+
+// LongRollouts returns those that take about a minute each.
+func LongRollouts() []Rollout {
+	return []Rollout{
+		{Name: "a rollout of reboots with a spare, a fault", Work: policy.WorkReboot, Spares: 1, Budget: 1},
+		{
+			Name: "a rollout of restarts, 1 fault, one operator command", Work: policy.WorkRestart, OperatorActions: 1,
+			Budget: 1,
+		},
+	}
+}
+
+// DeepRollouts returns larger ones, which need memory and time: each ends at its bound or at its fixpoint.
+func DeepRollouts() []Rollout {
+	return []Rollout{
+		{
+			Name: "a rollout of reboots with a spare, 1 fault, one operator command", Work: policy.WorkReboot,
+			Spares:          1,
+			OperatorActions: 1,
+			Budget:          1,
+		},
+		{
+			Name: "a rollout of restarts, 1 fault, two operator commands", Work: policy.WorkRestart, OperatorActions: 2,
+			Budget: 1,
+		},
+		{
+			Name: "a rollout of restarts, 2 faults, one operator command", Work: policy.WorkRestart, OperatorActions: 1,
+			Budget: 2,
+		},
+	}
+}
+
+// rolloutVoters is the number of voters of every such cluster.
+const rolloutVoters = 3
+
+func (r Rollout) hosts() int { return rolloutVoters + r.Spares }
+
+// maxRolloutHosts is the largest number of hosts in a scope.
+const maxRolloutHosts = rolloutVoters + 1
+
+// The states of a rollout's record.
+const (
+	rolloutRuns uint8 = iota + 1
+	rolloutPaused
+	rolloutStopped
+	rolloutAborted
+	rolloutDone
+)
+
+// rolloutRequest is the request on a host's disk.
+type rolloutRequest struct {
+	hostRequest
+	resumed   uint8 // how often its rollout had been resumed at the time, plus one
+	restarted uint8 // etcd was started since its operation began
+}
+
+// rolloutHost is a host.
+type rolloutHost struct {
+	rolloutRequest
+	lastResumed  uint8 // the same for the last request that has ended; 0 for none
+	unit         uint8
+	agentDown    uint8 // its agent
+	hostDown     uint8 // the host
+	cutOff       uint8 // its agent reaches no endpoint
+	slow         uint8 // by its own report
+	wrongVersion uint8 // another version of etcd is installed than wanted
+
+	hasToken uint8 // its agent believes that it holds the lock
+
+	step          uint8 // that its agent has decided on
+	arg           uint8 // its phase, its outcome or the next leader
+	opFresh       uint8 // the operation's record is the one that the step was decided on
+	writesRollout uint8 // it writes the rollout's record, too
+	rolloutFresh  uint8 // which is the one that the step was decided on
+
+	pending        policy.RequestChange // in flight to the disk or to the rollout's record
+	pendingOutcome uint8                // its outcome: rollCycled or another
+	pendingRequest rolloutRequest       // the request as it was then
+	pendingResumed uint8                // resumed, of the rollout that asks it
+	pendingStale   uint8                // the rollout's record has changed since
+	pendingBoot    uint8                // the boot in which the operation it has seen began
+
+	// Ghosts: the stretch of the rollout in which its operation began, the one in which its work was last done, and
+	// whether it is down for that.
+	begunIn, doneIn, down uint8
+}
+
+// rolloutWorld is a state of the walk.
+type rolloutWorld struct {
+	hosts [maxRolloutHosts]rolloutHost
+
+	state       uint8 // of the rollout
+	waiting     uint8 // a bit for each host
+	resumed     uint8 // how often it was started or resumed, by its record
+	stretch     uint8 // how often it really was started or resumed
+	queueDown   [policy.DownLength]uint8
+	queueWriter uint8 // the host, plus one, that has written the queue
+
+	op       uint8 // the host, plus one, that it belongs to
+	phase    uint8
+	token    uint8 // it has the current token of the lock
+	sameBoot uint8 // its host has not rebooted
+	lock     uint8 // the host, plus one, that holds it
+	leader   uint8
+	cool     uint8 // no operation has been in flight for long enough
+	back     uint8 // the operation's host has served for long enough
+	actions  uint8 // number of operators' actions so far
+	faults   uint8
+}
+
+// first returns the world in which a rollout of all hosts has just been started.
+func (r Rollout) first() (w rolloutWorld) {
+	w.state, w.waiting, w.resumed, w.stretch, w.cool = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
+	for i := range rolloutVoters {
+		w.hosts[i].unit = active
+	}
+	return w
+}
+
+// hostWork returns what the scope's rollout asks of a host.
+func (r Rollout) hostWork() uint8 {
+	if r.Work == policy.WorkReboot {
+		return agentReboot
+	}
+	return restart
+}
+
+func (w *rolloutWorld) quorum() bool {
+	n := 0
+	for i := range rolloutVoters {
+		n += int(bit(w.hosts[i].unit == active))
+	}
+	return n >= policy.Quorum(rolloutVoters)
+}
+
+// reaches reports whether a host's agent reaches the cluster.
+func (w *rolloutWorld) reaches(i int) bool {
+	h := &w.hosts[i]
+	return h.agentDown|h.hostDown|h.cutOff == 0 && w.quorum()
+}
+
+func (w *rolloutWorld) owns(i int) bool { return int(w.op) == i+1 }
+
+// looksEveryRound reports whether a host looks at the cluster in every round.
+func (w *rolloutWorld) looksEveryRound(i int) bool {
+	named := false
+	for _, d := range w.queueDown {
+		named = named || int(d) == i+1
+	}
+	return policy.LooksEveryRound(policy.RoundNeeds{
+		HoldsLock: w.hosts[i].hasToken != 0, Steps: w.hosts[i].step != rolloutNone, Listed: i < rolloutVoters,
+		Called: named, Operated: w.owns(i),
+	})
+}
+
+// tidy clears what has no meaning, so that worlds that no one can distinguish are one.
+func (w *rolloutWorld) tidy() {
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		if h.work == noWork {
+			h.rolloutRequest = rolloutRequest{}
+		}
+		if h.step == rolloutNone {
+			h.arg, h.opFresh, h.writesRollout, h.rolloutFresh = 0, 0, 0, 0
+		}
+		if h.pending == policy.RequestStays {
+			h.pendingOutcome, h.pendingRequest = 0, rolloutRequest{}
+			h.pendingResumed, h.pendingStale, h.pendingBoot = 0, 0, 0
+		}
+	}
+	if w.op == 0 {
+		w.phase, w.token, w.sameBoot, w.back = 0, 0, 0, 0
+	} else {
+		w.cool = 0
+		if h := &w.hosts[w.op-1]; w.phase != phaseBack || h.unit != active {
+			w.back = 0
+		}
+	}
+	if w.lock == 0 {
+		w.token = 0
+	}
+	if w.hosts[w.leader].unit != active { // another leader is elected
+		for i := range rolloutVoters {
+			if w.hosts[i].unit == active && w.quorum() {
+				w.leader = uint8(i)
+				break
+			}
+		}
+	}
+	if w.queueWriter != 0 && w.hosts[w.queueWriter-1].agentDown != 0 { // it ends with the lease of its writer
+		w.queueWriter, w.queueDown = 0, [policy.DownLength]uint8{}
+	}
+}
+
+// rollWritten is a new record of the rollout.
+func (w *rolloutWorld) rollWritten() {
+	for i := range w.hosts {
+		w.hosts[i].rolloutFresh, w.hosts[i].pendingStale = 0, 1
+	}
+}
+
+// opWritten is a new record of the operation, or its end.
+func (w *rolloutWorld) opWritten() {
+	for i := range w.hosts {
+		w.hosts[i].opFresh = 0
+	}
+}
+
+// text shows a world in a story.
+func (r Rollout) text(w *rolloutWorld) string {
+	all := []string{fmt.Sprintf("rollout %s, waiting %s, resumed %d",
+		[...]string{"none", "runs", "paused", "stopped", "aborted", "done"}[w.state], names(w.waiting), w.resumed)}
+	if w.op != 0 {
+		all = append(all, fmt.Sprintf("operation of %s, %s", hostName(int(w.op)-1), opPhase(w.phase)))
+	}
+	if w.lock != 0 {
+		all = append(all, "lock="+hostName(int(w.lock)-1))
+	}
+	for i := range r.hosts() {
+		h := &w.hosts[i]
+		s := hostName(i) + "=" + string(unitState(h.unit))
+		for _, f := range []struct {
+			set  bool
+			text string
+		}{
+			{i == int(w.leader), "leads"},
+			{h.work != noWork, "asked"},
+			{h.begun == begunNow, "begun"},
+			{h.begun == begunBefore, "rebooted"},
+			{h.opSeen != 0, "seen"},
+			{h.ended != 0, "ended"},
+			{h.stopped != 0, "recorded as stopped"},
+			{h.released != 0, "released"},
+			{h.slow != 0, "slow"},
+			{h.wrongVersion != 0, "old etcd"},
+			{h.hasToken != 0, "has the lock"},
+			{h.step != rolloutNone, "is about to " + rolloutStepTexts()[h.step]},
+			{h.pending != policy.RequestStays, fmt.Sprintf("note %d", h.pending)},
+			{h.agentDown != 0, "no agent"},
+			{h.hostDown != 0, "off"},
+			{h.cutOff != 0, "cut off"},
+		} {
+			if f.set {
+				s += "," + f.text
+			}
+		}
+		all = append(all, s)
+	}
+	return strings.Join(all, "  ")
+}
+
+func names(hosts uint8) (s string) {
+	for i := range maxRolloutHosts {
+		if hosts>>i&1 != 0 {
+			s += hostName(i)
+		}
+	}
+	return s
+}

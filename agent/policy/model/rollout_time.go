@@ -1,0 +1,126 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// timePasses completes what only takes time, and heals.
+func (m *rolloutMachine) timePasses(w *rolloutWorld, i int, add rolloutAdder) {
+	h, name := &w.hosts[i], hostName(i)
+	change := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
+		if to := *w; can {
+			do(&to, &to.hosts[i])
+			add(to, 0, "%s", name+" "+what)
+		}
+	}
+	change("serves", h.unit == starting && h.hostDown == 0, func(_ *rolloutWorld, h *rolloutHost) { h.etcdServes() })
+	change("is switched on", h.hostDown != 0, func(to *rolloutWorld, _ *rolloutHost) { m.boots(to, i) })
+	change("has its agent back", h.agentDown != 0 && h.hostDown == 0,
+		func(_ *rolloutWorld, h *rolloutHost) { h.agentDown = 0 })
+	change("is reached again", h.cutOff != 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 0 })
+	change("is healthy again", h.slow != 0, func(_ *rolloutWorld, h *rolloutHost) { h.slow = 0 })
+	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.back == 0,
+		func(to *rolloutWorld, _ *rolloutHost) { to.back = 1 })
+	change("loses the lock: its lease has ended", int(w.lock) == i+1 && (h.hasToken == 0 || !w.reaches(i)),
+		func(to *rolloutWorld, h *rolloutHost) { to.lock, h.hasToken = 0, 0 })
+	change("waits for the cool-down", i == 0 && w.cool == 0 && w.op == 0,
+		func(to *rolloutWorld, _ *rolloutHost) { to.cool = 1 })
+}
+
+// failures crashes a host, its etcd or its agent, cuts it off, makes it slow, or writes a record that only agents
+// write.
+func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
+	if int(w.faults) >= m.Budget {
+		return
+	}
+	h, name := &w.hosts[i], hostName(i)
+	fault := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
+		if to := *w; can {
+			to.faults++
+			do(&to, &to.hosts[i])
+			add(to, 0, "fault: %s", name+" "+what)
+		}
+	}
+	up, runs := h.agentDown|h.hostDown == 0, h.unit == active || h.unit == starting
+	fault("loses its agent", up, func(_ *rolloutWorld, h *rolloutHost) { h.agentDies() })
+	fault("loses its power", h.hostDown == 0, func(to *rolloutWorld, h *rolloutHost) {
+		to.goesDown(i)
+		h.down = 0
+	})
+	fault("loses its etcd", runs, func(_ *rolloutWorld, h *rolloutHost) { h.unit, h.down = failed, 0 })
+	fault("is cut off", h.cutOff == 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 1 })
+	fault("is slow", h.slow == 0 && i < rolloutVoters, func(_ *rolloutWorld, h *rolloutHost) { h.slow = 1 })
+	fault("has the wrong etcd version", h.wrongVersion == 0 && i < rolloutVoters,
+		func(_ *rolloutWorld, h *rolloutHost) { h.wrongVersion = 1 })
+	fault("is elected", runs && i < rolloutVoters && int(w.leader) != i && w.quorum() && h.unit == active,
+		func(to *rolloutWorld, _ *rolloutHost) { to.leader = uint8(i) })
+	fault("has its operation record deleted", w.owns(i), func(to *rolloutWorld, h *rolloutHost) {
+		to.op = 0
+		if i >= rolloutVoters {
+			h.down = 0
+		}
+		to.opWritten()
+	})
+	// at any time, also during another host's operation: the number of resumes shows a host that this one is old
+	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
+		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
+			w.waiting>>i&1 == 0, func(to *rolloutWorld, _ *rolloutHost) {
+				to.state, to.waiting, to.resumed = rolloutRuns, to.waiting|1<<i, old
+				to.rollWritten()
+			})
+	}
+	fault("has the queue deleted", i == 0 && w.queueWriter != 0, func(to *rolloutWorld, _ *rolloutHost) {
+		to.queueWriter, to.queueDown = 0, [policy.DownLength]uint8{}
+	})
+}
+
+// operatorActs applies an operator's action.
+func (m *rolloutMachine) operatorActs(w *rolloutWorld, i int, add rolloutAdder) {
+	if int(w.actions) >= m.OperatorActions {
+		return
+	}
+	h, name := &w.hosts[i], hostName(i)
+	word := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
+		if to := *w; can {
+			to.actions++
+			do(&to, &to.hosts[i])
+			add(to, 0, "operator: %s", what)
+		}
+	}
+	set := func(state uint8) func(to *rolloutWorld, _ *rolloutHost) {
+		return func(to *rolloutWorld, _ *rolloutHost) {
+			to.state = state
+			if state == rolloutRuns {
+				to.resumed++
+				to.stretch++
+			}
+			to.rollWritten()
+		}
+	}
+	runs, halts := w.state == rolloutRuns, w.state == rolloutPaused || w.state == rolloutStopped
+	if w.quorum() && i == 0 {
+		word("pause it", runs, set(rolloutPaused))
+		word("resume it", halts, set(rolloutRuns))
+		word("abort it", runs || halts, set(rolloutAborted))
+	}
+	untouched := h.work != noWork && h.standing().Untouched()
+	word("cancel "+name, h.agentDown|h.hostDown == 0 && h.work != noWork && h.ended == 0 && (!untouched || !runs),
+		func(_ *rolloutWorld, h *rolloutHost) {
+			if h.ended = 1; untouched {
+				h.endRequest()
+			}
+		})
+	word("release the operation of "+name, w.quorum() && w.owns(i), func(to *rolloutWorld, h *rolloutHost) {
+		to.op, h.released = 0, 1
+		to.opWritten()
+		if runs && to.waiting>>i&1 != 0 {
+			to.state = rolloutStopped
+			to.rollWritten()
+		}
+	})
+}

@@ -1,0 +1,81 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// search explores small worlds breadth-first: one kind for clusters after quorum loss, one for rollouts.
+type search[W comparable] struct {
+	first      W
+	successors func(w *W) []successor[W]
+	liveness   func(w *W) uint8 // the breach in its run to rest; 0 for none
+	promise    func(breach uint8) promise
+	text       func(w *W) string
+}
+
+// successor is a world that may follow, with the event that leads to it and the breach; 0 for none.
+type successor[W comparable] struct {
+	world  W
+	event  string
+	breach uint8
+}
+
+// discovery is how a world was found.
+type discovery[W comparable] struct {
+	world W
+	event string
+	depth int
+}
+
+// explore ends at the fixpoint, at the first breach, at most states if most is not 0, or with its context.
+func (k search[W]) explore(ctx context.Context, most int, r *Result) {
+	began := time.Now()
+	found := map[W]discovery[W]{k.first: {}}
+	defer func() { r.States, r.Took = len(found), time.Since(began) }()
+	for list := []W{k.first}; len(list) > 0; list = list[1:] {
+		w := list[0]
+		if ctx.Err() != nil || most > 0 && len(found) >= most {
+			return
+		}
+		r.Depth = found[w].depth
+		if b := k.liveness(&w); b != 0 {
+			r.Breach = k.breach(found, w, "", b)
+			return
+		}
+		for _, n := range k.successors(&w) {
+			r.Transitions++
+			if n.breach != 0 {
+				r.Breach = k.breach(found, w, fmt.Sprintf("%s\n%s", n.event, k.text(&n.world)), n.breach)
+				return
+			}
+			if _, known := found[n.world]; !known {
+				found[n.world] = discovery[W]{w, n.event, found[w].depth + 1}
+				list = append(list, n.world)
+			}
+		}
+	}
+	r.Complete = true
+}
+
+// breach describes the way to a breach.
+func (k search[W]) breach(found map[W]discovery[W], at W, last string, b uint8) *Breach {
+	lines := []string{last}
+	for {
+		f := found[at]
+		lines = append(lines, fmt.Sprintf("%s\n%s", f.event, k.text(&at)))
+		if f.depth == 0 {
+			break
+		}
+		at = f.world
+	}
+	slices.Reverse(lines)
+	p := k.promise(b)
+	return &Breach{Promise: p.name, Text: p.text, Trace: strings.Join(lines, "\n")}
+}
