@@ -44,7 +44,7 @@ func (m *machine) act(w *world, h int) breach {
 		found := fine
 		if m.confirm(w, h) {
 			m.recordOnDisk(w, h)
-			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.absent), a.gone != 0, false)
+			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.absent), a.outdated != 0, false)
 			if step == beginRemoval && !w.removes(h) { // the lock is not taken
 				w.rmBegun = 0
 			}
@@ -67,7 +67,7 @@ func (m *machine) act(w *world, h int) breach {
 		}
 	case writeEnv:
 		a.env = joinEnv
-		if a.gone != 0 {
+		if a.outdated != 0 {
 			a.env = noEnv
 		}
 	case writeNewEnv:
@@ -139,11 +139,11 @@ func (m *machine) send(w *world, h int) breach {
 	case a.step == addLearner:
 		ok = a.list == unlisted
 	case a.step == removeLearner:
-		ok = a.gone == 0 && (m.removeBlindly || w.hosts[a.target].list == learner)
+		ok = a.outdated == 0 && (m.removeBlindly || w.hosts[a.target].list == learner)
 	case a.step == removeMember:
-		ok = a.gone == 0 && w.hosts[a.target].list != unlisted
+		ok = a.outdated == 0 && w.hosts[a.target].list != unlisted
 	case a.step == promote:
-		ok = a.gone == 0
+		ok = a.outdated == 0
 	}
 	if !ok {
 		a.phase = idle
@@ -162,7 +162,7 @@ func (m *machine) send(w *world, h int) breach {
 // land applies a membership change in flight, unless etcd refuses it although it could accept it.
 func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
-	step, target, gone, faulted := a.step, int(a.target), a.gone != 0, a.faulted != 0
+	step, target, gone, faulted := a.step, int(a.target), a.outdated != 0, a.faulted != 0
 	if !namesTarget(step) {
 		target = h
 	}
@@ -188,8 +188,8 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	case promote:
 		w.promote(target)
 	case removeLearner, removeMember:
-		unwritten := w.ejectionUnrecorded(target)
-		if w.remove(target, late); unwritten && w.hosts[target].list == unlisted {
+		unrecorded := w.ejectionUnrecorded(target)
+		if w.remove(target, late); unrecorded && w.hosts[target].list == unlisted {
 			return ejectionForgotten
 		}
 	}
@@ -207,7 +207,7 @@ func (w *world) detach(h int) {
 	}
 	a.phase = idle
 	switch {
-	case a.gone != 0:
+	case a.outdated != 0:
 	case a.step == addLearner:
 		a.lateAdd = 1
 	case a.step == promote:
@@ -232,7 +232,7 @@ func (m *machine) take(w *world, h int) {
 	}
 	if w.lock < 0 && (w.unchanged(a.fresh, a.absent) || m.takeUnfenced) {
 		w.lockTaken(h)
-		w.ghost, a.hasToken, a.valid = 0, 1, 1
+		w.holderUnaware, a.hasToken, a.valid = 0, 1, 1
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *world) lockTaken(h int) {
 
 // freeLock deletes the lock key, so that writes which compare its token fail.
 func (w *world) freeLock() {
-	w.lock, w.ghost, w.opToken = -1, 0, 0
+	w.lock, w.holderUnaware, w.opToken = -1, 0, 0
 	for i := range w.n {
 		w.hosts[i].lateToken = 0
 	}
@@ -293,7 +293,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	}
 	w.recordWritten()
 	w.opToken, w.orphan, w.opReported = w.op, 0, 0
-	w.probe = 1
+	w.sinceWrite = 1
 	w.noteWrite()
 	return found
 }

@@ -12,8 +12,8 @@ func (m *machine) addAlarm(s *observation, v *policy.View) {
 	}
 }
 
-// judgeAlarm checks a decision against the active alarm. A call in flight may complete, and a learner may be rolled
-// back.
+// judgeAlarm checks that an active alarm stops joins and, if it is CORRUPT, also the start of other operations and the
+// removal of a dead voter. A call in flight may complete, and a join may be rolled back.
 func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	if w.alarm == 0 || !w.reaches(h) {
 		return fine
@@ -25,7 +25,7 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 		if m.Corrupt {
 			return begunInAlarm
 		}
-	case removeMember: // an operator's removal may be in flight
+	case removeMember: // an operator's removal that is in flight may complete
 		if m.Corrupt && w.opReplace != 0 {
 			return begunInAlarm
 		}
@@ -54,8 +54,8 @@ func alarms() []Scenario {
 
 // alarmMistakes returns mistakes about etcd's alarms.
 func alarmMistakes() []Mistake {
-	deaf := seeing(func(v *policy.View) { v.Cluster.Intact, v.Cluster.Roomy = true, true })
-	ofAnOp := seeing(func(v *policy.View) {
+	noAlarm := seeing(func(v *policy.View) { v.Cluster.Intact, v.Cluster.Roomy = true, true })
+	noAlarmDuringOp := seeing(func(v *policy.View) {
 		if v.Op != nil {
 			v.Cluster.Intact, v.Cluster.Roomy = true, true
 		}
@@ -70,21 +70,24 @@ func alarmMistakes() []Mistake {
 		oneRequest(3, 1, Alarm)(sc)
 		sc.Corrupt = true
 	}
-	heir := func(sc *Scenario) {
+	replacement := func(sc *Scenario) {
 		replacements(1, Alarm)(sc)
 		sc.Corrupt = true
 	}
 	return []Mistake{
-		{Name: "a join begins despite a CORRUPT alarm", breach: begunInAlarm, scope: join(true), rules: deaf},
-		{Name: "a join begins despite a NOSPACE alarm", breach: begunInAlarm, scope: join(false), rules: deaf},
-		{Name: "a join continues despite a NOSPACE alarm", breach: begunInAlarm, scope: join(false), rules: ofAnOp},
+		{Name: "a join begins despite a CORRUPT alarm", breach: begunInAlarm, scope: join(true), rules: noAlarm},
+		{Name: "a join begins despite a NOSPACE alarm", breach: begunInAlarm, scope: join(false), rules: noAlarm},
 		{
-			Name: "a healthy voter is taken down despite a CORRUPT alarm", breach: begunInAlarm, scope: cycle,
-			rules: deaf,
+			Name: "a join continues despite a NOSPACE alarm", breach: begunInAlarm, scope: join(false),
+			rules: noAlarmDuringOp,
 		},
 		{
-			Name: "a dead voter is removed despite a CORRUPT alarm", breach: begunInAlarm, scope: heir,
-			rules: ofAnOp,
+			Name: "a healthy voter is taken down despite a CORRUPT alarm", breach: begunInAlarm, scope: cycle,
+			rules: noAlarm,
+		},
+		{
+			Name: "a dead voter is removed despite a CORRUPT alarm", breach: begunInAlarm, scope: replacement,
+			rules: noAlarmDuringOp,
 		},
 	}
 }

@@ -5,29 +5,28 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Explored marks a step or reason that explorations reach.
+// Explored marks a step or reason that the explorations of Scenario reach.
 const Explored = "explored"
 
-// Conditions that are the same in every explored world, so that a reason never occurs.
+// How the others are modelled. A constant condition is the same in every explored world, so that a reason never occurs.
 const (
-	oneVersion  = "constant: all run the same safe version of etcd"
-	enoughSpace = "constant: there is space"
-	noConflict  = "constant: IDs, names and peer URLs are unique"
-	oneCluster  = "constant: endpoints and data are of one cluster"
-	qualified   = "constant: every host is qualified"
-	usable      = "constant: the unit is installed and enabled, and its state is known"
-	compared    = "constant: the clock offset is known"
-	manages     = "constant: every agent manages"
-	comesBack   = "constant: local steps end at once"
-	readable    = "constant: data can be read"
-	noHooks     = "constant: no hooks are installed; running hooks keep a host where it is, as waiting for the lock " +
-		"does"
+	oneVersion    = "constant: all run the same safe version of etcd"
+	enoughSpace   = "constant: there is space"
+	noConflict    = "constant: IDs, names and peer URLs are unique"
+	oneCluster    = "constant: endpoints and data are of one cluster"
+	qualified     = "constant: every host is qualified"
+	usable        = "constant: the unit is installed and enabled, and its state is known"
+	compared      = "constant: the clock offset is known"
+	manages       = "constant: every agent manages"
+	stepsEnd      = "constant: local steps end at once"
+	readable      = "constant: data can be read"
+	noHooks       = "constant: no hooks are installed; running hooks delay a host as waiting for the lock does"
 	recordsRead   = "constant: every record is readable; one that blocks everything has the effect of a pause"
 	allowed       = "constant: etcd denies no agent anything"
 	noBackup      = "constant: no snapshots are taken: they take no lock and change no member"
-	noList        = "explored: by bootstrap_test.go, in worlds of its own; here no hosts are listed"
+	noList        = "explored: by bootstrap_test.go, in separate worlds; here no hosts are listed"
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
-	recovers      = "explored: by the walk of quorum_loss.go, which no other step of the policy may enter"
+	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
@@ -54,7 +53,7 @@ func Steps() map[policy.StepKind]string {
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
 		policy.Idle: Explored, policy.EtcdCorrupt: Explored, policy.EtcdNoSpace: Explored,
-		policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
+		policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: stepsEnd,
 		policy.PermissionDenied: allowed, policy.StepFailed: Explored, policy.ClusterUnreachable: Explored,
 		policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
 		policy.HostConflict: noConflict, policy.TargetMet: Explored, policy.HealthUnknown: Explored,

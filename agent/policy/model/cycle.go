@@ -5,9 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. It takes effect at any
-// time after it was made while its agent lives, even if that agent was paused and has lost its lock since; the agent
-// does nothing else before. When the agent ends, the call has taken effect or never will.
+// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. The call takes
+// effect at any time while its agent lives, even if that agent was paused and has lost its lock. Until then the agent
+// does nothing else. When the agent ends, the call has taken effect or never will.
 func unfencedCall(step uint8) bool {
 	switch step {
 	case transferLeadership, restartUnit, takeDown, takeDownHeld, reboot:
@@ -20,7 +20,7 @@ func takesDown(step uint8) bool { return step == takeDown || step == takeDownHel
 
 func starts(step uint8) bool { return step == startUnit || step == startAsIs }
 
-// call begins such a step. A take-down is recorded on disk before etcd is stopped.
+// call begins an unfenced call. A take-down is recorded on disk before etcd is stopped.
 func (m *machine) call(w *world, h int) breach {
 	a := &w.hosts[h]
 	if !m.confirm(w, h) {
@@ -43,8 +43,8 @@ func (m *machine) call(w *world, h int) breach {
 	return fine
 }
 
-// callLands applies a call, or fails it where that is possible. A leadership transfer changes nothing, since every
-// voter may lead at every moment.
+// callLands applies a call or, if fails is set, lets it fail, which only a leadership transfer and a reboot can. A
+// leadership transfer changes nothing, since every voter may lead at every moment.
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.step
@@ -53,12 +53,12 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
-	// a reboot is judged when it is decided: an etcd that is started after that goes down with the machine
+	// A reboot is checked when it is decided: an etcd that is started after that goes down with the machine.
 	if !fails && runs && step != transferLeadership && step != reboot {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
-	// an operator released it, which let the next operation begin: for that one, this member fails
+	// An operator released the operation, so the next one may have begun: for that one, this stop is a fault.
 	if released && !fails && step != transferLeadership {
 		w.markFaulted()
 	}
@@ -77,7 +77,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	return true, found
 }
 
-// diesInStep kills an agent within a step that consists of several actions.
+// diesInStep kills an agent within a step of several actions; arg 2 is a later moment than arg 1.
 func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	switch {
@@ -96,7 +96,7 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 			return false, fine
 		}
 		m.recordOnDisk(w, h)
-		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.absent), a.gone != 0, true)
+		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.absent), a.outdated != 0, true)
 	default:
 		return false, fine
 	}
@@ -107,8 +107,8 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 	return true, found
 }
 
-// recordOnDisk writes to disk before the record of a host operation is created or deleted. Without it, an agent that crashes
-// then would repeat the work.
+// recordOnDisk writes to disk before the record of a host operation is created or deleted. Otherwise, after a crash in
+// between, the agent would repeat the work.
 func (m *machine) recordOnDisk(w *world, h int) {
 	a := &w.hosts[h]
 	w.noteRemovalBegins(a.step)
@@ -149,7 +149,7 @@ func (w *world) putCycle(h int, step uint8) {
 	}
 }
 
-// ageRecord lets time pass without a write of the record, where that decides something.
+// ageRecord lets time pass without a write of the record, and reports whether that can change a decision.
 func (w *world) ageRecord() bool {
 	most := uint8(1)
 	if w.opPhase == phaseReady {
@@ -162,7 +162,8 @@ func (w *world) ageRecord() bool {
 	return true
 }
 
-// mayLead reports whether it matters that a host leads.
+// mayLead reports whether leadership can change a host's decision: its own, or that of the member it removes or
+// replaces.
 func (w *world) mayLead(h int) bool {
 	if w.removes(h) {
 		return w.opPhase == phaseBegun && w.hosts[w.rmTarget].list == voter && w.serves(int(w.rmTarget))
@@ -177,8 +178,8 @@ func (w *world) mayLead(h int) bool {
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 
-// markReleased remembers that an operator released the operation of a host while it stops its etcd: what follows is not
-// that host's fault. The request remains queued and begins again.
+// markReleased marks hosts whose calls are in flight when an operator releases their operation: those calls are not to
+// blame for their effect. The request remains queued and begins again.
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -189,7 +190,7 @@ func (w *world) markReleased() {
 	}
 }
 
-// judgeStop checks, at the time of the view, whether the other voters can spare this one.
+// judgeStop checks, at the time of the view, whether the other voters keep quorum and are healthy without this one.
 func (w *world) judgeStop(h int, leads bool) breach {
 	a := &w.hosts[h]
 	if a.list != voter || (a.unit != starting && a.unit != active) {
@@ -220,7 +221,7 @@ func (w *world) judgeStop(h int, leads bool) breach {
 	return fine
 }
 
-// judgeLanding checks the other voters when a running etcd is stopped. The step is not to blame for faults since its
+// judgeLanding checks the other voters when a running etcd is stopped. A step is not to blame for faults since its
 // view.
 func (w *world) judgeLanding(h int) breach {
 	if w.hosts[h].list != voter || w.hosts[h].faulted != 0 {
@@ -255,9 +256,9 @@ func (w *world) judgeEnd(h int, c choice) breach {
 	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
 		return endedEarly
 	case c.step == endCycle && a.unit != inactive && a.unit != stoppedForRequest && w.opRestarted != 0 &&
-		(!w.serves(h) || w.back == 0):
+		(!w.serves(h) || w.servedLong == 0):
 		return endedEarly
-	case c.outcome == policy.Cycled && (!w.serves(h) || w.back == 0):
+	case c.outcome == policy.Cycled && (!w.serves(h) || w.servedLong == 0):
 		return endedEarly
 	}
 	return fine

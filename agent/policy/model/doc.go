@@ -6,8 +6,8 @@
 //
 //   - Within a scope, it finds every violation of a promise of the design, with the shortest trace that leads to it.
 //   - From every state, the agents reach their target and become idle once faults are healed and requests are finished.
-//     The operation of a join ends even if nothing is healed. The operation of a host that is down is ended only by that
-//     host.
+//     The operation of a join ends even if nothing is healed. The operation of a host that is down is ended only by
+//     that host.
 //   - The exploration can fail: a table lists mistakes seeded into the policy and the lock protocol, at least one for
 //     each promise. The model finds every one as a violation of the promise that it breaks, if need be after ignoring
 //     lesser violations.
@@ -26,8 +26,9 @@
 // to etcd's checks at that time.
 //
 // A host's view is built only from an observation (view.go). The policy decides once for each observation, and the
-// decision is cached. Every duration in a view is either 0 or longer than every limit; which one is an event. Time has
-// only one rule, that of the lock: its lease does not expire at the server before the holder's validity has ended.
+// decision is cached. Every duration in a view is either 0 or longer than every limit or, if a decision has two limits,
+// between them; which one is an event. Time has only one rule, that of the lock: its lease does not expire at the
+// server before the holder's validity has ended.
 //
 // # Host operations
 //
@@ -58,7 +59,8 @@
 //
 // Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
 // stop, until it is killed, as systemd does. And if one of two voters is removed and the other one is killed at once,
-// that one may start with the old list and wait for the removed member forever; quorumd never removes one of two voters.
+// that one may start with the old list and wait for the removed member forever; quorumd never removes one of two
+// voters.
 //
 // # Quorum loss
 //

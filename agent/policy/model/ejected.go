@@ -5,23 +5,23 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// An ejected member's host is recorded in the phase in which etcd may be asked to remove it. The host joins again once
-// its agent has seen it healthy for long enough; the agent's death restarts that time. The model leaves out how often a
-// host was ejected: it only knows that rejoining takes a while. The record of a voter matters as long as its removal
-// may land. A voter that comes back and is replaced later is recorded again.
+// The write that allows the removal of a member also records its ejection. The host may join again once its agent has
+// observed it as healthy for long enough; the agent's death restarts that time. The model leaves out how often a host
+// was ejected, and so how long it waits. The ejection of a voter matters as long as its removal may be applied. If the
+// voter returns and is replaced later, it is recorded again.
 const (
 	ejectedWaiting uint8 = 1 + iota // it was ejected, and has not been healthy for long enough
 	ejectedHealthy                  // it has been healthy for long enough
 )
 
-// tidyEjection forgets the record of a member that stays after all, or has joined again.
+// tidyEjection drops the ejection of a member that stays after all or has joined again.
 func (w *world) tidyEjection(i int) {
 	if h := &w.hosts[i]; h.list == learner || h.list == voter && h.ejection != 0 && !w.removalPending(i) {
 		h.ejection = 0
 	}
 }
 
-// removalPending reports whether the removal of a voter is recorded or in flight.
+// removalPending reports whether the replacement of a voter is recorded or its removal is in flight.
 func (w *world) removalPending(i int) bool {
 	if w.op != 0 && w.opReplace != 0 && w.rpGone == 0 && int(w.rpTarget) == i || w.hosts[i].lateRemove != 0 {
 		return true
@@ -34,26 +34,26 @@ func (w *world) removalPending(i int) bool {
 	return false
 }
 
-// recordEjection records the member that a replacement ejects.
+// recordEjection records the ejection of the replaced voter, with the write that allows its removal.
 func (w *world) recordEjection(step uint8) {
 	if step == setRemoving && w.opReplace != 0 && w.rpGone == 0 && !w.replacesItself() {
 		w.hosts[w.rpTarget].ejection = ejectedWaiting
 	}
 }
 
-// ejectionUnrecorded reports whether a voter is being replaced without a record of its ejection.
+// ejectionUnrecorded reports whether another host replaces a voter without a record of its ejection.
 func (w *world) ejectionUnrecorded(i int) bool {
 	h := &w.hosts[i]
 	return w.opReplace != 0 && w.rpGone == 0 && int(w.rpTarget) == i && h.list == voter && h.ejection == 0 &&
 		!w.replacesItself()
 }
 
-// ejected reports whether a host was ejected and has to wait.
+// ejected reports whether a host was ejected and may not join yet.
 func (w *world) ejected(i int) bool {
 	return w.hosts[i].ejection == ejectedWaiting && w.hosts[i].list == unlisted && w.spare(i)
 }
 
-// ejectedRecovers lets an ejected host have been healthy for long enough.
+// ejectedRecovers marks an ejected host as healthy for long enough, and reports whether it did.
 func (w *world) ejectedRecovers(i int) bool {
 	h := &w.hosts[i]
 	if h.list != unlisted || !w.present(i) || !w.quorum() || h.health == slow || h.health == unknown {
@@ -69,7 +69,7 @@ func (h *host) restartEjectionWait() {
 	}
 }
 
-// ejectedMistakes returns mistakes about ejected hosts.
+// ejectedMistakes returns the mistakes about ejected hosts.
 func ejectedMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -48,8 +48,8 @@ func (w *world) refusesPromote(i int) answer {
 	return accepted
 }
 
-// refusesRemove returns etcd's answer to a MemberRemove. A learner may always go. So may a voter that the serving
-// member does not reach, if enough of the remaining voters have ever started.
+// refusesRemove returns etcd's answer to a MemberRemove. Etcd always removes a learner. It also removes a voter that
+// the serving member does not reach, if enough of the remaining voters have ever started.
 func (w *world) refusesRemove(i int, late bool) answer {
 	h := &w.hosts[i]
 	voters, running := w.votes()
@@ -87,10 +87,10 @@ func setOf(list ...answer) (s answerSet) {
 	return s
 }
 
-// mayRefuse returns the errors that etcd may return instead of accepting a call, for reasons that no world shows. It
-// reports the cluster as unhealthy until the serving member has had its connections for 5 s. A member that is added
-// again within a second gets the removed ID. And a leader that has had no contact with a member since its election, or
-// is far ahead of it, treats that member as not in sync.
+// mayRefuse returns the errors that etcd may return instead of accepting a call, for reasons that no world contains.
+// Etcd reports the cluster as unhealthy until the serving member has had its connections for 5 s. A member that is
+// added again within a second gets the removed ID. And a leader that has had no contact with a member since its
+// election, or is far ahead of it, treats that member as not in sync.
 func (w *world) mayRefuse(step uint8, i int) answerSet {
 	h := &w.hosts[i]
 	voters, _ := w.votes()

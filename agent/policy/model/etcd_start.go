@@ -3,9 +3,8 @@
 
 package model
 
-// unitChanges returns the outcome for a unit that is starting, and for one whose member was removed. how chooses among
-// etcd's own open outcomes: a removed member exits with 0 or 1, and a joining one may ask a member with an outdated
-// list.
+// unitChanges completes a stop or a start, or ends the etcd of a removed member. how selects one of etcd's open
+// outcomes: a removed member exits with 0 or 1, and a joining one may ask a member with an outdated list.
 func (w *world) unitChanges(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	if h.unit == stopping || h.unit == restarting {
@@ -17,7 +16,7 @@ func (w *world) unitChanges(i int, how uint8) (ok bool, found breach) {
 	}
 	switch {
 	case h.data == old && !w.reachesMember(i):
-		return false, fine // no member can report to it that it was removed
+		return false, fine // it reaches no member that could report its removal
 	case h.data == old:
 		h.unit = failed
 		if how != 0 {
@@ -36,8 +35,8 @@ func (w *world) unitChanges(i int, how uint8) (ok bool, found breach) {
 	return w.firstStart(i, how)
 }
 
-// firstStart starts etcd on an empty directory. A joining etcd asks any member for the list, creates its data, and is
-// ready only when a quorum knows it.
+// firstStart starts etcd on an empty directory. A joining etcd asks any member for the list, creates its data, and
+// becomes ready only with a quorum.
 func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	voters, _ := w.votes()
@@ -57,15 +56,15 @@ func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 	return true, fine
 }
 
-// mayJoin reports whether an etcd starts on an empty directory as the member it is listed as.
+// mayJoin reports whether an etcd can start on an empty directory as the learner that etcd lists for its host.
 func (w *world) mayJoin(i int) bool {
 	h := &w.hosts[i]
 	return h.data != current && h.env == joinEnv && h.list == learner && w.reachesMember(i)
 }
 
 // asksOldList reports whether a joining etcd may still receive a list without itself, and exit with "error validating
-// peerURLs": it takes the first answer, be it from a follower that does not know it yet, or from a member that has just
-// started and has not reached the end of its log.
+// peerURLs". It uses the first answer, which may come from a follower that has not applied the change yet, or from a
+// member that has just started and has not reached the end of its log.
 func (w *world) asksOldList(i int) bool {
 	voters, _ := w.votes()
 	for g := range w.n {
@@ -76,8 +75,8 @@ func (w *world) asksOldList(i int) bool {
 	return false
 }
 
-// mayHang reports whether an etcd that starts may wait forever: a removed member learns that from the members it knows,
-// and one that was killed at its first start knows none.
+// mayHang reports whether a starting etcd may wait forever: a removed member learns of its removal only from members in
+// its own list, and one that was killed at its first start has none.
 func (w *world) mayHang(i int) bool {
 	h := &w.hosts[i]
 	return h.data == old && h.unit == starting

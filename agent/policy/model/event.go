@@ -33,7 +33,7 @@ const (
 	evOrphaned
 	evRecordAges
 	evServed
-	evCommandEnds // arg 1: it has failed
+	evCommandEnds // arg 1: the command fails
 	evValidityOver
 	evGraceOver // a voter has been dead for the grace period
 	evReported  // every voter's agent has reported again
@@ -56,7 +56,7 @@ const (
 
 	// Operators' requests, which have a budget of their own.
 	evRequest        // arg: the work, from 1 on
-	evRequestRemoval // arg: the host whose member is to be removed, plus one if it may be live: see askRemoval
+	evRequestRemoval // arg/2: the host whose member is to be removed; odd arg: even if that member answers
 	evRemovalExpires
 
 	// Faults and operators' actions.
@@ -364,7 +364,7 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == idle {
 			continue
 		}
-		void := h.gone != 0 && changesMembership(h.step)
+		void := h.outdated != 0 && changesMembership(h.step)
 		if h.phase == decided {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
@@ -467,7 +467,7 @@ func (m *machine) lateWrite(w *world, h int, arg uint8) (ok bool, found breach) 
 			return true, fine
 		}
 		w.lockTaken(h)
-		w.ghost = 1
+		w.holderUnaware = 1
 		return true, fine
 	}
 	return true, m.write(w, h, step, token, fresh, false, true)
@@ -504,7 +504,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		}
 	}
 	w.tidy()
-	s := w.look(h)
+	s := w.observe(h)
 	s.setViewpoint(how)
 	choices := m.decide(&s)
 	if m.inOrder {
@@ -512,7 +512,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	c := &choices[r]
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
-		return false, fine // its rank decides nothing
+		return false, fine // the rank makes no difference
 	}
 	if found = judgeComparison(&s, *c); found == fine {
 		found = w.judgeDecision(h, *c, leads)
@@ -543,16 +543,16 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		found = w.judgeSelf(h, c.self)
 	}
 	if !m.External { // an external etcd has no unit that a start guard could hold back
-		w.applyStartGuard(h, c.hold)
+		w.applyStartGuard(h, c.startGuard)
 	}
 	m.noteRequest(w, h, *c)
 	w.noteRemoval(c.removed)
 	a.noteSelf(c.self)
 	if s.reachable != 0 && w.joining(h) {
-		w.moved = 0
+		w.learnerMoved = 0
 	}
 	if c.step != none {
-		a.phase, a.step, a.target, a.gone, a.fresh = decided, c.step, c.target, 0, 1
+		a.phase, a.step, a.target, a.outdated, a.fresh = decided, c.step, c.target, 0, 1
 		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
 			a.fresh, a.absent = 0, 1
 		}

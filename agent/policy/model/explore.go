@@ -22,19 +22,19 @@ type Scenario struct {
 	Voters    int // hosts that are live voters at the start; with 0 a bootstrap is requested
 	Target    policy.Target
 	Faults    Faults
-	Budget    int  // most faults in one story
+	Budget    int  // the maximum number of faults in a trace
 	MaxStates int  // the exploration stops at this number; 0 for no limit
-	Requests  int  // how often a host is asked to be taken down
-	Removals  int  // how often a host is asked to remove a member
+	Requests  int  // the maximum number of requested host operations
+	Removals  int  // the maximum number of requested removals
 	Repair    bool // dead voters are replaced
 	Unhealthy bool // unhealthy voters are replaced
 	Tardy     bool // a voter that does not answer is too slow instead of hung
-	Corrupt   bool // the alarm of its worlds is CORRUPT; NOSPACE otherwise
-	External  bool // an external manager runs etcd on every host, and stops it where that is safe
-	Founders  int  // how many hosts are asked to bootstrap without voters; 0 is one
-	// Liveness checks from every state whether the cluster comes to rest at its target.
+	Corrupt   bool // the alarm is CORRUPT instead of NOSPACE
+	External  bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
+	Founders  int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
+	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
-	// Long marks a scope that takes minutes, or most of a usual machine's memory: not every change explores it.
+	// Long marks a scope that takes minutes or most of a usual machine's memory, and is not explored for every change.
 	Long bool
 }
 
@@ -44,21 +44,21 @@ type Result struct {
 	States      int
 	Transitions int
 	Depth       int
-	Complete    bool // a fixpoint: there are no further states
+	Complete    bool // the exploration reached its fixpoint: there are no further states
 	Breach      *Breach
-	Steps       map[policy.StepKind]bool   // that were decided on
-	Reasons     map[policy.ReasonCode]bool // that were given
-	Phases      map[Phase]bool             // in which operations were seen
+	Steps       map[policy.StepKind]bool   // the steps that the policy decided on
+	Reasons     map[policy.ReasonCode]bool // the reasons that the policy returned
+	Phases      map[Phase]bool             // the phases that a view contained
 	Took        time.Duration
 }
 
-// Phase is a phase of a kind of operation.
+// Phase is a phase of an operation of some kind.
 type Phase struct {
 	Kind  string
 	Phase policy.OpPhase
 }
 
-// Breach is a broken promise, with the shortest story in which it breaks.
+// Breach is a broken promise, with the shortest trace that breaks it.
 type Breach struct {
 	Promise string // its number in the design, or "liveness"
 	Text    string
@@ -71,16 +71,16 @@ type machine struct {
 	rules
 	faults     Faults
 	budget     int
-	inOrder    bool                   // hosts rank by number, as in a run to rest
-	bootsHosts bool                   // hosts that are down boot, as in a healed run to rest
-	staysTardy bool                   // an unhealthy voter stays too slow to answer, as in a run to rest with mute
-	cache      map[observation]uint32 // the decision for a sight: an index into choices, which are few
+	inOrder    bool                   // hosts rank by number, as in a liveness run
+	bootsHosts bool                   // hosts that are down boot, as in a healed liveness run
+	staysTardy bool                   // an unhealthy voter stays too slow to answer; see ending
+	cache      map[observation]uint32 // the decisions for an observation: an index into choices, which are few
 	choices    []*[ranks]choice
 	numbers    map[[ranks]choice]uint32
-	live       map[uint64]struct{} // worlds from which the agents come to rest as required
+	live       map[uint64]struct{} // hashes of worlds from which a liveness run ends as required
 	reached    *Result
 	scratch    world
-	watch      func(e event, before, after *world) // is called with every transition; may be nil
+	watch      func(e event, before, after *world) // called for every transition; may be nil
 }
 
 func newMachine(sc Scenario, r rules) *machine {
@@ -93,7 +93,8 @@ func newMachine(sc Scenario, r rules) *machine {
 	}
 }
 
-// decide asks the real policy once for every sight and rank.
+// decide returns the real policy's decisions for an observation, one for every rank. It calls the policy once for each
+// observation.
 func (m *machine) decide(s *observation) *[ranks]choice {
 	if n, ok := m.cache[*s]; ok {
 		return m.choices[n]
@@ -136,9 +137,9 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	return m.choices[n]
 }
 
-// first returns the initial world of a scenario.
-func (sc Scenario) first() world {
-	w := world{n: sc.Hosts, lock: -1, stable: 1, cool: 1}
+// initial returns the initial world of a scenario.
+func (sc Scenario) initial() world {
+	w := world{n: sc.Hosts, lock: -1, stable: 1, idleTime: 1}
 	for i := range sc.Voters {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
@@ -149,7 +150,7 @@ func (sc Scenario) first() world {
 	return w
 }
 
-// ref names a state in the table: its number in its shard, and the shard.
+// ref is the number of a state in the table. It contains the shard and the index there.
 type ref uint32
 
 const shards = 8
@@ -165,14 +166,14 @@ type node struct {
 	parent ref
 }
 
-// candidate is a successor on its way to the table.
+// candidate is a successor that is not yet in the table.
 type candidate struct {
 	node
 	hash  uint64
 	found breach
 }
 
-// before orders breaches, so that the reported one does not depend on the number of workers.
+// before orders breaches, so that the number of workers does not decide which one is reported.
 func (f candidate) before(g candidate) bool {
 	if f.found != g.found {
 		return f.found < g.found
@@ -180,7 +181,7 @@ func (f candidate) before(g candidate) bool {
 	return slices.Compare(f.key[:], g.key[:]) < 0
 }
 
-// shard is a part of the table: states in the order of their discovery, with open addressing.
+// shard is a part of the table: states in the order of their discovery, found by open addressing.
 type shard struct {
 	nodes []node
 	table []uint32 // index into nodes plus 1
@@ -203,7 +204,7 @@ type explorer struct {
 	broken   bool
 }
 
-// explore searches breadth-first from the first world.
+// explore explores a scenario under rules.
 func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 	return newExplorer(sc, r, workers).run(ctx)
 }
@@ -224,7 +225,7 @@ func newExplorer(sc Scenario, r rules, workers int) *explorer {
 
 func (x *explorer) run(ctx context.Context) Result {
 	began := time.Now()
-	w := x.sc.first()
+	w := x.sc.initial()
 	k := w.canonical()
 	h := hash(&k)
 	x.shards[h%shards].insert(candidate{node: node{key: k}, hash: h})
@@ -251,7 +252,7 @@ func (x *explorer) states() int {
 	return n
 }
 
-// batch bounds how many states of a shard are expanded before their successors go into the table.
+// batch is the maximum number of states of a shard that are expanded before their successors go into the table.
 const batch = 1 << 14
 
 func (x *explorer) search(ctx context.Context) {
@@ -285,7 +286,8 @@ func (x *explorer) ends() (ends [shards]int) {
 	return ends
 }
 
-// expandBatch expands some states of every shard and advances from. It reports the first breach of a level.
+// expandBatch expands up to batch states of every shard and advances from. Of several breaches it keeps the first in
+// the order of before.
 func (x *explorer) expandBatch(from *[shards]int, to [shards]int) {
 	var list []ref
 	for s := range from {
@@ -355,7 +357,7 @@ func (x *explorer) expandSome(m *worker, list []ref) {
 	}
 }
 
-// insert adds a state that is not in the table yet.
+// insert adds a state unless the table contains it.
 func (s *shard) insert(f candidate) {
 	mask := uint64(len(s.table) - 1)
 	for at := f.hash >> 8 & mask; ; at = (at + 1) & mask {
@@ -386,7 +388,7 @@ func (s *shard) grow(size int) {
 	}
 }
 
-// hash mixes a key. States are compared by their whole keys; the hash only finds them.
+// hash returns a hash of a key. It only finds states in the table, which compares whole keys.
 func hash(k *key) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, v := range k {
@@ -396,8 +398,8 @@ func hash(k *key) uint64 {
 	return h
 }
 
-// Explore explores a scenario of the real policy and protocol. It ends at the fixpoint, at the first breach, at the
-// scenario's bound or with its context.
+// Explore explores a scenario of the real policy and protocol until it reaches the fixpoint, the first breach or the
+// scenario's bound, or until the context ends.
 func Explore(ctx context.Context, sc Scenario, workers int) Result {
 	return explore(ctx, sc, rules{}, workers)
 }
@@ -405,7 +407,7 @@ func Explore(ctx context.Context, sc Scenario, workers int) Result {
 // Explore explores the smallest scope in which the mistake shows.
 func (m Mistake) Explore(ctx context.Context) Result { return explore(ctx, m.Scenario(), m.rules, 1) }
 
-// String returns the figures on one line.
+// String returns the name, the figures and the outcome of an exploration on one line.
 func (r Result) String() string {
 	end := "bound reached"
 	if r.Complete {

@@ -86,7 +86,7 @@ func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 func sameAfterPacking(t *testing.T, sc Scenario) {
 	t.Helper()
 	m := newMachine(sc, rules{})
-	level := []world{sc.first()}
+	level := []world{sc.initial()}
 	seen := map[key]bool{}
 	for len(level) > 0 && len(seen) < 20_000 {
 		var next []world
@@ -110,7 +110,7 @@ func TestWorldsThatDifferOnlyInHostOrderAreTheSameState(t *testing.T) {
 	t.Parallel()
 	sc := smallScenarios()[0]
 	m := newMachine(sc, rules{})
-	w := sc.first()
+	w := sc.initial()
 	for range 60 { // a walk that checks every world with its hosts permuted
 		permuted := w.permuted([maxHosts]uint8{1, 2, 0})
 		if w.canonical() != permuted.canonical() {

@@ -5,11 +5,11 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// An external manager starts the etcd it runs whenever that is down, unless it works on it: evOperatorStarts. It stops
-// etcd only where the operation's record shows that the host is safe to touch, and looks at nothing else.
+// An external manager starts its etcd whenever that is down, unless it works on it: see evOperatorStarts. It stops etcd
+// only if the operation record reports the host as safe to stop, and reads nothing else.
 
-// mayStopExternally reports whether an external manager may stop a host's etcd: the host is in its operation and is published as
-// safe to touch.
+// mayStopExternally reports whether an external manager may stop a host's etcd: the host is in its operation, which
+// reports it as safe to stop.
 func (w *world) mayStopExternally(i int) bool {
 	h := &w.hosts[i]
 	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.work == maintenance
@@ -28,7 +28,8 @@ func (m *machine) externalStop(w *world, h int) (ok bool, found breach) {
 	return true, found
 }
 
-// judgeExternal checks a decision against the external manager: once a host is safe to touch, its etcd may be stopped.
+// judgeExternal checks that a decision neither starts nor stops an external etcd, and that the other voters can spare a
+// host when it is reported safe to stop.
 func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	a := &w.hosts[h]
 	runs := a.unit == starting || a.unit == active
@@ -49,7 +50,7 @@ func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// externalVoters is a scope with three externally managed voters; one is asked to be taken down.
+// externalVoters returns a scope with three externally managed voters and one request for a host operation.
 func externalVoters(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		oneRequest(3, n, class)(sc)
@@ -57,7 +58,7 @@ func externalVoters(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// externals returns the scopes with an externally managed etcd.
+// externals returns the scopes with an external etcd.
 func externals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -72,7 +73,7 @@ func externals() []Scenario {
 	}
 }
 
-// externalMistakes returns mistakes about an externally managed etcd.
+// externalMistakes returns the mistakes about an external etcd.
 func externalMistakes() []Mistake {
 	return []Mistake{
 		{

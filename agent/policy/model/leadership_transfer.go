@@ -10,24 +10,24 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// An unhealthy leader may transfer leadership in any round. That needs no lock and changes nothing in a world where
-// every voter may lead in every view, so the decision itself is judged. leadership_transfer_test.go, which tracks the
-// leader, covers how often it happens.
+// An unhealthy leader may transfer leadership in any round. That needs no lock and changes nothing in a world in which
+// every voter may lead in every view, so the model checks the decision itself. leadership_transfer_test.go tracks the
+// leader, and covers how often leadership is transferred.
 
-// mayStepDown reports whether it matters that a host leads that has no operation of its own.
+// mayStepDown reports whether a host without an operation could transfer leadership if it led.
 func (w *world) mayStepDown(h int) bool {
 	a := &w.hosts[h]
-	return a.health == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
+	return a.health == slow && a.list == voter && w.serves(h) && !w.ownsOperation(h)
 }
 
-// How a host looks: as a follower, as the leader, or as a leader through which no linearizable read returns in time.
-// How slow it is in a view is open.
+// The viewpoints from which a host observes: as a follower, as the leader, or as a leader whose member returns no
+// linearizable read in time. How slow the leader is, compared with other voters, is open.
 const (
 	follower uint8 = iota
 	leader
 	leaderWithoutReads
-	leaderNoneFaster   // it leads, and no other voter measures better
-	leaderNoneMeasured // it leads, and no other voter publishes its measurements
+	leaderNoneFaster   // no other voter publishes faster writes
+	leaderNoneMeasured // no other voter publishes measurements
 	viewpoints
 )
 
@@ -44,7 +44,7 @@ const (
 	quickMean = 10 * time.Millisecond
 )
 
-// setViewpoint turns it into the sight of a host that looks like that.
+// setViewpoint changes the observation to one from that viewpoint.
 func (s *observation) setViewpoint(how uint8) {
 	s.leads, s.noReads = bit(how != follower), bit(how == leaderWithoutReads)
 	switch how {
@@ -55,7 +55,7 @@ func (s *observation) setViewpoint(how uint8) {
 	}
 }
 
-// comparesWrites reports whether the measurements of the other voters are open.
+// comparesWrites reports whether the viewpoint differs from leader only in the measurements of the other voters.
 func comparesWrites(how uint8) bool { return how == leaderNoneFaster || how == leaderNoneMeasured }
 
 // writesOf returns the write measurements that a host publishes.
@@ -67,14 +67,15 @@ func (s *observation) writesOf(i int) policy.Writes {
 	return policy.Writes{Mean: mean}
 }
 
-// readsMayTimeOut reports whether it matters that no read through a host's member returns in time.
+// readsMayTimeOut reports whether a host could transfer leadership while no read from its member returns in time.
 func (w *world) readsMayTimeOut(h int) bool { return w.mayStepDown(h) && w.reaches(h) }
 
-// viewWithoutReads builds the view of such a round: the host knows only what its own member holds, and its followers.
+// viewWithoutReads builds the view of a leader without linearizable reads: it has only the local state of its own
+// member, and its followers.
 func (s *observation) viewWithoutReads(target policy.Target, r rank) policy.View {
-	held := *s
-	held.noReads = 0
-	led := held.view(target, r)
+	local := *s
+	local.noReads = 0
+	led := local.view(target, r)
 	led.Cluster.Led, led.Cluster.Unread = true, true
 	blank := observation{
 		n: s.n, self: s.self, hostRequest: s.hostRequest, unit: s.unit, data: s.data, stepFailed: s.stepFailed,
@@ -86,25 +87,25 @@ func (s *observation) viewWithoutReads(target policy.Target, r rank) policy.View
 	return v
 }
 
-// judgeStepDown checks whether the leadership may be transferred, and to which voter.
+// judgeStepDown checks whether leadership may be transferred, and to which voter.
 func (w *world) judgeStepDown(h, to int) breach {
 	a, t := &w.hosts[h], &w.hosts[to]
 	removed := w.opRemove != 0 || w.rmRequested != 0 && int(w.rmHost) == h
 	switch {
-	case w.opHosts(h) || w.recordDeleted(h) || w.owns(h) || a.health != slow:
+	case w.ownsOperation(h) || w.recordDeleted(h) || w.owns(h) || a.health != slow:
 		return steppedDownDuringOperation
 	case t.list != voter || !w.serves(to):
 		return steppedDownToDead
 	case !w.present(to) || t.health == slow || t.health == unknown:
 		return steppedDownToWorse
-	case t.work != noWork && !w.requestOver(to), t.inOperation(), w.opHosts(to), removed && int(w.rmTarget) == to:
+	case t.work != noWork && !w.requestOver(to), t.inOperation(), w.ownsOperation(to), removed && int(w.rmTarget) == to:
 		return steppedDownToTaken
 	}
 	return fine
 }
 
-// judgeComparison checks whether a slow leader transfers leadership to a voter that measures better. There is nothing
-// to compare if no read returns in time.
+// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes. If no read returns
+// in time, it has no measurements to compare.
 func judgeComparison(s *observation, c choice) breach {
 	if c.step == stepDown && s.noReads == 0 && s.writes != faster {
 		return steppedDownToSlower
@@ -112,7 +113,7 @@ func judgeComparison(s *observation, c choice) breach {
 	return fine
 }
 
-// stepDownMistakes returns mistakes about an unhealthy leader.
+// stepDownMistakes returns the mistakes about an unhealthy leader.
 func stepDownMistakes() []Mistake {
 	others := func(change func(v *policy.View, h *policy.Host)) rules {
 		return seeing(func(v *policy.View) {
@@ -123,19 +124,19 @@ func stepDownMistakes() []Mistake {
 			}
 		})
 	}
-	held := func(change func(led *policy.View)) rules {
+	local := func(change func(led *policy.View)) rules {
 		return seeing(func(v *policy.View) {
 			if v.Led != nil {
 				change(v.Led)
 			}
 		})
 	}
-	// with two voters, so that the other one is the best candidate
-	asked := func(sc *Scenario) { clusterWith(2, 2, 1, HealthChange)(sc); sc.Requests = 1 }
+	// Of two voters, the other one is always the best candidate.
+	withRequest := func(sc *Scenario) { clusterWith(2, 2, 1, HealthChange)(sc); sc.Requests = 1 }
 	return []Mistake{
 		{
-			Name: "leadership goes to a host that is about to be taken down", breach: steppedDownToTaken, scope: asked,
-			rules: others(func(_ *policy.View, h *policy.Host) { h.Wants, h.Waiting = "", "" }),
+			Name: "leadership goes to a host that is about to be taken down", breach: steppedDownToTaken,
+			scope: withRequest, rules: others(func(_ *policy.View, h *policy.Host) { h.Wants, h.Waiting = "", "" }),
 		},
 		{
 			Name: "leadership goes to a member that is being removed", breach: steppedDownToTaken,
@@ -194,20 +195,20 @@ func stepDownMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
 		},
 		{
-			Name:   "a leader that reads nothing in time does not see the pause that its member holds",
+			Name:   "a leader whose reads time out ignores the pause that its member stores",
 			breach: stepWhilePaused, scope: clusterWith(2, 2, 2, HealthChange|OperatorPause),
-			rules: held(func(led *policy.View) { led.Pause = nil }),
+			rules: local(func(led *policy.View) { led.Pause = nil }),
 		},
 		{
-			Name:   "a leader that reads nothing in time does not see whose operation its member holds",
+			Name:   "a leader whose reads time out ignores the operation that its member stores",
 			breach: steppedDownToTaken,
 			scope:  func(sc *Scenario) { clusterWith(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
-			rules:  held(func(led *policy.View) { led.Op = nil }),
+			rules:  local(func(led *policy.View) { led.Op = nil }),
 		},
 		{
-			Name:   "a leader that reads nothing in time takes every voter for one that follows it",
+			Name:   "a leader whose reads time out counts every voter as a follower",
 			breach: steppedDownToDead, scope: clusterWith(3, 3, 2, HealthChange|EtcdCrash),
-			rules: held(func(led *policy.View) {
+			rules: local(func(led *policy.View) {
 				eachMember(led, func(m *policy.Member) { m.Live, m.LiveFor = true, ages })
 			}),
 		},

@@ -10,19 +10,19 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A run to rest is one fair schedule from a state: faults have stopped, every agent acts in each round, what etcd does
-// by itself happens, and when nothing else changes, time passes. It is deterministic, so a state that a run has passed
-// once need not be checked again.
+// A liveness run is one fair schedule from a state until the world is quiescent, that is, until nothing changes any
+// more. Faults have stopped, every agent acts in each pass, etcd makes progress, and if nothing else changes, time
+// passes. It is deterministic, so a state that a successful run has passed needs no other check.
 
-// maxPasses bounds a run to rest.
+// maxPasses bounds a liveness run.
 const maxPasses = 400
 
 // ending is how faults end before a run.
 type ending struct {
-	healed         bool // everything is healed; otherwise nothing
-	hostsStayDown  bool // but hosts that are down stay down
-	agentsStayDown bool // and so do agents that are
-	staysTardy     bool // and an unhealthy voter is too slow to answer from then on, for good: its vote counts
+	healed         bool // all faults are healed, with these exceptions; otherwise none is
+	hostsStayDown  bool // hosts that are down stay down, and unhealthy voters stay unhealthy
+	agentsStayDown bool // agents that are down stay down
+	staysTardy     bool // an unhealthy voter becomes and stays too slow to answer, but votes
 	lateCallsLand  bool // late calls land; otherwise they never do
 }
 
@@ -41,15 +41,15 @@ func (m *machine) endings() []ending {
 	return list
 }
 
-// checkLiveness checks the runs from a state: with all faults healed, and the late calls landing or not, the target must
-// be reached; with nothing healed, the operation must still be freed.
+// checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether late
+// calls land or not. If none is healed, they must still end a join.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
 	for _, e := range m.endings() {
 		m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
 		w := m.applyEnding(from, e)
-		if e.hostsStayDown && !e.agentsStayDown && !w.unreplaced(m.Target) ||
+		if e.hostsStayDown && !e.agentsStayDown && !w.mustReplace(m.Target) ||
 			e.agentsStayDown && !w.unhealthySurplus(m.Target) {
 			continue
 		}
@@ -73,13 +73,13 @@ func (m *machine) applyEnding(from *world, e ending) world {
 	return w
 }
 
-// forgetHistory forgets what does not matter to a run: the number of faults and, if late is set, the late calls, which then
-// never land.
+// forgetHistory drops the fault count, pauses, alarms and, if late is set, late calls, which then never land. It lets
+// removal requests expire.
 func (w *world) forgetHistory(late bool) {
 	w.faults = 0
-	w.pause = 0                 // every pause ends
-	w.alarm = 0                 // and so does every alarm
-	w.rmExpired = w.rmRequested // and every request
+	w.pause = 0
+	w.alarm = 0
+	w.rmExpired = w.rmRequested
 	for i := range w.n {
 		h := &w.hosts[i]
 		h.faulted = 0
@@ -90,8 +90,8 @@ func (w *world) forgetHistory(late bool) {
 	w.tidy()
 }
 
-// heal undoes all faults. With stays, hosts that are down and voters that are unhealthy stay so; with gone, agents that
-// do not run do not come back.
+// heal heals all faults except those that the ending excludes. Unhealthy voters stay unhealthy only in scopes that
+// replace them.
 func (w *world) heal(e ending, unhealthy bool) {
 	w.finishRequests()
 	for i := range w.n {
@@ -105,7 +105,7 @@ func (w *world) heal(e ending, unhealthy bool) {
 		if h.unit == stoppedForRequest && h.stopped == 0 {
 			h.unit = inactive
 		}
-		if h.down != 0 && h.startGuard != 0 && h.data == current { // the agent starts it
+		if h.down != 0 && h.startGuard != 0 && h.data == current { // the agent has to start etcd
 			h.unit = stoppedForRequest
 		} else if h.down != 0 || (h.unit == inactive && h.data == current) || (h.unit == failed && h.data == current) {
 			h.unit = inactive
@@ -124,7 +124,7 @@ func (w *world) heal(e ending, unhealthy bool) {
 	w.tidy()
 }
 
-// landAll lands every late call.
+// landAll applies every late call.
 func (w *world) landAll(m *machine) {
 	for i := range w.n {
 		for k := evLateAdd; k <= evLateWrite; k++ {
@@ -133,20 +133,20 @@ func (w *world) landAll(m *machine) {
 	}
 }
 
-// runUntilQuiescent runs a world to rest and judges it there.
+// runUntilQuiescent runs a world until it is quiescent, and checks it then.
 func (m *machine) runUntilQuiescent(w *world, e ending) breach {
-	var way []uint64
+	var path []uint64
 	healed := e.healed
 	mark := endingHash(w, e)
 	for range maxPasses {
-		// a host operation is only its host's
+		// Without healing, only the end of joins and removals is checked: a host operation is ended only by its host.
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
 			break
 		}
-		way = append(way, mark)
+		path = append(path, mark)
 		moved := m.pass(w)
-		round := slices.Contains(way, endingHash(w, e)) // such as a unit that fails at every start
-		if (!moved || round) && !m.advanceTime(w) && !moved {
+		loops := slices.Contains(path, endingHash(w, e)) // such as a unit that fails at every start
+		if (!moved || loops) && !m.advanceTime(w) && !moved {
 			if found := m.judgeQuiescent(w, e); found != fine {
 				return found
 			}
@@ -155,12 +155,12 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 		mark = endingHash(w, e)
 	}
 	switch {
-	case len(way) == maxPasses && healed:
+	case len(path) == maxPasses && healed:
 		return neverQuiescent
-	case len(way) == maxPasses && w.hasVoterAgent():
+	case len(path) == maxPasses && w.hasVoterAgent():
 		return operationStuck
 	}
-	for _, mark := range way {
+	for _, mark := range path {
 		m.live[mark] = struct{}{}
 	}
 	return fine
@@ -184,8 +184,8 @@ func endingHash(w *world, e ending) uint64 {
 	return h
 }
 
-// isTakenDown reports whether a host is down in its operation or for its request: only the host and operators end that,
-// so every run covers its return.
+// isTakenDown reports whether a host is in its operation or has stopped etcd for its request. Only the host and
+// operators end that, so it boots in every run.
 func (w *world) isTakenDown(i int) bool { return w.cycles(i) || w.hosts[i].stopped != 0 }
 
 // pass runs every host and agent once, and reports whether anything has changed.
@@ -207,7 +207,7 @@ func (m *machine) pass(w *world) bool {
 	return w.pack() != before
 }
 
-// advanceTime lets the shortest time pass that something waits for.
+// advanceTime lets the shortest pending time pass, and reports whether there was one.
 func (m *machine) advanceTime(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
@@ -235,7 +235,7 @@ func (m *machine) advanceTime(w *world) bool {
 	return false
 }
 
-// judgeQuiescent returns what is wrong with a world in which nothing changes any more.
+// judgeQuiescent checks a world in which nothing changes any more.
 func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	if !e.healed {
 		if w.op != 0 && w.quorum() && w.hasVoterAgent() && !w.removalMustContinue() {
@@ -265,7 +265,7 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	}
 	if (m.Unhealthy || m.Voters > want) && voters == want+1 &&
 		w.op == 0 && w.lock < 0 && w.allServe() && m.reportsSurplus(w) {
-		return fine // all are healthy by now: operators see a finding
+		return fine // all voters have recovered: a finding reports the surplus voter to operators
 	}
 	switch {
 	case w.rmRequested != 0:
@@ -283,14 +283,14 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 // reportsSurplus reports whether every voter's host reports the surplus voter.
 func (m *machine) reportsSurplus(w *world) bool {
 	for i := range w.n {
-		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.TooManyVoters {
+		if s := w.observe(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.TooManyVoters {
 			return false
 		}
 	}
 	return true
 }
 
-// hasVoterAgent reports whether an agent is responsible for freeing a stuck operation: the agent of a live voter.
+// hasVoterAgent reports whether the agent of a live voter runs and reaches etcd: it has to end a stuck operation.
 func (w *world) hasVoterAgent() bool {
 	for i := range w.n {
 		h := &w.hosts[i]

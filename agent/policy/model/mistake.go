@@ -11,14 +11,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Mistake is a mistake seeded into the policy, by showing it a wrong view, or into the protocol of lock and agent. The
-// explorer must find it.
+// Mistake is a mistake seeded into the policy, as a wrong view or a wrong decision, or into the protocol of lock and
+// agent. The exploration must find it.
 type Mistake struct {
 	Name    string
 	Promise string // the broken promise, as in Breach
 	breach  breach
 	rules   rules
-	scope   func(sc *Scenario) // the difference to one host that joins one voter without a fault
+	scope   func(sc *Scenario) // changes a scope in which one host joins one voter without a fault
 }
 
 // Scenario returns the smallest scope in which the mistake shows.
@@ -30,22 +30,22 @@ func (m Mistake) Scenario() Scenario {
 	return sc
 }
 
-// faults is a scope with n faults of these classes.
+// faults returns a scope of three hosts with n faults of these classes.
 func faults(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Faults, sc.Budget = 3, class, n }
 }
 
-// clusterWith is a scope in which the faults happen in a cluster with that many voters.
+// clusterWith returns a scope of a cluster with that many hosts and voters, and n faults of these classes.
 func clusterWith(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
 }
 
-// withStandby is a scope in which three voters get a standby.
+// withStandby returns a scope in which three voters get a standby.
 func withStandby(n int, class Faults) func(sc *Scenario) {
 	return clusterWith(4, 3, n, class)
 }
 
-// withLiveness also checks liveness.
+// withLiveness returns a scope in which liveness is checked, too.
 func withLiveness(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
@@ -53,7 +53,7 @@ func withLiveness(scope func(sc *Scenario)) func(sc *Scenario) {
 	}
 }
 
-// seeing is a mistake in what the policy sees.
+// seeing returns a mistake in the view of the policy.
 func seeing(change func(v *policy.View)) rules { return rules{view: change} }
 
 func eachMember(v *policy.View, change func(m *policy.Member)) {
@@ -84,7 +84,7 @@ func Mistakes() []Mistake {
 	return list
 }
 
-// membershipMistakes returns mistakes about members and quorums.
+// membershipMistakes returns the mistakes about members and quorums.
 func membershipMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -94,7 +94,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a change does not wait for the one before to settle", breach: unsettled,
+			Name: "a membership change does not wait until the previous one has settled", breach: unsettled,
 			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) { v.Cluster.StableFor = ages }),
 		},
@@ -107,7 +107,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the time for which a learner must be steady is not kept", breach: learnerUnready,
+			Name: "a learner is promoted before it has been steady long enough", breach: learnerUnready,
 			scope: clusterWith(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.SteadyFor, m.LiveFor = ages, ages })
@@ -158,7 +158,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved,
+			Name: "the member ID in the data is not checked", breach: memberDataMoved,
 			scope: clusterWith(3, 1, 1, EtcdCrash),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
@@ -173,7 +173,7 @@ func membershipMistakes() []Mistake {
 	}
 }
 
-// hostMistakes returns mistakes about what makes a host healthy.
+// hostMistakes returns the mistakes about the health of hosts, stopped etcds and pauses.
 func hostMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -228,11 +228,11 @@ func hostMistakes() []Mistake {
 	}
 }
 
-// operationMistakes returns mistakes about the operation and its record.
+// operationMistakes returns the mistakes about the operation and its record.
 func operationMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "an operation is adopted at once when its lock is gone", breach: adoptedEarly,
+			Name: "an operation is adopted as soon as its lock is gone", breach: adoptedEarly,
 			scope: faults(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
@@ -274,12 +274,12 @@ func operationMistakes() []Mistake {
 			rules: rules{releaseOpOnStart: true},
 		},
 		{
-			Name: "a write of the record is not bound to the record that was seen", breach: recordOverwritten,
+			Name: "a record write does not compare the record's revision", breach: recordOverwritten,
 			scope: faults(1, OperatorRelease),
 			rules: rules{noOpFence: true},
 		},
 		{
-			Name: "a write of the record is not bound to the lock", breach: writeWithoutLock,
+			Name: "a record write does not compare the lock", breach: writeWithoutLock,
 			scope: faults(2, LateCall|AgentCutOff),
 			rules: rules{noTokenFence: true},
 		},
@@ -304,7 +304,7 @@ func operationMistakes() []Mistake {
 	}
 }
 
-// lockMistakes returns mistakes in the lock protocol.
+// lockMistakes returns the mistakes in the lock protocol.
 func lockMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -312,11 +312,11 @@ func lockMistakes() []Mistake {
 			rules: rules{leaseBeforeValidity: true},
 		},
 		{
-			Name: "a step starts without asking for the lock again", breach: changeWithoutLock,
+			Name: "a step starts without confirming the lock", breach: changeWithoutLock,
 			scope: faults(1, AgentPause), rules: rules{noConfirm: true},
 		},
 		{
-			Name: "a call does not end with the validity", breach: changeWithoutLock, scope: faults(1, AgentPause),
+			Name: "a call outlives the validity of its lock", breach: changeWithoutLock, scope: faults(1, AgentPause),
 			rules: rules{noDeadline: true},
 		},
 		{

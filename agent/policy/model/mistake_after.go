@@ -8,14 +8,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// after ignores earlier breaches, so that the one behind them is found.
+// after returns rules that ignore other breaches, so that the exploration finds a later one.
 func after(r rules, past ...breach) rules {
 	r.ignored = past
 	return r
 }
 
-// maskedMistakes returns mistakes that break a promise only after another one, or in a way of their own. With them, a
-// mistake breaks every promise.
+// maskedMistakes returns further mistakes, so that every promise is broken by one. Some of them break another promise
+// first, which is ignored.
 func maskedMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -24,12 +24,12 @@ func maskedMistakes() []Mistake {
 			rules: after(rules{leaseBeforeValidity: true}, holderWithoutLock),
 		},
 		{
-			Name: "a call does not end with the validity, and another host joins meanwhile", breach: twoChanges,
+			Name: "a call outlives the validity of its lock, and another host joins meanwhile", breach: twoChanges,
 			scope: faults(1, AgentPause),
 			rules: after(rules{noDeadline: true}, changeWithoutLock),
 		},
 		{
-			Name: "a change of membership is sent without asking for the lock again", breach: sentWithoutLock,
+			Name: "a membership change is sent without confirming the lock", breach: sentWithoutLock,
 			scope: faults(1, AgentPause),
 			rules: after(rules{noConfirm: true}, changeWithoutLock, holderWithoutLock),
 		},
@@ -68,7 +68,7 @@ func maskedMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "two hosts are asked to bootstrap at once, against the documentation", breach: secondCluster,
+			Name: "two hosts receive bootstrap requests at once, against the documentation", breach: secondCluster,
 			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Founders = 3, 0, 2 },
 		},
 		{
@@ -88,11 +88,11 @@ func maskedMistakes() []Mistake {
 	}
 }
 
-// maskedCycleMistakes returns those about hosts that are taken down and brought back.
+// maskedCycleMistakes returns such mistakes about host operations.
 func maskedCycleMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name:   "a host is taken down, and another one has released its operation meanwhile",
+			Name:   "a host is taken down after another host has ended its operation",
 			breach: stoppedWithoutOp, scope: oneRequest(3, 1, AgentPause),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// oneRequest is a scope in which one of the voters is asked to be taken down.
+// oneRequest returns a scope with a request for one host operation among these voters, and n faults of these classes.
 func oneRequest(voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Requests, sc.Faults, sc.Budget = voters, voters, 1, class, n
@@ -18,7 +18,7 @@ func oneRequest(voters, n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// twoRequests is a scope in which two voters are.
+// twoRequests returns a scope with requests for two host operations.
 func twoRequests(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		oneRequest(3, n, class)(sc)
@@ -49,7 +49,7 @@ func ownMember(v *policy.View, change func(m *policy.Member)) {
 	})
 }
 
-// stopMistakes returns mistakes about whether a voter may be taken down.
+// stopMistakes returns the mistakes about whether a voter may be taken down.
 func stopMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -125,13 +125,13 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "etcd is stopped without asking for the lock again", breach: calledWithoutLock,
+			Name: "etcd is stopped without confirming the lock", breach: calledWithoutLock,
 			scope: oneRequest(3, 1, AgentPause), rules: rules{noConfirm: true},
 		},
 	}
 }
 
-// commandMistakes returns mistakes about the program that runs while etcd is down.
+// commandMistakes returns the mistakes about a command, which runs while etcd is down.
 func commandMistakes() []Mistake {
 	state := func(from, to policy.HookState) rules {
 		return seeing(func(v *policy.View) {
@@ -155,7 +155,7 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the command is run while etcd runs", breach: ranBesideEtcd, scope: oneRequest(3, 0, 0),
+			Name: "the command is run while etcd runs", breach: ranWhileEtcdRuns, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Stopped, v.Unit.State = true, policy.UnitInactive
@@ -180,7 +180,7 @@ func commandMistakes() []Mistake {
 	}
 }
 
-// cycleMistakes returns mistakes about the operation that takes a host down and brings it back.
+// cycleMistakes returns the mistakes about concurrent host operations.
 func cycleMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -218,19 +218,19 @@ func cycleMistakes() []Mistake {
 	}
 }
 
-// wrongRequestChange is a mistake about a request's change: one change is taken for another.
+// wrongRequestChange returns a mistake that replaces one change of the request by another.
 func wrongRequestChange(right, wrong policy.RequestChange) rules {
 	return rules{decision: func(d *policy.Decision) {
 		if d.Notes.Request.Change == right {
 			d.Notes.Request = policy.RequestNote{Change: wrong}
 		}
-		if d.Notes.Request.Change == policy.RequestEnds { // with its start guard: that is another mistake
+		if d.Notes.Request.Change == policy.RequestEnds { // a start guard that stays is another mistake
 			d.Notes.Request.Guard = policy.HoldNot
 		}
 	}}
 }
 
-// wrongRecord is a mistake about what the disk records about a request after a transition.
+// wrongRecord returns a mistake in what the disk records about a request after a transition.
 func wrongRecord(change func(before, after *policy.Standing)) rules {
 	return rules{afterTransition: func(before, after policy.Standing) policy.Standing {
 		change(&before, &after)
@@ -238,7 +238,7 @@ func wrongRecord(change func(before, after *policy.Standing)) rules {
 	}}
 }
 
-// takenForReleased is the mistake that a deleted record is taken for a released one.
+// takenForReleased returns the mistake that a deleted record counts as a released operation.
 func takenForReleased() rules {
 	return seeing(func(v *policy.View) {
 		if v.Asked != nil && v.Asked.Noted {
@@ -247,7 +247,7 @@ func takenForReleased() rules {
 	})
 }
 
-// requestMistakes returns mistakes about when a host's request is over.
+// requestMistakes returns the mistakes about the end of a host's request and about its record on disk.
 func requestMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -312,7 +312,7 @@ func requestMistakes() []Mistake {
 	}
 }
 
-// hostDownMistakes returns mistakes about a host that is down in its operation, and about its way back.
+// hostDownMistakes returns the mistakes about a host that is down in its operation, and about its return.
 func hostDownMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// swapped is a scope in which the disk of a voter in maintenance is replaced, with n more faults of these classes.
+// swapped returns a scope in which the disk of a voter in maintenance is replaced, with n more faults of these classes.
 func swapped(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Requests, sc.Faults, sc.Budget = 3, 3, 1, Swap|class, n+1
@@ -23,7 +23,7 @@ func ownVoter(v *policy.View) (policy.Member, bool) {
 	return policy.Member{}, false
 }
 
-// seesLoss changes the view of a host whose own voter's data is gone.
+// seesLoss returns a mistake in the view of a host whose own voter's data is gone.
 func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 	return seeing(func(v *policy.View) {
 		if m, votes := ownVoter(v); votes && v.Data.State == policy.DataEmpty {
@@ -32,7 +32,7 @@ func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 	})
 }
 
-// dataLossMistakes returns mistakes about a voter whose data is gone when its host is to be brought back.
+// dataLossMistakes returns the mistakes about a voter whose data is gone when its host returns.
 func dataLossMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -113,7 +113,7 @@ func dataLossMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "nothing holds a lost voter's etcd back at a boot",
+			Name:   "no start guard is set for a voter whose data is lost",
 			breach: startedEmpty,
 			scope:  swapped(1, HostCrash),
 			rules: rules{decision: func(d *policy.Decision) {

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// wrongStartGuard is a mistake about the start guard: one value is taken for another.
+// wrongStartGuard returns a mistake that replaces one change of the start guard by another.
 func wrongStartGuard(right, wrong policy.StartGuard) rules {
 	return rules{decision: func(d *policy.Decision) {
 		if d.Notes.StartGuard == right {
@@ -14,7 +14,7 @@ func wrongStartGuard(right, wrong policy.StartGuard) rules {
 	}}
 }
 
-// wrongStepGuard is a mistake about the start guard before a step.
+// wrongStepGuard returns a mistake in the change of the start guard before a step.
 func wrongStepGuard(kind policy.StepKind, wrong policy.StartGuard) rules {
 	return rules{decision: func(d *policy.Decision) {
 		if d.Step.Kind == kind {
@@ -23,7 +23,7 @@ func wrongStepGuard(kind policy.StepKind, wrong policy.StartGuard) rules {
 	}}
 }
 
-// guardMistakes returns mistakes about what keeps etcd from starting at a boot.
+// guardMistakes returns the mistakes about the start guard.
 func guardMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -48,7 +48,7 @@ func guardMistakes() []Mistake {
 			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepStartUnit, policy.HoldAsIs),
 		},
 		{
-			Name: "the start guard is removed only where etcd is started", breach: startGuardStays,
+			Name: "the start guard is removed only if etcd is started", breach: startGuardStays,
 			scope: oneRequest(3, 2, AgentCrash|HostCrash),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Notes.StartGuard == policy.HoldNot {

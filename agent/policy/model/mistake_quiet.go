@@ -8,10 +8,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// wrongQuietView is a mistake in what a host checks before it reports that all is quiet; its decision is right.
+// wrongQuietView returns a mistake in the view with which a host decides that all is quiet. Its other decisions are
+// right.
 func wrongQuietView(change func(v *policy.View)) rules { return rules{quietView: change} }
 
-// quietMistakes returns mistakes about when a host may ask less often.
+// quietMistakes returns the mistakes about when a host may poll less often.
 func quietMistakes() []Mistake {
 	return []Mistake{
 		{

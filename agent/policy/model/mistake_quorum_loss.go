@@ -9,12 +9,13 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// QuorumLossMistake is a mistake seeded into the policy, or into its input, after a quorum loss. The walk must find it.
+// QuorumLossMistake is a mistake seeded into the policy, or into its input, after a quorum loss. The exploration must
+// find it.
 type QuorumLossMistake struct {
 	Name    string
 	Promise string // the broken promise, as in Breach
 	Text    string
-	scope   int // in Ruins
+	scope   int // an index into smallestQuorumLosses
 	breach  lossBreach
 	rules   lossRules
 }
@@ -26,13 +27,13 @@ func (m QuorumLossMistake) Explore(ctx context.Context) Result {
 	return newLossMachine(m.Scope(), r).explore(ctx, 0)
 }
 
-// Scope returns that scope.
+// Scope returns the smallest scope in which the mistake shows.
 func (m QuorumLossMistake) Scope() QuorumLoss { return smallestQuorumLosses()[m.scope] }
 
-// The scopes in which mistakes show, apart from the first.
+// The scopes in which mistakes show, except the first.
 const (
 	threeHealthy    = 2
-	fiveUnequalLogs = 3 // two of five are left, and the one whose name comes first has the shorter log
+	fiveUnequalLogs = 3 // two of five hosts are left, and the first of them has the shorter log
 )
 
 func smallestQuorumLosses() []QuorumLoss {
@@ -52,7 +53,7 @@ func QuorumLossMistakes() []QuorumLossMistake {
 func quorumLossMistakes() []QuorumLossMistake {
 	return []QuorumLossMistake{
 		{
-			Name:   "neither people nor agents see that the old quorum serves, nor that its logs grow",
+			Name:   "neither operators nor agents detect that the old quorum serves and its logs grow",
 			breach: twoClustersServe, scope: threeHealthy,
 			rules: lossRules{
 				copiesBlindly: true,
@@ -139,7 +140,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 	}
 }
 
-// plannedStep is a mistake in the step of a host that has a plan.
+// plannedStep returns a mistake that replaces the step of a host with a plan.
 func plannedStep(when func(v policy.View, d policy.Decision) bool, step policy.Step) lossRules {
 	return lossRules{decision: func(v policy.View, d *policy.Decision) {
 		if v.Recovery != nil && when(v, *d) {
@@ -148,7 +149,7 @@ func plannedStep(when func(v policy.View, d policy.Decision) bool, step policy.S
 	}}
 }
 
-// seeingPlan is a mistake in what the policy sees of a plan.
+// seeingPlan returns a mistake in the policy's view of a plan.
 func seeingPlan(change func(v *policy.View, r *policy.Recovery)) lossRules {
 	return lossRules{view: func(v *policy.View) {
 		if v.Recovery != nil {
@@ -159,7 +160,7 @@ func seeingPlan(change func(v *policy.View, r *policy.Recovery)) lossRules {
 	}}
 }
 
-// showRecoveredCluster shows a cluster that answers, as if it were the new one.
+// showRecoveredCluster changes the view as if the recovered cluster answered.
 func showRecoveredCluster(v *policy.View, r *policy.Recovery) {
 	v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.ID = true, true, r.New
 }

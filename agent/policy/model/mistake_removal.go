@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// removals is a scope in which an operator removes one of three voters, with n faults of these classes.
+// removals returns a scope in which an operator removes one of three voters, with n faults of these classes.
 func removals(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Removals, sc.Faults, sc.Budget = 3, 3, 1, class, n
@@ -23,7 +23,7 @@ func removedMember(v *policy.View) uint64 {
 	return 0
 }
 
-// removalMistakes returns mistakes about members that operators remove.
+// removalMistakes returns the mistakes about members that operators remove.
 func removalMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// replacements is a scope in which a spare replaces a dead one of three voters, with n faults of these classes besides
-// the host that goes down.
+// replacements returns a scope in which a spare replaces a dead one of three voters, with n faults of these classes in
+// addition to the host that goes down.
 func replacements(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 4, 3, true, HostCrash|class, n+1
@@ -19,13 +19,13 @@ func replacements(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// replacementsDuringMaintenance is the same, and a host is asked to be taken down.
+// replacementsDuringMaintenance is such a scope with a request for a host operation.
 func replacementsDuringMaintenance(sc *Scenario) {
 	replacements(0, 0)(sc)
 	sc.Requests = 1
 }
 
-// byStandby is the same with a standby.
+// byStandby returns such a scope with a standby.
 func byStandby(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)
@@ -36,7 +36,7 @@ func byStandby(n int, class Faults) func(sc *Scenario) {
 // inReplacement reports whether a replacement is in flight.
 func inReplacement(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.KindReplace }
 
-// reportDead makes every voter report a member dead, whatever that member does.
+// reportDead changes the view so that every voter reports a member dead.
 func reportDead(v *policy.View, id uint64) {
 	url := ""
 	eachMember(v, func(m *policy.Member) {
@@ -50,13 +50,13 @@ func reportDead(v *policy.View, id uint64) {
 	}
 }
 
-// replacementMistakes returns mistakes about voters that are replaced.
+// replacementMistakes returns the mistakes about voters that are replaced.
 func replacementMistakes() []Mistake {
 	return slices.Concat(deadMistakes(), repairMistakes(), surplusMistakes(), abortedReplacementMistakes(),
 		ejectedMistakes())
 }
 
-// deadMistakes returns mistakes about which voter is dead.
+// deadMistakes returns the mistakes about which voter is dead.
 func deadMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -127,7 +127,7 @@ func deadMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					present := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
-					if m.Live && !m.Learner && !present { // its agent reports nothing, and it answers this one
+					if m.Live && !m.Learner && !present { // it has no host record, but it answers this host
 						reportDead(v, m.ID)
 					}
 				})
@@ -136,8 +136,8 @@ func deadMistakes() []Mistake {
 	}
 }
 
-// deadSurplus is a scope in which one of four voters dies although three are configured, and no host could replace it; with
-// n more faults of these classes.
+// deadSurplus returns a scope in which one of four voters dies although three are configured, and no other host could
+// replace it, with n more faults of these classes.
 func deadSurplus(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)
@@ -145,7 +145,7 @@ func deadSurplus(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// surplusMistakes returns mistakes about a dead surplus voter.
+// surplusMistakes returns the mistakes about a dead surplus voter.
 func surplusMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -198,7 +198,7 @@ func surplusMistakes() []Mistake {
 	}
 }
 
-// repairMistakes returns mistakes about when a dead voter is replaced, and by which host.
+// repairMistakes returns the mistakes about when a dead voter is replaced, and by which host.
 func repairMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -265,7 +265,7 @@ func repairMistakes() []Mistake {
 	}
 }
 
-// abortedReplacementMistakes returns mistakes about a replacement that does not complete.
+// abortedReplacementMistakes returns the mistakes about a replacement that does not complete.
 func abortedReplacementMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -291,7 +291,7 @@ func abortedReplacementMistakes() []Mistake {
 			}), joinMiscounted),
 		},
 		{
-			Name: "a replacement is adopted at once when its lock is gone", breach: adoptedEarly,
+			Name: "a replacement is adopted as soon as its lock is gone", breach: adoptedEarly,
 			scope: replacements(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {

@@ -9,12 +9,13 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// RolloutMistake is a mistake seeded into the policy of rollouts, or into their execution. The walk must find it.
+// RolloutMistake is a mistake seeded into the policy of rollouts, or into their execution. The exploration must find
+// it.
 type RolloutMistake struct {
 	Name    string
 	Promise string // the broken promise, as in Breach
 	Text    string
-	scope   int // in Rolls, followed by LongRolls
+	scope   int // an index into Rollouts followed by LongRollouts
 	breach  rolloutBreach
 	rules   rolloutRules
 }
@@ -26,12 +27,12 @@ func (m RolloutMistake) Explore(ctx context.Context) Result {
 	return newRolloutMachine(append(Rollouts(), LongRollouts()...)[m.scope], r).explore(ctx, 0)
 }
 
-// The scopes in which mistakes show, apart from the first.
+// The scopes in which mistakes show, except the first.
 const (
 	rolloutWithOperator = iota + 1
 	rolloutWithFault
 	rolloutWithSpare
-	_ // the first of LongRolls: no mistake shows there first
+	_ // the first of LongRollouts, which no mistake needs
 	rolloutWithFaultAndOperator
 )
 
@@ -45,7 +46,7 @@ func RolloutMistakes() []RolloutMistake {
 	return list
 }
 
-// rolloutOrderMistakes returns those about which host is next.
+// rolloutOrderMistakes returns the mistakes about which host is next.
 func rolloutOrderMistakes() []RolloutMistake {
 	return []RolloutMistake{
 		{
@@ -102,7 +103,7 @@ func rolloutOrderMistakes() []RolloutMistake {
 	}
 }
 
-// rolloutProgressMistakes returns those about what has been done, and about how a rollout ends.
+// rolloutProgressMistakes returns the mistakes about the progress of a rollout and its end.
 func rolloutProgressMistakes() []RolloutMistake {
 	return []RolloutMistake{
 		{
@@ -147,7 +148,7 @@ func rolloutProgressMistakes() []RolloutMistake {
 			rules: rolloutRules{overwrites: true},
 		},
 		{
-			Name: "a member of a rollout is removed", breach: rolloutUnexpectedStep,
+			Name: "a member is removed in a rollout", breach: rolloutUnexpectedStep,
 			rules: rolloutRules{decision: func(d *policy.Decision) {
 				if d.Step.Kind == policy.StepRestartUnit {
 					d.Step.Kind = policy.StepRemoveMember
@@ -169,7 +170,7 @@ func rolloutProgressMistakes() []RolloutMistake {
 	}
 }
 
-// seeingRollout is a mistake in what the policy sees of a rollout.
+// seeingRollout returns a mistake in the policy's view of a rollout.
 func seeingRollout(change func(v *policy.View, r *policy.Rollout)) rolloutRules {
 	return rolloutRules{view: func(v *policy.View) {
 		if v.Rollout != nil {

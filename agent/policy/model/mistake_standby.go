@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// withSpare is a scope in which a voter has a standby, and another host could become the standby.
+// withSpare returns a scope in which a voter has a standby, and another host could become the standby.
 func withSpare(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 3, 1, true, class, n
@@ -16,7 +16,7 @@ func withSpare(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// showStandbysLost makes every learner that has started and matches where look lost.
+// showStandbysLost makes every started learner for which where is true look lost.
 func showStandbysLost(v *policy.View, where func(m *policy.Member) bool) {
 	eachMember(v, func(m *policy.Member) {
 		if m.Learner && m.Name != "" && where(m) {
@@ -26,7 +26,7 @@ func showStandbysLost(v *policy.View, where func(m *policy.Member) bool) {
 	})
 }
 
-// standbyMistakes returns mistakes about a lost standby.
+// standbyMistakes returns the mistakes about a lost standby.
 func standbyMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyScope is a scope in which a spare replaces an unhealthy one of three voters, with n more faults of these
-// classes.
+// unhealthyScope returns a scope in which a spare replaces an unhealthy one of three voters, with n more faults of
+// these classes.
 func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Unhealthy, sc.Faults, sc.Budget = 4, 3, true, HealthChange|class, n+1
@@ -19,7 +19,8 @@ func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// surplus is a scope in which one of four voters becomes unhealthy although three are configured, and n agents die.
+// surplus returns a scope in which one of four voters becomes unhealthy although three are configured, and n agents
+// die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		unhealthyScope(n, AgentCrash)(sc)
@@ -27,7 +28,7 @@ func surplus(n int) func(sc *Scenario) {
 	}
 }
 
-// withTardyVoter is the same scope, in which a voter that does not answer is too slow to.
+// withTardyVoter returns the scope with unhealthy voters that are too slow instead of hung if they do not answer.
 func withTardyVoter(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)
@@ -44,7 +45,7 @@ func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
-// withFsyncs changes the view of each member with its fsyncs, and of its host.
+// withFsyncs changes the view of every member, with its fsyncs, and of its host.
 func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -66,7 +67,7 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes is a mistake of a host that has replaced a voter and votes while that voter is still a member.
+// whileItVotes returns a mistake of a host that is a voter while the voter that it replaces is still a member.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {
@@ -78,8 +79,8 @@ func whileItVotes(change func(v *policy.View)) rules {
 	})
 }
 
-// assumeAbsentHealth assumes a health state for the hosts whose agents are gone while there is a surplus voter.
-func assumeAbsentHealth(word health.State) func(v *policy.View) {
+// assumeAbsentHealth assumes a health state for hosts without a present agent while there is a surplus voter.
+func assumeAbsentHealth(state health.State) func(v *policy.View) {
 	return func(v *policy.View) {
 		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
 			return
@@ -89,14 +90,14 @@ func assumeAbsentHealth(word health.State) func(v *policy.View) {
 			if !present && !m.Learner {
 				v.Hosts = append(slices.Clone(v.Hosts), policy.Host{
 					ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Manage: true,
-					Health: word, Answered: true,
+					Health: state, Answered: true,
 				})
 			}
 		}
 	}
 }
 
-// unhealthyMistakes returns mistakes about unhealthy voters.
+// unhealthyMistakes returns the mistakes about unhealthy voters.
 func unhealthyMistakes() []Mistake {
 	return append(witnessMistakes(), []Mistake{
 		{
@@ -199,7 +200,7 @@ func unhealthyMistakes() []Mistake {
 	}...)
 }
 
-// witnessMistakes returns mistakes about which voter is unhealthy.
+// witnessMistakes returns the mistakes about which voter is unhealthy.
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{

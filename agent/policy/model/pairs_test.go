@@ -145,7 +145,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 	runs := h.unit == starting || h.unit == active
 	switch e.kind {
 	case evLand:
-		if h.gone != 0 || e.arg != 0 {
+		if h.outdated != 0 || e.arg != 0 {
 			return o, false
 		}
 		switch h.step {
@@ -199,7 +199,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 			o.kind, o.arg = opEnv, newEnv
 		case h.step == writeEnv:
 			o.kind, o.arg = opEnv, joinEnv
-			if h.gone != 0 {
+			if h.outdated != 0 {
 				o.arg = noEnv
 			}
 		default:

@@ -63,7 +63,7 @@ const (
 	startedEarly
 	startedDuringCommand
 	startedEmpty
-	ranBesideEtcd
+	ranWhileEtcdRuns
 	externalEtcdDriven
 	joinsUnstartable
 	ranTwice
@@ -115,7 +115,7 @@ func promises() map[breach]promise {
 		recordReleased:    {"P1", "an operation record is deleted without the lock"},
 		adoptedEarly: {
 			"P1",
-			"an operation is adopted before its host has been without the lock for the grace time",
+			"an operation is adopted before its host has been without the lock for the grace period",
 		},
 		changeWithoutOp:    {"P1", "the membership is changed without an operation of this host"},
 		holderWithoutLock:  {"P5", "an agent wrongly believes that it holds the lock"},
@@ -127,13 +127,13 @@ func promises() map[breach]promise {
 		learnerUnready:     {"P2", "a learner is promoted that does not serve or has not caught up long enough"},
 		secondLearner:      {"P2", "a second learner is added"},
 		evenVoters:         {"P2", "the voter count becomes even and no further host is ready to join"},
-		quorumLost:         {"P2", "a membership change by quorumd has lost quorum"},
+		quorumLost:         {"P2", "a membership change by quorumd causes a loss of quorum"},
 		voterRemoved:       {"P2", "a voter is removed by the rollback of a learner"},
 		standbyRemoved:     {"P2", "a standby is removed for a join that its host has not begun"},
 		unhealthyJoins:     {"P2", "a host joins in a health state that forbids it"},
 		clockOffJoins:      {"P2", "a host joins with a wrong clock"},
 		voterStopped:       {"P2", "the etcd of a voter is stopped"},
-		secondCluster:      {"P2", "a second cluster is made"},
+		secondCluster:      {"P2", "a second cluster is created"},
 		memberDataMoved:    {"P3", "the data of a listed member is moved aside"},
 		dataMovedUnderEtcd: {"P3", "data is moved aside while etcd runs on it"},
 		stoppedStarted:     {"P4", "a cleanly stopped etcd is started"},
@@ -142,7 +142,7 @@ func promises() map[breach]promise {
 		unknownEvicts:      {"P6", "a join is aborted because the health of its host is unknown"},
 		commonCause:        {"P7", "a member is added while several hosts are unhealthy"},
 		noReason:           {"P8", "a decision has neither a step nor a reason"},
-		quietTooEarly:      {"P6", "a host polls less often although it knows of pending work"},
+		quietTooEarly:      {"P6", "a host polls less often although work is pending"},
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
 		steppedDownDuringOperation: {
 			"P1",
@@ -173,7 +173,7 @@ func promises() map[breach]promise {
 		startedEarly:         {"P4", "an etcd that was stopped for maintenance runs before the maintenance ends"},
 		startedDuringCommand: {"P4", "an etcd is started while the command for which it was stopped is running"},
 		startedEmpty:         {"P2", "a voter's etcd starts, or may start at boot, without its data"},
-		ranBesideEtcd:        {"P2", "a command runs while the etcd of its host is running"},
+		ranWhileEtcdRuns:     {"P2", "a command runs while the etcd of its host is running"},
 		externalEtcdDriven:   {"P4", "a step starts or stops an external etcd"},
 		joinsUnstartable:     {"P2", "a join begins on a host whose etcd cannot be started"},
 		ranTwice:             {"P8", "a command is run twice"},
@@ -200,17 +200,20 @@ func promises() map[breach]promise {
 			"P1",
 			"a request is dropped before it is finished or released, or while etcd is down for it",
 		},
-		targetMissed:     {"liveness", "all faults are healed, time passes, and the target is not reached"},
-		hostNotBack:      {"liveness", "all faults are healed, the request is finished, and a host is not back"},
-		begunInAlarm:     {"P2", "a host joins during an etcd alarm, or a voter is removed during a CORRUPT alarm"},
-		operationStuck:   {"liveness", "time passes, voters live, and the operation is never freed"},
+		targetMissed: {"liveness", "all faults are healed, time passes, and the target is not reached"},
+		hostNotBack:  {"liveness", "all faults are healed, the request is finished, and a host is not back"},
+		begunInAlarm: {
+			"P2",
+			"a host joins during an etcd alarm, or a voter is taken down or removed during a CORRUPT alarm",
+		},
+		operationStuck:   {"liveness", "time passes, voters are live, and the operation never ends"},
 		neverQuiescent:   {"liveness", "all faults have stopped, and the agents do not become idle"},
 		removalNeverEnds: {"liveness", "all faults are healed, and an expired removal request remains"},
 	})
 	return all
 }
 
-// judgeState returns the breach that a state shows by itself.
+// judgeState checks the world itself, whatever the last event was.
 func (w *world) judgeState() breach {
 	holders, changes := 0, 0
 	for i := range w.n {
@@ -274,7 +277,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 			return ranTwice
 		}
 		if a.unit != stoppedForRequest && a.unit != failed && a.unit != inactive {
-			return ranBesideEtcd
+			return ranWhileEtcdRuns
 		}
 	case startUnit, startAsIs:
 		if a.program == programRuns {
@@ -330,32 +333,32 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 }
 
 // countedRight reports whether the end of a host's own join is counted according to its outcome. A replacement that
-// etcd was not asked for may count or not.
+// ends before the host sent anything to etcd may count or not.
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case w.opVotes != 0:
-		return c.counts == policy.JoinUncounted
+		return c.join == policy.JoinUncounted
 	case c.step == endJoined:
-		return c.counts == policy.JoinWorked
+		return c.join == policy.JoinWorked
 	case c.outcome == policy.Disowned:
-		return c.counts == policy.JoinUncounted
+		return c.join == policy.JoinUncounted
 	}
-	untold := w.opReplace != 0 && w.opPhase == phaseBegun
-	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && untold
+	nothingSent := w.opReplace != 0 && w.opPhase == phaseBegun
+	return c.join == policy.JoinFailed || c.join == policy.JoinUncounted && nothingSent
 }
 
 // judgeStartGuard checks whether a decision's change of the start guard fits the host.
 func (w *world) judgeStartGuard(h int, c choice) breach {
-	a, hold := &w.hosts[h], c.hold
-	// An etcd that keeps restarting, as a removed member's does, is held back like one that is down.
+	a, hold := &w.hosts[h], c.startGuard
+	// An etcd that keeps restarting, such as a removed member's, gets the start guard like one that is down.
 	idle := a.unit == inactive || a.unit == failed || a.unit == stoppedForRequest || a.unit == starting
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
 		return startGuardStays
-	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
-		return startGuardStays // afterwards nothing shows what the guard was set for
+	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.removesGuard:
+		return startGuardStays // without the request, nothing shows why the guard was set
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
-		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
+		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.ownsOperation(h) &&
 			hold != policy.HoldBack:
 		return startGuardMissing
 	}
@@ -384,8 +387,8 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	return fine
 }
 
-// judgeRecordedFirst checks that the disk records the start or end of a host operation before its record is written: otherwise,
-// if the agent dies right then, the next one repeats the work.
+// judgeRecordedFirst checks that the disk records the start or end of a host operation before etcd does. Otherwise, if
+// the agent died in between, its next process would repeat the work.
 func (w *world) judgeRecordedFirst(h int, step uint8) breach {
 	a := &w.hosts[h]
 	switch {
@@ -398,12 +401,12 @@ func (w *world) judgeRecordedFirst(h int, step uint8) breach {
 	return fine
 }
 
-// judgeSelf checks that a host that reaches etcd has recorded on disk which member it is.
+// judgeSelf checks that a host that reaches etcd records on disk whether it is a member.
 func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	after := w.hosts[h]
 	after.noteSelf(note)
 	if after.dataLost() {
-		return fine // judgeEnd checks whether the disk records it
+		return fine // judgeEnd checks whether the disk records the loss
 	}
 	if w.reaches(h) && after.recorded != bit(after.list != unlisted && after.data == current) {
 		return memberUnrecorded
@@ -411,7 +414,7 @@ func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
 	return fine
 }
 
-// anotherInOperation reports whether another host publishes that it is in its operation.
+// anotherInOperation reports whether another host publishes that it is in an operation whose record was deleted.
 func (w *world) anotherInOperation(h int) bool {
 	for i := range w.n {
 		if i != h && w.recordDeleted(i) && w.present(i) {
@@ -421,7 +424,7 @@ func (w *world) anotherInOperation(h int) bool {
 	return false
 }
 
-// judgeHealth checks whether a host may take a step towards membership.
+// judgeHealth checks whether the health of a host and of the members allows it to join.
 func (w *world) judgeHealth(h int) breach {
 	switch w.hosts[h].health {
 	case slow:
@@ -454,7 +457,7 @@ func (w *world) judgeChange(h int) breach {
 		return changeWithoutOp
 	case !w.allServe() && !w.onlyTardyIsDown():
 		return voterDown
-	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby is promoted at once
+	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby that replaces a voter is promoted at once
 		return unsettled
 	}
 	return w.judgeHealth(h)
@@ -469,7 +472,7 @@ func (w *world) judgeAdd(h int) breach {
 
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
-	justCut := w.answers(h) && w.moved != 0 // no agent can have noticed yet
+	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed it yet
 	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}
@@ -480,9 +483,9 @@ func (w *world) judgePromote(h int) breach {
 			others++
 		}
 	}
-	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpTarget].list == voter
+	replacedStillVotes := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpTarget].list == voter
 	switch {
-	case beside && !w.isUnhealthy(int(w.rpTarget)):
+	case replacedStillVotes && !w.isUnhealthy(int(w.rpTarget)):
 		return healthyReplaced
 	case voters%2 == 1 && others == 0 && w.opReplace == 0: // a replacement keeps the number of voters
 		return evenVoters

@@ -5,11 +5,11 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// What a host asks less often while all is quiet changes no state here, because no step relies on old answers. So the
-// model checks when a host may report that all is quiet.
+// Polling less often while all is quiet changes no state here, because no step relies on old answers. So the model
+// checks only when a host may decide that all is quiet.
 
-// quiet reports whether a host that has decided would ask the members only in every second round. The queue is as its
-// writer has last written it; it is no part of a sight.
+// quiet reports whether a host with this decision would poll the members only in every second round. The queue, which
+// is no part of an observation, is as its writer would have written it.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.Idle {
 		return false
@@ -23,11 +23,11 @@ func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	return policy.Decide(v).Quiet
 }
 
-// judgeQuiet checks that a host that reports all quiet knows of nothing in progress.
+// judgeQuiet checks that nothing is in progress when a host decides that all is quiet.
 func (w *world) judgeQuiet(h int) breach {
 	own := &w.hosts[h]
-	asked := own.work != noWork || w.removalSeen(h).rmRequested != 0
-	if asked || own.health == slow || own.health == unknown || w.op != 0 || w.lock >= 0 || w.stable == 0 {
+	requested := own.work != noWork || w.removalSeen(h).rmRequested != 0
+	if requested || own.health == slow || own.health == unknown || w.op != 0 || w.lock >= 0 || w.stable == 0 {
 		return quietTooEarly
 	}
 	for i := range w.n {

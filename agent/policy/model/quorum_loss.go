@@ -10,21 +10,22 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Quorum loss is a walk of its own, over smaller worlds. It tracks the cluster that each host's data belongs to, the
-// hosts' plans, and what runs. Every agent asks the real policy. Operators make plans, and the real policy refuses
-// some. How a host joins the recovered cluster is left to the other walks: here it is one step.
+// Quorum loss is explored separately, over smaller worlds. A world tracks the cluster that each host's data belongs to,
+// the hosts' plans, and which etcds run. The real policy makes the agents' decisions, and refuses some of the plans
+// that operators make. How a host joins the recovered cluster is left to the explorations of Scenario: here it is one
+// step.
 
-// QuorumLoss is a scope of that walk: a former cluster with that many voters.
+// QuorumLoss is a scope: a cluster that may have lost its quorum.
 type QuorumLoss struct {
 	Name   string
 	Voters int
-	Wiped  int // number of hosts that have lost their disks
-	Away   int // number of other hosts that are off at first, with their data, and may come back
+	Wiped  int // number of hosts that have lost their data disks
+	Away   int // number of other hosts that are down at first, with their data, and may return
 	// Behind is the number plus 1 of a host whose log is shorter than the others'; 0 for none.
 	Behind int
-	Budget int  // most crashes, power losses and cuts in one story
-	Plans  int  // most plans in one story
-	Reused bool // a host whose disk is lost has also lost its system, and remembers nothing
+	Budget int  // the maximum number of crashes, power losses and cuts in a trace
+	Plans  int  // the maximum number of plans in a trace
+	Reused bool // a host that has lost its data disk has lost its agent's records, too
 }
 
 // QuorumLosses returns the scopes that every test run explores.
@@ -36,7 +37,7 @@ func QuorumLosses() []QuorumLoss {
 	}
 }
 
-// DeepQuorumLosses returns larger ones, which need memory and time: each ends at its bound or at its fixpoint.
+// DeepQuorumLosses returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint.
 func DeepQuorumLosses() []QuorumLoss {
 	return []QuorumLoss{
 		{Name: "2 of 3 lost, one returns, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 2},
@@ -48,8 +49,8 @@ func DeepQuorumLosses() []QuorumLoss {
 	}
 }
 
-// The clusters: none, the old one, and the one made by plan k, which is number k + 1. A run to rest may make one more
-// plan.
+// The clusters: none, the old one, and the one that plan k creates, which has number k + 1. A liveness run may make one
+// more plan than its scope allows.
 const (
 	noCluster uint8 = iota
 	oldCluster
@@ -58,25 +59,25 @@ const (
 
 func recoveredCluster(plan uint8) uint8 { return plan + 1 }
 
-// lossHost is a host. Clusters and plans are numbered; 0 is none.
+// lossHost is a host after a quorum loss. Clusters and plans are numbered; 0 is none.
 type lossHost struct {
-	data        uint8 // its cluster
-	recorded    uint8 // the cluster it belongs to, by its disk
+	data        uint8 // the cluster that its data belongs to
+	recorded    uint8 // the cluster that it belongs to according to its disk
 	runs        uint8 // its etcd runs
-	failed      uint8 // or has exited by itself
-	startGuard  uint8 // it is not started at a boot
+	failed      uint8 // its etcd has exited by itself
+	startGuard  uint8 // etcd does not start at a boot
 	plan        uint8 // its current plan
-	movingAside uint8 // and it has begun to move its data aside
-	aborted     uint8
-	lastPlan    uint8 // the plan that has ended successfully
-	copying     uint8 // copyNone, copyRuns, copyDone or copyBroken, as known to its agent
-	copyOf      uint8 // the plan whose copy is on disk
-	agentDown   uint8 // its agent
-	hostDown    uint8 // the host
-	cutOff      uint8 // it neither reaches other hosts nor is reached
+	movingAside uint8 // it has begun to move its data aside for the plan
+	aborted     uint8 // the plan is aborted
+	lastPlan    uint8 // the last plan that it completed
+	copying     uint8 // the state of the copy that its agent makes
+	copyOf      uint8 // the plan whose copy is complete on its disk
+	agentDown   uint8
+	hostDown    uint8
+	cutOff      uint8 // no other host reaches it, and it reaches none
 
-	step     uint8 // that its agent has decided on
-	stepPlan uint8 // the plan that it was decided for, or the cluster that a late host has seen
+	step     uint8 // the step that its agent has decided on
+	stepPlan uint8 // the plan of that step; of a late host, withoutPlan plus the cluster that it reached
 }
 
 const (
@@ -86,24 +87,24 @@ const (
 	copyFailed
 )
 
-// lossPlan is a plan that was made.
+// lossPlan is a plan that operators made.
 type lossPlan struct {
 	survivor uint8 // its number plus 1; 0 while there is no such plan
 	hosts    uint8 // the hosts in it, a bit each
-	data     uint8 // those of them that had data
-	stale    uint8 // the old cluster has served since: every log of it is longer
+	data     uint8 // the hosts in it that had data, a bit each
+	stale    uint8 // the old cluster has served since: its logs are longer than in the plan
 }
 
-// lossWorld is a state of the walk.
+// lossWorld is a state of the exploration.
 type lossWorld struct {
 	hosts     [maxHosts]lossHost
 	plans     [maxPlans]lossPlan
-	announced [maxPlans]uint8 // the cluster publishes which cluster it replaces
-	faults    uint8           // of the budget
+	announced [maxPlans]uint8 // the plan's cluster publishes that it replaces the old one
+	faults    uint8           // number of faults so far
 }
 
-// first returns the world after the loss.
-func (r QuorumLoss) first() (w lossWorld) {
+// initial returns the world after the loss.
+func (r QuorumLoss) initial() (w lossWorld) {
 	for i := range r.Voters {
 		h := &w.hosts[i]
 		h.data, h.recorded, h.runs = oldCluster, oldCluster, 1
@@ -137,7 +138,7 @@ func (r QuorumLoss) serves(w *lossWorld, cluster uint8, from int) bool {
 	return up > 0 && up >= policy.Quorum(voters)
 }
 
-// reachedCluster returns the cluster that a host reaches; nowhere if none has a quorum there.
+// reachedCluster returns the newest cluster with a quorum that a host reaches, or noCluster.
 func (r QuorumLoss) reachedCluster(w *lossWorld, from int) uint8 {
 	for c := recoveredCluster(maxPlans); c >= oldCluster; c-- {
 		if r.serves(w, c, from) {
@@ -169,7 +170,8 @@ func (w *lossWorld) late(i int, seen uint8) bool {
 	}.Late()
 }
 
-// markStalePlans notes that the old cluster serves: from then on its logs are longer than in every plan.
+// markStalePlans marks all plans as stale if the old cluster serves: from then on its logs are longer than in the
+// plans.
 func (r QuorumLoss) markStalePlans(w *lossWorld) {
 	if r.serving(w)&(1<<oldCluster) == 0 {
 		return
@@ -179,7 +181,7 @@ func (r QuorumLoss) markStalePlans(w *lossWorld) {
 	}
 }
 
-// text shows a world in a story.
+// text returns a world on one line, for a trace.
 func (r QuorumLoss) text(w *lossWorld) string {
 	cluster := func(c uint8) string { return [...]string{"no", "old", "1st", "2nd", "3rd"}[c] }
 	var all []string
@@ -190,12 +192,12 @@ func (r QuorumLoss) text(w *lossWorld) string {
 			set  bool
 			text string
 		}{
-			{h.recorded != h.data, "belongs to the " + cluster(h.recorded)},
+			{h.recorded != h.data, cluster(h.recorded) + " cluster recorded"},
 			{h.runs != 0, "runs"},
-			{h.startGuard != 0, "held"},
+			{h.startGuard != 0, "start guard"},
 			{h.plan != 0, fmt.Sprintf("plan %d", h.plan)},
-			{h.movingAside != 0, "parts"},
-			{h.aborted != 0, "given up"},
+			{h.movingAside != 0, "moves data aside"},
+			{h.aborted != 0, "aborted"},
 			{h.copyOf != 0, fmt.Sprintf("copy of plan %d", h.copyOf)},
 			{h.copying == copyRuns, "copies"},
 			{h.agentDown != 0, "no agent"},

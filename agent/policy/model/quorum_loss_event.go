@@ -23,7 +23,7 @@ const (
 	lossJoin
 )
 
-// withoutPlan is added to the cluster in whose favour a late host acts, where other hosts have their plan.
+// withoutPlan is added to the cluster that a late host has reached, to distinguish it from a plan in stepPlan.
 const withoutPlan = 8
 
 func lossStepOf(s policy.Step) (step uint8, known bool) {
@@ -77,21 +77,21 @@ func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 	if h.copying == copyRuns {
 		to := *w
 		to.hosts[i].copying = copyFailed
-		add(to, 0, "the copy of %s fails", name)
+		add(to, 0, "the copy on %s fails", name)
 		if to, ok := m.completeCopy(w, i); ok {
-			add(to, 0, "the copy of %s is whole", name)
+			add(to, 0, "the copy on %s is complete", name)
 		}
 	}
 	switch {
 	case h.agentDown|h.hostDown != 0:
 	case h.step == lossNone:
-		o := m.look(w, i)
+		o := m.observe(w, i)
 		d := m.decide(&o)
 		step, known := lossStepOf(d.Step)
 		to := *w
 		to.hosts[i].step = step
 		to.hosts[i].stepPlan = h.plan
-		if d.Notes.StartGuard == policy.HoldBack && h.data != noCluster { // without data nothing could start
+		if d.Notes.StartGuard == policy.HoldBack && h.data != noCluster { // without data etcd could not start anyway
 			to.hosts[i].startGuard = 1
 		}
 		if o.late != 0 {
@@ -109,7 +109,7 @@ func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 	}
 }
 
-// completeCopy completes a copy, if the data still belongs to the plan.
+// completeCopy completes a copy if the data is still as planned.
 func (m *lossMachine) completeCopy(w *lossWorld, i int) (to lossWorld, ok bool) {
 	h := &w.hosts[i]
 	to = *w
@@ -123,7 +123,7 @@ func (m *lossMachine) completeCopy(w *lossWorld, i int) (to lossWorld, ok bool) 
 	return to, true
 }
 
-// act returns the outcomes of a step: completed, or cut short by a crash.
+// act returns the outcomes of a step: completed, or interrupted by a crash.
 func (m *lossMachine) act(w *lossWorld, i int) []lossWorld {
 	to := *w
 	h := &to.hosts[i]
@@ -160,34 +160,34 @@ func (m *lossMachine) act(w *lossWorld, i int) []lossWorld {
 	return []lossWorld{to}
 }
 
-// place moves the old data aside and puts the copy in its place. It may be cut short between any two of its parts.
+// place replaces the old data with the copy. A crash may interrupt it between any two of its parts.
 func (m *lossMachine) place(to *lossWorld, i int, stands bool) []lossWorld {
 	h := &to.hosts[i]
-	there := h.plan != 0 && h.data == recoveredCluster(h.plan) // and only has to be recorded
-	if !stands || h.copyOf != h.plan || h.runs != 0 && !there {
+	placedBefore := h.plan != 0 && h.data == recoveredCluster(h.plan) // the cluster only has to be recorded
+	if !stands || h.copyOf != h.plan || h.runs != 0 && !placedBefore {
 		return []lossWorld{*to}
 	}
 	h.movingAside = 1
-	parted := *to
+	begun := *to
 	h.data = noCluster
 	moved := *to
 	h.data = recoveredCluster(h.plan)
 	placed := *to
 	h.recorded = h.data
 	all := []lossWorld{*to}
-	for _, short := range []lossWorld{parted, moved, placed} {
-		if !there {
-			short.hosts[i].copying, short.hosts[i].agentDown = copyNone, 1
-			all = append(all, short)
+	for _, crashed := range []lossWorld{begun, moved, placed} {
+		if !placedBefore {
+			crashed.hosts[i].copying, crashed.hosts[i].agentDown = copyNone, 1
+			all = append(all, crashed)
 		}
 	}
 	return all
 }
 
-// endPlan ends a host's part.
+// endPlan ends a plan on a host, or records the cluster that a late host has reached.
 func (m *lossMachine) endPlan(to *lossWorld, i int, step, on uint8) {
 	h := &to.hosts[i]
-	if on > withoutPlan { // a plan obeyed since then remains in force
+	if on > withoutPlan { // a plan accepted since then remains in force
 		h.recorded = on - withoutPlan
 		return
 	}
@@ -203,7 +203,7 @@ func (m *lossMachine) endPlan(to *lossWorld, i int, step, on uint8) {
 	h.plan, h.movingAside, h.aborted, h.copying = 0, 0, 0, copyNone
 }
 
-// failures crashes a host, its etcd or its agent, cuts it off, and undoes that.
+// failures adds the worlds in which a host, its etcd or its agent crashes, is cut off, or recovers from that.
 func (m *lossMachine) failures(w *lossWorld, i int, add lossAdder) {
 	h, name := w.hosts[i], hostName(i)
 	change := func(what string, costs bool, do func(h *lossHost)) {
@@ -242,13 +242,13 @@ func (m *lossMachine) failures(w *lossWorld, i int, add lossAdder) {
 
 func (h *lossHost) agentDies() { h.agentDown, h.step, h.stepPlan, h.copying = 1, lossNone, 0, copyNone }
 
-// boot starts a host. Its etcd starts unless the start guard holds it back.
+// boot boots a host. Its etcd starts unless the start guard is set.
 func (h *lossHost) boot() {
 	h.hostDown, h.agentDown = 0, 0
 	h.runs = bit(h.data != noCluster && h.startGuard == 0)
 }
 
-// operatorActs makes a host obey a plan, or give one up.
+// operatorActs adds the worlds in which an operator has applied a plan to a host, or aborted one.
 func (m *lossMachine) operatorActs(w *lossWorld, i int, add lossAdder) {
 	h := &w.hosts[i]
 	if h.agentDown|h.hostDown != 0 {
@@ -256,7 +256,7 @@ func (m *lossMachine) operatorActs(w *lossWorld, i int, add lossAdder) {
 	}
 	for k := range uint8(maxPlans) {
 		if to, ok := m.apply(w, i, k+1); ok {
-			add(to, 0, "%s receives plan %d", hostName(i), k+1)
+			add(to, 0, "%s accepts plan %d", hostName(i), k+1)
 		}
 	}
 	if to, ok := w.abort(i); ok {
@@ -277,7 +277,7 @@ func (w *lossWorld) abort(i int) (to lossWorld, ok bool) {
 	return to, true
 }
 
-// apply offers a plan to a host, which obeys it or not.
+// apply offers a plan to a host, and reports whether the host accepts it.
 func (m *lossMachine) apply(w *lossWorld, i int, k uint8) (to lossWorld, ok bool) {
 	to = *w
 	h, p := &to.hosts[i], w.plans[k-1]
@@ -299,9 +299,9 @@ func (m *lossMachine) apply(w *lossWorld, i int, k uint8) (to lossWorld, ok bool
 	return to, true
 }
 
-// plan lets operators make the next plan from the hosts they reach, if the policy allows it. They make none while the
-// survivor of an earlier plan obeys that one or has not been asked. The additional plan beyond the scope's limit is for
-// a run to rest.
+// plan lets operators make the next plan from the hosts that they reach, if the policy allows it. They make none if the
+// survivor of an earlier plan is unreachable, carries it out or has completed it. more is the number of plans beyond
+// the scope's limit, for a liveness run.
 func (m *lossMachine) plan(w *lossWorld, more int) (to lossWorld, ok bool) {
 	to = *w
 	next := 0
@@ -318,11 +318,11 @@ func (m *lossMachine) plan(w *lossWorld, more int) (to lossWorld, ok bool) {
 	p := &to.plans[next]
 	var all []policy.HostRemains
 	var at []int
-	wish := policy.RecoveryChoice{Cluster: "model"}
+	choice := policy.RecoveryChoice{Cluster: "model"}
 	for i := range m.Voters {
 		h := &w.hosts[i]
 		if h.hostDown|h.agentDown|h.cutOff != 0 {
-			wish.Gone = append(wish.Gone, hostName(i))
+			choice.Gone = append(choice.Gone, hostName(i))
 			continue
 		}
 		own := m.remains(w, i, h.data, 0)
@@ -333,12 +333,12 @@ func (m *lossMachine) plan(w *lossWorld, more int) (to lossWorld, ok bool) {
 		p.hosts |= 1 << i
 		p.data |= bit(h.data == oldCluster) << i
 	}
-	for i := range m.Voters { // a host with a new disk has facts, and no member that comes back
+	for i := range m.Voters { // a host with a new disk reports, but its member does not return
 		if w.hosts[i].data == noCluster {
-			wish.Gone = append(wish.Gone, hostName(i))
+			choice.Gone = append(choice.Gone, hostName(i))
 		}
 	}
-	decided := policy.PlanRecovery(all, wish)
+	decided := policy.PlanRecovery(all, choice)
 	if decided.Doubt != nil {
 		return to, false
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lossRules are what a mistake changes.
+// lossRules describe what a mistake changes. The zero value changes nothing.
 type lossRules struct {
-	view          func(v *policy.View)                    // what an agent sees
-	decision      func(v policy.View, d *policy.Decision) // its decision
-	report        func(r *policy.HostRemains)             // what a host reports to operators about itself
-	offered       func(shown *policy.OfferedPlan)         // what a host compares when a plan is offered to it
-	copiesBlindly bool                                    // a copy is made whatever the log contains by then
-	skipsLiveness bool                                    // the run to rest is not checked
+	view          func(v *policy.View)                    // changes what the policy sees
+	decision      func(v policy.View, d *policy.Decision) // changes what the policy decides
+	report        func(r *policy.HostRemains)             // changes what a host reports to operators
+	offered       func(plan *policy.OfferedPlan)          // changes the plan that operators offer to a host
+	copiesBlindly bool                                    // a copy completes although the log has grown since the plan
+	skipsLiveness bool                                    // liveness is not checked
 }
 
 // lossMachine explores a scope under rules.
@@ -24,7 +24,7 @@ type lossMachine struct {
 	QuorumLoss
 	lossRules
 	cache  map[lossObservation]policy.Decision
-	live   map[lossWorld]bool // from which every host becomes a voter
+	live   map[lossWorld]bool // worlds from which a liveness run ends as required
 	result Result
 }
 
@@ -38,7 +38,7 @@ func newLossMachine(sc QuorumLoss, r lossRules) *lossMachine {
 	}
 }
 
-// decide asks the real policy, once for every outlook.
+// decide returns the real policy's decision for an observation. It calls the policy once for each observation.
 func (m *lossMachine) decide(o *lossObservation) policy.Decision {
 	if d, ok := m.cache[*o]; ok {
 		return d
@@ -60,17 +60,17 @@ func (m *lossMachine) decide(o *lossObservation) policy.Decision {
 	return d
 }
 
-// ExploreQuorumLoss explores every course of a quorum loss. It ends at the fixpoint, at the first breach, at most states if
-// most is not 0, or with its context.
+// ExploreQuorumLoss explores every course of a quorum loss until it reaches the fixpoint, the first breach or, if most
+// is not 0, that many states, or until the context ends.
 func ExploreQuorumLoss(ctx context.Context, sc QuorumLoss, most int) Result {
 	return newLossMachine(sc, lossRules{}).explore(ctx, most)
 }
 
 func (m *lossMachine) explore(ctx context.Context, most int) Result {
-	first := m.first()
+	first := m.initial()
 	m.markStalePlans(&first)
 	search[lossWorld]{
-		first: first, successors: m.successors, text: m.text,
+		initial: first, successors: m.successors, text: m.text,
 		promise: func(b uint8) promise { return lossPromises()[lossBreach(b)] },
 		liveness: func(w *lossWorld) uint8 {
 			if m.skipsLiveness || m.isLive(w) {

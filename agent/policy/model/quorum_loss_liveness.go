@@ -3,20 +3,20 @@
 
 package model
 
-// lossPasses bounds a run to rest.
+// lossPasses bounds a liveness run.
 const lossPasses = 200
 
-// isLive checks one fair run from a world: everything is healed, agents act, and operators follow the
-// documentation. At its end every host is a voter again, or the old quorum is back.
+// isLive reports whether one fair run from a world ends as required. In the run, everything is healed, agents act, and
+// operators follow the documentation. At its end every host is a voter again, or the old quorum is back.
 func (m *lossMachine) isLive(start *lossWorld) bool {
 	w := *start
 	w.faults = 0
-	var way []lossWorld
+	var path []lossWorld
 	for range lossPasses {
 		if m.live[w] {
 			break
 		}
-		way = append(way, w)
+		path = append(path, w)
 		before := w
 		m.pass(&w)
 		if w == before {
@@ -26,16 +26,16 @@ func (m *lossMachine) isLive(start *lossWorld) bool {
 			break
 		}
 	}
-	if len(way) == lossPasses {
+	if len(path) == lossPasses {
 		return false
 	}
-	for _, on := range way {
+	for _, on := range path {
 		m.live[on] = true
 	}
 	return true
 }
 
-// pass heals, lets every agent act once, and lets operators do the next thing.
+// pass heals all faults, lets every agent act once, and lets operators take their next action.
 func (m *lossMachine) pass(w *lossWorld) {
 	for i := range m.Voters {
 		h := &w.hosts[i]
@@ -51,7 +51,7 @@ func (m *lossMachine) pass(w *lossWorld) {
 			}
 		}
 		if h.step == lossNone {
-			o := m.look(w, i)
+			o := m.observe(w, i)
 			h.step, _ = lossStepOf(m.decide(&o).Step)
 			if h.stepPlan = h.plan; o.late != 0 {
 				h.stepPlan = withoutPlan + o.cluster
@@ -66,7 +66,7 @@ func (m *lossMachine) pass(w *lossWorld) {
 	m.markStalePlans(w)
 }
 
-// operatorsContinue abandons plans that are not carried out, and makes and applies one if nothing serves.
+// operatorsContinue aborts plans that make no progress, and makes and applies one if no cluster serves.
 func (m *lossMachine) operatorsContinue(w *lossWorld) {
 	serving := m.serving(w)
 	for i := range m.Voters {
@@ -93,7 +93,7 @@ func (m *lossMachine) operatorsContinue(w *lossWorld) {
 		}
 		s := &w.hosts[p.survivor-1]
 		if s.plan == k || s.lastPlan == k {
-			return // it is in progress
+			return // the plan is in progress
 		}
 		if to, ok := m.apply(w, int(p.survivor)-1, k); ok && s.plan == 0 {
 			*w = to

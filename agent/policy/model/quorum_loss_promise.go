@@ -45,7 +45,7 @@ func lossPromises() map[lossBreach]promise {
 	}
 }
 
-// judge checks a world.
+// judge checks the world itself, whatever the last event was.
 func (m *lossMachine) judge(w *lossWorld) lossBreach {
 	if bits.OnesCount8(m.serving(w)) > 1 {
 		return twoClustersServe
@@ -66,7 +66,7 @@ func (m *lossMachine) judgePlan(w *lossWorld) lossBreach {
 			last = p
 		}
 	}
-	longer := 0 // a host that has everything
+	longer := 0 // number of hosts in the plan with a complete log
 	for i := range m.Voters {
 		longer += int(last.data >> i & 1 & bit(m.Behind != i+1))
 	}
@@ -116,8 +116,8 @@ func (m *lossMachine) judgeStep(w *lossWorld, i int, o *lossObservation, d polic
 	return 0
 }
 
-// judgeWithoutPlan checks the decision of a host without a plan: it starts the member it belongs to, joins its cluster,
-// or makes way for the cluster that replaces its own.
+// judgeWithoutPlan checks the decision of a host without a plan: it starts the member that it belongs to, joins its
+// cluster, or moves its data aside for the cluster that replaces its own.
 func (m *lossMachine) judgeWithoutPlan(h *lossHost, o *lossObservation, step uint8) lossBreach {
 	late := o.late != 0
 	switch step {

@@ -9,19 +9,19 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lossObservation is all that a decision in such a world may depend on.
+// lossObservation is all that a decision after a quorum loss may depend on.
 type lossObservation struct {
 	n, self, cluster uint8
 	host             lossHost
-	survivor         uint8 // this host is that of its plan
+	survivor         uint8 // this host is its plan's survivor
 	late             uint8
-	members          uint8 // of the cluster that is seen, a bit each
-	live             uint8
+	members          uint8 // hosts that are members of the reached cluster; like the rest, a bit for each host
+	live             uint8 // hosts whose members are live
 	present          uint8 // hosts whose agents are present
 	ready            uint8 // hosts that may join
 }
 
-func (r QuorumLoss) look(w *lossWorld, i int) lossObservation {
+func (r QuorumLoss) observe(w *lossWorld, i int) lossObservation {
 	own := w.hosts[i]
 	own.step, own.stepPlan = 0, 0
 	o := lossObservation{n: uint8(r.Voters), self: uint8(i), cluster: r.reachedCluster(w, i), host: own}
@@ -34,11 +34,11 @@ func (r QuorumLoss) look(w *lossWorld, i int) lossObservation {
 	}
 	for k := range r.Voters {
 		h := &w.hosts[k]
-		heard := w.connected(i, k) && h.agentDown == 0
+		present := w.connected(i, k) && h.agentDown == 0
 		o.members |= bit(o.cluster == oldCluster || h.data == o.cluster) << k
 		o.live |= bit(h.data == o.cluster && h.runs != 0 && w.connected(i, k)) << k
-		o.present |= bit(heard) << k
-		o.ready |= bit(heard && w.mayJoin(k, o.cluster)) << k
+		o.present |= bit(present) << k
+		o.ready |= bit(present && w.mayJoin(k, o.cluster)) << k
 	}
 	return o
 }
@@ -57,11 +57,11 @@ func lossClusterID(cluster uint8) uint64 {
 	return clusterID + uint64(cluster) - 1
 }
 
-// view builds the view as in the other walks, of another cluster and with a plan.
+// view builds the view of a cluster after a quorum loss, with a plan.
 func (o *lossObservation) view() policy.View {
 	s := observation{
 		n: o.n, self: o.self, reachable: bit(o.cluster != noCluster), recorded: bit(o.host.recorded != noCluster),
-		stable: 1, cool: 2, unit: inactive,
+		stable: 1, idleTime: 2, unit: inactive,
 	}
 	switch {
 	case o.host.runs != 0 && o.live>>o.self&1 != 0:
@@ -106,7 +106,7 @@ func (o *lossObservation) view() policy.View {
 	return v
 }
 
-// remains returns what a host reports about itself: its data, and the current length of its log.
+// remains returns what a host reports to operators about its data and the length of its log.
 func (r QuorumLoss) remains(w *lossWorld, i int, data, longer uint8) policy.HostRemains {
 	out := policy.HostRemains{
 		HostID: hostName(i), Host: hostName(i), Cluster: "model", PeerURL: hostName(i), Empty: data == noCluster,

@@ -54,7 +54,7 @@ func newLossBench(t *testing.T, version string) *lossBench {
 		t: t, sc: QuorumLoss{Voters: 3}, ids: map[uint64]uint8{},
 		cluster: testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version}),
 	}
-	b.w, b.claim = b.sc.first(), b.sc.serves
+	b.w, b.claim = b.sc.initial(), b.sc.serves
 	for i := range b.cluster.Members {
 		id, _, serves := b.read(i, longPatience)
 		if !serves {

@@ -63,7 +63,7 @@ func exploredPairs(t *testing.T) (map[pair]int, map[cluster]int) {
 	p, states := collectPairs(t, scopes())
 	firsts, seen, transitions := map[cluster]int{}, map[cluster]bool{}, 0
 	for _, sc := range scopes() {
-		first := sc.first()
+		first := sc.initial()
 		w := etcdOnly(&first)
 		at, _ := clusterOf(&w)
 		firsts[at] = sc.Voters

@@ -3,24 +3,23 @@
 
 package model
 
-// A world forgets what no decision, event or judge can read or tell apart any more, so that worlds without any other
-// difference are explored once. Each function states why that hides nothing. reduction_test.go checks for every sight of
-// some scopes that the policy decides alike. Obvious cases are in tidy.
+// A world drops state that no decision, event or check can distinguish any more, so that worlds without any other
+// difference are explored once. Each function states why that hides nothing. For every observation of some scopes,
+// reduction_test.go checks that the policy decides the same. Obvious cases are in tidy.
 
-// tidyUnit treats a unit that has failed as one that was stopped, if its data belongs to no member and is known not to.
-// The difference only decides whether etcd is started again on a member's data, also while no voter can report whose
-// data it is. Everywhere else both are down, and such data never becomes a member's again. While the host has a
-// request, an operator's stop remains distinct.
+// tidyUnit treats a failed unit as a stopped one if its data belongs to no member and the disk does not record it as a
+// member's. The difference only decides whether the agent starts etcd again on a member's data. Such data never becomes
+// a member's again. While the host has a request, an operator's stop remains distinct.
 func (h *host) tidyUnit() {
 	if h.unit == failed && !h.dataLost() && h.data != current && h.recorded == 0 && h.work == noWork {
 		h.unit = inactive
 	}
 }
 
-// settleIrrelevant reports whether no decision depends on the settle time of the member list at the moment: a learner was
+// settleIrrelevant reports whether no current decision depends on the settle time of the member list: a learner was
 // added and has not started, or is being rolled back. Before a decision depends on it again, the list or the record
-// changes, and time may pass after that as well as before. An etcd of a removed member is stopped only after that time,
-// so none may run.
+// changes, and the settle time may pass after that as well as before. The etcd of a removed member is stopped only
+// after that time, so none may run.
 func (w *world) settleIrrelevant() bool {
 	if w.op == 0 || w.opPhase != phaseAdded && w.opPhase != phaseRollback {
 		return false
@@ -33,9 +32,9 @@ func (w *world) settleIrrelevant() bool {
 	return true
 }
 
-// forgetStartGuards forgets the start guard where no boot can follow: the host runs, no fault that takes a host down is left
-// in the budget, and no reboot is requested. Apart from a boot, only an operator's start of a member's etcd depends on
-// it. If the data belongs to no member yet, the join that makes it a member's releases the guard.
+// forgetStartGuards drops the start guard if no boot can follow: the host runs, the budget has no fault left that takes
+// a host down, and the scope has no requests. Apart from a boot, only an operator's start of a member's etcd depends on
+// the guard. If the data belongs to no member yet, the join that makes it a member's removes the guard.
 func (m *machine) forgetStartGuards(w *world) {
 	crashes := m.faults&HostCrash != 0 && int(w.faults) < m.budget && !m.inOrder
 	if crashes || m.Requests > 0 {

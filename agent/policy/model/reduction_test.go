@@ -26,7 +26,9 @@ func forgottenDetails() []forgottenDetail {
 		return compareAndSet(&s.unit, failed, inactive) || compareAndSet(&s.unit, inactive, failed)
 	}
 	runs := func(s *observation) bool { return s.unit == starting || s.unit == active }
-	missed := func(s *observation) bool { return compareAndSet(&s.probe, 1, 2) || compareAndSet(&s.probe, 2, 1) }
+	missed := func(s *observation) bool {
+		return compareAndSet(&s.sinceWrite, 1, 2) || compareAndSet(&s.sinceWrite, 2, 1)
+	}
 	follows := func(s *observation) bool { return s.op != 0 && s.joins(int(s.self)) && s.hosts[s.self].list == learner }
 	settles := func(s *observation) bool { return compareAndSet(&s.stable, 0, 1) || compareAndSet(&s.stable, 1, 0) }
 	later := func(s *observation) bool {
@@ -46,11 +48,11 @@ func forgottenDetails() []forgottenDetail {
 		{
 			"whether a learner that is rolled back follows",
 			func(s *observation) bool {
-				s.moved = 1 - s.moved
+				s.learnerMoved = 1 - s.learnerMoved
 				return follows(s) && s.opPhase == phaseRollback
 			},
 			func(s *observation) bool {
-				s.moved = 1 - s.moved
+				s.learnerMoved = 1 - s.learnerMoved
 				return follows(s) && s.opPhase != phaseRollback
 			},
 		},
@@ -116,7 +118,7 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 
 func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 	t.Parallel()
-	w := smallReplacements()[1].first()
+	w := smallReplacements()[1].initial()
 	w.hosts[3].data, w.hosts[3].startGuard = old, 1
 	for _, c := range []struct {
 		what   string

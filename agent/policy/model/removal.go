@@ -5,19 +5,19 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// removalState is an operator's request to a host's agent: remove another host's member for good. It is on the requested
-// host's disk. There is at most one such request at a time: several would only queue for the lock, as other operations
-// do.
+// removalState is an operator's request to a host's agent to remove another host's member permanently, and the
+// operation that does it. The request is on the disk of the host that received it. There is at most one at a time:
+// several would only queue for the lock, as other operations do.
 type removalState struct {
 	rmRequested uint8 // it is requested
-	rmHost      uint8 // of this host
+	rmHost      uint8 // the host that received the request
 	rmTarget    uint8 // the host whose member is to be removed
 	rmEvenLive  uint8 // even if it answers
 	rmGone      uint8 // that member has left the list
 	rmExpired   uint8 // the request has expired
-	rmBegun     uint8 // that host's disk records that its operation has begun or may have
+	rmBegun     uint8 // rmHost's disk records that the operation has begun or may have begun
 
-	opRemove uint8 // the operation is a removal; its phase is begun or, once etcd may have been asked, ready
+	opRemove uint8 // the operation is a removal; its phase is begun or, once the removal may have been sent, ready
 	rmCount  uint8 // number of requests so far
 }
 
@@ -53,7 +53,7 @@ func (w *world) tidyRemoval() {
 	}
 }
 
-// requestRemoval is an operator who asks a host to remove another host's member.
+// requestRemoval applies an operator's request to a host to remove another host's member.
 func (m *machine) requestRemoval(w *world, by int, arg uint8) bool {
 	h, who := &w.hosts[by], arg/2
 	if int(w.rmCount) >= m.Removals || w.rmRequested|w.opRemove != 0 || h.agent != up || h.down != 0 || !w.reaches(by) {
@@ -68,7 +68,7 @@ func (m *machine) requestRemoval(w *world, by int, arg uint8) bool {
 	return true
 }
 
-// noteRemoval records an agent's decision about its removal request.
+// noteRemoval ends the removal request if the agent decided so.
 func (w *world) noteRemoval(ends bool) {
 	if ends {
 		w.rmRequested = 0
@@ -83,7 +83,8 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 	return fine
 }
 
-// noteRemovalBegins is written before the record of a removal: if the record is gone later, it was released.
+// noteRemovalBegins writes to disk that a removal begins, before its record is created: if that record is gone later,
+// an operator has released it.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
 		w.rmBegun = 1
@@ -91,7 +92,7 @@ func (w *world) noteRemovalBegins(step uint8) {
 }
 
 // removes reports whether the operation is a removal requested from this host.
-func (w *world) removes(h int) bool { return w.opRemove != 0 && w.opHosts(h) }
+func (w *world) removes(h int) bool { return w.opRemove != 0 && w.ownsOperation(h) }
 
 // putRemoval applies a write to the record of a removal.
 func (w *world) putRemoval(h int, step uint8) {
@@ -106,8 +107,8 @@ func (w *world) putRemoval(h int, step uint8) {
 	}
 }
 
-// removalSeen returns what an agent sees of a removal: every agent that reaches etcd sees the operation, only its own
-// host sees the request.
+// removalSeen returns what an agent observes of a removal. Every agent that reaches etcd observes the operation; only
+// the host that received the request observes that.
 func (w *world) removalSeen(h int) removalState {
 	var r removalState
 	if w.opRemove != 0 && w.reaches(h) {
@@ -153,7 +154,8 @@ func (s *observation) removalOp() *policy.Op {
 	return op
 }
 
-// leadershipOf returns whose leadership matters: this host's, or that of the host whose member it removes or replaces.
+// leadershipOf returns the host whose leadership the viewpoint sets: this host or, while it removes or replaces another
+// host's member, that one.
 func (s *observation) leadershipOf() uint8 {
 	switch own := s.opHost == s.self; {
 	case s.opRemove != 0 && own:
@@ -164,17 +166,17 @@ func (s *observation) leadershipOf() uint8 {
 	return s.self
 }
 
-// removalNames reports whether a host's member is to be removed. If it is silent, it has been for long; how long is open.
+// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for long.
 func (s *observation) removalNames(i int) bool {
 	return s.rmRequested|s.opRemove != 0 && int(s.rmTarget) == i && s.rmGone == 0
 }
 
-// removalMustContinue reports whether a removal that etcd may have been asked for is in flight: only its own host continues it.
+// removalMustContinue reports whether a removal that may have been sent to etcd is in flight: only its host ends it.
 func (w *world) removalMustContinue() bool {
 	return w.opRemove != 0 && w.opPhase == phaseReady && w.rmGone == 0
 }
 
-// canSpare reports whether the other voters can do without one for good.
+// canSpare reports whether the other voters can permanently do without this one.
 func (w *world) canSpare(who int) bool {
 	if w.hosts[who].list != voter {
 		return true
@@ -198,12 +200,12 @@ func (w *world) judgeRemoval(h int, c choice) breach {
 	who := int(w.rmTarget)
 	target := &w.hosts[who]
 	switch {
-	case c.step == endRemoval: // an operator's release is not that step's fault
+	case c.step == endRemoval: // the step is not to blame for an operator's release
 		if target.lateRemove != 0 && target.faulted == 0 && w.rmGone == 0 {
 			return removalForgotten
 		}
 		return fine
-	case w.rmGone != 0: // the member that is there now is another one
+	case w.rmGone != 0: // the host's current member is another one
 		return removedWithoutOperation
 	case c.step == removeMember && (!w.removes(h) || w.opPhase != phaseReady || int(c.target) != who):
 		return removedWithoutOperation

@@ -9,28 +9,28 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// replacementState is what the agents know about a dead voter, and the operation in which a host replaces it. One voter is
-// reported dead at a time: if several are down, only a whole failure domain is replaced, which the model leaves out.
-// The reports may be old until they are renewed.
+// replacementState is what the agents report about a dead or unhealthy voter, and the operation in which a host
+// replaces it. Only one voter is reported dead at a time: if several are down, only a whole failure domain is replaced,
+// which the model leaves out. Reports may be outdated until agents renew them.
 type replacementState struct {
 	dead uint8 // the host whose member all voters have reported dead for the grace period, plus 1
-	// witness marks a voter that is unhealthy instead of dead: something besides its own health state has confirmed
-	// that for long enough
-	witness uint8 // 1: it hangs if it does not answer; 2: it is too slow to answer then
+	// witness marks a voter that is unhealthy instead of dead: a source other than its own health state has confirmed
+	// that for the grace period.
+	witness uint8 // 1: if it does not answer, it hangs; 2: if it does not answer, it is too slow
 
-	opReplace uint8 // the operation is a replacement; opStandby then marks that its host was a standby when it began
+	opReplace uint8 // the operation is a replacement; opStandby then means that its host was a standby when it began
 	rpTarget  uint8 // the host that is replaced
 	rpGone    uint8 // that member has left the list
-	opVotes   uint8 // its host voted when it began: no host joins
-	// every voter has reported again since the record was written; for one that is given up: no call to etcd can land
-	// any more
+	opVotes   uint8 // its host was a voter when it began, so no host joins
+	// Every voter has reported again since the record was written. For an aborted replacement: no call to etcd can be
+	// applied any more.
 	opReported uint8
 }
 
 // witnesses is the number of values of witness.
 const witnesses = 3
 
-// packedReport returns in one number below 16 which host is reported dead or unhealthy, and by what witness: the key is full.
+// packedReport returns dead and witness as one number below 16, because the key has no bits left.
 func (r *replacementState) packedReport() uint8 {
 	if r.dead == 0 {
 		return 0
@@ -47,16 +47,16 @@ func (r *replacementState) pack(p *packer) {
 }
 
 func (r *replacementState) unpack(p *packer) {
-	if called := p.get(4); called > 0 {
-		r.dead, r.witness = (called-1)/witnesses+1, (called-1)%witnesses
+	if report := p.get(4); report > 0 {
+		r.dead, r.witness = (report-1)/witnesses+1, (report-1)%witnesses
 	}
 	r.opReplace, r.rpTarget, r.rpGone, r.opReported = p.get(1), p.get(3), p.get(1), p.get(1)
 }
 
-// unpackVotes unpacks what shares its place with the time since a taken-down host is back: the key is full.
+// unpackVotes unpacks opVotes, which shares its bit with servedLong because the key has no bits left.
 func (w *world) unpackVotes() {
 	if w.opReplace != 0 {
-		w.opVotes, w.back = w.back, 0
+		w.opVotes, w.servedLong = w.servedLong, 0
 	}
 }
 
@@ -87,13 +87,12 @@ func (w *world) mayBeDead(i int) bool {
 	return h.list == voter || h.list == learner && h.named != 0
 }
 
-// seemsDead reports whether a host looks dead: its agent is gone, and no member reaches its etcd.
+// seemsDead reports whether a host looks dead: its agent is not present, and no member reaches its etcd.
 func (w *world) seemsDead(i int) bool {
 	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
 
-// graceOver lets a voter or a standby have been dead for the grace period, or an unhealthy voter have had a witness for
-// as long.
+// graceOver marks a voter or a standby as dead for the grace period, or an unhealthy voter as confirmed for as long.
 func (m *machine) graceOver(w *world, i int) bool {
 	if w.dead != 0 || !w.quorum() {
 		return false
@@ -109,29 +108,29 @@ func (m *machine) graceOver(w *world, i int) bool {
 	return true
 }
 
-// reported lets every voter's agent report again, or ends the time in which a removal may land at etcd: it lands within
-// the lock's time to live or never.
-func (w *world) reported() bool {
-	heard := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
+// reportAgain lets every voter's agent report again, or ends the time in which a removal may be applied: etcd applies
+// it within the lock's TTL or never.
+func (w *world) reportAgain() bool {
+	contradicted := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
 		w.witness != 0 && w.hosts[w.dead-1].health != slow
-	if heard {
+	if contradicted {
 		w.dead, w.witness = 0, 0
 	}
 	if w.opReplace == 0 || w.opReported != 0 || w.hosts[w.rpTarget].lateRemove != 0 && w.rpGone == 0 {
-		return heard
+		return contradicted
 	}
 	w.opReported = 1
 	return true
 }
 
 // replaces reports whether the operation is a replacement by this host.
-func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
+func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.ownsOperation(h) }
 
-// putReplacement records that one host replaces another.
+// putReplacement creates the record of a replacement by host h.
 func (w *world) putReplacement(h int, step uint8, gone bool) {
 	a := &w.hosts[h]
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
-	// one that was added late, after the decision, is no standby yet
+	// A learner that was added late, after the decision, is not a standby yet.
 	w.opStandby, w.rpTarget, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
 	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginLeave)
 }
@@ -139,12 +138,12 @@ func (w *world) putReplacement(h int, step uint8, gone bool) {
 // replacesItself reports whether the host of the replacement replaces its own member.
 func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpTarget == w.opHost }
 
-// agreesDead reports whether a host, by all it sees, has to agree that the voter reported dead is dead.
+// agreesDead reports whether all that a host observes confirms that the voter reported dead is dead.
 func (w *world) agreesDead(h int) bool {
 	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false
 	}
-	speakers := 0
+	reporters := 0
 	for i := range w.n {
 		if w.hosts[i].list != voter || !w.answers(i) || i != h && w.hosts[h].blind != 0 {
 			continue
@@ -152,12 +151,12 @@ func (w *world) agreesDead(h int) bool {
 		if i == int(w.dead-1) || !w.present(i) && i != h {
 			return false
 		}
-		speakers++
+		reporters++
 	}
-	return speakers >= 2
+	return reporters >= 2
 }
 
-// awaitsRepair reports whether the only voter that a host does not see live is reported dead, or too slow to answer.
+// awaitsRepair reports whether the only voter that a host does not observe live is reported dead or too slow to answer.
 func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false
@@ -186,7 +185,7 @@ func (s *observation) replacementOp() *policy.Op {
 		Kind: policy.KindReplace, Host: name, HostName: name, PeerURL: began.RecordedURL(name),
 		Target: policy.RoleVoter, Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpTarget)),
 		SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
-		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.sinceWrite],
 	}
 	if s.rpGone != 0 {
 		op.Replaces = goneID
@@ -207,8 +206,8 @@ func (s *observation) replacementOp() *policy.Op {
 	return op
 }
 
-// connectionReports returns the report of a voter's host about the voter that is reported dead or too slow to answer: it has
-// connections to it.
+// connectionReports returns what a voter's host reports about its member's connection to the dead or slow voter: lost
+// to a dead one, and established to one that is too slow to answer.
 func (s *observation) connectionReports(i int) []policy.Sight {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
 		who := memberID(int(s.dead - 1))
@@ -220,7 +219,7 @@ func (s *observation) connectionReports(i int) []policy.Sight {
 	return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Lost: true, ConnectedKnown: true, For: ages}}
 }
 
-// judgeReplacement checks a step that removes a dead voter, or is about to, against the world at the time of the view.
+// judgeReplacement checks a step of a replacement against the world at the time of the view.
 func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	who, begins := int(w.rpTarget), c.step == beginReplace || c.step == beginLeave
 	if begins {
@@ -273,8 +272,8 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	return w.judgeReplacementReady(h)
 }
 
-// judgeOwnReplacement checks a step by which a host replaces its own member: its data is gone and its disk records that, the
-// other voters do without it, and this host or a standby is ready.
+// judgeOwnReplacement checks a step by which a host replaces its own member: its data is gone and its disk records
+// that, the other voters have quorum without it, and this host or a standby is ready.
 func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	a := &w.hosts[h]
 	if c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0) {
@@ -306,7 +305,7 @@ func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	return fine
 }
 
-// isDead reports whether a voter is the one reported dead, and really is.
+// isDead reports whether a voter is reported dead and does not answer.
 func (w *world) isDead(i int) bool {
 	return !w.answers(i) && !w.present(i) && w.witness == 0 && int(w.dead) == i+1
 }
@@ -322,7 +321,7 @@ func (w *world) judgeReplacementReady(h int) breach {
 	return fine
 }
 
-// judgeReplacementEnd checks whether the operation may end: no call to etcd may land later.
+// judgeReplacementEnd checks that no removal can be applied after the operation ends.
 func (w *world) judgeReplacementEnd() breach {
 	target := &w.hosts[w.rpTarget]
 	if w.opReplace != 0 && w.rpGone == 0 && target.lateRemove != 0 && target.faulted == 0 {
@@ -331,12 +330,13 @@ func (w *world) judgeReplacementEnd() breach {
 	return fine
 }
 
-// unreplaced reports whether a world must not leave a voter dead: only its host is down, and another one could have
-// replaced it, with the same number of voters. A host that has stopped its etcd for external work, or is about to, may
-// cost the quorum while a voter is dead, and operators bring it back; for any other work it starts its etcd again.
-func (w *world) unreplaced(target policy.Target) bool {
-	turn := &w.hosts[w.opHost]
-	if w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) && turn.awaitsOthers() {
+// mustReplace reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
+// can replace it with the same number of voters. A host that has stopped its etcd for an operator's work, or is about
+// to, may cost the quorum while a voter is dead, until an operator ends that work. For any other work it starts its
+// etcd again.
+func (w *world) mustReplace(target policy.Target) bool {
+	owner := &w.hosts[w.opHost]
+	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {
 		return false
 	}
 	voters, _ := w.votes()
@@ -357,7 +357,7 @@ func (w *world) unreplaced(target policy.Target) bool {
 	return dead == 1 && others >= min(voters, target.Voters) && w.quorum()
 }
 
-// judgeRepaired returns what is wrong with a world at rest in which only the host of a dead voter is down.
+// judgeRepaired checks a quiescent world in which only the host of a dead voter is down, or a voter is unhealthy.
 func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	voters, _ := w.votes()
 	others, follows := 0, 0
@@ -369,7 +369,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 		others += int(bit(h.down == 0 && h.health != slow))
 		follows += int(bit(h.list == learner && h.down == 0))
 	}
-	joined := voters > others && w.op == 0 && w.lock < 0 // its possible replacement has joined as an additional voter
+	joined := voters > others && w.op == 0 && w.lock < 0 // the possible replacement has joined as an additional voter
 	if joined && (!repair || voters <= target.Voters) {
 		return fine
 	}
@@ -382,7 +382,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	return fine
 }
 
-// repairPromises returns those about members that are removed without an operator.
+// repairPromises returns the promises about members that agents remove without an operator.
 func repairPromises() map[breach]promise {
 	return map[breach]promise{
 		liveReplaced: {
@@ -396,7 +396,7 @@ func repairPromises() map[breach]promise {
 		},
 		ejectionForgotten: {"P2", "a voter is replaced without recording the ejection of its host"},
 		usefulStandbyRemoved: {
-			"P2", "a standby is removed although its host is up and it keeps up, or could",
+			"P2", "a standby is removed although it is not lost",
 		},
 		standbyWithoutReplacement: {"P2", "a standby is removed and no host is ready to replace it"},
 		notReplaced: {
@@ -405,7 +405,7 @@ func repairPromises() map[breach]promise {
 	}
 }
 
-// smallReplacements returns the scopes of dead voters and their replacement that every test run explores.
+// smallReplacements returns the scopes of replacements of dead voters that every test run explores.
 func smallReplacements() []Scenario {
 	return []Scenario{
 		{
@@ -427,8 +427,8 @@ func smallReplacements() []Scenario {
 	}
 }
 
-// Replacements returns the scopes of dead voters and their replacement, as deep as a few minutes on two cores allow: a
-// second fault of every class happens at every step.
+// Replacements returns the scopes of replacements of dead voters, as deep as a few minutes on two cores allow: a second
+// fault of every class happens at every step.
 func Replacements() []Scenario {
 	late := HostCrash | LateCall | AgentCrash | HealthChange
 	return append(smallReplacements(),

@@ -5,22 +5,22 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isUnhealthy reports whether a voter is unhealthy by its own host's health state and by a witness. It is the only one:
-// if several voters are unhealthy, only a whole failure domain is replaced, which the model leaves out.
+// isUnhealthy reports whether a voter is unhealthy by its own health state and by a witness. At most one voter is: if
+// several are unhealthy, only a whole failure domain is replaced, which the model leaves out.
 func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].health == slow && w.present(i)
 }
 
-// confirmedUnhealthy reports whether something besides its own health state confirms that a voter is unhealthy.
+// confirmedUnhealthy reports whether a source other than its own health state confirms that a voter is unhealthy.
 func (s *observation) confirmedUnhealthy(i int) uint8 {
 	return bit(s.witness != 0 && int(s.dead) == i+1)
 }
 
-// tardy is the witness against a voter that is too slow to answer, and counts all the same.
+// tardy is the witness for an unhealthy voter that, if it does not answer, is too slow instead of hung: it still votes.
 const tardy = 2
 
-// onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, and is too slow to; and the
-// others with the replacement are a quorum of one voter more.
+// onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, is too slow to, and is not
+// needed for a quorum after its replacement has become a voter.
 func (w *world) onlyTardyIsDown() bool {
 	who := int(w.rpTarget)
 	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isUnhealthy(who) {
@@ -36,9 +36,9 @@ func (w *world) onlyTardyIsDown() bool {
 	return serving == voters-1 && serving+1 >= majority(voters+1)
 }
 
-// judgeCompletion checks whether a voting host may have another voter removed: there is a surplus voter, and it does
-// not lead any more. It is dead or unhealthy; or it was unhealthy when this host became a voter to replace it, and no
-// other voter is by now.
+// judgeCompletion checks whether a voter's host may remove another voter: the voter count is even, and the other voter
+// does not lead. It is dead or unhealthy; or it was unhealthy when this host became a voter to replace it, and no other
+// voter is unhealthy now.
 func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1:
@@ -58,8 +58,8 @@ func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	return fine
 }
 
-// unhealthySurplus reports whether a world must not keep an unhealthy surplus voter, whichever agents are gone: all
-// voters serve, and those known to be healthy are a quorum of the rest.
+// unhealthySurplus reports whether agents have to remove an unhealthy surplus voter, whichever agents are down: all
+// voters serve, and those that report themselves healthy are a quorum of the rest.
 func (w *world) unhealthySurplus(target policy.Target) bool {
 	voters, unhealthy, known := 0, 0, 0
 	for i := range w.n {
@@ -79,7 +79,7 @@ func (w *world) unhealthySurplus(target policy.Target) bool {
 	return voters == target.Voters+1 && voters%2 == 0 && unhealthy == 1 && known >= majority(voters-1)
 }
 
-// judgeUnhealthyGone returns what is wrong with a world at rest that still has an unhealthy surplus voter.
+// judgeUnhealthyGone checks that a quiescent world has no unhealthy surplus voter.
 func (w *world) judgeUnhealthyGone(target policy.Target) breach {
 	voters, _ := w.votes()
 	for i := range w.n {
@@ -90,7 +90,7 @@ func (w *world) judgeUnhealthyGone(target policy.Target) breach {
 	return fine
 }
 
-// unhealthyPromises returns those about voters that are replaced as unhealthy.
+// unhealthyPromises returns the promises about voters that are replaced as unhealthy.
 func unhealthyPromises() map[breach]promise {
 	return map[breach]promise{
 		healthyReplaced: {
@@ -105,7 +105,7 @@ func unhealthyPromises() map[breach]promise {
 	}
 }
 
-// smallUnhealthy returns the scopes of unhealthy voters and their replacement that every test run explores.
+// smallUnhealthy returns the scopes of replacements of unhealthy voters that every test run explores.
 func smallUnhealthy() []Scenario {
 	return []Scenario{
 		{
@@ -130,7 +130,7 @@ func smallUnhealthy() []Scenario {
 	}
 }
 
-// UnhealthyReplacements returns the scopes of unhealthy voters and their replacement, as deep as a few minutes on two cores
+// UnhealthyReplacements returns the scopes of replacements of unhealthy voters, as deep as a few minutes on two cores
 // allow: a second fault happens at every step.
 func UnhealthyReplacements() []Scenario {
 	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness

@@ -5,23 +5,24 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// hostRequest is the request of a host and what its disk records about it. It outlives agents and boots.
+// hostRequest is the request of a host with all that its disk records about it. It survives the end of the agent and
+// reboots.
 type hostRequest struct {
 	work       uint8
-	ended      uint8 // an operator has declared it done
+	ended      uint8 // it is finished: an operator has ended it, or its operation was about to end
 	stopped    uint8 // this host's agent has stopped etcd for it and has not started etcd since
 	begun      uint8 // the operation was about to be recorded, in this boot or an earlier one
-	opSeen     uint8 // the operation was seen: it is in flight until it ends here or is released
-	released   uint8 // an operator has released it
-	program    uint8 // of a command: the state of its program
+	opSeen     uint8 // the agent has observed the operation: it is in flight until it ends here or is released
+	released   uint8 // an operator has released the operation
+	program    uint8 // the state of a command's program
 	startGuard uint8 // the start guard is set: etcd does not start at a boot
 }
 
-// The requests of a host.
+// The work that a request asks for.
 const (
 	noWork uint8 = iota
 	maintenance
-	maintenanceRunning // only the operation: etcd keeps running
+	maintenanceRunning // maintenance while etcd keeps running
 	restart
 	agentReboot    // a reboot by its agent
 	externalReboot // an external reboot
@@ -36,7 +37,8 @@ func workText(ask uint8) string {
 	}[ask]
 }
 
-// The values of did. A program that was started may begin at any moment, so that both are one state.
+// The states of a program. A program that was started may begin at any moment, so a started and a running one are not
+// distinguished.
 const (
 	programRuns      uint8 = iota + 1
 	programSucceeded       // it has succeeded
@@ -48,7 +50,7 @@ const (
 const (
 	begunNow    uint8 = iota + 1
 	begunBefore       // and the machine has rebooted since
-	tooLate           // it was not recorded, and the machine has rebooted, which was all that was requested
+	tooLate           // the operation was not recorded, and the machine has done the requested reboot
 )
 
 func (h *host) tidyRequest() {
@@ -60,7 +62,7 @@ func (h *host) tidyRequest() {
 	}
 }
 
-// requestEvent applies an operator's request, or the reboot it was waiting for.
+// requestEvent applies an operator's request, its end, or a requested external reboot.
 func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
 	h := &w.hosts[i]
 	if h.agent != up || h.down != 0 {
@@ -91,12 +93,12 @@ func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
 	return true
 }
 
-// noteRequest records an agent's decision about its host's request.
+// noteRequest writes to disk what an agent decided about its host's request.
 func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
-	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // see note for the last two
-	case policy.RequestSeen: // and what its record states, if the request was renewed since that was written
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk handles the last two
+	case policy.RequestSeen: // if the request was renewed since the operation was recorded, it copies that record, too
 		s := h.standing()
 		if !s.Begun {
 			s = s.Begins()
@@ -104,7 +106,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 		}
 		m.transition(h, s.Recorded())
 	case policy.RequestEnds:
-		if c.loosens {
+		if c.removesGuard {
 			h.startGuard = 0
 		}
 		h.hostRequest = hostRequest{startGuard: h.startGuard}
@@ -113,8 +115,8 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	}
 }
 
-// applyStartGuard applies an agent's notes, or a step's preparation, to the start guard. If there is nothing that a boot could
-// start, the world does not track it.
+// applyStartGuard sets or removes the start guard, as an agent decided or before a step. If there is no data that a
+// boot could start an etcd on, the world does not track the guard.
 func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {
@@ -125,14 +127,14 @@ func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	}
 }
 
-// coverStoppedEtcd makes a host's request decide about an etcd that an operator stopped earlier.
+// coverStoppedEtcd lets a host's request start an etcd again that an operator has stopped.
 func (w *world) coverStoppedEtcd(i int) {
 	if h := &w.hosts[i]; h.unit == inactive && h.down == 0 && w.decidesAboutEtcd(i) {
 		h.unit = stoppedForRequest
 	}
 }
 
-// workDone reports whether the work for which a host was taken down is done; restarts are not covered. Releasing the
+// workDone reports whether the work for which a host was taken down is done, except for restarts. Releasing the
 // operation ends a reboot but not a maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
@@ -142,8 +144,8 @@ func (w *world) workDone(i int) bool {
 
 func (c *hostRequest) isReboot() bool { return c.work == agentReboot || c.work == externalReboot }
 
-// keptDown reports whether etcd has to stay down until the work is done. Work of the agent itself does not keep it down
-// while no voter answers and the reboot was not requested yet, nor if etcd runs already.
+// keptDown reports whether etcd has to stay down until the work is done. A restart never keeps it down. A command or a
+// reboot by the agent does not if etcd runs already, nor while no voter answers, unless the reboot has been triggered.
 func (w *world) keptDown(i int) bool {
 	h := &w.hosts[i]
 	switch h.work {
@@ -157,13 +159,13 @@ func (w *world) keptDown(i int) bool {
 	return true
 }
 
-// awaitsOthers reports whether someone other than the agent continues the work.
+// awaitsOthers reports whether an operator or an external system, not the agent, completes the work.
 func (c *hostRequest) awaitsOthers() bool {
 	return c.work == maintenance || c.work == maintenanceRunning || c.work == externalReboot
 }
 
-// ranAfterReboot reports whether an etcd that is down ran after the requested reboot. The start guard holds it back
-// only for maintenance, so it started at that boot, and an operator has stopped it since.
+// ranAfterReboot reports whether an etcd that is down ran after the requested reboot. Only maintenance sets the start
+// guard, so etcd started at that boot and an operator has stopped it since.
 func (h *host) ranAfterReboot() bool {
 	return h.unit == inactive && h.isReboot() && h.begun == begunBefore
 }
@@ -173,7 +175,7 @@ func (w *world) released(i int) bool {
 	return w.hosts[i].opSeen&w.hosts[i].released != 0 && !w.cycles(i)
 }
 
-// recordDeleted reports whether only the disk still records a host's operation, because its record was deleted.
+// recordDeleted reports whether a host's operation is recorded on its disk but no longer in etcd.
 func (w *world) recordDeleted(i int) bool {
 	h := &w.hosts[i]
 	return h.opSeen != 0 && h.released == 0 && !w.cycles(i)
@@ -182,13 +184,13 @@ func (w *world) recordDeleted(i int) bool {
 // inOperation reports whether a host publishes that it is in its operation.
 func (c *hostRequest) inOperation() bool { return c.opSeen != 0 && c.released == 0 }
 
-// requestOver reports whether the request takes nothing down any more.
+// requestOver reports whether the request no longer takes its host down: it is finished, or its reboot has happened.
 func (w *world) requestOver(i int) bool {
 	s := w.hosts[i].standing()
 	return s.Done() || s.TooLate()
 }
 
-// transition records a transition of a host's request on its disk.
+// transition writes a transition of a host's request to its disk.
 func (m *machine) transition(h *host, next policy.Standing) {
 	if m.afterTransition != nil {
 		next = m.afterTransition(h.standing(), next)
@@ -209,7 +211,7 @@ func (h *host) setStanding(next policy.Standing) {
 	}
 }
 
-// finishRequest is an operator declaring the request done.
+// finishRequest ends the request as an operator does.
 func (h *host) finishRequest() {
 	next, withdrawn, _ := h.standing().Finished(false, false)
 	if h.setStanding(next); withdrawn {
@@ -217,7 +219,7 @@ func (h *host) finishRequest() {
 	}
 }
 
-// program returns what is known about a command's program once its operation has begun.
+// program returns the view of a command's program after its operation has begun.
 func program(did uint8) policy.Program {
 	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
 	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
@@ -237,7 +239,7 @@ func program(did uint8) policy.Program {
 	return p
 }
 
-// standing returns what decides whether the request is over.
+// standing returns the request as the policy's type for transitions.
 func (c *hostRequest) standing() policy.Standing {
 	return policy.Standing{
 		Work: work(c.work), External: c.work == externalReboot, Ended: c.ended != 0, Stopped: c.stopped != 0,
@@ -262,9 +264,9 @@ func (w *world) finishRequests() {
 	}
 }
 
-// decidesAboutEtcd reports whether the request decides about an etcd that an operator stops: the end of the work starts it. That
-// holds until the work is done; for a restart, as long as it is not known to be done, because nothing shows who stopped
-// etcd.
+// decidesAboutEtcd reports whether the end of the request starts an etcd that an operator stops meanwhile: nothing
+// shows whether the agent or the operator stopped it. This holds until the work is done; for a restart, until the
+// operation records that etcd is back.
 func (w *world) decidesAboutEtcd(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {
@@ -273,12 +275,12 @@ func (w *world) decidesAboutEtcd(i int) bool {
 	return !w.workDone(i) && (h.work != restart || !w.cycles(i) || w.opPhase != phaseBack)
 }
 
-// opHosts reports whether the operation belongs to this host. An operation that removes a leftover learner belongs to
-// no host.
-func (w *world) opHosts(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
+// ownsOperation reports whether the operation belongs to this host. An operation that removes a leftover learner
+// belongs to no host.
+func (w *world) ownsOperation(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
 
 // cycles reports whether the operation takes this host down and brings it back.
-func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.opHosts(i) }
+func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.ownsOperation(i) }
 
 // starts starts a unit.
 func (w *world) starts(i int) {
@@ -292,7 +294,7 @@ func (w *world) starts(i int) {
 	}
 }
 
-// jobDone ends a stop job. The one of a restart starts the unit again by itself.
+// jobDone ends a stop job. A restart job then starts the unit again.
 func (w *world) jobDone(i int) bool {
 	h := &w.hosts[i]
 	if h.unit == restarting {
@@ -303,7 +305,7 @@ func (w *world) jobDone(i int) bool {
 	return true
 }
 
-// goesDown ends everything that runs on a host.
+// goesDown ends all processes on a host.
 func (w *world) goesDown(i int) {
 	h := &w.hosts[i]
 	w.agentDies(i)
@@ -317,12 +319,12 @@ func (w *world) goesDown(i int) {
 	case h.begun == 0 && h.work == externalReboot:
 		h.begun = tooLate
 	}
-	if w.opHosts(i) {
+	if w.ownsOperation(i) {
 		w.opBoot = 0
 	}
 }
 
-// reboots is a requested reboot. It is no fault unless etcd runs again meanwhile.
+// reboots is a requested reboot. It counts as a fault only if etcd was started again before it.
 func (w *world) reboots(i int) {
 	runs := w.runs(i)
 	w.goesDown(i)
@@ -331,7 +333,7 @@ func (w *world) reboots(i int) {
 	}
 }
 
-// boots boots a host. Its etcd starts unless the start guard holds it back.
+// boots boots a host. Its etcd starts unless the start guard is set.
 func (w *world) boots(i int) breach {
 	h := &w.hosts[i]
 	h.down, h.agent, h.unit = 0, up, inactive

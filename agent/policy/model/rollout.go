@@ -10,17 +10,18 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A rollout is a walk of its own, over worlds in which no host joins or leaves. It tracks the rollout's record, the
-// queue, and each host's record of its request on disk, which is written apart from the steps and may be lost between
-// them. The real policy makes the agents' decisions, and decides how a host's end changes the rollout.
+// Rollouts are explored separately, over worlds in which no host joins or leaves. A world tracks the rollout's record,
+// the queue, and each host's record of its request on disk, which is written separately from the steps and may be lost
+// between them. The real policy makes the agents' decisions, and decides how the end of a host's operation changes the
+// rollout.
 
-// Rollout is a scope of that walk: three voters, and spares, are taken down for the same work.
+// Rollout is a scope: a rollout takes down three voters, and perhaps a spare, for the same work.
 type Rollout struct {
 	Name            string
-	Spares          int // at most one, which looks at the cluster only when it is called
+	Spares          int // at most one; it reads the cluster only if the queue names it
 	Work            policy.Work
-	OperatorActions int // number of operators' actions: pause, resume, abort, cancel a host, release its operation
-	Budget          int // most faults in one story
+	OperatorActions int // the maximum number of operators' actions: pause, resume, abort, cancel a host, release
+	Budget          int // the maximum number of faults in a trace
 }
 
 // Rollouts returns the scopes that every test run explores.
@@ -36,7 +37,7 @@ func Rollouts() []Rollout {
 	}
 }
 
-// LongRollouts returns those that take about a minute each.
+// LongRollouts returns the scopes that take about a minute each.
 func LongRollouts() []Rollout {
 	return []Rollout{
 		{Name: "a rollout of reboots with a spare, a fault", Work: policy.WorkReboot, Spares: 1, Budget: 1},
@@ -47,7 +48,7 @@ func LongRollouts() []Rollout {
 	}
 }
 
-// DeepRollouts returns larger ones, which need memory and time: each ends at its bound or at its fixpoint.
+// DeepRollouts returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint.
 func DeepRollouts() []Rollout {
 	return []Rollout{
 		{
@@ -67,12 +68,12 @@ func DeepRollouts() []Rollout {
 	}
 }
 
-// rolloutVoters is the number of voters of every such cluster.
+// rolloutVoters is the number of voters in every scope.
 const rolloutVoters = 3
 
 func (r Rollout) hosts() int { return rolloutVoters + r.Spares }
 
-// maxRolloutHosts is the largest number of hosts in a scope.
+// maxRolloutHosts is the maximum number of hosts in a scope.
 const maxRolloutHosts = rolloutVoters + 1
 
 // The states of a rollout's record.
@@ -87,74 +88,74 @@ const (
 // rolloutRequest is the request on a host's disk.
 type rolloutRequest struct {
 	hostRequest
-	resumed   uint8 // how often its rollout had been resumed at the time, plus one
+	resumed   uint8 // how often its rollout had been started or resumed at the time
 	restarted uint8 // etcd was started since its operation began
 }
 
-// rolloutHost is a host.
+// rolloutHost is a host in a rollout.
 type rolloutHost struct {
 	rolloutRequest
-	lastResumed  uint8 // the same for the last request that has ended; 0 for none
+	lastResumed  uint8 // resumed of the last request that has ended; 0 for none
 	unit         uint8
-	agentDown    uint8 // its agent
-	hostDown     uint8 // the host
+	agentDown    uint8
+	hostDown     uint8
 	cutOff       uint8 // its agent reaches no endpoint
-	slow         uint8 // by its own report
-	wrongVersion uint8 // another version of etcd is installed than wanted
+	slow         uint8 // its health state is SLOW
+	wrongVersion uint8 // the installed version of etcd is not the one that the rollout wants
 
 	hasToken uint8 // its agent believes that it holds the lock
 
-	step          uint8 // that its agent has decided on
-	arg           uint8 // its phase, its outcome or the next leader
-	opFresh       uint8 // the operation's record is the one that the step was decided on
-	writesRollout uint8 // it writes the rollout's record, too
-	rolloutFresh  uint8 // which is the one that the step was decided on
+	step          uint8 // the step that its agent has decided on
+	arg           uint8 // the step's phase, outcome or next leader
+	opFresh       uint8 // the operation record has not changed since that decision
+	writesRollout uint8 // the step writes the rollout's record, too
+	rolloutFresh  uint8 // the rollout's record has not changed since that decision
 
 	pending        policy.RequestChange // in flight to the disk or to the rollout's record
-	pendingOutcome uint8                // its outcome: rollCycled or another
-	pendingRequest rolloutRequest       // the request as it was then
-	pendingResumed uint8                // resumed, of the rollout that asks it
-	pendingStale   uint8                // the rollout's record has changed since
-	pendingBoot    uint8                // the boot in which the operation it has seen began
+	pendingOutcome uint8                // its outcome, such as rolloutCycled
+	pendingRequest rolloutRequest       // the request when the agent decided on it
+	pendingResumed uint8                // resumed of the rollout that requests it
+	pendingStale   uint8                // the rollout's record has changed since then
+	pendingBoot    uint8                // begunNow or begunBefore: the boot in which the observed operation began
 
-	// Ghosts: the stretch of the rollout in which its operation began, the one in which its work was last done, and
-	// whether it is down for that.
+	// No agent reads the rest, only the checks: the stretch of the rollout in which the operation began, the stretch in
+	// which the work was last done, and whether the host is down for it.
 	begunIn, doneIn, down uint8
 }
 
-// rolloutWorld is a state of the walk.
+// rolloutWorld is a state of the exploration.
 type rolloutWorld struct {
 	hosts [maxRolloutHosts]rolloutHost
 
-	state       uint8 // of the rollout
-	waiting     uint8 // a bit for each host
-	resumed     uint8 // how often it was started or resumed, by its record
-	stretch     uint8 // how often it really was started or resumed
-	queueDown   [policy.DownLength]uint8
-	queueWriter uint8 // the host, plus one, that has written the queue
+	state       uint8                    // the state of the rollout
+	waiting     uint8                    // the hosts that wait, a bit each
+	resumed     uint8                    // how often the rollout was started or resumed, according to its record
+	stretch     uint8                    // how often the rollout was started or resumed
+	queueDown   [policy.DownLength]uint8 // the queue: hosts plus 1, or 0
+	queueWriter uint8                    // the host plus 1 that has written the queue; 0 for none
 
-	op       uint8 // the host, plus one, that it belongs to
-	phase    uint8
-	token    uint8 // it has the current token of the lock
-	sameBoot uint8 // its host has not rebooted
-	lock     uint8 // the host, plus one, that holds it
-	leader   uint8
-	cool     uint8 // no operation has been in flight for long enough
-	back     uint8 // the operation's host has served for long enough
-	actions  uint8 // number of operators' actions so far
-	faults   uint8
+	op         uint8 // the host plus 1 that the operation belongs to; 0 for none
+	phase      uint8
+	token      uint8 // the operation record has the current token of the lock
+	sameBoot   uint8 // the operation's host has not rebooted
+	lock       uint8 // the host plus 1 that holds the lock; 0 for none
+	leader     uint8
+	cooledDown uint8 // no operation has been in flight for the cool-down
+	servedLong uint8 // the operation's host has served for long enough
+	actions    uint8 // number of operators' actions so far
+	faults     uint8
 }
 
-// first returns the world in which a rollout of all hosts has just been started.
-func (r Rollout) first() (w rolloutWorld) {
-	w.state, w.waiting, w.resumed, w.stretch, w.cool = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
+// initial returns the world in which a rollout of all hosts has just been started.
+func (r Rollout) initial() (w rolloutWorld) {
+	w.state, w.waiting, w.resumed, w.stretch, w.cooledDown = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
 	for i := range rolloutVoters {
 		w.hosts[i].unit = active
 	}
 	return w
 }
 
-// hostWork returns what the scope's rollout asks of a host.
+// hostWork returns the work that the scope's rollout requests of a host.
 func (r Rollout) hostWork() uint8 {
 	if r.Work == policy.WorkReboot {
 		return agentReboot
@@ -178,7 +179,7 @@ func (w *rolloutWorld) reaches(i int) bool {
 
 func (w *rolloutWorld) owns(i int) bool { return int(w.op) == i+1 }
 
-// looksEveryRound reports whether a host looks at the cluster in every round.
+// looksEveryRound reports whether a host reads the cluster in every round, instead of only the records.
 func (w *rolloutWorld) looksEveryRound(i int) bool {
 	named := false
 	for _, d := range w.queueDown {
@@ -190,7 +191,7 @@ func (w *rolloutWorld) looksEveryRound(i int) bool {
 	})
 }
 
-// tidy clears what has no meaning, so that worlds that no one can distinguish are one.
+// tidy clears state without a meaning, so that worlds that no agent can distinguish are one.
 func (w *rolloutWorld) tidy() {
 	for i := range w.hosts {
 		h := &w.hosts[i]
@@ -206,11 +207,11 @@ func (w *rolloutWorld) tidy() {
 		}
 	}
 	if w.op == 0 {
-		w.phase, w.token, w.sameBoot, w.back = 0, 0, 0, 0
+		w.phase, w.token, w.sameBoot, w.servedLong = 0, 0, 0, 0
 	} else {
-		w.cool = 0
+		w.cooledDown = 0
 		if h := &w.hosts[w.op-1]; w.phase != phaseBack || h.unit != active {
-			w.back = 0
+			w.servedLong = 0
 		}
 	}
 	if w.lock == 0 {
@@ -224,26 +225,26 @@ func (w *rolloutWorld) tidy() {
 			}
 		}
 	}
-	if w.queueWriter != 0 && w.hosts[w.queueWriter-1].agentDown != 0 { // it ends with the lease of its writer
+	if w.queueWriter != 0 && w.hosts[w.queueWriter-1].agentDown != 0 { // the queue ends with its writer's lease
 		w.queueWriter, w.queueDown = 0, [policy.DownLength]uint8{}
 	}
 }
 
-// rollWritten is a new record of the rollout.
+// rollWritten marks the rollout's record as changed.
 func (w *rolloutWorld) rollWritten() {
 	for i := range w.hosts {
 		w.hosts[i].rolloutFresh, w.hosts[i].pendingStale = 0, 1
 	}
 }
 
-// opWritten is a new record of the operation, or its end.
+// opWritten marks the operation record as changed or deleted.
 func (w *rolloutWorld) opWritten() {
 	for i := range w.hosts {
 		w.hosts[i].opFresh = 0
 	}
 }
 
-// text shows a world in a story.
+// text returns a world on one line, for a trace.
 func (r Rollout) text(w *rolloutWorld) string {
 	all := []string{fmt.Sprintf("rollout %s, waiting %s, resumed %d",
 		[...]string{"none", "runs", "paused", "stopped", "aborted", "done"}[w.state], names(w.waiting), w.resumed)}
@@ -261,7 +262,7 @@ func (r Rollout) text(w *rolloutWorld) string {
 			text string
 		}{
 			{i == int(w.leader), "leads"},
-			{h.work != noWork, "asked"},
+			{h.work != noWork, "requested"},
 			{h.begun == begunNow, "begun"},
 			{h.begun == begunBefore, "rebooted"},
 			{h.opSeen != 0, "seen"},
@@ -272,7 +273,7 @@ func (r Rollout) text(w *rolloutWorld) string {
 			{h.wrongVersion != 0, "old etcd"},
 			{h.hasToken != 0, "has the lock"},
 			{h.step != rolloutNone, "is about to " + rolloutStepTexts()[h.step]},
-			{h.pending != policy.RequestStays, fmt.Sprintf("note %d", h.pending)},
+			{h.pending != policy.RequestStays, fmt.Sprintf("request change %d pending", h.pending)},
 			{h.agentDown != 0, "no agent"},
 			{h.hostDown != 0, "off"},
 			{h.cutOff != 0, "cut off"},

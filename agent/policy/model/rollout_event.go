@@ -34,12 +34,12 @@ func rolloutStepTexts() []string {
 
 // The outcomes with which an operation ends.
 const (
-	rolloutOtherOutcome uint8 = iota // nothing was done: the request remains queued
+	rolloutOtherOutcome uint8 = iota // the work was not done: the request remains queued
 	rolloutCycled
 	rolloutCancelled
 )
 
-// rolloutStepOf returns the number of a step and its argument.
+// rolloutStepOf returns a step of the policy with its argument, and whether the exploration knows it.
 func rolloutStepOf(s policy.Step) (step, arg uint8, known bool) {
 	switch s.Kind {
 	case policy.StepSetPhase:
@@ -97,7 +97,7 @@ func (m *rolloutMachine) successors(w *rolloutWorld) []successor[rolloutWorld] {
 	return all
 }
 
-// agentActs lets an agent look and decide, carry out its step, or write its note.
+// agentActs lets an agent decide, carry out its step, or write its pending change of the request.
 func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	h := &w.hosts[i]
 	if h.agentDown|h.hostDown != 0 {
@@ -106,12 +106,13 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	if h.pending != policy.RequestStays {
 		to := *w
 		found := m.write(&to, i)
-		add(to, found, "%s's note lands", hostName(i))
+		add(to, found, "%s's request change lands", hostName(i))
 	}
 	if h.step == rolloutNone {
 		to := *w
 		found, d := m.round(&to, i)
-		add(to, found, "%s decides: %s %s, note %d", hostName(i), d.Step.Kind, d.Step.Outcome, d.Notes.Request.Change)
+		add(to, found, "%s decides: %s %s, request change %d", hostName(i), d.Step.Kind, d.Step.Outcome,
+			d.Notes.Request.Change)
 		return
 	}
 	to := *w
@@ -129,13 +130,14 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	}
 }
 
-// round is one round with its decision. The queue is written at once; the step and the note are in flight from then on.
+// round is one round of an agent. It writes the queue at once; the step and the change of the request are in flight
+// from then on.
 func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d policy.Decision) {
 	h := &w.hosts[i]
 	if h.hasToken != 0 && w.reaches(i) && int(w.lock) != i+1 { // it renews the lock first
 		h.hasToken = 0
 	}
-	s := m.look(w, i)
+	s := m.observe(w, i)
 	d = m.decide(&s)
 	found = m.judgeDecision(w, i, d)
 	if q := d.Notes.Queue; q.News {
@@ -163,11 +165,12 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 	return found, d
 }
 
-// write lands a note: on the disk if the request is still the same, in the record if that is.
+// write applies the pending change of a request: on disk if the request there is the same, or in the rollout's record
+// if that is.
 func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 	h := &w.hosts[i]
 	is, was := h.rolloutRequest, h.pendingRequest
-	is.released, was.released = 0, 0 // that is in etcd
+	is.released, was.released = 0, 0 // not on disk but in etcd
 	switch same := is == was; {
 	case h.pending == policy.RequestTurn && h.work == noWork:
 		h.rolloutRequest = rolloutRequest{hostRequest: hostRequest{work: m.hostWork()}, resumed: h.pendingResumed}
@@ -197,9 +200,9 @@ func (h *rolloutHost) endRequest() {
 // How far a step gets.
 const (
 	completed     uint8 = iota
-	crashedBefore       // its agent dies after the disk records the step
-	crashedAfter        // its agent dies before it can record that the step is done
-	unanswered          // it has happened, and its agent does not know
+	crashedBefore       // the agent dies when the disk records the step, before its effect
+	crashedAfter        // the agent dies after its effect, before it records that
+	unanswered          // the step takes effect, but the agent receives no answer
 )
 
 // act carries out a step.
@@ -252,11 +255,11 @@ func (m *rolloutMachine) act(w *rolloutWorld, i int, cut uint8) (found rolloutBr
 	return found
 }
 
-// begin records the operation, after the disk does.
+// begin records that the operation begins, first on disk and then in etcd.
 func (m *rolloutMachine) begin(w *rolloutWorld, i int, step, cut uint8) {
 	h := &w.hosts[i]
 	if step == rolloutBegin {
-		if h.work == noWork { // it was cancelled just now
+		if h.work == noWork { // an operator has just cancelled it
 			return
 		}
 		h.begun, h.restarted, h.begunIn = begunNow, 0, w.stretch
@@ -271,14 +274,14 @@ func (m *rolloutMachine) begin(w *rolloutWorld, i int, step, cut uint8) {
 	}
 }
 
-// stop takes a host down, in any of the ways.
+// stop takes a host down by a restart, a take-down or a reboot.
 func (m *rolloutMachine) stop(w *rolloutWorld, i int, step, cut uint8) (found rolloutBreach) {
 	h := &w.hosts[i]
 	if step == rolloutTakeDown {
-		if h.pending != policy.RequestStays { // the same file, written twice
+		if h.pending != policy.RequestStays { // both are writes to the same file, in order
 			m.write(w, i)
 		}
-		if h.work == noWork || h.ended != 0 { // cancelled just now
+		if h.work == noWork || h.ended != 0 { // an operator has just cancelled it
 			return 0
 		}
 		h.stopped = 1
@@ -287,7 +290,7 @@ func (m *rolloutMachine) stop(w *rolloutWorld, i int, step, cut uint8) (found ro
 		return 0
 	}
 	found = m.judgeStop(w, i, step)
-	h.down = bit(i < rolloutVoters || w.owns(i)) // without a record, no agent can see why a spare is off
+	h.down = bit(i < rolloutVoters || w.owns(i)) // without a record, no agent can see why a spare is down
 	switch step {
 	case rolloutReboot:
 		h.doneIn = h.begunIn
@@ -329,7 +332,7 @@ func (m *rolloutMachine) end(w *rolloutWorld, i int, outcome uint8, same bool, c
 	return found
 }
 
-// advance writes the rollout's progress.
+// advance writes to the rollout's record what the end of a host's operation changes.
 func (m *rolloutMachine) advance(w *rolloutWorld, i int, outcome uint8, read bool) (found rolloutBreach) {
 	t, step := m.progress(w, i, outcome)
 	if m.beforeEnd != nil {
@@ -357,7 +360,7 @@ func (m *rolloutMachine) advance(w *rolloutWorld, i int, outcome uint8, read boo
 	return found
 }
 
-// progress is the rollout as seen by the host whose operation ends.
+// progress returns the rollout as observed by the host whose operation ends, and the step that ends it.
 func (m *rolloutMachine) progress(w *rolloutWorld, i int, outcome uint8) (policy.RolloutProgress, policy.Step) {
 	others := 0
 	for k := range m.hosts() {
@@ -378,7 +381,7 @@ func (h *rolloutHost) agentDies() {
 	h.agentDown, h.step, h.pending, h.hasToken = 1, rolloutNone, policy.RequestStays, 0
 }
 
-// goesDown ends everything that runs on a host.
+// goesDown ends all processes on a host.
 func (w *rolloutWorld) goesDown(i int) {
 	h := &w.hosts[i]
 	h.agentDies()
@@ -394,7 +397,7 @@ func (w *rolloutWorld) goesDown(i int) {
 	}
 }
 
-// etcdServes notes that etcd has come up. Agents take it as started since then.
+// etcdServes marks etcd as serving. Agents observe that it has started since their operation began.
 func (h *rolloutHost) etcdServes() {
 	h.unit, h.down, h.restarted = active, 0, 1
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// rolloutRules are what a mistake changes.
+// rolloutRules describe what a mistake changes. The zero value changes nothing.
 type rolloutRules struct {
-	view            func(v *policy.View)     // what an agent sees
-	decision        func(d *policy.Decision) // its decision
+	view     func(v *policy.View)     // changes what the policy sees
+	decision func(d *policy.Decision) // changes what the policy decides
+	// beforeEnd and afterEnd change the input and the result of policy.RolloutAfter.
 	beforeEnd       func(t *policy.RolloutProgress, s *policy.Step)
 	afterEnd        func(end *policy.RolloutEnd)
-	unfenced        bool          // operations begin, and hosts go down, whatever has happened to record and lock since the view
+	unfenced        bool          // steps compare neither the record nor the lock with the view
 	ignored         rolloutBreach // a breach that is ignored, to see what follows from it
-	overwrites      bool          // the rollout's record is written whatever it contains by then
-	countsAsResumed bool          // a host's end counts as if operators had resumed the rollout
-	releasedNotDone bool          // a released operation counts as not done
-	skipsLiveness   bool          // the run to rest is not checked
+	overwrites      bool          // a write of the rollout's record does not compare its revision
+	countsAsResumed bool          // the end of a host's operation counts as a resume by operators
+	releasedNotDone bool          // a released operation does not count as done
+	skipsLiveness   bool          // liveness is not checked
 }
 
 // rolloutMachine explores a scope under rules.
@@ -28,7 +29,7 @@ type rolloutMachine struct {
 	Rollout
 	rolloutRules
 	cache  map[rolloutObservation]policy.Decision
-	live   map[rolloutWorld]bool // from which it comes to rest
+	live   map[rolloutWorld]bool // worlds from which a liveness run ends as required
 	result Result
 }
 
@@ -42,7 +43,7 @@ func newRolloutMachine(sc Rollout, r rolloutRules) *rolloutMachine {
 	}
 }
 
-// decide asks the real policy, once for every sight.
+// decide returns the real policy's decision for an observation. It calls the policy once for each observation.
 func (m *rolloutMachine) decide(s *rolloutObservation) policy.Decision {
 	if d, ok := m.cache[*s]; ok {
 		return d
@@ -60,15 +61,15 @@ func (m *rolloutMachine) decide(s *rolloutObservation) policy.Decision {
 	return d
 }
 
-// ExploreRollout explores every course of a rollout. It ends at the fixpoint, at the first breach, at most states if most
-// is not 0, or with its context.
+// ExploreRollout explores every course of a rollout until it reaches the fixpoint, the first breach or, if most is not
+// 0, that many states, or until the context ends.
 func ExploreRollout(ctx context.Context, sc Rollout, most int) Result {
 	return newRolloutMachine(sc, rolloutRules{}).explore(ctx, most)
 }
 
 func (m *rolloutMachine) explore(ctx context.Context, most int) Result {
 	search[rolloutWorld]{
-		first: m.first(), successors: m.successors, text: m.text,
+		initial: m.initial(), successors: m.successors, text: m.text,
 		promise: func(b uint8) promise { return rolloutPromises()[rolloutBreach(b)] },
 		liveness: func(w *rolloutWorld) uint8 {
 			if m.skipsLiveness || m.isLive(w) {

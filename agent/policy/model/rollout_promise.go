@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rolloutBreach is a way to break a promise of rollouts.
+// rolloutBreach is a path to break a promise of rollouts.
 type rolloutBreach uint8
 
 const (
@@ -36,7 +36,7 @@ func rolloutPromises() map[rolloutBreach]promise {
 	}
 }
 
-// judge checks a world.
+// judge checks the world itself, whatever the last event was.
 func (m *rolloutMachine) judge(w *rolloutWorld) rolloutBreach {
 	if w.state == rolloutDone && w.waiting != 0 {
 		return rolloutDoneEarly
@@ -46,19 +46,20 @@ func (m *rolloutMachine) judge(w *rolloutWorld) rolloutBreach {
 
 // judgeDecision checks an agent's decision at the time of its view.
 func (m *rolloutMachine) judgeDecision(w *rolloutWorld, i int, d policy.Decision) rolloutBreach {
-	takes := d.Notes.Request.Change == policy.RequestTurn
+	requests := d.Notes.Request.Change == policy.RequestTurn
 	switch {
 	case d.Step.Kind == policy.StepNone && len(d.Reasons) == 0:
 		return rolloutNoReason
-	case (takes || d.Step.Kind == policy.StepBeginCycle) && w.state != rolloutRuns:
+	case (requests || d.Step.Kind == policy.StepBeginCycle) && w.state != rolloutRuns:
 		return rolloutNotHalted
-	case m.ignored != rolloutLeaderFirst && takes && i == int(w.leader) && w.hosts[i].slow == 0 && m.othersFirst(w, i):
+	case m.ignored != rolloutLeaderFirst && requests && i == int(w.leader) && w.hosts[i].slow == 0 &&
+		m.othersFirst(w, i):
 		return rolloutLeaderFirst
 	}
 	return 0
 }
 
-// othersFirst reports whether another host that is present waits for its operation.
+// othersFirst reports whether another present host still waits for its operation.
 func (m *rolloutMachine) othersFirst(w *rolloutWorld, i int) bool {
 	for k := range m.hosts() {
 		h := &w.hosts[k]
@@ -69,7 +70,7 @@ func (m *rolloutMachine) othersFirst(w *rolloutWorld, i int) bool {
 	return false
 }
 
-// judgeStop checks the world at the moment at which a host is taken down.
+// judgeStop checks the world when a host is taken down.
 func (m *rolloutMachine) judgeStop(w *rolloutWorld, i int, step uint8) rolloutBreach {
 	for k := range m.hosts() {
 		if k != i && w.hosts[k].down != 0 {
@@ -100,17 +101,17 @@ func (m *rolloutMachine) judgeEnd(w *rolloutWorld, i int, outcome uint8, end pol
 	return 0
 }
 
-// isLive checks one fair run from a world, in which everything is healed and operators do nothing more. At its end
-// no host is down or has a request, and the rollout is over or waits for an operator.
+// isLive reports whether one fair run from a world ends as required. In the run, everything is healed and operators do
+// nothing more. At its end no host is down or has a request, and the rollout is over or waits for an operator.
 func (m *rolloutMachine) isLive(start *rolloutWorld) bool {
 	w := *start
 	w.faults, w.actions = 0, 0
-	var way []rolloutWorld
+	var path []rolloutWorld
 	for range rolloutPasses {
 		if m.live[w] {
 			break
 		}
-		way = append(way, w)
+		path = append(path, w)
 		before := w
 		m.pass(&w)
 		if w == before {
@@ -120,19 +121,19 @@ func (m *rolloutMachine) isLive(start *rolloutWorld) bool {
 			break
 		}
 	}
-	if len(way) == rolloutPasses {
+	if len(path) == rolloutPasses {
 		return false
 	}
-	for _, on := range way {
+	for _, on := range path {
 		m.live[on] = true
 	}
 	return true
 }
 
-// rolloutPasses bounds a run to rest.
+// rolloutPasses bounds a liveness run.
 const rolloutPasses = 200
 
-// pass heals, lets time pass, and lets every agent act once.
+// pass heals all faults, lets time pass, and lets every agent act once.
 func (m *rolloutMachine) pass(w *rolloutWorld) {
 	for i := range m.hosts() {
 		h := &w.hosts[i]
@@ -150,9 +151,9 @@ func (m *rolloutMachine) pass(w *rolloutWorld) {
 			w.lock = 0
 		}
 		if w.owns(i) && w.phase == phaseBack {
-			w.back = 1
+			w.servedLong = 1
 		}
-		w.cool = bit(w.op == 0)
+		w.cooledDown = bit(w.op == 0)
 		if h.step == rolloutNone {
 			m.round(w, i)
 		}

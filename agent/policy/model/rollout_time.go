@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// timePasses completes what only takes time, and heals.
+// timePasses adds the worlds in which time passes or a fault is healed.
 func (m *rolloutMachine) timePasses(w *rolloutWorld, i int, add rolloutAdder) {
 	h, name := &w.hosts[i], hostName(i)
 	change := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
@@ -24,16 +24,16 @@ func (m *rolloutMachine) timePasses(w *rolloutWorld, i int, add rolloutAdder) {
 		func(_ *rolloutWorld, h *rolloutHost) { h.agentDown = 0 })
 	change("is reached again", h.cutOff != 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 0 })
 	change("is healthy again", h.slow != 0, func(_ *rolloutWorld, h *rolloutHost) { h.slow = 0 })
-	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.back == 0,
-		func(to *rolloutWorld, _ *rolloutHost) { to.back = 1 })
+	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.servedLong == 0,
+		func(to *rolloutWorld, _ *rolloutHost) { to.servedLong = 1 })
 	change("loses the lock: its lease has ended", int(w.lock) == i+1 && (h.hasToken == 0 || !w.reaches(i)),
 		func(to *rolloutWorld, h *rolloutHost) { to.lock, h.hasToken = 0, 0 })
-	change("waits for the cool-down", i == 0 && w.cool == 0 && w.op == 0,
-		func(to *rolloutWorld, _ *rolloutHost) { to.cool = 1 })
+	change("waits for the cool-down", i == 0 && w.cooledDown == 0 && w.op == 0,
+		func(to *rolloutWorld, _ *rolloutHost) { to.cooledDown = 1 })
 }
 
-// failures crashes a host, its etcd or its agent, cuts it off, makes it slow, or writes a record that only agents
-// write.
+// failures adds the worlds in which a host, its etcd or its agent crashes, is cut off or becomes slow, another leader
+// is elected, or another program writes a record.
 func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 	if int(w.faults) >= m.Budget {
 		return
@@ -66,7 +66,8 @@ func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 		}
 		to.opWritten()
 	})
-	// at any time, also during another host's operation: the number of resumes shows a host that this one is old
+	// This may happen at any time, also during another host's operation. A host detects an old record by its number of
+	// resumes.
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
 		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolloutWorld, _ *rolloutHost) {
@@ -79,13 +80,13 @@ func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 	})
 }
 
-// operatorActs applies an operator's action.
+// operatorActs adds the worlds in which an operator has acted.
 func (m *rolloutMachine) operatorActs(w *rolloutWorld, i int, add rolloutAdder) {
 	if int(w.actions) >= m.OperatorActions {
 		return
 	}
 	h, name := &w.hosts[i], hostName(i)
-	word := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
+	action := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
 		if to := *w; can {
 			to.actions++
 			do(&to, &to.hosts[i])
@@ -104,18 +105,18 @@ func (m *rolloutMachine) operatorActs(w *rolloutWorld, i int, add rolloutAdder) 
 	}
 	runs, halts := w.state == rolloutRuns, w.state == rolloutPaused || w.state == rolloutStopped
 	if w.quorum() && i == 0 {
-		word("pause it", runs, set(rolloutPaused))
-		word("resume it", halts, set(rolloutRuns))
-		word("abort it", runs || halts, set(rolloutAborted))
+		action("pause it", runs, set(rolloutPaused))
+		action("resume it", halts, set(rolloutRuns))
+		action("abort it", runs || halts, set(rolloutAborted))
 	}
 	untouched := h.work != noWork && h.standing().Untouched()
-	word("cancel "+name, h.agentDown|h.hostDown == 0 && h.work != noWork && h.ended == 0 && (!untouched || !runs),
+	action("cancel "+name, h.agentDown|h.hostDown == 0 && h.work != noWork && h.ended == 0 && (!untouched || !runs),
 		func(_ *rolloutWorld, h *rolloutHost) {
 			if h.ended = 1; untouched {
 				h.endRequest()
 			}
 		})
-	word("release the operation of "+name, w.quorum() && w.owns(i), func(to *rolloutWorld, h *rolloutHost) {
+	action("release the operation of "+name, w.quorum() && w.owns(i), func(to *rolloutWorld, h *rolloutHost) {
 		to.op, h.released = 0, 1
 		to.opWritten()
 		if runs && to.waiting>>i&1 != 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// rolloutObservation is all that a decision in such a world may depend on.
+// rolloutObservation is all that a decision in a rollout may depend on.
 type rolloutObservation struct {
 	observation
-	recordsOnly uint8 // it reads only the records
+	recordsOnly uint8 // the host reads only the records in this round
 	state       uint8
 	waiting     uint8
 	due         uint8
@@ -22,8 +22,8 @@ type rolloutObservation struct {
 	queueWriter uint8
 }
 
-// look returns what a host sees.
-func (r Rollout) look(w *rolloutWorld, h int) rolloutObservation {
+// observe returns what host h observes of the world now.
+func (r Rollout) observe(w *rolloutWorld, h int) rolloutObservation {
 	own := &w.hosts[h]
 	s := rolloutObservation{observation: observation{
 		n: uint8(r.hosts()), self: uint8(h), reachable: bit(w.reaches(h)), unit: own.unit, health: slow * own.slow,
@@ -35,19 +35,19 @@ func (r Rollout) look(w *rolloutWorld, h int) rolloutObservation {
 	if s.reachable == 0 {
 		return s
 	}
-	s.stable, s.cool = 1, w.cool
+	s.stable, s.idleTime = 1, w.cooledDown
 	for i := range r.hosts() {
 		g := &w.hosts[i]
-		heard := g.agentDown|g.hostDown|g.cutOff == 0
+		present := g.agentDown|g.hostDown|g.cutOff == 0
 		s.hosts[i] = observedHost{
 			list: voter * bit(i < rolloutVoters), named: 1, live: bit(g.unit == active),
-			present: bit(i == h || heard), health: slow * g.slow, ready: bit(i < rolloutVoters),
+			present: bit(i == h || present), health: slow * g.slow, ready: bit(i < rolloutVoters),
 			requests: bit(g.work != noWork && !g.standing().Done()), inOperation: bit(g.inOperation()),
 		}
 	}
 	s.lockHeld, s.lockMine = bit(w.lock != 0), bit(int(w.lock) == h+1 && own.hasToken != 0)
 	if w.op != 0 {
-		s.op, s.opCycle, s.opHost, s.opPhase, s.opToken, s.back = 1, 1, w.op-1, w.phase, w.token, w.back
+		s.op, s.opCycle, s.opHost, s.opPhase, s.opToken, s.servedLong = 1, 1, w.op-1, w.phase, w.token, w.servedLong
 	}
 	if w.owns(h) {
 		s.opBoot, s.opRestarted = w.sameBoot, own.restarted&bit(own.unit == active)
@@ -58,10 +58,10 @@ func (r Rollout) look(w *rolloutWorld, h int) rolloutObservation {
 	return s
 }
 
-// rolloutID is the ID of the only one.
+// rolloutID is the ID of the only rollout.
 const rolloutID = "r1"
 
-// view builds the view as in the other walks, with a rollout and a queue.
+// view builds the view of a cluster with a rollout and a queue.
 func (s *rolloutObservation) view(r Rollout) policy.View {
 	v := s.observation.view(policy.Target{Voters: rolloutVoters}, selfFirst)
 	if v.Asked != nil {
@@ -94,7 +94,7 @@ func (s *rolloutObservation) view(r Rollout) policy.View {
 	return v
 }
 
-// hostAt returns the number of a host.
+// hostAt returns the number of the host with an ID.
 func (r Rollout) hostAt(id string) int {
 	return slices.IndexFunc([]string{"A", "B", "C", "D"}, func(name string) bool { return name == id })
 }

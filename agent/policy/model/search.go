@@ -11,35 +11,36 @@ import (
 	"time"
 )
 
-// search explores small worlds breadth-first: one kind for clusters after quorum loss, one for rollouts.
+// search explores small worlds breadth-first: those of a quorum loss, and those of a rollout.
 type search[W comparable] struct {
-	first      W
+	initial    W
 	successors func(w *W) []successor[W]
-	liveness   func(w *W) uint8 // the breach in its run to rest; 0 for none
+	liveness   func(w *W) uint8 // the breach in the liveness run from w; 0 for none
 	promise    func(breach uint8) promise
 	text       func(w *W) string
 }
 
-// successor is a world that may follow, with the event that leads to it and the breach; 0 for none.
+// successor is a world that may follow, with the event that leads to it and its breach or 0.
 type successor[W comparable] struct {
 	world  W
 	event  string
 	breach uint8
 }
 
-// discovery is how a world was found.
+// discovery is the predecessor, the event and the depth with which a world was first found.
 type discovery[W comparable] struct {
 	world W
 	event string
 	depth int
 }
 
-// explore ends at the fixpoint, at the first breach, at most states if most is not 0, or with its context.
+// explore searches until it reaches the fixpoint, the first breach or, if most is not 0, that many states, or until the
+// context ends.
 func (k search[W]) explore(ctx context.Context, most int, r *Result) {
 	began := time.Now()
-	found := map[W]discovery[W]{k.first: {}}
+	found := map[W]discovery[W]{k.initial: {}}
 	defer func() { r.States, r.Took = len(found), time.Since(began) }()
-	for list := []W{k.first}; len(list) > 0; list = list[1:] {
+	for list := []W{k.initial}; len(list) > 0; list = list[1:] {
 		w := list[0]
 		if ctx.Err() != nil || most > 0 && len(found) >= most {
 			return
@@ -64,7 +65,7 @@ func (k search[W]) explore(ctx context.Context, most int, r *Result) {
 	r.Complete = true
 }
 
-// breach describes the way to a breach.
+// breach returns a breach with its trace.
 func (k search[W]) breach(found map[W]discovery[W], at W, last string, b uint8) *Breach {
 	lines := []string{last}
 	for {

@@ -9,11 +9,12 @@ func (w *world) standbyLost(i int) bool {
 	if w.present(i) && w.hosts[i].health == slow {
 		return true
 	}
-	return int(w.dead) == i+1 && w.seemsDead(i) || w.answers(i) && w.hosts[i].progress == behind && w.stall != 0
+	return int(w.dead) == i+1 && w.seemsDead(i) ||
+		w.answers(i) && w.hosts[i].progress == behind && w.learnerStalled != 0
 }
 
-// judgeStandbyRemoval checks a step that removes a learner without a join against the world at the time of the view: if it has
-// started, it is a standby.
+// judgeStandbyRemoval checks a step that removes a learner without a join against the world at the time of the view. A
+// learner that has started is a standby: it must be lost, and another host must be ready.
 func (w *world) judgeStandbyRemoval(h int, c choice) breach {
 	who := int(c.target)
 	t := &w.hosts[who]

@@ -116,30 +116,31 @@ func kindOf(step uint8) policy.StepKind {
 	}[step]
 }
 
-// choice is a decision as the model needs it.
+// choice is the part of a decision that the model uses.
 type choice struct {
-	step    uint8
-	target  uint8
-	outcome policy.ReasonCode // the outcome of the operation, if the step ends it or rolls it back
-	hold    policy.StartGuard // the change of the start guard
-	request policy.RequestChange
-	loosens bool // the start guard is removed before the request ends
-	removed bool // the removal request ends
-	self    policy.SelfNote
-	counts  policy.JoinNote
-	repairs bool              // the replaced host is recorded
-	ready   bool              // it would publish that it is ready
-	quiet   bool              // the host would poll the members only in every second round
-	reason  policy.ReasonCode // the first one
-	why     string
+	step         uint8
+	target       uint8
+	outcome      policy.ReasonCode // the outcome of the operation, if the step ends it or rolls it back
+	startGuard   policy.StartGuard // the change of the start guard
+	request      policy.RequestChange
+	removesGuard bool // the start guard is removed before the request ends
+	removed      bool // the removal request ends
+	self         policy.SelfNote
+	join         policy.JoinNote
+	repairs      bool              // the ejection of the replaced host is recorded
+	ready        bool              // the host would publish that it is ready
+	quiet        bool              // the host would poll the members only in every second round
+	reason       policy.ReasonCode // the first reason
+	why          string
 }
 
 // choose returns the choice for a decision. It panics at an unknown step: a new step must be modelled.
 func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
-		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.StartGuard, request: d.Notes.Request.Change,
-		loosens: d.Notes.Request.Guard == policy.HoldNot,
-		removed: d.Notes.Removal.Ends, self: d.Notes.Self, counts: d.Notes.Join, repairs: d.Notes.Repair,
+		ready: d.Waiting == "", outcome: d.Step.Outcome, startGuard: d.Notes.StartGuard,
+		request:      d.Notes.Request.Change,
+		removesGuard: d.Notes.Request.Guard == policy.HoldNot,
+		removed:      d.Notes.Removal.Ends, self: d.Notes.Self, join: d.Notes.Join, repairs: d.Notes.Repair,
 	}
 	if len(d.Reasons) > 0 {
 		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text
@@ -206,7 +207,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 	panic(fmt.Sprintf("unknown step in the model %+v", step))
 }
 
-// guarded returns the step that does the same with the start guard.
+// guarded returns the variant of a take-down or a start with the same change of the start guard.
 func guarded(step policy.Step) uint8 {
 	for _, kind := range []uint8{takeDown, takeDownHeld, startUnit, startAsIs} {
 		if kindOf(kind) == step.Kind && guardOf(kind) == step.Guard {

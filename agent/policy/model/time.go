@@ -3,8 +3,8 @@
 
 package model
 
-// timeEvent is what happens by itself sooner or later. How much later is open, with one exception: a lease never ends
-// before its holder's validity, because that was counted from before the request was sent.
+// timeEvent applies an event that occurs sooner or later without an agent or a fault. When it occurs is open, with one
+// exception: a lease never ends before its holder's validity, which is counted from before the request was sent.
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -15,12 +15,12 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			return false, fine
 		}
 		h.progress++
-		w.stall = 0
+		w.learnerStalled = 0
 		if w.joining(i) {
 			w.noteWrite()
 		}
-	case evLearnerLags: // while it does not answer, nothing depends on what it has applied: later is as good
-		return w.answers(int(w.opHost)) && compareAndSet(&w.probe, 1, 2), fine
+	case evLearnerLags: // while the learner does not answer, no decision depends on this
+		return w.answers(int(w.opHost)) && compareAndSet(&w.sinceWrite, 1, 2), fine
 	case evRetryDue:
 		h.stepFailed = 0
 	case evSettled:
@@ -29,19 +29,20 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		}
 		w.stable = 1
 	case evCooled:
-		if w.cool == 2 || (w.cool == 1 && m.Requests == 0) || w.op != 0 || w.stable == 0 {
+		if w.idleTime == 2 || (w.idleTime == 1 && m.Requests == 0) || w.op != 0 || w.stable == 0 {
 			return false, fine
 		}
-		w.cool++
+		w.idleTime++
 	case evStalled:
 		l := w.learnerAt()
 		if l < 0 && w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter {
 			l = int(w.opHost)
 		}
-		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].progress != behind)) {
+		if l < 0 || w.learnerStalled != 0 ||
+			(w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].progress != behind)) {
 			return false, fine
 		}
-		w.stall = 1
+		w.learnerStalled = 1
 	case evBackoffOver:
 		if h.backoff == 0 {
 			return false, fine
@@ -57,16 +58,16 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	case evRecordAges:
 		return w.ageRecord(), fine
 	case evServed:
-		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.back, 0, 1), fine
-	case evCommandEnds:
-		if h.down != 0 || (h.program != programRuns && arg == 0) { // if it does not run, the agent may find it missing
+		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.servedLong, 0, 1), fine
+	case evCommandEnds: // a program that has not been started can only fail, since it is missing
+		if h.down != 0 || (h.program != programRuns && arg == 0) {
 			return false, fine
 		}
 		h.program = programSucceeded + arg
 	case evGraceOver:
 		return m.graceOver(w, i), fine
 	case evReported:
-		return w.reported(), fine
+		return w.reportAgain(), fine
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:
@@ -75,8 +76,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	return true, fine
 }
 
-// validityOver ends an agent's validity, which only happens if it cannot renew. The deadline of its call is over then
-// too.
+// validityOver ends the validity of an agent's lock, which occurs only if the agent cannot renew it. The deadline of
+// its call ends then, too.
 func (m *machine) validityOver(w *world, i int) bool {
 	h := &w.hosts[i]
 	if h.hasToken == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
@@ -100,9 +101,9 @@ func (m *machine) leaseOver(w *world) bool {
 	holder := int(w.lock)
 	h := &w.hosts[holder]
 	switch {
-	case m.keptAlive && w.ghost != 0 && h.agent != down:
+	case m.keptAlive && w.holderUnaware != 0 && h.agent != down:
 		return false
-	case w.ghost != 0 || h.hasToken == 0 || h.valid == 0:
+	case w.holderUnaware != 0 || h.hasToken == 0 || h.valid == 0:
 	case m.leaseBeforeValidity && (h.agent == paused || !w.reaches(holder)):
 	default:
 		return false
@@ -111,7 +112,7 @@ func (m *machine) leaseOver(w *world) bool {
 	return true
 }
 
-// healEvent undoes a fault. Healing costs nothing.
+// healEvent heals a fault. Healing does not count against the budget.
 func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -123,7 +124,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		if m.lockByName && int(w.lock) == i {
 			h.hasToken, h.valid = 1, 1
 		}
-		if m.releaseOpOnStart && w.opHosts(i) && w.reaches(i) {
+		if m.releaseOpOnStart && w.ownsOperation(i) && w.reaches(i) {
 			w.op = 0
 			return true, recordReleased
 		}
@@ -163,7 +164,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	return true, fine
 }
 
-// compareAndSet changes a field from one value to another, if it has the first.
+// compareAndSet sets a field that has the value from, and reports whether it had it.
 func compareAndSet(x *uint8, from, to uint8) bool {
 	if *x != from {
 		return false
@@ -172,7 +173,7 @@ func compareAndSet(x *uint8, from, to uint8) bool {
 	return true
 }
 
-// faultEvent is a fault or an operator's action.
+// faultEvent applies a fault or an operator's action, and reports whether it was possible.
 func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	h := &w.hosts[i]
 	ok := true
@@ -224,17 +225,18 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	case evSwapped:
 		h.data, h.recorded = empty, 0
 	case evForged:
-		return w.forge(i)
+		return w.forgeRecord(i)
 	case evDeleted:
-		return w.deleted()
+		return w.deleteRecord()
 	default:
 		return w.operatorEvent(k, i)
 	}
 	return ok
 }
 
-// forge writes the record of a join to be rolled back, for a standby or for a voter: the most harmful record there is.
-func (w *world) forge(i int) bool {
+// forgeRecord writes the record of a join that has to be rolled back, for a standby or for a voter: the most harmful
+// record.
+func (w *world) forgeRecord(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
 		return false
@@ -244,8 +246,8 @@ func (w *world) forge(i int) bool {
 	return true
 }
 
-// deleted deletes the record as an operator's release does, without recording a release.
-func (w *world) deleted() bool {
+// deleteRecord deletes the record as an operator's release does, without recording a release.
+func (w *world) deleteRecord() bool {
 	if w.op == 0 || !w.quorum() {
 		return false
 	}
@@ -255,7 +257,7 @@ func (w *world) deleted() bool {
 	return true
 }
 
-// release is an operator's release of an operation, even if its record is gone.
+// release applies an operator's release of an operation, even if its record is gone.
 func (w *world) release() bool {
 	if !w.quorum() || (w.op == 0 && !w.anyRecordDeleted()) {
 		return false
@@ -289,11 +291,11 @@ func (w *world) operatorEvent(k kind, i int) bool {
 	return true
 }
 
-// agentDies ends an agent's process: its memory is lost, its calls are not.
+// agentDies ends an agent's process: it loses its memory, but its calls may still land.
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
-	h.restartEjectionWait() // it forgets how long it has been healthy
+	h.restartEjectionWait() // how long the host has been healthy is only in memory
 	h.agent, h.phase, h.hasToken, h.valid, h.stepFailed, h.env = down, idle, 0, 0, 0, noEnv
 }
 
@@ -303,8 +305,8 @@ func (w *world) hostDies(i int) {
 	w.markFaulted()
 }
 
-// markFaulted remembers that members have failed since a decision was taken or a call was sent: the call alone is then
-// not to blame for its effect on the quorum.
+// markFaulted marks every decision and call in flight: a member has failed since, so the call alone is not to blame for
+// its effect on the quorum.
 func (w *world) markFaulted() {
 	for i := range w.n {
 		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {

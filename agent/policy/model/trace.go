@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// trace describes how a breach comes about. States in the table have their hosts sorted, so the way is walked again
+// trace returns the shortest trace to a breach. The hosts of states in the table are sorted, so it repeats the path
 // from the start with unsorted hosts.
 func (x *explorer) trace(f candidate) *Breach {
-	var way []key
-	begin := x.sc.first()
+	var path []key
+	begin := x.sc.initial()
 	for r := f.parent; ; {
 		at := x.shards[r.shard()].nodes[r.index()]
-		way = append(way, at.key)
+		path = append(path, at.key)
 		if at.key == begin.canonical() {
 			break
 		}
 		r = at.parent
 	}
-	slices.Reverse(way)
+	slices.Reverse(path)
 	m := newMachine(x.sc, x.workers[0].rules)
-	w := x.sc.first()
+	w := x.sc.initial()
 	var b strings.Builder
 	fmt.Fprintf(&b, "     at first    %s\n", w.text())
 	n := 0
-	tell := func(e event, before, after *world) {
+	write := func(e event, before, after *world) {
 		n++
 		fmt.Fprintf(&b, "%3d. %s\n", n, m.text(e, before))
 		if line := after.text(); line != before.text() {
 			fmt.Fprintf(&b, "                 %s\n", line)
 		}
 	}
-	for _, want := range way[1:] {
+	for _, want := range path[1:] {
 		var next world
 		var by event
 		m.expand(&w, func(e event, after *world, _ breach) {
@@ -43,14 +43,14 @@ func (x *explorer) trace(f candidate) *Breach {
 				next, by = *after, e
 			}
 		})
-		tell(by, &w, &next)
+		write(by, &w, &next)
 		w = next
 	}
 	if f.found < targetMissed {
 		m.expand(&w, func(e event, after *world, found breach) {
 			if found == f.found && after.canonical() == f.key {
-				tell(e, &w, after)
-				f.found = fine // once
+				write(e, &w, after)
+				f.found = fine // write only the first
 			}
 		})
 		f.found = x.breachAt.found
@@ -61,7 +61,7 @@ func (x *explorer) trace(f candidate) *Breach {
 	return &Breach{Promise: p.name, Text: p.text, Trace: b.String()}
 }
 
-// traceLivenessRun describes a run that does not end as required.
+// traceLivenessRun writes the liveness run that does not end as required.
 func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
 	for _, e := range m.endings() {
@@ -69,12 +69,12 @@ func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach)
 		w := m.applyEnding(from, e)
 		run := w
 		m.live = map[uint64]struct{}{}
-		if e.hostsStayDown && !w.unreplaced(m.Target) || m.runUntilQuiescent(&run, e) != want {
+		if e.hostsStayDown && !w.mustReplace(m.Target) || m.runUntilQuiescent(&run, e) != want {
 			continue
 		}
 		fmt.Fprintf(b,
-			"     From here on no fault occurs, and every host runs. All is healed: %t, but hosts that are "+
-				"down: %t; late calls land: %t.\n", e.healed, e.hostsStayDown, e.lateCallsLand)
+			"     No fault occurs from here on. Faults are healed: %t; hosts that are down stay down: %t; "+
+				"late calls land: %t.\n", e.healed, e.hostsStayDown, e.lateCallsLand)
 		m.live = map[uint64]struct{}{}
 		for range 40 {
 			moved := m.pass(&w) || m.advanceTime(&w)
@@ -94,25 +94,25 @@ func (m *machine) text(e event, w *world) string {
 	n := hostName(h)
 	switch e.kind {
 	case evRound:
-		s := w.look(h)
+		s := w.observe(h)
 		s.setViewpoint(e.arg / 2)
 		c := m.decide(&s)[e.arg%2]
 		if c.step == none {
-			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)
+			return fmt.Sprintf("%s observes and waits: %s (%s)", n, c.reason, c.why)
 		}
-		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
+		return fmt.Sprintf("%s observes (%s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
 			inParentheses(c.why))
 	case evAct:
 		if e.arg == 2 || starts(a.step) && e.arg != 0 {
-			return fmt.Sprintf("fault: %s's agent dies during %s, the %s time", n, kindOf(a.step),
-				[...]string{"", "earlier", "later"}[e.arg])
+			return fmt.Sprintf("fault: %s's agent dies %s in %s", n, [...]string{"", "early", "late"}[e.arg],
+				kindOf(a.step))
 		}
 		if e.arg != 0 {
 			return fmt.Sprintf("%s: %s is not answered in time; it may still land", n, kindOf(a.step))
 		}
 		return fmt.Sprintf("%s begins: %s", n, kindOf(a.step))
 	case evLand:
-		return fmt.Sprintf("%s's %s takes effect, if etcd accepts it, and is answered", n, kindOf(a.step))
+		return fmt.Sprintf("%s's %s is answered, and takes effect if etcd accepts it", n, kindOf(a.step))
 	case evTimeout:
 		return fmt.Sprintf("%s's %s is not answered in time; it may still land", n, kindOf(a.step))
 	case evLateWrite:
@@ -127,7 +127,7 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("etcd on %s starts, or exits if it cannot", n)
 	case evHealthChanges:
 		return fmt.Sprintf("fault: %s becomes %s", n,
-			[...]string{"fit", "SLOW", "UNKNOWN", "wrong in its clock"}[e.arg])
+			[...]string{"healthy", "SLOW", "UNKNOWN", "unhealthy: its clock is off"}[e.arg])
 	case evCommandEnds:
 		return fmt.Sprintf("the command on %s %s", n, [...]string{"succeeds", "fails, or is missing"}[e.arg])
 	case evRequest:
@@ -148,11 +148,11 @@ func (m *machine) text(e event, w *world) string {
 	case evReported:
 		return "every voter's agent has reported again"
 	case evOrphaned:
-		return "the operation has been without its lock for the grace time"
+		return "the operation has been without its lock for the grace period"
 	case evLeaseOver:
 		return fmt.Sprintf("the lease of %s's lock ends at the server", hostName(int(w.lock)))
 	}
-	return fmt.Sprintf(eventText()[e.kind], n)
+	return strings.ReplaceAll(eventText()[e.kind], "%s", n)
 }
 
 func eventText() map[kind]string {
@@ -160,9 +160,9 @@ func eventText() map[kind]string {
 		evLateAdd:          "the late add-learner of %s lands",
 		evLatePromote:      "the late promotion of %s lands",
 		evLateRemove:       "the late removal of %s lands",
-		evGraceOver:        "%s has been dead in all voters' reports, or contradicted, for the grace time",
+		evGraceOver:        "%s has been reported dead or unhealthy for the grace period",
 		evProgress:         "the learner on %s catches up and keeps up for a while",
-		evRetryDue:         "some time has passed since %s's failed promotion",
+		evRetryDue:         "some time has passed since %s's failed step",
 		evBackoffOver:      "%s's backoff is over",
 		evEjectionWaitOver: "ejected %s has been healthy long enough",
 		evValidityOver:     "%s's lock has expired by its own clock",
@@ -171,13 +171,13 @@ func eventText() map[kind]string {
 		evHostBoots:        "%s boots",
 		evLinkHeals:        "%s's agent reaches etcd again",
 		evMemberHeals:      "%s's member reaches the others again",
-		evSightHeals:       "%s's agent sees the other members again",
+		evSightHeals:       "%s's agent reaches the other members again",
 		evHealthy:          "%s is healthy again",
-		evAlarm:            "etcd raises its alarm (%s)", evAlarmEnds: "the alarm is ended (%s)",
-		evOperatorResumes:  "the operator resumes (%s)",
+		evAlarm:            "etcd raises its alarm", evAlarmEnds: "the alarm is cleared",
+		evOperatorResumes:  "the operator resumes",
 		evOperatorStarts:   "the operator starts etcd on %s",
-		evServed:           "the member has served for a while after its operation (%s)",
-		evRecordAges:       "the operation record stays unchanged for long (%s)",
+		evServed:           "the member has served for a while after its operation",
+		evRecordAges:       "the operation record stays unchanged for long",
 		evRequestEnds:      "an operator ends the request of %s",
 		evReboots:          "%s reboots as requested",
 		evExternalStop:     "etcd on %s, reported safe to stop, is stopped externally",
@@ -187,14 +187,14 @@ func eventText() map[kind]string {
 		evHostDies:         "fault: %s goes down",
 		evLinkCut:          "fault: %s's agent is cut off from etcd",
 		evMemberCut:        "fault: %s's member is cut off from the others",
-		evSightLost:        "fault: %s's agent sees no other member",
-		evTooLong:          "the operation has lasted too long (%s)",
+		evSightLost:        "fault: %s's agent reaches no other member",
+		evTooLong:          "the operation has lasted too long",
 		evFallsBehind:      "the learner on %s falls behind",
-		evOperatorPauses:   "the operator pauses the cluster (%s)",
-		evOperatorReleases: "the operator releases the operation by force (%s)",
+		evOperatorPauses:   "the operator pauses the cluster",
+		evOperatorReleases: "the operator releases the operation",
 		evOperatorStops:    "the operator stops etcd on %s",
 		evForged:           "fault: a forged record of a join of %s that is rolling back",
-		evDeleted:          "fault: the operation record is deleted (%s)",
+		evDeleted:          "fault: the operation record is deleted",
 		evSwapped:          "fault: the disk of %s is replaced by an empty one",
 	}
 }
@@ -213,10 +213,10 @@ func (c choice) targetText() string {
 	return ""
 }
 
-// text returns what a host sees.
+// text returns what a host observes.
 func (s *observation) text() string {
 	if s.reachable == 0 {
-		return "reaches no voter"
+		return "no voter reachable"
 	}
 	var parts []string
 	for i, g := range s.hosts[:s.n] {
@@ -236,7 +236,7 @@ func (s *observation) text() string {
 	if s.lockMine != 0 {
 		lock = "lock held"
 	}
-	return "sees " + strings.Join(parts, ", ") + "; " + lock
+	return strings.Join(parts, ", ") + "; " + lock
 }
 
 // text returns a world on one line.
@@ -253,11 +253,11 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.dead|w.opReplace != 0 {
-		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,reported:%d)", w.dead, w.witness,
-			w.opReplace, w.rpTarget, w.rpGone, w.opReported))
+		parts = append(parts, fmt.Sprintf("dead=%d(witness:%d,op:%d,target:%d,gone:%d,reported:%d)", w.dead,
+			w.witness, w.opReplace, w.rpTarget, w.rpGone, w.opReported))
 	}
 	if w.rmRequested|w.opRemove != 0 {
-		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",
+		parts = append(parts, fmt.Sprintf("remove=%s(requested:%d,expired:%d,begun:%d,op:%d,even-live:%d,gone:%d)",
 			hostName(int(w.rmTarget)), w.rmRequested, w.rmExpired, w.rmBegun, w.opRemove, w.rmEvenLive, w.rmGone))
 	}
 	return strings.Join(parts, "  ")
@@ -291,7 +291,7 @@ func (h *host) text() string {
 		},
 		{h.ended != 0, "ended"},
 		{h.stopped != 0, "recorded as stopped"},
-		{h.startGuard != 0, "held"},
+		{h.startGuard != 0, "start guard"},
 		{h.ejection != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.ejection]},
 	} {
 		if mark.on {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// observedHost is what an agent sees of a host.
+// observedHost is what an agent observes of a host.
 type observedHost struct {
 	list, named, progress, live uint8
 	present                     uint8
@@ -20,14 +20,14 @@ type observedHost struct {
 	inOperation                 uint8
 }
 
-// observation is all that a decision may depend on. A view is built from a sight only, and equal sights get one decision: the
-// second time it is looked up.
+// observation is all that a decision may depend on. A view is built only from an observation, so decisions are cached
+// by observation.
 type observation struct {
 	n, self            uint8
 	reachable          uint8
 	hosts              [maxHosts]observedHost
 	unit, data         uint8
-	recorded           uint8 // of a voter without data: its disk records that the data is gone
+	recorded           uint8 // as in host
 	dataLost           uint8
 	env                uint8
 	health             uint8
@@ -36,10 +36,10 @@ type observation struct {
 	pause              uint8
 	alarm              uint8
 	stable             uint8
-	cool               uint8
-	stall              uint8
-	moved              uint8
-	probe              uint8
+	idleTime           uint8
+	learnerStalled     uint8
+	learnerMoved       uint8
+	sinceWrite         uint8
 	stepFailed         uint8
 	lockHeld, lockMine uint8
 	op                 uint8
@@ -55,19 +55,19 @@ type observation struct {
 	orphan             uint8
 
 	hostRequest
-	leads, opCycle, opRestarted, back uint8
+	leads, opCycle, opRestarted, servedLong uint8
 
-	writes  uint8 // the writes that the others publish
-	noReads uint8 // nothing could be read in time: the rest is known from this host's member, which leads
+	writes  uint8 // the measurements of writes that the other voters publish
+	noReads uint8 // no read returned in time: the rest is the local state of this host's member, which leads
 
 	ejection uint8
 
 	replacementState
-	removalState // of the requested host: other hosts lack what only that host knows
+	removalState // without the request on other hosts
 }
 
-// look returns what host h sees of the world now.
-func (w *world) look(h int) observation {
+// observe returns what host h observes of the world now.
+func (w *world) observe(h int) observation {
 	own := &w.hosts[h]
 	s := observation{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
@@ -99,9 +99,9 @@ func (w *world) look(h int) observation {
 	if own.list == unlisted {
 		s.ejection = own.ejection
 	}
-	s.alarm, s.pause, s.stable, s.cool, s.stall = w.alarm, w.pause, w.stable, w.cool, w.stall
+	s.alarm, s.pause, s.stable, s.idleTime, s.learnerStalled = w.alarm, w.pause, w.stable, w.idleTime, w.learnerStalled
 	if w.joining(h) {
-		s.moved, s.probe = w.moved, w.probe
+		s.learnerMoved, s.sinceWrite = w.learnerMoved, w.sinceWrite
 	}
 	s.lockHeld, s.lockMine = bit(w.lock >= 0), bit(w.owns(h))
 	if w.op != 0 {
@@ -109,7 +109,8 @@ func (w *world) look(h int) observation {
 		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld,
 			w.orphan
 		s.replacementState = w.replacementState
-		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
+		s.opCycle, s.servedLong = w.opCycle, w.servedLong
+		s.opRestarted = w.opRestarted & bit(w.cycles(h) && own.unit == active)
 	}
 	return s
 }
@@ -144,8 +145,8 @@ func long(b uint8) time.Duration {
 	return 0
 }
 
-// limits returns the defaults of the configuration. Every duration in a view is 0 or longer than all of them, so their
-// values do not matter.
+// limits returns limits for the policy. Their values do not matter, since a duration in a view is 0 or longer than
+// every limit, except where a decision has two limits: then it may also be between them.
 func limits() policy.Limits {
 	return policy.Limits{
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
@@ -157,7 +158,7 @@ func limits() policy.Limits {
 	}
 }
 
-// rank is how equally good hosts rank.
+// rank orders the deciding host among hosts that are equally good.
 type rank uint8
 
 const (
@@ -167,7 +168,7 @@ const (
 	ranks
 )
 
-// view builds the view of a sight.
+// view builds the view for an observation.
 func (s *observation) view(target policy.Target, r rank) policy.View {
 	if s.noReads != 0 {
 		return s.viewWithoutReads(target, r)
@@ -227,8 +228,8 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		return v
 	}
 	v.Cluster, v.Looked = s.clusterView(), true
-	// between the cool-down and the patience of a waiting host
-	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
+	// 1 is between the cool-down and the time that a queued host waits for those before it.
+	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)
 	v.Lock = policy.Lock{Known: true}
@@ -245,7 +246,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	return v
 }
 
-// environment returns the environment that etcd is to be started with.
+// environment returns the environment that etcd needs at its next start.
 func environment(v policy.View) uint8 {
 	if policy.EnvironmentOf(v) == policy.EnvironmentNew {
 		return newEnv
@@ -295,9 +296,9 @@ func (s *observation) clusterView() policy.Cluster {
 			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leadershipOf())))
 			led = led || m.Leader
 			m.SteadyFor = long(g.live)
-			m.DownFor = long((s.stall | bit(s.removalNames(i)) | s.confirmedUnhealthy(i)) & (1 - g.live))
+			m.DownFor = long((s.learnerStalled | bit(s.removalNames(i)) | s.confirmedUnhealthy(i)) & (1 - g.live))
 			if i == int(s.self) && s.ownCycle() {
-				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
+				m.SteadyFor, m.LiveFor = long(s.servedLong), long(s.servedLong)
 			}
 		} else {
 			m.Standby = g.named != 0 && !s.joins(i)
@@ -313,9 +314,9 @@ func (s *observation) learnerView(m *policy.Member, g observedHost) {
 		m.Lag = 1000
 	}
 	m.SteadyFor, m.LiveFor = long(bit(g.progress == steady)), long(bit(g.progress == steady))
-	m.StalledFor, m.StillFor = long(s.stall), long(1-s.moved)
-	m.DownFor = long(s.stall & (1 - g.live))
-	m.BehindFor = long(s.stall & bit(m.Lag > 0))
+	m.StalledFor, m.StillFor = long(s.learnerStalled), long(1-s.learnerMoved)
+	m.DownFor = long(s.learnerStalled & (1 - g.live))
+	m.BehindFor = long(s.learnerStalled & bit(m.Lag > 0))
 }
 
 func (s *observation) hostsView(r rank) []policy.Host {
@@ -342,7 +343,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 			h.Answered = s.opReported != 0 && (i != int(s.self) || s.opHost == s.self)
 		}
 		if g.ready == 0 {
-			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
+			h.Waiting = policy.HealthBad // no decision depends on which reason it is
 		}
 		switch {
 		case i != int(s.self):
@@ -372,7 +373,7 @@ func (s *observation) role(i int) policy.Role {
 	return policy.RoleSpare
 }
 
-// joins reports whether a host is in a join. A standby recognises a join that it has not begun itself.
+// joins reports whether a host is joining. A standby detects a join that it did not begin.
 func (s *observation) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
@@ -395,7 +396,7 @@ func (s *observation) opView() *policy.Op {
 		Phase: opPhase(s.opPhase),
 		Token: tokenPast, SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld),
 		OrphanedFor: long(s.orphan),
-		WrittenFor:  [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+		WrittenFor:  [...]time.Duration{ages, time.Second, time.Minute}[s.sinceWrite],
 	}
 	if s.opStandby != 0 {
 		op.Target = policy.RoleStandby
@@ -416,7 +417,7 @@ func (s *observation) opView() *policy.Op {
 	return op
 }
 
-// setTokenAndID adds the token and the member's ID to an operation.
+// setTokenAndID sets the token and the member ID of an operation.
 func (s *observation) setTokenAndID(op *policy.Op) *policy.Op {
 	if s.opToken != 0 {
 		op.Token = tokenNow

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// cycleView adds this host's request.
+// cycleView adds this host's request to the view.
 func (s *observation) cycleView(v *policy.View) {
 	if s.work == noWork {
 		return
@@ -25,7 +25,7 @@ func (s *observation) cycleView(v *policy.View) {
 		v.Asked.Command = program(s.program).State()
 	}
 	switch {
-	case s.stepFailed != 0 && s.reachable == 0 && s.work == agentReboot: // the host itself knows its own attempt
+	case s.stepFailed != 0 && s.reachable == 0 && s.work == agentReboot: // no record is needed for its own attempt
 		v.Asked.RebootFor = 0
 	case s.stepFailed == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:
@@ -35,8 +35,8 @@ func (s *observation) cycleView(v *policy.View) {
 	}
 }
 
-// ran reports whether etcd has run since the machine booted, where the model knows it: one that was stopped for a
-// request may have been stopped before or after the boot.
+// ran reports whether etcd is known to have run since the machine booted. If it was stopped for a request, that may
+// have been before or after the boot.
 func (s *observation) ran() bool {
 	return s.unit != stoppedForRequest && s.data == current
 }
@@ -49,7 +49,7 @@ func (s *observation) cycleOp() *policy.Op {
 		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast,
 		MemberID: memberID(int(s.opHost)),
 		SameBoot: s.opBoot != 0 || !s.ownCycle(), Restarted: s.opRestarted != 0 && s.ownCycle(),
-		// between the two limits for a leadership that stays
+		// 1 is between the two limits for a leadership transfer.
 		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
 	}
 	if s.opToken != 0 {
@@ -58,7 +58,7 @@ func (s *observation) cycleOp() *policy.Op {
 	return op
 }
 
-// askedAt returns the place in the queue. The order of hosts that were asked at the same time is open.
+// askedAt returns the time of a request, which orders the queue. The order of requests is open.
 func askedAt(self bool, r rank) int64 {
 	switch {
 	case self && r == selfFirst:

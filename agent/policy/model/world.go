@@ -100,12 +100,12 @@ type host struct {
 
 	hostRequest
 
-	phase  uint8
-	step   uint8
-	target uint8 // the host whose member the step names
-	gone   uint8 // since then that member has left the list or, for an environment, the list has changed
-	fresh  uint8 // the operation record is still the one that was read
-	absent uint8 // there was no record when the step was decided on, which may become true again
+	phase    uint8
+	step     uint8
+	target   uint8 // the host whose member the step names
+	outdated uint8 // since the decision, that member has left the list or, for an environment, the list has changed
+	fresh    uint8 // the operation record is still the one that was read
+	absent   uint8 // there was no record when the step was decided on, which may become true again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
@@ -143,16 +143,16 @@ type world struct {
 	n     int
 	hosts [maxHosts]host
 
-	pause  uint8
-	alarm  uint8 // the alarm of the scenario is active
-	stable uint8 // the settle time has passed since the last change of the member list
-	moved  uint8 // the joining learner has applied an entry since its agent's last round
-	probe  uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
-	cool   uint8 // no operation has been in flight: 1 for the cool-down, 2 for as long as a queued host waits
-	stall  uint8 // the learner has not progressed for longer than its limit
+	pause          uint8
+	alarm          uint8 // the alarm of the scenario is active
+	stable         uint8 // the settle time has passed since the last change of the member list
+	learnerMoved   uint8 // the joining learner has applied an entry since its agent's last round
+	sinceWrite     uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
+	idleTime       uint8 // no operation has been in flight: 1 for the cool-down, 2 for as long as a queued host waits
+	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
-	lock  int8  // the host that holds the lock, or -1
-	ghost uint8 // the holder's agent does not have the token, such as after a restart
+	lock          int8  // the host that holds the lock, or -1
+	holderUnaware uint8 // the holder's agent does not have the token, such as after a restart
 
 	op        uint8
 	opHost    uint8
@@ -168,7 +168,7 @@ type world struct {
 
 	opCycle     uint8 // it is a host operation; opStandby, opID and orphan have no meaning then
 	opRestarted uint8 // its host's etcd has been started since it began; also set if the record was deleted
-	back        uint8 // and has served for as long as it must
+	servedLong  uint8 // and has served for as long as it must
 
 	requests uint8 // number of host operations requested so far
 
@@ -232,7 +232,7 @@ func (h *host) pack() uint64 {
 	p.put(h.stepFailed, 1)
 	p.put(h.phase, 2)
 	p.put(h.step, 6)
-	p.put(h.gone, 1)
+	p.put(h.outdated, 1)
 	p.put(h.fresh, 1)
 	p.put(h.lateAdd, 1)
 	p.put(h.latePromote, 1)
@@ -278,7 +278,7 @@ func unpackHost(v uint64) (h host) {
 	h.stepFailed = p.get(1)
 	h.phase = p.get(2)
 	h.step = p.get(6)
-	h.gone = p.get(1)
+	h.outdated = p.get(1)
 	h.fresh = p.get(1)
 	h.lateAdd = p.get(1)
 	h.latePromote = p.get(1)
@@ -308,12 +308,12 @@ func (w *world) packRest() uint64 {
 	p.put(w.pause, 1)
 	p.put(w.alarm, 1)
 	p.put(w.stable, 1)
-	p.put(w.moved, 1)
-	p.put(w.probe, 2)
-	p.put(w.cool, 2)
-	p.put(w.stall, 1)
+	p.put(w.learnerMoved, 1)
+	p.put(w.sinceWrite, 2)
+	p.put(w.idleTime, 2)
+	p.put(w.learnerStalled, 1)
 	p.put(uint8(w.lock+1), 3)
-	p.put(w.ghost, 1)
+	p.put(w.holderUnaware, 1)
 	p.put(w.op, 1)
 	p.put(w.opHost, 3)
 	p.put(w.opLeft, 1)
@@ -329,7 +329,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
-	p.put(w.back|w.opVotes, 1) // back is for host operations, opVotes for replacements
+	p.put(w.servedLong|w.opVotes, 1) // servedLong is for host operations, opVotes for replacements
 	p.put(w.requests, 3)
 	w.removalState.pack(&p)
 	w.replacementState.pack(&p)
@@ -341,12 +341,12 @@ func (w *world) unpackRest(v uint64) {
 	w.pause = p.get(1)
 	w.alarm = p.get(1)
 	w.stable = p.get(1)
-	w.moved = p.get(1)
-	w.probe = p.get(2)
-	w.cool = p.get(2)
-	w.stall = p.get(1)
+	w.learnerMoved = p.get(1)
+	w.sinceWrite = p.get(2)
+	w.idleTime = p.get(2)
+	w.learnerStalled = p.get(1)
 	w.lock = int8(p.get(3)) - 1
-	w.ghost = p.get(1)
+	w.holderUnaware = p.get(1)
 	w.op = p.get(1)
 	w.opHost = p.get(3)
 	w.opLeft = p.get(1)
@@ -362,7 +362,7 @@ func (w *world) unpackRest(v uint64) {
 	w.second = p.get(1)
 	w.opCycle = p.get(1)
 	w.opRestarted = p.get(1)
-	w.back = p.get(1)
+	w.servedLong = p.get(1)
 	w.requests = p.get(3)
 	w.removalState.unpack(&p)
 	w.replacementState.unpack(&p)
@@ -481,7 +481,7 @@ func (w *world) tidy() {
 		h.tidyRequest()
 		h.tidyUnit()
 		if h.phase == idle {
-			h.step, h.target, h.gone, h.fresh = 0, 0, 0, 0
+			h.step, h.target, h.outdated, h.fresh = 0, 0, 0, 0
 		}
 		if !writesRecord(h.step) && h.step != takeLock {
 			h.fresh = 0
@@ -497,26 +497,26 @@ func (w *world) tidy() {
 		}
 	}
 	if !awaited {
-		w.stall = 0
+		w.learnerStalled = 0
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner,
 		w.opPhase == phaseRollback: // it is rolled back, whatever its progress
-		w.moved, w.probe = 0, 0
+		w.learnerMoved, w.sinceWrite = 0, 0
 	case !w.answers(int(w.opHost)): // see evLearnerLags
-		w.probe = min(w.probe, 1)
+		w.sinceWrite = min(w.sinceWrite, 1)
 	}
 	if w.lock < 0 {
-		w.ghost, w.opToken = 0, 0
+		w.holderUnaware, w.opToken = 0, 0
 	} else if w.hosts[w.lock].hasToken == 0 {
-		w.ghost = 1
+		w.holderUnaware = 1
 	}
 	if w.op == 0 {
 		w.opHost, w.opLeft, w.opForged, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0, 0
 		w.opToken, w.opBoot, w.opOld, w.orphan, w.opCycle = 0, 0, 0, 0, 0
 		w.opRestarted &= bit(w.anyRecordDeleted())
 	} else {
-		w.cool = 0
+		w.idleTime = 0
 	}
 	if w.settleIrrelevant() {
 		w.stable = 0
@@ -524,6 +524,6 @@ func (w *world) tidy() {
 	w.tidyRemoval()
 	w.tidyReplacement()
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
-		w.back = 0
+		w.servedLong = 0
 	}
 }
