@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ejected records an ejected host: how often it was ejected, and when its last removal was first sent.
+// ejection records how often a host was ejected, and when its last removal was first sent.
 type ejection struct {
 	times int
 	at    time.Duration

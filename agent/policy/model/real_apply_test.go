@@ -28,7 +28,7 @@ func differ(model, etcd string, values ...any) error {
 	return &difference{model, fmt.Sprintf(etcd, values...)}
 }
 
-// retry is the delay before a membership change that was refused temporarily is sent again.
+// retryDelay is the delay before a membership change that was refused temporarily is sent again.
 const retryDelay = 200 * time.Millisecond
 
 // apply applies an operation to the real cluster and to the world, and compares them.
