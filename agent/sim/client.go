@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 )
 
-// client is one agent's connection to etcd: the real client of package cluster and etcd's own below it. Only the
-// network is simulated: wire.go carries what would leave the process.
+// client is an agent's etcd client: the real client of package cluster, which uses etcd's. Only the network is
+// simulated: interceptors in transport.go carry the requests.
 type client struct {
 	*cluster.Client
 	p *process
@@ -38,11 +38,12 @@ func newClient(p *process) (*client, error) {
 	return c, err
 }
 
-// step marks a call that an agent makes outside its loop. Such calls have a lane of their own.
-type step struct{}
+// stepKey is the context key for the name of a call that an agent makes outside its loop. Such calls have their own
+// lane.
+type stepKey struct{}
 
 func withStep(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, step{}, name)
+	return context.WithValue(ctx, stepKey{}, name)
 }
 
 // AddLearner adds a learner.
@@ -60,7 +61,7 @@ func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
 	return c.Client.RemoveLearner(withStep(ctx, "remove learner"), id)
 }
 
-// RemoveMember removes a member, voter or learner.
+// RemoveMember removes a member of any role.
 func (c *client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.Client.RemoveMember(withStep(ctx, "remove member"), id)
 }
@@ -70,7 +71,7 @@ func (c *client) ReadLast(ctx context.Context, prefix string, limit int64) (clus
 	return c.Client.ReadLast(withStep(ctx, "read last"), prefix, limit)
 }
 
-// lane returns the lane whose moments a call takes.
+// lane returns the lane of a call.
 func (c *client) lane(ctx context.Context) lane {
 	if c.stepName(ctx) != "" {
 		return laneStep
@@ -79,7 +80,7 @@ func (c *client) lane(ctx context.Context) lane {
 }
 
 func (c *client) stepName(ctx context.Context) string {
-	name, _ := ctx.Value(step{}).(string)
+	name, _ := ctx.Value(stepKey{}).(string)
 	return name
 }
 
@@ -93,7 +94,7 @@ func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	d := between(w.draw(uint64(l), uint64(i), 25), time.Millisecond, 3*time.Millisecond)
 	w.wait(w.moment(d, l))
 	w.mu.Lock()
-	linked, up := w.linked(p.host, to), to.unit.process
+	linked, up := w.linked(p.host, to), to.unit.running
 	w.mu.Unlock()
 	if linked && !up {
 		p.gate(laneDiagnose)
@@ -107,7 +108,7 @@ func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		bound = min(bound, time.Until(deadline))
 	}
-	w.wait(w.moment(bound+give(w, l), l))
+	w.wait(w.moment(bound+timeoutDelay(w, l), l))
 	p.gate(laneDiagnose)
 	return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 }
@@ -122,7 +123,7 @@ func (c *client) ClockOffset(context.Context, func() time.Time) (time.Duration, 
 	var offsets []time.Duration
 	for _, m := range w.etcd.members {
 		if !m.learner && m.host.unit.ready() && w.linked(p.host, m.host) {
-			offsets = append(offsets, p.host.off()-m.host.off())
+			offsets = append(offsets, p.host.wallOffset()-m.host.wallOffset())
 		}
 	}
 	w.mu.Unlock()

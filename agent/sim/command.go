@@ -11,14 +11,14 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 )
 
-// program is what a host's service for commands is doing. It outlives agents, but not a power loss.
+// program is the state of a host's service that runs commands. It outlives agents, but not a power loss.
 type program struct {
 	id     string
-	asked  bool // it was requested and has reported nothing yet
+	asked  bool // the run was requested and has not begun
 	result hooks.Result
 }
 
-// commands are the operator's programs as seen by one agent process: no hooks, and every command exists.
+// commands is an agent's access to the operator's programs: there are no hooks, and every command exists.
 type commands struct{ p *process }
 
 // Find finds every command.
@@ -40,7 +40,7 @@ func (c commands) State(_ context.Context, run hooks.Run) (hooks.Result, error) 
 	}
 }
 
-// Start lets a command begin after a delay, which may be too long.
+// Start requests a run, which begins after a delay. The delay may exceed the run's deadline.
 func (c commands) Start(ctx context.Context, run hooks.Run) error {
 	c.p.gate(laneStep)
 	h := c.p.host
@@ -69,17 +69,17 @@ func (c commands) Start(ctx context.Context, run hooks.Run) error {
 	return nil
 }
 
-// beginCommand begins a command unless its time has passed.
+// beginCommand begins a command, or fails it if its deadline has passed.
 func (h *host) beginCommand(run hooks.Run, late bool) {
 	w := h.world
 	h.program.asked = false
 	if late {
-		h.program.result = hooks.Result{State: hooks.Failed, Hook: run.Program, Text: "its time was over"}
+		h.program.result = hooks.Result{State: hooks.Failed, Hook: run.Program, Text: "its deadline has passed"}
 		return
 	}
 	h.program.result = hooks.Result{State: hooks.Running, Hook: run.Program}
-	w.happen(h, happenedUnit, 50, "command begins")
-	w.promises.beginCommand(h, run.ID)
+	w.event(h, eventUnit, 50, "command begins")
+	w.promises.checkCommand(h, run.ID)
 	failed := chance(w.draw(54, uint64(h.index)), 25)
 	w.after(between(w.draw(55, uint64(h.index)), time.Second, 4*time.Minute), laneFaults, func() {
 		if h.program.id != run.ID || h.program.result.State != hooks.Running {
@@ -89,17 +89,17 @@ func (h *host) beginCommand(run hooks.Run, late bool) {
 		if failed {
 			h.program.result = hooks.Result{State: hooks.Failed, Hook: run.Program, Text: "exit status 1"}
 		}
-		w.happen(h, happenedUnit, 51, "command has ended: %s", h.program.result.State)
+		w.event(h, eventUnit, 51, "command ended: %s", h.program.result.State)
 	})
 }
 
-// beginCommand checks the start of a command: never twice, and never while an etcd runs that its agent has started.
-func (p *promises) beginCommand(h *host, id string) {
+// checkCommand checks that a command begins only once, and not while an etcd runs that the host's agent has started.
+func (p *promises) checkCommand(h *host, id string) {
 	if p.commands[id] {
 		p.breach("P8", h, "a command is run twice")
 	}
 	p.commands[id] = true
-	if h.unit.process && h.unit.byAgent {
+	if h.unit.running && h.unit.byAgent {
 		p.breach("P2", h, "a command runs while an etcd that its agent started is running")
 	}
 }

@@ -16,16 +16,16 @@ import (
 
 // disk is the disk under a host's etcd.
 type disk struct {
-	host  *host
-	state diskState
-	since time.Duration
-	free  uint64 // bytes
-	worn  bool   // it has failed, or hung for so long, that the agent does not trust it again
+	host       *host
+	state      diskState
+	since      time.Duration
+	free       uint64 // bytes
+	distrusted bool   // it has failed or hung for so long that the agent trusts only a new disk
 
-	chronic   bool          // it is slow for good: only a replacement helps
-	slowSince time.Duration // since when it has been slow or worse without a break; 0 if it is not
-	slowUntil time.Duration // when it last was
-	syncs     syncs
+	chronic   bool          // it stays slow until it is replaced
+	slowSince time.Duration // since when its state has been harmful; 0 if it is not
+	slowUntil time.Duration // until when its state was last harmful
+	fsyncs    fsyncs
 }
 
 type diskState int
@@ -47,38 +47,38 @@ func (s diskState) String() string {
 	}[s]
 }
 
-const plenty = 100 << 30
+const plentyOfSpace = 100 << 30
 
-func newDisk(h *host) *disk { return &disk{host: h, free: plenty} }
+func newDisk(h *host) *disk { return &disk{host: h, free: plentyOfSpace} }
 
 func (d *disk) hangs() bool { return d.state == diskHangs }
 
 // slow reports whether the disk is too slow for a leader.
 func (d *disk) slow() bool { return d.state == diskSlow || d.state == diskCrawls }
 
-// ill reports whether the state does harm and is the disk's own fault.
-func (s diskState) ill() bool {
+// isHarmful reports whether the disk itself impairs etcd.
+func (s diskState) isHarmful() bool {
 	return s == diskSlow || s == diskCrawls || s == diskHangs || s == diskFails
 }
 
-func (d *disk) become(s diskState) {
+func (d *disk) setState(s diskState) {
 	w := d.host.world
 	if d.chronic && s == diskFine {
 		s = diskSlow
 	}
-	d.count()
+	d.countFsyncs()
 	switch {
-	case s.ill() && !d.state.ill():
+	case s.isHarmful() && !d.state.isHarmful():
 		d.slowSince = w.now()
-	case !s.ill() && d.state.ill():
+	case !s.isHarmful() && d.state.isHarmful():
 		d.slowSince, d.slowUntil = 0, w.now()
 	}
 	if d.state == diskFails || (d.state == diskHangs && w.now()-d.since > 25*time.Second) {
-		d.worn = true
+		d.distrusted = true
 	}
 	d.state, d.since = s, w.now()
-	w.happen(d.host, happenedFault, uint64(s), "the disk is %s", s)
-	w.settle()
+	w.event(d.host, eventFault, uint64(s), "the disk is %s", s)
+	w.updateEtcds()
 }
 
 // latency returns how long one write takes.
@@ -96,19 +96,18 @@ type probe struct {
 	p     *process
 	disk  *disk
 	began time.Duration // of the process
-	read  time.Duration // up to when samples were returned
+	read  time.Duration // up to when samples have been returned
 	burst bool
-	hung  time.Duration // since when its write has hung
+	hung  time.Duration // the age of the hanging write at the last reading; 0 if none hung
 }
 
-const (
-	burstBeat = 100 * time.Millisecond
-)
+// burstInterval is the time between two WAL samples during the qualification.
+const burstInterval = 100 * time.Millisecond
 
-// SetBurst measures at a high rate, for the qualification.
+// SetBurst switches to a high rate, for the qualification, and back.
 func (pr *probe) SetBurst(on bool) { pr.burst = on }
 
-// InFlight returns the age of a hanging write.
+// InFlight returns the age of a hanging write, and its operation.
 func (pr *probe) InFlight() (age time.Duration, op string) {
 	w := pr.disk.host.world
 	w.mu.Lock()
@@ -131,7 +130,7 @@ func (pr *probe) Read() quorumddisk.Reading {
 	defer w.mu.Unlock()
 	now := w.now()
 	r := quorumddisk.Reading{Alive: true, NextDirect: time.Millisecond, NextWAL: time.Millisecond, PID: 1}
-	r.Usage = &quorumddisk.Usage{Total: 2 * plenty, Free: pr.disk.free}
+	r.Usage = &quorumddisk.Usage{Total: 2 * plentyOfSpace, Free: pr.disk.free}
 	switch pr.disk.state {
 	case probeDead:
 		pr.read = now
@@ -156,7 +155,7 @@ func (pr *probe) Read() quorumddisk.Reading {
 	pr.samples(&r, quorumddisk.LaneDirect, c.DirectInterval, now)
 	wal := c.WALInterval
 	if pr.burst {
-		wal = burstBeat
+		wal = burstInterval
 	}
 	pr.samples(&r, quorumddisk.LaneWAL, wal, now)
 	pr.read = now
@@ -174,28 +173,28 @@ func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, n
 	}
 }
 
-// data is the content of the data directory, and what was moved aside.
+// data is the content of the data directory.
 type data struct {
 	host            *host
 	cluster, member uint64
-	remains         bool
-	aside           int
-	members         map[uint64]bool // all members whose data were ever written here, moved aside or not
+	leftovers       bool            // there are files, but no data of a member
+	aside           int             // counts moves of the content
+	members         map[uint64]bool // all members whose data the host ever held, even if moved aside
 }
 
-// is reports whether the data are that member's.
-func (d *data) is(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
+// belongsTo reports whether the data are those of that member.
+func (d *data) belongsTo(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
-// become makes the data directory that of a member.
-func (d *data) become(cluster, member uint64) {
-	d.cluster, d.member, d.remains = cluster, member, false
+// setMember makes the directory the data of a member.
+func (d *data) setMember(cluster, member uint64) {
+	d.cluster, d.member, d.leftovers = cluster, member, false
 	if d.members == nil {
 		d.members = map[uint64]bool{}
 	}
 	d.members[member] = true
 }
 
-// agentData is the data directory as seen by the agent.
+// agentData is an agent's access to the data directory.
 type agentData struct {
 	p *process
 	d *data
@@ -205,7 +204,7 @@ var errDisk = errors.New("the disk does not answer")
 
 // Inspect reads the directory; it hangs with the disk.
 func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
-	a.p.passBy(laneData)
+	a.p.delay(laneData)
 	w := a.d.host.world
 	if err := a.hang(ctx, laneData); err != nil {
 		return datadir.Contents{}, err
@@ -213,13 +212,13 @@ func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return datadir.Contents{
-		Empty: a.d.member == 0 && !a.d.remains, ClusterID: a.d.cluster, MemberID: a.d.member,
+		Empty: a.d.member == 0 && !a.d.leftovers, ClusterID: a.d.cluster, MemberID: a.d.member,
 		Mount: "/var/lib/etcd",
 		Free:  int64(a.d.host.disk.free), //nolint:gosec // no disk is that large
 	}, nil
 }
 
-// hang waits as long as the disk hangs, at most until the context ends.
+// hang returns errDisk at the context's deadline if the disk hangs.
 func (a agentData) hang(ctx context.Context, l lane) error {
 	w := a.d.host.world
 	w.mu.Lock()
@@ -228,7 +227,7 @@ func (a agentData) hang(ctx context.Context, l lane) error {
 	if !hangs {
 		return nil
 	}
-	deadline, _ := ctx.Deadline() // there always is one
+	deadline, _ := ctx.Deadline() // every caller sets one
 	w.wait(w.moment(time.Until(deadline), a.p.host.lane(l)))
 	a.p.gate(l)
 	return errDisk
@@ -240,21 +239,21 @@ func (a agentData) MoveAside(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	w.promises.beforeMove(a.p)
 	w.mu.Unlock()
-	a.p.pass(laneStep, "move aside", true)
+	a.p.gateWithTrap(laneStep, "move aside", true)
 	if err := a.hang(ctx, laneStep); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a.d.member == 0 && !a.d.remains {
+	if a.d.member == 0 && !a.d.leftovers {
 		return nil, nil
 	}
-	if a.d.host.unit.process && a.d.member != 0 {
+	if a.d.host.unit.running && a.d.member != 0 {
 		return nil, errors.New("an etcd has the database open")
 	}
-	w.promises.move(a.p)
+	w.promises.checkMove(a.p)
 	a.d.aside++
-	w.happen(a.d.host, happenedUnit, uint64(a.d.aside), "the data of member %x is moved aside", a.d.member)
-	a.d.cluster, a.d.member, a.d.remains = 0, 0, false
+	w.event(a.d.host, eventUnit, uint64(a.d.aside), "the data of member %x is moved aside", a.d.member)
+	a.d.cluster, a.d.member, a.d.leftovers = 0, 0, false
 	return []string{fmt.Sprintf("/data/member.aside-%d", a.d.aside)}, nil
 }

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// ejected records an ejected host: how often it was ejected, and when its last removal was first sent.
-type ejected struct {
+// ejection records how often a host was ejected, and when its last removal was first sent.
+type ejection struct {
 	times int
 	at    time.Duration
 }
 
-// cleanFor returns how long the host must be healthy before it joins again.
+// cleanFor returns how long a host that was ejected so often must be healthy before it joins again.
 func (p *promises) cleanFor(times int) time.Duration {
 	if times == 0 {
 		return 0
 	}
-	return min(24*time.Hour, p.w.plan.Clean<<(min(times, 16)-1))
+	return min(24*time.Hour, p.w.plan.CleanFor<<(min(times, 16)-1))
 }
 
-// longestClean returns the longest such wait of any host if it were ejected once more.
+// longestClean returns the longest wait (cleanFor) that any host would have after one more ejection.
 func (p *promises) longestClean() (longest time.Duration) {
-	for _, o := range p.out {
+	for _, o := range p.ejections {
 		longest = max(longest, p.cleanFor(o.times+1))
 	}
 	return longest
 }
 
-// clean checks that an ejected host does not rejoin early. The host may have read of its removal before that was sent,
-// since the remover waits for a while until the others can spare the member.
-func (p *promises) clean(by *process) {
-	o, was := p.out[by.host]
-	early := p.w.plan.timing().LearnerStall + p.stale()
+// checkEjectedWait checks that an ejected host does not join again too early. The host's wait may begin before the
+// removal is sent, because the remover first waits until the cluster can spare the member.
+func (p *promises) checkEjectedWait(by *process) {
+	o, was := p.ejections[by.host]
+	early := p.w.plan.timing().LearnerStall + p.staleness()
 	if since := p.w.now() - o.at; was && since < p.cleanFor(o.times)-early {
 		p.breach("P2", by.host, fmt.Sprintf("it joins %s after it was ejected, ejection number %d",
 			since.Round(time.Second), o.times))

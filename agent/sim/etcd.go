@@ -12,63 +12,63 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// etcd is the cluster: what its members have agreed on, and which one leads. Raft is assumed to be correct: there is
-// one history, and it grows while a leader has a quorum.
+// etcd is a cluster: its committed state and its leader. Raft is assumed to be correct: there is one log, and it grows
+// while a leader has a quorum.
 type etcd struct {
-	w         *world
-	clusterID uint64 // 0 until it is bootstrapped
-	members   []*member
-	removed   map[uint64]*member
-	store     *keyspace.Store
-	holder    *process // the last writer of the lock
-	leader    *member
-	term      uint64
-	electing  bool
-	index     uint64 // of the log, without the load's entries
-	head      time.Duration
-	headAt    time.Duration // head counts the time with a leader up to this moment, for the load
-	changed   time.Duration // when the member list last changed
-	nextID    uint64
-	ledAt     time.Duration // when a leader last had a quorum
-	from      *etcd         // the cluster that it replaces; nil for the first
-	based     uint64        // the last entry of that cluster which it holds
+	w                *world
+	clusterID        uint64 // 0 until it is bootstrapped
+	members          []*member
+	removed          map[uint64]*member
+	store            *keyspace.Store
+	lockWriter       *process // the last writer of the lock
+	leader           *member
+	term             uint64
+	electing         bool
+	index            uint64        // of the last entry, without the entries of the load
+	loadTime         time.Duration // how long there has been a leader that commits the load
+	loadTimeAt       time.Duration // up to when loadTime was counted
+	membersChangedAt time.Duration // when the member list last changed
+	nextID           uint64
+	lastLedAt        time.Duration // when a leader last had a quorum
+	predecessor      *etcd         // the cluster that it replaces; nil for the first cluster
+	copiedUpTo       uint64        // the last entry of that cluster that it contains
 }
 
 // member is a present or former member of the cluster.
 type member struct {
-	etcd     *etcd
-	id       uint64
-	host     *host
-	name     string // once it has started
-	learner  bool
-	gone     bool
-	upSince  time.Duration // when its process last started to take part
-	applied  uint64        // as of at
-	term     uint64        // of the last leader that it has heard from
-	at       time.Duration
-	follows  bool          // it hears from the leader
-	lostAt   time.Duration // when it last heard from the leader
-	rate     uint64        // entries per second that a learner applies; 0: it is stuck
-	promoted time.Duration
-	downAt   time.Duration // when it last stopped serving; 0 while it serves
-	// reachedAt is since when another serving voter has reached it, 0 if none does; reachedTo is until when one last
+	etcd           *etcd
+	id             uint64
+	host           *host
+	name           string // empty until it has started
+	learner        bool
+	removed        bool
+	upSince        time.Duration // when its process last started to take part
+	applied        uint64        // as of appliedAt
+	term           uint64        // of the last leader that it followed
+	appliedAt      time.Duration
+	follows        bool          // it is the leader, or follows it
+	lastFollowedAt time.Duration // when it last followed a leader
+	rate           uint64        // entries per second that a learner applies; 0 if it is stuck
+	promotedAt     time.Duration
+	downAt         time.Duration // when it last stopped serving; 0 while it serves
+	// reachedAt is since when another serving voter has reached its ports, 0 if none does; reachedTo is when one last
 	// did.
 	reachedAt, reachedTo time.Duration
-	received             map[uint64]time.Duration // when it last received something from each other member
+	received             map[uint64]time.Duration // by sender: when it last received a message
 }
 
 // The timings of etcd's raft with its defaults, as measured.
 const (
 	electionLow  = 1000 * time.Millisecond
 	electionHigh = 2200 * time.Millisecond
-	connectedFor = 5 * time.Second // before a member counts when a change is checked
+	connectedFor = 5 * time.Second // the age of a connection from which a check counts it
 	fullRate     = 1 << 20
 )
 
 // runs reports whether the member's process takes part in raft.
 func (m *member) runs() bool {
 	h := m.host
-	return !m.gone && h.powered && h.unit.process && h.data.is(m) && !h.disk.hangs() && !h.unit.frozen
+	return !m.removed && h.powered && h.unit.running && h.data.belongsTo(m) && !h.disk.hangs() && !h.unit.frozen
 }
 
 func (e *etcd) voters() []*member {
@@ -87,7 +87,7 @@ func (e *etcd) find(id uint64) *member {
 	return e.members[i]
 }
 
-func (e *etcd) on(h *host) *member {
+func (e *etcd) memberOn(h *host) *member {
 	i := slices.IndexFunc(e.members, func(m *member) bool { return m.host == h })
 	if i < 0 {
 		return nil
@@ -95,8 +95,8 @@ func (e *etcd) on(h *host) *member {
 	return e.members[i]
 }
 
-// backed reports whether a member hears from a quorum of the voters.
-func (e *etcd) backed(m *member) bool {
+// hasQuorum reports whether a member is connected to a quorum of the voters.
+func (e *etcd) hasQuorum(m *member) bool {
 	voters, with := 0, 0
 	for _, v := range e.members {
 		if v.learner {
@@ -110,25 +110,25 @@ func (e *etcd) backed(m *member) bool {
 	return voters > 0 && 2*with > voters
 }
 
-// leads reports whether there is a leader whose writes are being committed.
-func (e *etcd) leads() bool {
+// hasLeader reports whether there is a leader that commits writes.
+func (e *etcd) hasLeader() bool {
 	l := e.leader
-	return l != nil && !l.gone && l.runs() && e.backed(l)
+	return l != nil && !l.removed && l.runs() && e.hasQuorum(l)
 }
 
-// reaches reports whether a member gets its requests committed.
-func (e *etcd) reaches(m *member) bool {
-	return e.leads() && m.runs() && (m == e.leader || e.w.linked(m.host, e.leader.host))
+// canCommit reports whether requests to a member are committed.
+func (e *etcd) canCommit(m *member) bool {
+	return e.hasLeader() && m.runs() && (m == e.leader || e.w.linked(m.host, e.leader.host))
 }
 
-// crawls reports whether every call that needs a quorum times out because of the leader's disk.
-func (e *etcd) crawls() bool { return e.leader != nil && e.leader.host.disk.state == diskCrawls }
+// leaderTooSlow reports whether the leader's disk is so slow that every call that needs a quorum times out.
+func (e *etcd) leaderTooSlow() bool { return e.leader != nil && e.leader.host.disk.state == diskCrawls }
 
-// settle lets all members notice a change around them. It is called after every change.
-func (e *etcd) settle() {
+// update brings the leader and the state of all members up to date. It is called after every change around them.
+func (e *etcd) update() {
 	e.advance()
-	if e.leader != nil && !e.leads() {
-		e.w.happen(e.leader.host, happenedEtcd, 1, "etcd: %x lost its leadership", e.leader.id)
+	if e.leader != nil && !e.hasLeader() {
+		e.w.event(e.leader.host, eventEtcd, 1, "etcd: %x lost its leadership", e.leader.id)
 		e.leader = nil
 	}
 	if e.leader == nil && !e.electing && e.candidate(0) != nil {
@@ -136,9 +136,9 @@ func (e *etcd) settle() {
 		e.w.after(between(e.w.draw(1), electionLow, electionHigh), laneEtcd, e.elect)
 	}
 	for _, m := range e.members {
-		follows := e.leader != nil && e.reaches(m)
+		follows := e.leader != nil && e.canCommit(m)
 		if m.follows && !follows {
-			m.lostAt = e.w.now()
+			m.lastFollowedAt = e.w.now()
 		}
 		m.follows = follows
 		switch serves := follows && m.host.unit.ready(); {
@@ -150,55 +150,56 @@ func (e *etcd) settle() {
 	}
 	if e.w.plan.Dead > 0 {
 		for _, m := range e.members {
-			m.reachedBy(e.w)
+			m.updateReached(e.w)
 		}
 	}
-	e.w.promises.oneServes()
+	e.w.promises.checkOneServes()
 }
 
-// candidate returns a voter that can win an election.
+// candidate returns a voter that can win an election, or nil. The search begins at the given position.
 func (e *etcd) candidate(from uint64) *member {
 	voters := e.voters()
 	for i := range voters {
 		m := voters[(uint64(i)+from)%uint64(len(voters))]
-		if m.runs() && e.backed(m) {
+		if m.runs() && e.hasQuorum(m) {
 			return m
 		}
 	}
 	return nil
 }
 
-// elect makes a member the leader. Every lease gets its full time again.
+// elect makes a candidate the leader, if there is one.
 func (e *etcd) elect() {
 	e.electing = false
 	m := e.candidate(e.w.draw(2) % lanes)
 	if m == nil {
-		e.settle()
+		e.update()
 		return
 	}
-	e.lead(m)
-	e.settle()
+	e.setLeader(m)
+	e.update()
 }
 
-func (e *etcd) lead(m *member) {
+// setLeader makes a member the leader, which restarts every lease.
+func (e *etcd) setLeader(m *member) {
 	e.advance()
 	e.leader = m
 	e.term++
 	e.index++
 	e.w.counts.Elections++
-	e.w.happen(m.host, happenedEtcd, e.term, "etcd: %x leads in term %d", m.id, e.term)
+	e.w.event(m.host, eventEtcd, e.term, "etcd: %x leads in term %d", m.id, e.term)
 	e.store.RenewAll()
 }
 
-// advance brings every member's log up to now.
+// advance brings every member's log up to date.
 func (e *etcd) advance() {
 	now := e.w.now()
-	if e.leads() {
-		e.head += now - e.headAt
-		e.ledAt = now
+	if e.hasLeader() {
+		e.loadTime += now - e.loadTimeAt
+		e.lastLedAt = now
 	}
-	e.headAt = now
-	head := e.last()
+	e.loadTimeAt = now
+	head := e.lastIndex()
 	for _, m := range e.members {
 		switch {
 		case !m.follows:
@@ -206,59 +207,59 @@ func (e *etcd) advance() {
 			m.applied, m.term = head, e.term
 		default:
 			m.term = e.term
-			m.applied = min(head, m.applied+uint64((now-m.at).Seconds()*float64(m.rate)))
+			m.applied = min(head, m.applied+uint64((now-m.appliedAt).Seconds()*float64(m.rate)))
 		}
-		m.at = now
+		m.appliedAt = now
 	}
 }
 
-// last returns the index of the last entry.
-func (e *etcd) last() uint64 {
-	return e.index + uint64(e.head.Seconds()*float64(e.w.plan.Load))
+// lastIndex returns the index of the last entry.
+func (e *etcd) lastIndex() uint64 {
+	return e.index + uint64(e.loadTime.Seconds()*float64(e.w.plan.Load))
 }
 
-// expire ends a lease when it is due.
+// expire ends a lease that is due, or checks it again later.
 func (e *etcd) expire(id int64) {
 	l := e.store.Lease(id)
 	if l == nil {
 		return
 	}
 	left := time.Until(l.Ends)
-	if left <= 0 && e.leads() {
-		keys, _ := e.store.Revoke(id) // it was just found
+	if left <= 0 && e.hasLeader() {
+		keys, _ := e.store.Revoke(id) // the lease exists
 		e.index++
-		e.w.happen(nil, happenedEtcd, uint64(id), "etcd: lease %d has run out: %v", id, keys)
+		e.w.event(nil, eventEtcd, uint64(id), "etcd: lease %d has expired: %v", id, keys)
 		e.w.promises.hostsChanged = e.w.now()
-		e.w.promises.afterEffect()
+		e.w.promises.afterApply()
 		return
 	}
 	if left <= 0 {
-		left = time.Second // without a leader it does not expire: the next one restarts it
+		left = time.Second // no lease expires without a leader, and the next leader restarts it
 	}
 	e.w.after(left, laneEtcd, func() { e.expire(id) })
 }
 
-// bootstrap makes the cluster with its first member alone.
+// bootstrap creates the cluster with its first member.
 func (e *etcd) bootstrap(h *host) *member {
 	m := e.newMember(h)
 	m.name = h.name
 	e.clusterID = m.id ^ 0xc105
 	e.members = append(e.members, m)
-	e.changed = e.w.now()
+	e.membersChangedAt = e.w.now()
 	return m
 }
 
 func (e *etcd) newMember(h *host) *member {
 	e.nextID++
 	return &member{
-		etcd: e, id: mix(e.nextID, e.w.plan.Seed) | 1, host: h, at: e.w.now(), downAt: e.w.now(),
+		etcd: e, id: mix(e.nextID, e.w.plan.Seed) | 1, host: h, appliedAt: e.w.now(), downAt: e.w.now(),
 		rate: e.w.plan.LearnerRate,
 	}
 }
 
-// strict is etcd's check before a member is added: enough voters must have been connected for 5 s to the member that
-// serves the request.
-func (e *etcd) strict(asked *member) bool {
+// passesStrictCheck is etcd's check before a member is added: enough voters must have been connected to the queried
+// member for 5 s.
+func (e *etcd) passesStrictCheck(asked *member) bool {
 	voters := e.voters()
 	if len(voters) == 1 {
 		return true
@@ -272,27 +273,27 @@ func (e *etcd) strict(asked *member) bool {
 	return connected >= (len(voters)+1)/2+1
 }
 
-// addLearner asks a member to add a learner, with the checks made on receipt.
-func (e *etcd) addLearner(asked *member, h *host) error {
+// checkAdd returns the error of the checks that the queried member makes before a learner is added.
+func (e *etcd) checkAdd(asked *member, h *host) error {
 	switch {
 	case len(e.learners()) > 0:
 		return rpctypes.ErrGRPCTooManyLearners
-	case e.on(h) != nil:
+	case e.memberOn(h) != nil:
 		return rpctypes.ErrGRPCPeerURLExist
-	case !e.strict(asked):
+	case !e.passesStrictCheck(asked):
 		return rpctypes.ErrGRPCUnhealthy
 	}
 	return nil
 }
 
-// applyAdd adds the learner. Every member repeats the checks that are made on apply.
+// applyAdd adds the learner, unless the checks fail that every member makes when it applies the change.
 func (e *etcd) applyAdd(h *host) {
-	if e.on(h) != nil || len(e.learners()) > 0 {
+	if e.memberOn(h) != nil || len(e.learners()) > 0 {
 		return
 	}
 	m := e.newMember(h)
 	m.learner = true
-	if h.stuck {
+	if h.learnerStuck {
 		m.rate = 0
 	}
 	e.members = append(e.members, m)
@@ -302,11 +303,11 @@ func (e *etcd) applyAdd(h *host) {
 		}
 		return 1
 	})
-	e.listChanged(h, 3, "etcd: learner %x was added", m.id)
+	e.membersChanged(h, 3, "etcd: learner %x was added", m.id)
 }
 
-// promote asks the leader. etcd compares indices and nothing else.
-func (e *etcd) promote(id uint64) error {
+// checkPromote returns the error of the leader's checks before a promotion. etcd compares indices and nothing else.
+func (e *etcd) checkPromote(id uint64) error {
 	e.advance()
 	m := e.find(id)
 	switch {
@@ -314,7 +315,7 @@ func (e *etcd) promote(id uint64) error {
 		return rpctypes.ErrGRPCMemberNotFound
 	case !m.learner:
 		return rpctypes.ErrGRPCMemberNotLearner
-	case m.name == "" || float64(m.applied) < 0.9*float64(e.last()):
+	case m.name == "" || float64(m.applied) < 0.9*float64(e.lastIndex()):
 		return rpctypes.ErrGRPCLearnerNotReady
 	}
 	return nil
@@ -325,27 +326,27 @@ func (e *etcd) applyPromote(id uint64) {
 	if m == nil || !m.learner {
 		return
 	}
-	m.learner, m.promoted = false, e.w.now()
+	m.learner, m.promotedAt = false, e.w.now()
 	e.w.counts.Promoted++
-	e.listChanged(m.host, 4, "etcd: %x was promoted", id)
+	e.membersChanged(m.host, 4, "etcd: %x was promoted", id)
 }
 
-// moveLeader asks a member to transfer leadership.
-func (e *etcd) moveLeader(asked *member, to uint64) error {
+// checkMoveLeader returns the error of the queried member's checks before a leadership transfer.
+func (e *etcd) checkMoveLeader(asked *member, to uint64) error {
 	m := e.find(to)
 	switch {
 	case asked != e.leader:
 		return rpctypes.ErrGRPCNotLeader
 	case m == nil || m.learner:
 		return rpctypes.ErrGRPCBadLeaderTransferee
-	case !e.reaches(m) || !e.backed(m):
+	case !e.canCommit(m) || !e.hasQuorum(m):
 		return rpctypes.ErrGRPCTimeout
 	}
 	return nil
 }
 
-// remove asks a member to remove another.
-func (e *etcd) remove(asked *member, id uint64) error {
+// checkRemove returns the error of the queried member's checks before a removal.
+func (e *etcd) checkRemove(asked *member, id uint64) error {
 	m := e.find(id)
 	switch {
 	case m == nil:
@@ -370,17 +371,17 @@ func (e *etcd) applyRemove(id uint64) {
 	if m == nil {
 		return
 	}
-	m.gone = true
+	m.removed = true
 	e.removed[id] = m
 	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })
-	e.listChanged(m.host, 5, "etcd: %x was removed", id)
-	m.host.unit.look()
+	e.membersChanged(m.host, 5, "etcd: %x was removed", id)
+	m.host.unit.exitIfRemoved()
 }
 
-func (e *etcd) listChanged(h *host, what uint64, text string, id uint64) {
+func (e *etcd) membersChanged(h *host, what uint64, text string, id uint64) {
 	e.index++
 	e.w.counts.Changes++
-	e.changed = e.w.now()
-	e.w.happen(h, happenedEtcd, what, text, id)
-	e.settle()
+	e.membersChangedAt = e.w.now()
+	e.w.event(h, eventEtcd, what, text, id)
+	e.update()
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// fault is a failure, or an operator's action. It begins on a host. If begin returns an undo function, the fault ends
-// after some time.
+// fault is a failure, or an action of an operator. begin applies it to a host. If begin returns a function, that
+// function ends the fault after some time.
 type fault struct {
-	name        string
-	weight      int
-	low, high   time.Duration // how long it lasts
-	begin       func(w *world, h *host, d time.Duration) (end func())
-	onlyCluster bool // only when there is a cluster
+	name         string
+	weight       int
+	low, high    time.Duration // bounds of its duration
+	begin        func(w *world, h *host, d time.Duration) (end func())
+	needsCluster bool // it begins only once a cluster exists
 }
 
 // activeFault is a fault in progress.
 type activeFault struct{ end func() }
 
-// faultTable returns everything that can go wrong.
+// faultTable returns the faults that can occur in this scenario.
 func (p plan) faultTable() []fault {
-	table := slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(),
-		maintainers())
+	table := slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), operatorFaults(),
+		maintenanceFaults())
 	if p.Intruders {
-		table = append(table, intruders()...)
+		table = append(table, intruderFaults()...)
 	}
 	if p.Dead > 0 {
-		table = append(table, deaths()...)
+		table = append(table, deathFaults()...)
 	}
 	if p.Unhealthy > 0 {
 		table = append(table, unhealthyFaults()...)
@@ -48,17 +48,17 @@ func agentFaults() []fault {
 			name: "the agent is killed", weight: 6, low: time.Second, high: 3 * time.Minute,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
 				h.kill()
-				return h.agentBack
+				return h.restartAgent
 			},
 		},
 		{
 			name: "the agent is restarted cleanly", weight: 3, low: 3 * time.Second, high: time.Minute,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
 				if h.agent != nil {
-					h.agent.end()
+					h.agent.cancel()
 					h.agent = nil
 				}
-				return h.agentBack
+				return h.restartAgent
 			},
 		},
 		{
@@ -73,42 +73,42 @@ func agentFaults() []fault {
 		{
 			name: "the agent is frozen in a call", weight: 8, low: 20 * time.Second, high: 10 * time.Minute,
 			begin: func(w *world, h *host, d time.Duration) func() {
-				calls := frozenIn()
+				calls := frozenCalls()
 				t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
-				for _, each := range w.hosts { // for the first host that makes the call
+				for _, each := range w.hosts {
 					each.trap = t
 				}
-				_ = h
 				return nil
 			},
 		},
 		{
 			name: "keepalives get no answer", weight: 2, low: 10 * time.Second, high: 3 * time.Minute,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
-				h.mute = true
-				return func() { h.mute = false }
+				h.dropsKeepalives = true
+				return func() { h.dropsKeepalives = false }
 			},
 		},
 		{
 			name: "the bus hangs", weight: 1, low: 10 * time.Second, high: 10 * time.Minute,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
-				h.unit.broken = true
-				return func() { h.unit.broken = false }
+				h.unit.busHangs = true
+				return func() { h.unit.busHangs = false }
 			},
 		},
 	}
 }
 
-// frozenIn returns the calls in which agents are frozen. The calls before a change are the agent's last observations.
-func frozenIn() []string {
+// frozenCalls returns the calls in which agents are frozen. An agent frozen before it sends a change wakes with an old
+// view.
+func frozenCalls() []string {
 	return []string{
 		"confirm", "confirm", "add learner", "promote", "remove learner", "remove member", "write", "grant",
 		"keepalive", "move aside",
 	}
 }
 
-// agentBack starts the agent again unless it runs.
-func (h *host) agentBack() {
+// restartAgent starts the agent unless it runs.
+func (h *host) restartAgent() {
 	if h.agent == nil && h.powered {
 		h.startAgent()
 	}
@@ -134,12 +134,12 @@ func hostFaults() []fault {
 }
 
 func (h *host) setWall(off time.Duration) {
-	h.wallOff.Store(int64(off))
-	h.wallAt.Store(int64(h.world.now()))
-	h.world.happen(h, happenedFault, uint64(off), "its wall clock is off by %s", off)
+	h.wallOffsetNanos.Store(int64(off))
+	h.wallSetAt.Store(int64(h.world.now()))
+	h.world.event(h, eventFault, uint64(off), "its wall clock is off by %s", off)
 }
 
-// losePower ends everything on a host and loses everything that is not durable.
+// losePower ends all processes of a host and removes everything that is not durable.
 func (h *host) losePower() {
 	if !h.powered {
 		return
@@ -147,29 +147,29 @@ func (h *host) losePower() {
 	h.kill()
 	h.powered = false
 	u := h.unit
-	u.process, u.frozen, u.ran, u.byAgent, u.started = false, false, false, false, u.started+1
-	u.become(inactive, "success")
+	u.running, u.frozen, u.ranSinceBoot, u.byAgent, u.starts = false, false, false, false, u.starts+1
+	u.setState(inactive, "success")
 	h.files.losePower()
 	h.program = program{}
-	h.world.settle()
+	h.world.updateEtcds()
 }
 
-// powerUp boots a host. Its etcd is enabled if it ever ran a member, and starts without the agent.
+// powerUp boots a host. systemd starts the etcd of a member without the agent, unless an operator has stopped it.
 func (h *host) powerUp() {
-	if h.powered || h.gone {
+	if h.powered || h.dead {
 		return
 	}
 	w := h.world
 	h.powered = true
-	h.boot++
+	h.boots++
 	h.booted = w.now()
-	h.disk.worn = false
-	w.happen(h, happenedFault, uint64(h.boot), "boots")
-	if h.data.member != 0 && h.unit.stoppedBy == "" {
+	h.disk.distrusted = false
+	w.event(h, eventFault, uint64(h.boots), "boots")
+	if h.data.member != 0 && !h.unit.byOperator {
 		h.unit.start()
 	}
-	w.settle()
-	w.after(between(w.draw(uint64(h.index), 30), 2*time.Second, 20*time.Second), laneFaults, func() { h.agentBack() })
+	w.updateEtcds()
+	w.after(between(w.draw(uint64(h.index), 30), 2*time.Second, 20*time.Second), laneFaults, h.restartAgent)
 }
 
 func networkFaults() []fault {
@@ -184,14 +184,14 @@ func networkFaults() []fault {
 						w.cut(h, o, by)
 					}
 				}
-				w.noticed()
+				w.networkChanged()
 			}
 			cut(1)
 			return func() { cut(-1) }
 		}
 	}
 	return []fault{
-		{name: "the host is cut off", weight: 5, low: time.Second, high: 20 * time.Minute, begin: isolate(true, true)},
+		{name: "the host is isolated", weight: 5, low: time.Second, high: 20 * time.Minute, begin: isolate(true, true)},
 		{
 			name: "the host receives nothing", weight: 3, low: time.Second, high: 10 * time.Minute,
 			begin: isolate(true, false),
@@ -206,35 +206,35 @@ func networkFaults() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				o := w.hosts[w.faults.IntN(len(w.hosts))]
 				w.cut(h, o, 1)
-				w.noticed()
-				return func() { w.cut(h, o, -1); w.noticed() }
+				w.networkChanged()
+				return func() { w.cut(h, o, -1); w.networkChanged() }
 			},
 		},
 		{
 			name: "answers are lost", weight: 4, low: 10 * time.Second, high: 10 * time.Minute,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				h.lossy = uint64(10 + w.faults.IntN(80))
-				return func() { h.lossy = 0 }
+				h.lossPercent = uint64(10 + w.faults.IntN(80))
+				return func() { h.lossPercent = 0 }
 			},
 		},
 		{
 			name: "writes are delayed", weight: 6, low: 10 * time.Second, high: 15 * time.Minute,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				h.late = uint64(10 + w.faults.IntN(80))
-				return func() { h.late = 0 }
+				h.latePercent = uint64(10 + w.faults.IntN(80))
+				return func() { h.latePercent = 0 }
 			},
 		},
 		{
 			name: "the network is slow", weight: 3, low: 10 * time.Second, high: 10 * time.Minute,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				h.slow.Store(int64(time.Duration(100+w.faults.IntN(2500)) * time.Millisecond))
-				return func() { h.slow.Store(0) }
+				h.maxDelay.Store(int64(time.Duration(100+w.faults.IntN(2500)) * time.Millisecond))
+				return func() { h.maxDelay.Store(0) }
 			},
 		},
 	}
 }
 
-// split cuts the hosts into two partitions.
+// split divides the network into two partitions.
 func split(w *world, h *host, _ time.Duration) func() {
 	side := make([]bool, len(w.hosts))
 	for i := range side {
@@ -249,56 +249,56 @@ func split(w *world, h *host, _ time.Duration) func() {
 				}
 			}
 		}
-		w.noticed()
+		w.networkChanged()
 	}
 	cut(1)
 	return func() { cut(-1) }
 }
 
-// noticed lets etcd, and removed members, notice a change of the network.
-func (w *world) noticed() {
-	w.settle()
+// networkChanged applies the effects of a network change to all members, including removed ones.
+func (w *world) networkChanged() {
+	w.updateEtcds()
 	for _, h := range w.hosts {
-		h.unit.look()
+		h.unit.exitIfRemoved()
 	}
 }
 
 func diskFaults() []fault {
-	turn := func(s diskState) func(w *world, h *host, _ time.Duration) func() {
+	set := func(s diskState) func(w *world, h *host, _ time.Duration) func() {
 		return func(_ *world, h *host, _ time.Duration) func() {
-			h.disk.become(s)
-			return func() { h.disk.become(diskFine) }
+			h.disk.setState(s)
+			return func() { h.disk.setState(diskFine) }
 		}
 	}
 	return []fault{
-		{name: "the disk is slightly slow", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: turn(diskWarm)},
-		{name: "the disk is slow", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: turn(diskSlow)},
+		{name: "the disk is slightly slow", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: set(diskWarm)},
+		{name: "the disk is slow", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: set(diskSlow)},
 		{
 			name: "the disk is far too slow", weight: 1, low: time.Minute, high: 20 * time.Minute,
-			begin: turn(diskCrawls),
+			begin: set(diskCrawls),
 		},
-		{name: "the disk hangs", weight: 3, low: time.Second, high: 5 * time.Minute, begin: turn(diskHangs)},
-		{name: "the disk fails", weight: 1, low: time.Second, high: 10 * time.Minute, begin: turn(diskFails)},
+		{name: "the disk hangs", weight: 3, low: time.Second, high: 5 * time.Minute, begin: set(diskHangs)},
+		{name: "the disk fails", weight: 1, low: time.Second, high: 10 * time.Minute, begin: set(diskFails)},
 		{
 			name: "the disk is not measured", weight: 3, low: 10 * time.Second, high: 20 * time.Minute,
-			begin: turn(probeDead),
+			begin: set(probeDead),
 		},
 		{
 			name: "the disk is full", weight: 1, low: time.Minute, high: 20 * time.Minute,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
 				h.disk.free = 1 << 20
-				return func() { h.disk.free = plenty }
+				return func() { h.disk.free = plentyOfSpace }
 			},
 		},
 		{
 			name: "all disks are slow", weight: 1, low: time.Minute, high: 15 * time.Minute,
 			begin: func(w *world, _ *host, _ time.Duration) func() {
 				for _, h := range w.hosts {
-					h.disk.become(diskSlow)
+					h.disk.setState(diskSlow)
 				}
 				return func() {
 					for _, h := range w.hosts {
-						h.disk.become(diskFine)
+						h.disk.setState(diskFine)
 					}
 				}
 			},
@@ -311,7 +311,7 @@ func etcdFaults() []fault {
 		{
 			name: "etcd is killed", weight: 5, low: time.Second, high: time.Second,
 			begin: func(_ *world, h *host, _ time.Duration) func() {
-				if h.unit.process {
+				if h.unit.running {
 					h.unit.exit(failed, "signal")
 				}
 				return nil
@@ -320,20 +320,20 @@ func etcdFaults() []fault {
 		{
 			name: "etcd is frozen", weight: 3, low: time.Second, high: 5 * time.Minute,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				if !h.unit.process {
+				if !h.unit.running {
 					return nil
 				}
 				h.unit.frozen = true
-				w.settle()
-				return func() { h.unit.frozen = false; w.noticed() }
+				w.updateEtcds()
+				return func() { h.unit.frozen = false; w.networkChanged() }
 			},
 		},
 		{
-			name: "the leader changes", weight: 4, low: time.Second, high: time.Second, onlyCluster: true,
+			name: "the leader changes", weight: 4, low: time.Second, high: time.Second, needsCluster: true,
 			begin: func(w *world, _ *host, _ time.Duration) func() {
 				if m := w.etcd.candidate(uint64(w.faults.IntN(lanes))); m != nil {
-					w.etcd.lead(m)
-					w.etcd.settle()
+					w.etcd.setLeader(m)
+					w.etcd.update()
 				}
 				return nil
 			},
@@ -341,39 +341,38 @@ func etcdFaults() []fault {
 		{
 			name: "a learner never catches up", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				h.stuck = true
-				w.rates()
-				return func() { h.stuck = false; w.rates() }
+				h.learnerStuck = true
+				w.setLearnerRates()
+				return func() { h.learnerStuck = false; w.setLearnerRates() }
 			},
 		},
 	}
 }
 
-// rates sets every learner's speed to what its host allows.
-func (w *world) rates() {
+// setLearnerRates sets the rate of every member, which is 0 on a host whose learners never catch up.
+func (w *world) setLearnerRates() {
 	w.etcd.advance()
 	for _, m := range w.etcd.members {
 		m.rate = w.plan.LearnerRate
-		if m.host.stuck {
+		if m.host.learnerStuck {
 			m.rate = 0
 		}
 	}
 }
 
-func people() []fault {
+func operatorFaults() []fault {
 	return []fault{
 		{
 			name: "an operator pauses the cluster", weight: 2, low: time.Minute, high: 20 * time.Minute,
 			begin: func(w *world, h *host, d time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
-					// it may not arrive
-					req := control.PauseRequest{Reason: "a look", For: control.Duration(d)}
-					_, _ = p.agent.Pause(ctx, req, "an operator")
+					// it may fail
+					_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "inspection", For: control.Duration(d)}, "an operator")
 				})
 				resumed := w.faults.IntN(2) == 0
 				return func() {
 					if resumed {
-						// as above
+						// it may fail
 						w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Resume(ctx, "an operator") })
 					}
 				}
@@ -382,9 +381,9 @@ func people() []fault {
 		{
 			name: "an operator requests a bootstrap", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				// operators must not ask two hosts at once
-				if w.etcd.clusterID != 0 && !w.rescue.lost {
-					w.askToBootstrap(h)
+				// operators must not bootstrap on two hosts
+				if w.etcd.clusterID != 0 && !w.recovery.lost {
+					w.requestBootstrap(h)
 				}
 				return nil
 			},
@@ -394,7 +393,7 @@ func people() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
 					p.agent.Status()
-					_, _ = p.agent.History(ctx, 20) // etcd may be unreachable
+					_, _ = p.agent.History(ctx, 20) // it may fail
 				})
 				return nil
 			},
@@ -407,17 +406,17 @@ func people() []fault {
 		},
 		{
 			name: "an operator stops every etcd and requests a bootstrap", weight: 1, low: time.Minute,
-			high: 10 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			high: 10 * time.Minute, needsCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
 				var ends []func()
 				for _, o := range w.hosts {
 					if end := o.stopEtcd(); end != nil {
 						ends = append(ends, end)
 					}
-					if len(o.data.members) == 0 { // a host that never was a member is the most likely to agree
+					if len(o.data.members) == 0 { // a host that was never a member is the most likely to accept
 						h = o
 					}
 				}
-				w.after(30*time.Second, laneFaults, func() { w.askToBootstrap(h) })
+				w.after(30*time.Second, laneFaults, func() { w.requestBootstrap(h) })
 				return func() {
 					for _, end := range ends {
 						end()
@@ -426,7 +425,7 @@ func people() []fault {
 			},
 		},
 		{
-			name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, onlyCluster: true,
+			name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.removeMember(h)
 				return nil
@@ -435,7 +434,7 @@ func people() []fault {
 		{
 			name: "an operator removes members while the possible replacements are unhealthy", weight: 6,
 			low:  3 * time.Minute,
-			high: 40 * time.Minute, onlyCluster: true, begin: removeAndTrouble,
+			high: 40 * time.Minute, needsCluster: true, begin: removeAndBlockJoins,
 		},
 		{
 			name: "an operator releases the operation", weight: 1, low: time.Second, high: time.Second,
@@ -450,43 +449,44 @@ func people() []fault {
 	}
 }
 
-// stopEtcd stops etcd, as an operator does with systemctl. It returns how to undo that, or nil if nothing runs.
+// stopEtcd stops etcd, as an operator does with systemctl. It returns a function that starts it again, or nil if etcd
+// does not run.
 func (h *host) stopEtcd() (start func()) {
-	if !h.unit.process {
+	if !h.unit.running {
 		return nil
 	}
-	h.unit.stoppedBy = "operator"
+	h.unit.byOperator = true
 	h.unit.stop()
 	return func() {
-		h.unit.stoppedBy = ""
-		h.unit.again = h.unit.process && h.unit.state == systemd.Deactivating
+		h.unit.byOperator = false
+		h.unit.startAfterStop = h.unit.running && h.unit.state == systemd.Deactivating
 		if h.data.member != 0 && h.unit.state == inactive {
 			h.unit.start()
 		}
 	}
 }
 
-// removeMember removes a member, as an operator does with etcdctl; a voter only if all are up.
+// removeMember removes a voter while all voters are up, as an operator does with etcdctl.
 func (w *world) removeMember(h *host) {
 	e := w.etcd
-	m := e.on(h)
-	if m == nil || m.learner || !e.leads() || len(e.voters()) < 2 {
+	m := e.memberOn(h)
+	if m == nil || m.learner || !e.hasLeader() || len(e.voters()) < 2 {
 		return
 	}
 	for _, v := range e.voters() {
-		if !e.reaches(v) || !v.host.unit.ready() {
+		if !e.canCommit(v) || !v.host.unit.ready() {
 			return
 		}
 	}
-	if e.remove(e.leader, m.id) == nil {
+	if e.checkRemove(e.leader, m.id) == nil {
 		e.applyRemove(m.id)
-		w.promises.byHand = w.now()
+		w.promises.operatorRemovedAt = w.now()
 	}
 }
 
-// removeAndTrouble makes a vacancy that is hard to fill: it removes up to two voters and causes trouble on every host
-// without a member, mostly the same trouble.
-func removeAndTrouble(w *world, h *host, _ time.Duration) func() {
+// removeAndBlockJoins removes up to two voters and keeps most hosts without a member from replacing them, mostly for
+// the same reason.
+func removeAndBlockJoins(w *world, h *host, _ time.Duration) func() {
 	w.removeMember(h)
 	if w.faults.IntN(2) == 0 {
 		w.removeMember(w.hosts[(h.index+1)%len(w.hosts)])
@@ -494,10 +494,10 @@ func removeAndTrouble(w *world, h *host, _ time.Duration) func() {
 	kind := w.faults.IntN(4)
 	var ends []func()
 	for _, o := range w.hosts {
-		if w.etcd.on(o) != nil || w.faults.IntN(4) == 0 {
+		if w.etcd.memberOn(o) != nil || w.faults.IntN(4) == 0 {
 			continue
 		}
-		ends = append(ends, w.trouble(o, kind))
+		ends = append(ends, w.blockJoin(o, kind))
 		kind = (kind + w.faults.IntN(6)/5) % 4
 	}
 	return func() {
@@ -507,21 +507,21 @@ func removeAndTrouble(w *world, h *host, _ time.Duration) func() {
 	}
 }
 
-// trouble begins a condition that must keep a host from joining.
-func (w *world) trouble(h *host, kind int) (end func()) {
+// blockJoin begins a condition that must prevent a host from joining.
+func (w *world) blockJoin(h *host, kind int) (end func()) {
 	switch kind {
 	case 0:
-		h.disk.become(probeDead)
+		h.disk.setState(probeDead)
 	case 1:
-		h.disk.become(diskSlow)
+		h.disk.setState(diskSlow)
 	case 2:
 		h.setWall(time.Minute)
 		return func() { h.setWall(0) }
 	default:
-		h.unit.broken = true
-		return func() { h.unit.broken = false }
+		h.unit.busHangs = true
+		return func() { h.unit.busHangs = false }
 	}
-	return func() { h.disk.become(diskFine) }
+	return func() { h.disk.setState(diskFine) }
 }
 
 // makeFaults injects faults for a while.
@@ -533,13 +533,13 @@ func (w *world) makeFaults(length time.Duration) {
 	}
 	for end := w.now() + length; w.now() < end; {
 		w.mu.Lock()
-		wait := time.Duration(w.faults.ExpFloat64() * float64(w.plan.Every))
+		wait := time.Duration(w.faults.ExpFloat64() * float64(w.plan.FaultInterval))
 		w.mu.Unlock()
 		w.wait(w.moment(min(wait, end-w.now())+time.Second, laneFaults))
 		w.mu.Lock()
 		broken := w.promises.first != nil
 		if w.etcd.clusterID == 0 {
-			w.askToBootstrap(w.hosts[0])
+			w.requestBootstrap(w.hosts[0])
 		}
 		n := w.faults.IntN(total)
 		i := slices.IndexFunc(table, func(f fault) bool { n -= f.weight; return n < 0 })
@@ -555,38 +555,38 @@ func (w *world) makeFaults(length time.Duration) {
 func (w *world) begin(f fault) {
 	h := w.hosts[w.faults.IntN(len(w.hosts))]
 	d := f.low + time.Duration(w.faults.Float64()*w.faults.Float64()*float64(f.high-f.low))
-	if f.onlyCluster && w.etcd.clusterID == 0 {
+	if f.needsCluster && w.etcd.clusterID == 0 {
 		return
 	}
 	w.counts.Faults++
-	w.happen(h, happenedFault, uint64(d), "FAULT: %s (%s)", f.name, d.Round(time.Millisecond))
+	w.event(h, eventFault, uint64(d), "FAULT: %s (%s)", f.name, d.Round(time.Millisecond))
 	end := f.begin(w, h, d)
 	if end == nil {
 		return
 	}
 	u := &activeFault{end: end}
-	w.underWay = append(w.underWay, u)
+	w.activeFaults = append(w.activeFaults, u)
 	w.after(d, laneFaults, func() {
-		if i := slices.Index(w.underWay, u); i >= 0 {
-			w.underWay = slices.Delete(w.underWay, i, i+1)
-			w.happen(h, happenedFault, 2, "ends: %s", f.name)
+		if i := slices.Index(w.activeFaults, u); i >= 0 {
+			w.activeFaults = slices.Delete(w.activeFaults, i, i+1)
+			w.event(h, eventFault, 2, "ends: %s", f.name)
 			end()
 		}
 	})
 }
 
-// heal ends all faults, and does what only an operator can do.
+// heal ends all faults, and replaces the disks that agents no longer trust.
 func (w *world) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.happen(nil, happenedFault, 3, "%s", fmt.Sprintf("--- all faults end (%d are under way) ---", len(w.underWay)))
-	for _, u := range w.underWay {
+	w.event(nil, eventFault, 3, "%s", fmt.Sprintf("--- all faults end (%d are active) ---", len(w.activeFaults)))
+	for _, u := range w.activeFaults {
 		u.end()
 	}
-	w.underWay, w.healed = nil, true
+	w.activeFaults, w.healed = nil, true
 	for _, h := range w.hosts {
 		h.trap = trap{}
-		if h.disk.worn { // FAILED ends only when the disk is replaced
+		if h.disk.distrusted { // its health state is FAILED until the host boots with a new disk
 			h.losePower()
 			w.after(time.Minute, laneFaults, h.powerUp)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// The network to one voter's host fails and recovers, each for a minute to a quarter of an hour: at times for longer
+// One voter's host is disconnected and reconnected repeatedly, each time for 1 to 15 minutes. That is sometimes longer
 // than the grace period of dead voters.
 func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	t.Parallel()
@@ -23,36 +23,36 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 			Seed: seed, Faulty: time.Hour,
 			plan: func(p *plan) {
 				p.Hosts, p.Voters, p.Standbys, p.Fresh = 5, 3, int(seed%2), false
-				p.Clocks, p.Dead, p.PerDay = "{}", 10*time.Minute, 2
+				p.Timing, p.Dead, p.PerDay = "{}", 10*time.Minute, 2
 			},
 			trouble: func(w *world, length time.Duration) {
 				before = w.counts
 				w.flap(w.hosts[seed%3], length)
 			},
 		})
-		t.Logf("seed %d: %d changes of the membership, %d voters replaced, %d elections", seed,
+		t.Logf("seed %d: %d membership changes, %d voters replaced, %d elections", seed,
 			r.Changes-before.Changes, r.Replaced-before.Replaced, r.Elections-before.Elections)
 		if r.Breach != nil {
 			t.Errorf("seed %d: %v", seed, r.Breach)
 		}
 		once := r.Replaced - before.Replaced
 		replaced += once
-		// The voter is removed, and either another host is added and promoted, or the standby is promoted and another
-		// added. When the voter is back as a standby itself, it is removed and another added.
+		// Either the voter is removed and another host is added and promoted, or the standby is promoted and another
+		// host added. If the voter has returned as a standby, it may be removed and another host added.
 		if changes := r.Changes - before.Changes; once > 1 || changes > 5 {
-			t.Errorf("seed %d: %d changes of the membership, %d voters replaced", seed, changes, once)
+			t.Errorf("seed %d: %d membership changes, %d voters replaced", seed, changes, once)
 		}
 	}
 	if replaced == 0 {
-		t.Error("no voter was replaced: this test has shown nothing")
+		t.Error("no voter was replaced: the test proves nothing")
 	}
 }
 
-// Two hosts are cut off alternately, each for long enough to be replaced by the other, which has the only other place.
-func TestTwoFlappingVotersReplaceEachOtherLessAndLessOften(t *testing.T) {
+// Two hosts are isolated in turn, each for so long that the other, the only possible replacement, replaces it.
+func TestTwoFlappingVotersReplaceEachOtherEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
-	tell := func(clean time.Duration) (replaced []int, changes int) {
+	flapBoth := func(clean time.Duration) (replaced []int, changes int) {
 		var before counts
 		r := run(t, Options{Seed: 2, plan: twoPlaces(clean), trouble: func(w *world, _ time.Duration) {
 			before = w.counts
@@ -68,15 +68,16 @@ func TestTwoFlappingVotersReplaceEachOtherLessAndLessOften(t *testing.T) {
 		}
 		return replaced, r.Changes - before.Changes
 	}
-	patient, fewer := tell(10 * time.Minute)
-	eager, more := tell(0)
-	t.Logf("with 10m: %v replaced, %d changes of the membership; with 0s: %v, %d", patient, fewer, eager, more)
+	patient, fewer := flapBoth(10 * time.Minute)
+	eager, more := flapBoth(0)
+	t.Logf("with cleanFor 10m: %v replaced, %d membership changes; with 0s: %v, %d", patient, fewer, eager, more)
 	first, all := patient[rounds/2-1], patient[rounds-1]
 	if first == 0 || all-first >= first {
 		t.Errorf("%d replaced in the first half, and %d in the second", first, all-first)
 	}
 	if fewer >= more || all >= eager[rounds-1] {
-		t.Errorf("%d replaced, and %d without a wait; %d and %d changes", all, eager[rounds-1], fewer, more)
+		t.Errorf("%d replaced, and %d with cleanFor 0s; %d and %d membership changes", all, eager[rounds-1], fewer,
+			more)
 	}
 }
 
@@ -88,17 +89,17 @@ func TestAnEjectedHostThatRejoinsAtOnceIsFound(t *testing.T) {
 		trouble: func(w *world, _ time.Duration) { w.away(w.hosts[0], 15*time.Minute) },
 	})
 	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after it was ejected") {
-		t.Errorf("found %v", r.Breach)
+		t.Errorf("breach: %v", r.Breach)
 	}
 }
 
-// The remover is frozen after its last observation until the voter has long been back; or it is frozen while it waits
-// for the answer.
+// The agent that removes a voter is frozen before it sends the removal until the voter has long returned, or while it
+// waits for the answer.
 func TestAnAgentFrozenDuringARemovalDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"remove learner", "remove member"} {
-		if !slices.Contains(frozenIn(), call) {
-			t.Errorf("no agent is frozen in %q", call)
+		if !slices.Contains(frozenCalls(), call) {
+			t.Errorf("no fault freezes an agent in %q", call)
 		}
 	}
 	for _, before := range []bool{true, false} {
@@ -113,20 +114,20 @@ func TestAnAgentFrozenDuringARemovalDoesNoHarm(t *testing.T) {
 		}}
 		opt.Story = func(line string) { frozen = frozen || strings.Contains(line, "at remove member") }
 		if r := run(t, opt); r.Breach != nil || !frozen {
-			t.Errorf("before its call: %t; frozen: %t; breach: %v", before, frozen, r.Breach)
+			t.Errorf("frozen before the call: %t; frozen: %t; breach: %v", before, frozen, r.Breach)
 		}
 	}
 }
 
-// twoPlaces is three voters and a standby, so that a replaced host finds a vacancy.
+// twoPlaces returns a plan with three voters, one standby and no spare.
 func twoPlaces(clean time.Duration) func(p *plan) {
 	return func(p *plan) {
 		p.Hosts, p.Voters, p.Standbys, p.Fresh, p.Load = 4, 3, 1, false, 0
-		p.Clocks, p.Dead, p.PerDay, p.Clean = clocks(19), 6*time.Minute, 9, clean
+		p.Timing, p.Dead, p.PerDay, p.CleanFor = timingSection(19), 6*time.Minute, 9, clean
 	}
 }
 
-// away cuts a host off for a while, then reconnects it and waits as long again.
+// away isolates a host for a while, then reconnects it and waits as long again.
 func (w *world) away(h *host, d time.Duration) {
 	for _, by := range []int{1, -1} {
 		w.mu.Lock()
@@ -134,17 +135,17 @@ func (w *world) away(h *host, d time.Duration) {
 			w.cut(o, h, by)
 			w.cut(h, o, by)
 		}
-		w.noticed()
-		w.happen(h, happenedFault, 7, "its network is cut: %v", by > 0)
+		w.networkChanged()
+		w.event(h, eventFault, 7, "its network is cut: %v", by > 0)
 		w.mu.Unlock()
 		w.wait(w.moment(d, laneFaults))
 	}
 }
 
-// flap cuts a host off and reconnects it repeatedly.
+// flap isolates a host and reconnects it repeatedly.
 func (w *world) flap(h *host, length time.Duration) {
 	w.mu.Lock()
-	first := w.etcd.on(h)
+	first := w.etcd.memberOn(h)
 	w.mu.Unlock()
 	for end, by := w.now()+length, 1; w.now() < end || by < 0; by = -by {
 		w.mu.Lock()
@@ -152,8 +153,8 @@ func (w *world) flap(h *host, length time.Duration) {
 			w.cut(o, h, by)
 			w.cut(h, o, by)
 		}
-		w.noticed()
-		w.happen(h, happenedFault, 7, "its network is cut: %v (of member %x)", by > 0, first.id)
+		w.networkChanged()
+		w.event(h, eventFault, 7, "its network is cut: %v (of member %x)", by > 0, first.id)
 		d := between(w.draw(70), time.Minute, 15*time.Minute)
 		w.mu.Unlock()
 		w.wait(w.moment(d, laneFaults))

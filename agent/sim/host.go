@@ -23,37 +23,36 @@ import (
 
 // host is a machine: its clocks, its disk, its etcd, and its agent.
 type host struct {
-	world   *world
-	index   int
-	name    string
-	config  config.Config
-	powered bool
-	gone    bool          // it lost power for good
-	boot    int           // counts boots
-	booted  time.Duration // when it last booted
-	wallOff atomic.Int64  // the offset of its wall clock
-	wallAt  atomic.Int64  // when it was last set
-	unit    *unit
-	disk    *disk
-	data    *data
-	files   *files
-	agent   *process     // nil while none runs
-	agents  int          // counts agent processes
-	stuck   bool         // its next learner never catches up
-	late    uint64       // percentage of its calls that are applied late
-	lossy   uint64       // percentage of its calls whose answer is lost
-	slow    atomic.Int64 // a duration: the longest delay of a request or an answer
-	mute    bool         // its keepalives get no answer
-	trap    trap
-	asked   bool // it was asked to go down, and no agent knows yet that this is over
-	program program
-	handsOn bool // an operator was promised that its etcd stays down
-	copy    *copied
-
-	stoppedFor string // the last plan for which its etcd was held back
+	world                *world
+	index                int
+	name                 string
+	config               config.Config
+	powered              bool
+	dead                 bool          // it has lost power for good
+	boots                int           // counts boots
+	booted               time.Duration // when it last booted
+	wallOffsetNanos      atomic.Int64  // the offset of its wall clock
+	wallSetAt            atomic.Int64  // when it was last set
+	unit                 *unit
+	disk                 *disk
+	data                 *data
+	files                *files
+	agent                *process     // nil while none runs
+	agentStarts          int          // counts agent processes
+	learnerStuck         bool         // its next learner never catches up
+	latePercent          uint64       // percentage of its calls that are applied late
+	lossPercent          uint64       // percentage of its calls whose answer is lost
+	maxDelay             atomic.Int64 // a duration: the longest delay of a request or an answer
+	dropsKeepalives      bool         // its keepalives get no answer
+	trap                 trap
+	maintenanceRequested bool // and no agent has accepted yet that the request has ended
+	program              program
+	workedOn             bool // an operator works on it and relies on its etcd staying down
+	dataCopy             *dataCopy
+	stoppedForPlan       string // the last recovery plan that guards its etcd against a start
 }
 
-// trap freezes the agent at its next call with that name, before the request is sent or before the call returns.
+// trap freezes the agent in its next call with that name, before the request is sent or before the call returns.
 type trap struct {
 	call   string
 	before bool
@@ -64,30 +63,28 @@ type trap struct {
 const uptime = 20 * time.Second
 
 func newHost(w *world, index int) *host {
-	h := &host{world: w, index: index, name: fmt.Sprintf("n%d", index+1), powered: true, boot: 1}
+	h := &host{world: w, index: index, name: fmt.Sprintf("n%d", index+1), powered: true, boots: 1}
 	h.config = w.plan.config(index)
 	h.unit = &unit{host: h, state: inactive, result: "success"}
 	h.disk = newDisk(h)
 	h.data = &data{host: h}
-	h.files = &files{held: map[string]file{}}
+	h.files = &files{content: map[string]file{}}
 	return h
 }
 
 func (h *host) peerURL() string   { return h.config.Etcd.PeerURL }
 func (h *host) clientURL() string { return h.config.Etcd.ClientURL }
 func (h *host) lane(l lane) lane  { return lane(h.index)*lanesOfHost + l }
-func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boot, h.name) }
+func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boots, h.name) }
 
-// process is one run of an agent. Every request to the world passes its gate, where it is killed or frozen. Between two
-// gates no time passes, so a kill or freeze at any other point would look the same.
+// process is one run of an agent. Every request to the world passes the gate, where the agent is killed or frozen. No
+// time passes between two gates, so a kill or freeze at any other point would have the same effect.
 type process struct {
-	host   *host
-	number int
-	agent  *agent.Agent
-
+	host     *host
+	agent    *agent.Agent
 	survivor *survivorData
 
-	end       context.CancelFunc
+	cancel    context.CancelFunc
 	dead      atomic.Bool
 	frozen    atomic.Int64 // until when
 	frozenFor atomic.Int64 // for how long it was frozen in total
@@ -110,8 +107,8 @@ func (p *process) gate(l lane) {
 	}
 }
 
-// pass is a gate with a trap.
-func (p *process) pass(l lane, call string, before bool) {
+// gateWithTrap is a gate that first springs the host's trap if it is set for this call.
+func (p *process) gateWithTrap(l lane, call string, before bool) {
 	w := p.host.world
 	w.mu.Lock()
 	if t := p.host.trap; t.call == call && t.before == before {
@@ -126,14 +123,14 @@ func (p *process) pass(l lane, call string, before bool) {
 func (w *world) freeze(p *process, d time.Duration, where string) {
 	p.frozen.Store(int64(w.now() + d))
 	p.frozenFor.Add(int64(d))
-	w.happen(p.host, happenedFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
+	w.event(p.host, eventFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
 }
 
 // kill ends an agent, as kill -9 does.
 func (h *host) kill() {
 	if h.agent != nil {
 		h.agent.dead.Store(true)
-		h.agent.end() // so that waits for an interval end too
+		h.agent.cancel() // wakes a loop that waits for its next round
 		h.agent = nil
 	}
 }
@@ -144,31 +141,31 @@ func (p *process) now() time.Duration {
 	return p.host.world.now() - p.began
 }
 
-// off returns the offset of the wall clock.
-func (h *host) off() time.Duration { return time.Duration(h.wallOff.Load()) }
+// wallOffset returns the offset of the wall clock.
+func (h *host) wallOffset() time.Duration { return time.Duration(h.wallOffsetNanos.Load()) }
 
 func (h *host) wall() time.Time {
-	return h.world.began.Add(h.world.now() + h.off())
+	return h.world.began.Add(h.world.now() + h.wallOffset())
 }
 
 // startAgent starts a new agent process.
 func (h *host) startAgent() {
 	w := h.world
-	h.agents++
-	p := &process{host: h, number: h.agents, began: h.booted - uptime}
+	h.agentStarts++
+	p := &process{host: h, began: h.booted - uptime}
 	client, err := newClient(p)
 	if err != nil {
-		w.promises.breach("P8", h, fmt.Sprintf("the agent has no client of etcd: %v", err))
+		w.promises.breach("P8", h, fmt.Sprintf("cannot create the etcd client: %v", err))
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.end, p.survivor = cancel, &survivorData{p: p}
+	p.cancel, p.survivor = cancel, &survivorData{p: p}
 	opt := agent.Options{
-		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
-		Etcd: client, Unit: h.unitOf(p), Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
+		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boots), BootID: h.bootID(), Version: "sim",
+		Etcd: client, Unit: h.unitFor(p), Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
 		Data: agentData{p, h.data}, Recovery: p.survivor,
 		Sources: observe.Sources{EtcdVersion: func(context.Context) (string, error) {
-			p.passBy(laneVersion)
+			p.delay(laneVersion)
 			return etcdVersion, nil
 		}},
 		Now: p.now, Monotonic: p.now,
@@ -177,39 +174,39 @@ func (h *host) startAgent() {
 			return h.wall()
 		},
 		Machine: machine{p}, Hooks: commands{p}, Files: agentFiles{p, h.files}, Logger: w.logger(h),
-		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
-		Rounded:  func(d policy.Decision, v health.Assessment) { w.promises.rounded(p, d, v) },
-		Noting:   p.passAs,
+		Stepping: func(step policy.Step, done bool) { w.promises.onStep(p, step, done) },
+		Rounded:  func(d policy.Decision, v health.Assessment) { w.promises.afterRound(p, d, v) },
+		Noting:   p.delayNote,
 	}
 	if w.plan.Dead > 0 {
-		opt.Network, opt.EtcdMetrics, opt.MemberMetrics = &sights{p: p}, p.metrics, p.memberMetrics
+		opt.Network, opt.EtcdMetrics, opt.MemberMetrics = &portProbes{p: p}, p.metrics, p.memberMetrics
 	}
 	if w.mistake.parts != nil {
 		w.mistake.parts(p, &opt)
 	}
 	a, err := agent.New(opt)
 	if err != nil {
-		w.promises.breach("P8", h, fmt.Sprintf("the agent does not start: %v", err))
+		w.promises.breach("P8", h, fmt.Sprintf("cannot create the agent: %v", err))
 		return
 	}
 	p.agent, h.agent = a, p
-	w.happen(h, happenedFault, uint64(h.agents), "agent starts")
+	w.event(h, eventFault, uint64(h.agentStarts), "agent starts")
 	begin := w.moment(time.Duration(1+h.index)*100*time.Millisecond, h.lane(laneLoop))
 	go func() {
-		defer func() { _ = client.Close() }() // its connections lead nowhere
+		defer func() { _ = client.Close() }() // nothing was sent over its connections
 		w.wait(begin)
 		p.gate(laneLoop)
 		_ = a.Run(ctx) // it returns nil
 	}()
 }
 
-// etcdVersion is that of all etcds of the world.
+// etcdVersion is the version of all etcds.
 const etcdVersion = "3.6.16"
 
 // files are the agent's own files. A boot loses those in the runtime directory.
 type files struct {
-	mu   sync.Mutex
-	held map[string]file
+	mu      sync.Mutex
+	content map[string]file
 }
 
 type file struct {
@@ -217,27 +214,27 @@ type file struct {
 	durable bool
 }
 
-// losePower keeps what is durable.
+// losePower removes all files that are not durable or are in the runtime directory.
 func (f *files) losePower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.held, func(path string, held file) bool {
+	maps.DeleteFunc(f.content, func(path string, held file) bool {
 		return !held.durable || strings.HasPrefix(path, runtimeDir)
 	})
 }
 
-// lose loses all files.
+// lose removes all files.
 func (f *files) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	clear(f.held)
+	clear(f.content)
 }
 
 // read returns a file's content; the error is fs.ErrNotExist if there is none.
 func (f *files) read(path string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	held, ok := f.held[path]
+	held, ok := f.content[path]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
@@ -258,24 +255,24 @@ func (a agentFiles) Read(path string) ([]byte, error) {
 	return a.f.read(path)
 }
 
-// Write replaces a file. One that is not durable stays in memory, and only the loop writes it.
+// Write replaces a file. Only the loop writes files that are not durable, and no disk delays these.
 func (a agentFiles) Write(path string, data []byte, durable bool) error {
 	if durable {
-		a.p.passBy(laneFile)
+		a.p.delay(laneFile)
 	} else {
 		a.p.gate(laneLoop)
 	}
 	a.f.mu.Lock()
 	defer a.f.mu.Unlock()
-	a.f.held[path] = file{data, durable}
+	a.f.content[path] = file{data, durable}
 	return nil
 }
 
 // Remove removes a file.
 func (a agentFiles) Remove(path string) error {
-	a.p.passBy(laneFile)
+	a.p.delay(laneFile)
 	a.f.mu.Lock()
 	defer a.f.mu.Unlock()
-	delete(a.f.held, path)
+	delete(a.f.content, path)
 	return nil
 }

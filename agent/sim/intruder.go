@@ -13,13 +13,13 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// intruders returns faults in which something writes below quorumd's prefix what no agent would.
-func intruders() []fault {
+// intruderFaults returns faults in which another client writes or deletes records below quorumd's prefix.
+func intruderFaults() []fault {
 	moment := func(name string, do func(w *world, h *host)) fault {
 		return fault{
-			name: name, weight: 6, low: time.Second, high: time.Second, onlyCluster: true,
+			name: name, weight: 6, low: time.Second, high: time.Second, needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				if w.etcd.leads() {
+				if w.etcd.hasLeader() {
 					do(w, h)
 				}
 				return nil
@@ -59,19 +59,20 @@ func intruders() []fault {
 	}
 }
 
-// intruder is the author of records that no agent has written.
+// intruder is the author in forged records.
 const intruder = "intruder"
 
+// intrude applies writes of an intruder.
 func (w *world) intrude(ops ...clientv3.Op) {
 	w.etcd.index++
-	_, _ = w.etcd.store.Txn(request(ops)) // it has no condition
-	w.promises.intruded = w.now()
-	w.promises.afterEffect()
+	_, _ = w.etcd.store.Txn(txnRequest(ops)) // without conditions, it succeeds
+	w.promises.intrudedAt = w.now()
+	w.promises.afterApply()
 }
 
 // justIntruded reports whether an intruder wrote so recently that an agent may not have observed it.
 func (p *promises) justIntruded() bool {
-	return p.intruded != 0 && p.w.now()-p.intruded < p.stale()
+	return p.intrudedAt != 0 && p.w.now()-p.intrudedAt < p.staleness()
 }
 
 // hostRecord returns a host's record.
@@ -84,16 +85,16 @@ func (p *promises) hostRecord(id string) (record.Host, bool) {
 	return h, err == nil
 }
 
-// exclusive checks the start of an operation: no other host's record may show one in progress, whatever happened to the
-// operation record.
-func (p *promises) exclusive(by *process, next record.Op) {
+// checkExclusive checks, when an operation begins, that no other host's record shows one in progress. This must hold
+// even if an intruder has deleted the operation record.
+func (p *promises) checkExclusive(by *process, next record.Op) {
 	w := p.w
-	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // it is recorded again
+	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // the same operation is recorded again
 		return
 	}
 	for _, pair := range w.etcd.store.Prefix(w.keys.Hosts()) {
 		h, err := record.Decode[record.Host](pair.Value)
-		if err != nil || h.Turn.IsZero() || h.ID == next.Host || w.now()-p.hostsChanged < p.stale() {
+		if err != nil || h.Turn.IsZero() || h.ID == next.Host || w.now()-p.hostsChanged < p.staleness() {
 			continue
 		}
 		if kv := w.etcd.store.Get(w.keys.Release(h.ID)); kv != nil {
@@ -105,13 +106,14 @@ func (p *promises) exclusive(by *process, next record.Op) {
 	}
 }
 
-// standby checks the removal of a learner: not because of an intruder's record, if its host reports it as a standby.
-func (p *promises) standby(by *process, m *member) {
+// checkStandbyRemoval checks that a learner which its host reports as a standby is not removed because of a forged
+// operation record.
+func (p *promises) checkStandbyRemoval(by *process, m *member) {
 	op := p.currentOp()
 	if op == nil || op.By != intruder || uint64(op.MemberID) != m.id {
 		return
 	}
-	if h, told := p.hostRecord(op.Host); by.host == m.host || told && h.Role == string(policy.RoleStandby) {
-		p.breach("P2", by.host, "the standby on "+m.host.name+" is removed before it has begun to join")
+	if h, ok := p.hostRecord(op.Host); by.host == m.host || ok && h.Role == string(policy.RoleStandby) {
+		p.breach("P2", by.host, "the standby on "+m.host.name+" is removed by a forged operation")
 	}
 }

@@ -16,37 +16,37 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowForSure is how long a disk must be slow until its host's agent has certainly reported it.
+// slowForSure is how long a disk must be slow until its host's agent has certainly published that.
 const slowForSure = 5 * time.Minute
 
-// beforeTransfer checks a leadership transfer and its target when it begins.
+// beforeTransfer checks the target of a leadership transfer when the transfer begins.
 func (p *promises) beforeTransfer(by *process, step policy.Step) {
 	w, m := p.w, p.w.etcd.find(step.MemberID)
 	w.counts.Transfers++
 	if m == nil || m.learner {
-		if w.now()-w.etcd.changed > p.stale() {
+		if w.now()-w.etcd.membersChangedAt > p.staleness() {
 			p.breach("P2", by.host, "leadership is transferred to a non-voter")
 		}
 		return
 	}
 	op, own := p.currentOp(), by.host.config.Host.ID
 	switch d := m.host.disk; {
-	case m.downAt != 0 && w.now()-m.downAt > p.stale():
+	case m.downAt != 0 && w.now()-m.downAt > p.staleness():
 		p.breach("P2", by.host, fmt.Sprintf("leadership is transferred to %s, which has been down for %s",
 			m.host.name, (w.now()-m.downAt).Round(time.Second)))
-	case d.slow() && w.now()-d.since > slowForSure && p.tells(m.host, health.Slow):
+	case d.slow() && w.now()-d.since > slowForSure && p.publishes(m.host, health.Slow):
 		p.breach("P6", by.host, fmt.Sprintf("leadership is transferred to %s, whose disk has been slow for %s",
 			m.host.name, (w.now()-d.since).Round(time.Second)))
-	case op != nil && w.now()-p.opSince > p.stale() && !p.justIntruded() &&
+	case op != nil && w.now()-p.opSince > p.staleness() && !p.justIntruded() &&
 		(op.Host == own || op.Host == m.host.config.Host.ID || uint64(op.MemberID) == m.id):
 		p.breach("P1", by.host, fmt.Sprintf("leadership is transferred from %s to %s during the operation of %s",
 			by.host.name, m.host.name, op.HostName))
 	}
 }
 
-// tells reports whether a host's record has that health state. A frozen agent may overwrite it with an old one when it
-// thaws.
-func (p *promises) tells(h *host, state health.State) bool {
+// publishes reports whether a host's record has that health state. An agent that was frozen may overwrite the record
+// with an old state.
+func (p *promises) publishes(h *host, state health.State) bool {
 	kv := p.w.etcd.store.Get(p.w.keys.Host(h.config.Host.ID))
 	if kv == nil {
 		return false
@@ -55,18 +55,18 @@ func (p *promises) tells(h *host, state health.State) bool {
 	return err == nil && r.Health == state.String()
 }
 
-// speechless is an etcd whose members report nothing about themselves.
-type speechless struct{ cluster.Etcd }
+// noAnswers is an etcd whose members do not report their own state.
+type noAnswers struct{ cluster.Etcd }
 
-func (s *speechless) Answers(context.Context, []cluster.Member) map[uint64]cluster.Status { return nil }
+func (s *noAnswers) Answers(context.Context, []cluster.Member) map[uint64]cluster.Status { return nil }
 
-// praising shows every other host as healthy.
-type praising struct {
+// othersHealthy shows every other host as healthy.
+type othersHealthy struct {
 	cluster.Etcd
 	own string
 }
 
-func (r *praising) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+func (r *othersHealthy) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := r.Etcd.Read(ctx, spans...)
 	for i, pair := range out.Pairs {
 		if bytes.Contains(pair.Value, []byte(`"health"`)) && !strings.HasSuffix(pair.Key, r.own) {

@@ -15,13 +15,13 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// maintainers returns the faults in which operators take hosts down in order, with quorumd, one at a time.
-func maintainers() []fault {
+// maintenanceFaults returns the faults in which operators request maintenance, removals and rollouts from quorumd.
+func maintenanceFaults() []fault {
 	return []fault{
 		{
 			name: "an operator requests maintenance", weight: 4, low: 10 * time.Second, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				return w.askMaintenance(h, control.MaintenanceRequest{
+				return w.requestMaintenance(h, control.MaintenanceRequest{
 					Work:        control.WorkMaintenance,
 					KeepRunning: w.faults.IntN(5) == 0,
 				})
@@ -30,9 +30,9 @@ func maintainers() []fault {
 		{
 			name: "an operator requests a restart", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
+				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
 				if w.faults.IntN(4) != 0 {
-					return nil // it ends by itself
+					return nil // agents end it
 				}
 				return end
 			},
@@ -40,7 +40,7 @@ func maintainers() []fault {
 		{
 			name: "an operator requests a reboot", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
+				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
 				if w.faults.IntN(4) != 0 {
 					return nil
 				}
@@ -50,7 +50,8 @@ func maintainers() []fault {
 		{
 			name: "an operator requests a command", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"})
+				req := control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"}
+				end := w.requestMaintenance(h, req)
 				if w.faults.IntN(4) != 0 {
 					return nil
 				}
@@ -59,24 +60,24 @@ func maintainers() []fault {
 		},
 		{
 			name: "an operator requests the removal of a member", weight: 3, low: time.Second,
-			high: time.Minute, onlyCluster: true,
+			high: time.Minute, needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				w.askRemoval(h)
+				w.requestRemoval(h)
 				return nil
 			},
 		},
 		{
 			name: "an operator requests the removal of a dead member", weight: 3, low: 2 * time.Minute,
-			high:        20 * time.Minute,
-			onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			high:         20 * time.Minute,
+			needsCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
 				h.losePower()
-				w.after(time.Minute, laneFaults, func() { w.askRemoval(h) })
+				w.after(time.Minute, laneFaults, func() { w.requestRemoval(h) })
 				return h.powerUp
 			},
 		},
 		{
 			name: "an operator starts a rollout", weight: 2, low: time.Minute, high: 40 * time.Minute,
-			onlyCluster: true,
+			needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				req := []control.RolloutRequest{
 					{Work: control.WorkRestart},
@@ -100,74 +101,75 @@ func maintainers() []fault {
 	}
 }
 
-// askRemoval lets an operator ask another host to remove this host's member, perhaps even if it answers.
-func (w *world) askRemoval(gone *host) {
-	m := w.etcd.on(gone)
+// requestRemoval lets an operator request the removal of this host's member from another host, sometimes even if the
+// member is live.
+func (w *world) requestRemoval(gone *host) {
+	m := w.etcd.memberOn(gone)
 	if m == nil || w.healed {
 		return
 	}
 	h := w.hosts[(gone.index+1+w.faults.IntN(len(w.hosts)-1))%len(w.hosts)]
 	req := control.RemovalRequest{
-		Member: record.MemberID(m.id).String(), Reason: "in the bin", Live: w.faults.IntN(3) == 0,
+		Member: record.MemberID(m.id).String(), Reason: "decommissioned", Live: w.faults.IntN(3) == 0,
 		For: control.Duration(10 * time.Minute),
 	}
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.happen(h, happenedFault, uint64(len(req.Member)), "is asked to remove %s of %s: %v", req.Member, gone.name,
+		w.event(h, eventFault, uint64(len(req.Member)), "removal of %s on %s requested: %v", req.Member, gone.name,
 			err)
 	})
 }
 
 func (w *world) setRollout(h *host, state string) {
 	w.operator(h, func(ctx context.Context, p *process) {
-		_, _ = p.agent.SetRollout(ctx, state, "an operator") // there may be none
+		_, _ = p.agent.SetRollout(ctx, state, "an operator") // there may be no rollout
 	})
 }
 
-// askMaintenance lets an operator request maintenance and returns how the operator ends it.
-func (w *world) askMaintenance(h *host, req control.MaintenanceRequest) (end func()) {
+// requestMaintenance lets an operator request maintenance. The returned function lets the operator end it.
+func (w *world) requestMaintenance(h *host, req control.MaintenanceRequest) (end func()) {
 	req.Reason, req.For = "a new disk", control.Duration(time.Hour)
-	h.asked = true
+	h.maintenanceRequested = true
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.RequestMaintenance(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		h.handsOn = err == nil && req.Work == control.WorkMaintenance && !req.KeepRunning
-		w.happen(h, happenedFault, uint64(len(req.Work)), "is asked for %s: %v", req.Work, err)
+		h.workedOn = err == nil && req.Work == control.WorkMaintenance && !req.KeepRunning
+		w.event(h, eventFault, uint64(len(req.Work)), "%s requested: %v", req.Work, err)
 	})
 	return func() { w.endMaintenance(h) }
 }
 
-// endMaintenance lets an operator end it, until an agent has accepted that.
+// endMaintenance lets an operator end the maintenance, and retries until an agent has accepted that.
 func (w *world) endMaintenance(h *host) {
-	h.handsOn = false
+	h.workedOn = false
 	w.operator(h, func(ctx context.Context, p *process) {
 		err := p.agent.EndMaintenance(ctx, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		h.asked = h.asked && err != nil
-		w.happen(h, happenedFault, 4, "its maintenance is over: %v", err)
+		h.maintenanceRequested = h.maintenanceRequested && err != nil
+		w.event(h, eventFault, 4, "end of maintenance requested: %v", err)
 	})
 	w.after(20*time.Second, laneFaults, func() {
-		if h.asked {
+		if h.maintenanceRequested {
 			w.endMaintenance(h)
 		}
 	})
 }
 
-// noted reports whether the host's disk holds a request that has not ended.
-func (h *host) noted() bool {
+// hasRequest reports whether a maintenance request that has not ended is recorded on the host's disk.
+func (h *host) hasRequest() bool {
 	note, err := h.files.read(stateDir + "/maintenance.json")
 	return err == nil && bytes.Contains(note, []byte(`"ask":`))
 }
 
-// stillAsked returns the hosts with a request that has not ended, or nothing.
-func (w *world) stillAsked() string {
+// pendingRequest returns which request has not ended, or "".
+func (w *world) pendingRequest() string {
 	for _, h := range w.hosts {
-		if h.noted() && !h.gone {
-			return h.name + " was asked to be taken down, and that has not ended"
+		if h.hasRequest() && !h.dead {
+			return "the maintenance requested for " + h.name + " has not ended"
 		}
 	}
 	if kv := w.etcd.store.Get(w.keys.Rollout()); kv != nil {
@@ -178,12 +180,13 @@ func (w *world) stillAsked() string {
 	return ""
 }
 
-// machine is the host itself as seen by its agent.
+// machine is an agent's access to its machine.
 type machine struct{ p *process }
 
-// CheckReboot always allows it.
+// CheckReboot always allows a reboot.
 func (m machine) CheckReboot(context.Context) error { return nil }
 
+// Reboot checks that the agent may reboot its machine, and reboots it after a delay.
 func (m machine) Reboot(context.Context) error {
 	m.p.gate(laneStep)
 	h, w := m.p.host, m.p.host.world
@@ -191,13 +194,13 @@ func (m machine) Reboot(context.Context) error {
 	defer w.mu.Unlock()
 	if e := w.promises.currentOp(); !w.promises.justIntruded() &&
 		(!e.Of(h.config.Host.ID) || e.Kind != policy.KindCycle) {
-		w.promises.breach("P1", h, "the machine is rebooted without an operation of its own")
+		w.promises.breach("P1", h, "a machine is rebooted without an operation of its host")
 	}
 	switch {
 	case h.config.Etcd.Runner == config.RunnerExternal:
-		w.promises.spares(h, "a reboot stops")
-	case h.unit.process && w.etcd.on(h) != nil:
-		w.promises.breach("P2", h, "the machine is rebooted while the etcd of its member runs")
+		w.promises.checkCanSpare(h, "a reboot stops")
+	case h.unit.running && w.etcd.memberOn(h) != nil:
+		w.promises.breach("P2", h, "a machine is rebooted while the etcd of its member runs")
 	}
 	w.after(between(w.draw(40, uint64(h.index)), 100*time.Millisecond, 10*time.Second), laneFaults, func() {
 		h.losePower()
@@ -206,13 +209,13 @@ func (m machine) Reboot(context.Context) error {
 	return nil
 }
 
-// takenDown checks that the etcd of a voter is stopped or restarted in order.
-func (p *promises) takenDown(by *process, m *member) {
+// checkVoterStop checks that a voter's etcd is stopped by an operation of its host, and while no other voter is down.
+func (p *promises) checkVoterStop(by *process, m *member) {
 	op := p.currentOp()
 	switch {
 	case p.justIntruded():
 	case !op.Of(by.host.config.Host.ID) || op.Kind != policy.KindCycle:
-		p.breach("P2", by.host, "the etcd of a voter is stopped without an operation of its own")
+		p.breach("P2", by.host, "the etcd of a voter is stopped without an operation of its host")
 		return
 	case p.lockOwner() != by:
 		p.breach("P5", by.host, "the etcd of a voter is stopped by an agent that does not hold the lock")
@@ -223,16 +226,17 @@ func (p *promises) takenDown(by *process, m *member) {
 		p.breach("P2", by.host, fmt.Sprintf("the etcd of one of %d voters is stopped", len(voters)))
 	}
 	for _, o := range voters {
-		if down := p.w.now() - o.downAt; o != m && o.downAt != 0 && down > p.stale() {
+		if down := p.w.now() - o.downAt; o != m && o.downAt != 0 && down > p.staleness() {
 			p.breach("P2", by.host, fmt.Sprintf("the etcd of a voter is stopped while voter %s has been down for %s",
 				o.host.name, down.Round(time.Second)))
 		}
 	}
 }
 
-// startDuringWork checks the start of an etcd that was stopped for an operator who works on its host.
-func (p *promises) startDuringWork(h *host) {
-	if h.handsOn && h.unit.takenDown {
+// checkStartDuringWork checks that an etcd which was stopped for maintenance is not started while an operator works on
+// its host.
+func (p *promises) checkStartDuringWork(h *host) {
+	if h.workedOn && h.unit.takenDown {
 		p.breach("P4", h, "an etcd is started while an operator works on its host")
 	}
 }

@@ -20,7 +20,8 @@ func (e *etcd) header(m *member) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: e.clusterID, MemberId: m.id, RaftTerm: e.term, Revision: e.store.Revision()}
 }
 
-func (e *etcd) list() (out []*pb.Member) {
+// memberList returns the members as etcd lists them.
+func (e *etcd) memberList() (out []*pb.Member) {
 	for _, m := range e.members {
 		entry := &pb.Member{ID: m.id, Name: m.name, PeerURLs: []string{m.host.peerURL()}, IsLearner: m.learner}
 		if m.name != "" {
@@ -31,23 +32,23 @@ func (e *etcd) list() (out []*pb.Member) {
 	return out
 }
 
-// Statuses queries all members about themselves at once. It alone does not use the real client, which sends concurrent
-// requests: here all take one moment, which halves the time of a simulation.
+// Statuses returns the status of all members, each with a linearizable read. It bypasses the real client, whose
+// requests are concurrent: here all members answer at one moment, which halves the time of a simulation.
 func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
-	return c.askAll(members, true)
+	return c.queryAll(members, true)
 }
 
-// Answers asks for no linearizable read.
+// Answers returns the status of all members, without reads.
 func (c *client) Answers(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
-	return c.askAll(members, false)
+	return c.queryAll(members, false)
 }
 
-func (c *client) askAll(members []cluster.Member, read bool) map[uint64]cluster.Status {
+func (c *client) queryAll(members []cluster.Member, read bool) map[uint64]cluster.Status {
 	p, w := c.p, c.p.host.world
-	p.pass(laneLoop, "status", true)
+	p.gateWithTrap(laneLoop, "status", true)
 	l := p.host.lane(laneLoop)
 	bound := w.now() + p.host.config.Timing.CallTimeout
-	w.wait(w.moment(w.travel(p.host, p.host, call{name: "status"}), l))
+	w.wait(w.moment(w.travelTime(p.host, p.host, call{name: "status"}), l))
 	w.mu.Lock()
 	w.counts.Calls += len(members)
 	for _, e := range w.etcds {
@@ -65,23 +66,23 @@ func (c *client) askAll(members []cluster.Member, read bool) map[uint64]cluster.
 	}
 	w.mu.Unlock()
 	if waits > w.now() {
-		w.wait(w.moment(waits+give(w, l)-w.now(), l))
+		w.wait(w.moment(waits+timeoutDelay(w, l)-w.now(), l))
 	}
-	p.pass(laneLoop, "status", false)
+	p.gateWithTrap(laneLoop, "status", false)
 	return out
 }
 
-// status returns one member's answer; hung reports that it has kept the caller waiting.
+// status returns one member's answer; hung reports whether the caller waits until its timeout.
 func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	w, from := c.p.host.world, c.p.host
 	if len(asked.ClientURLs) == 0 {
 		return cluster.Status{Err: errors.New("it has never started")}, false
 	}
-	to := w.at(asked.ClientURLs[0])
+	to := w.hostByClientURL(asked.ClientURLs[0])
 	if !w.linked(from, to) {
 		return cluster.Status{Err: errTimeout}, true
 	}
-	if !to.unit.process {
+	if !to.unit.running {
 		return cluster.Status{Err: errRefused}, false
 	}
 	m := to.unit.member()
@@ -95,19 +96,19 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	}
 	switch {
 	case m.follows:
-		s.Leader, s.Index = e.leader.id, e.last()
+		s.Leader, s.Index = e.leader.id, e.lastIndex()
 	case m.learner && e.leader != nil:
-		s.Leader, s.Term = e.leader.id, e.term // it never notices
-	case w.now()-m.lostAt < electionLow && e.leader != nil:
+		s.Leader, s.Term = e.leader.id, e.term // a learner does not notice that it has lost the leader
+	case w.now()-m.lastFollowedAt < electionLow && e.leader != nil:
 		s.Leader = e.leader.id
 	default:
 		s.Term--
 	}
-	s.Linearizable = !asked.Learner && e.reaches(m) && !e.crawls()
+	s.Linearizable = !asked.Learner && e.canCommit(m) && !e.leaderTooSlow()
 	return s, !asked.Learner && !s.Linearizable
 }
 
-// membership returns the call for a request about members. It checks the promises when a change is about to be sent,
+// membership returns the call for a request about members. The promises are checked when a change is about to be sent,
 // and again when it is applied.
 func (c *client) membership(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
@@ -125,18 +126,18 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 	case *pb.MemberListRequest:
 		return call{name: "members", lane: c.lane(ctx), apply: func(m *member) error {
 			out := reply.(*pb.MemberListResponse)
-			out.Header, out.Members = m.etcd.header(m), m.etcd.list()
+			out.Header, out.Members = m.etcd.header(m), m.etcd.memberList()
 			return nil
 		}}
 	case *pb.MemberAddRequest:
 		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == req.PeerURLs[0] })
-		check := func(m *member) error { return m.etcd.addLearner(m, w.hosts[i]) }
+		check := func(m *member) error { return m.etcd.checkAdd(m, w.hosts[i]) }
 		return change("add", check, func(e *etcd, after time.Duration) {
 			w.promises.beforeAdd(c.p, after)
 			e.applyAdd(w.hosts[i])
 		})
 	case *pb.MemberPromoteRequest:
-		check := func(m *member) error { return m.etcd.promote(req.ID) }
+		check := func(m *member) error { return m.etcd.checkPromote(req.ID) }
 		return change("promote", check, func(e *etcd, after time.Duration) {
 			w.promises.beforePromote(c.p, req.ID, after)
 			e.applyPromote(req.ID)
@@ -149,7 +150,7 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 			w.promises.beforeReplacement(c.p, req.ID)
 			w.mu.Unlock()
 		}
-		check := func(m *member) error { return m.etcd.remove(m, req.ID) }
+		check := func(m *member) error { return m.etcd.checkRemove(m, req.ID) }
 		return change("remove", check, func(e *etcd, after time.Duration) {
 			judge(c.p, req.ID, after)
 			e.applyRemove(req.ID)
@@ -157,16 +158,16 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 	case *pb.MoveLeaderRequest:
 		return call{
 			name: "move leader", lane: laneStep, write: true,
-			check: func(asked *member) error { return asked.etcd.moveLeader(asked, req.TargetID) },
+			check: func(asked *member) error { return asked.etcd.checkMoveLeader(asked, req.TargetID) },
 			apply: func(asked *member) error {
 				e := asked.etcd
 				if m := e.find(req.TargetID); m != nil && m != e.leader {
-					e.lead(m)
-					e.settle()
+					e.setLeader(m)
+					e.update()
 				}
 				return nil
 			},
 		}
 	}
-	panic(fmt.Sprintf("the simulated etcd does not know %T", req))
+	panic(fmt.Sprintf("the simulated etcd does not support %T", req))
 }

@@ -24,22 +24,21 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Mistake is a mistake that is put into every agent, or into what an agent observes. A simulation that does not find it
-// proves nothing.
+// Mistake is a mistake that is built into every agent, or into an agent's observations. The simulation must find it.
 type Mistake struct {
 	Name    string
-	Promise string // that it breaks
-	Says    string // a part of the breach's text
-	// parts changes an agent's parts, timing its clocks, config its whole configuration.
+	Promise string // the promise that it breaks
+	Text    string // a part of the breach's text
+	// parts changes an agent's components, timing its timing, config its whole configuration.
 	parts  func(p *process, opt *agent.Options)
 	timing func(t *config.Timing)
 	config func(c *config.Config)
-	// trouble replaces the random faults. The cluster then has seven hosts for five voters. One voter is replaced when
-	// it has been dead for 6 min, or unhealthy for that time.
+	// trouble replaces the random faults. The cluster then has seven hosts for five voters. Agents replace one voter
+	// that has been dead for 6 min, or unhealthy for the duration in unhealthy.
 	trouble   func(w *world)
 	unhealthy time.Duration
-	// unfenced makes etcd ignore all conditions of transactions.
-	unfenced bool
+	// ignoresConditions makes etcd ignore all conditions of transactions.
+	ignoresConditions bool
 }
 
 // Mistakes returns the seeded mistakes.
@@ -51,7 +50,7 @@ func Mistakes() []Mistake {
 		{
 			Name: "the lock counts as held long after its lease has expired", Promise: "P5",
 			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
-				return &believing{Etcd: c}
+				return &longLeases{Etcd: c}
 			}),
 		},
 		{
@@ -60,17 +59,17 @@ func Mistakes() []Mistake {
 				opt.Now = func() time.Duration { return p.now() - time.Duration(p.frozenFor.Load()) }
 			},
 		},
-		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
+		{Name: "etcd's conditions are not set", Promise: "P1", ignoresConditions: true},
 		{Name: "an operation is adopted at once", Promise: "P1", timing: func(t *config.Timing) {
 			t.OrphanGrace = 0
 		}},
 		{Name: "UNKNOWN counts as OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) {
-			opt.Probe = trusting{opt.Probe.(*probe)}
+			opt.Probe = unmeasuredAsFast{opt.Probe.(*probe)}
 		}},
 		{
 			Name: "a voter that is down counts as live", Promise: "P2",
 			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
-				return &hopeful{Etcd: c}
+				return &downAsLive{Etcd: c}
 			}),
 		},
 		{Name: "a change does not wait for the one before to settle", Promise: "P2", timing: func(t *config.Timing) {
@@ -82,74 +81,74 @@ func Mistakes() []Mistake {
 		{
 			Name: "every host counts as ready", Promise: "P2",
 			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
-				return &welcoming{Etcd: c}
+				return &everyHostReady{Etcd: c}
 			}),
 		},
 		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
-			opt.Data = misread{opt.Data, func() bool { return true }}
+			opt.Data = wrongMemberID{opt.Data, func() bool { return true }}
 		}},
 		{Name: "a learner's ID is misread in its data", Promise: "P3", parts: func(p *process, opt *agent.Options) {
-			opt.Data = misread{opt.Data, p.host.holdsLearner}
+			opt.Data = wrongMemberID{opt.Data, p.host.holdsLearner}
 		}},
 		{
 			Name: "outdated answers of members count as current", Promise: "P2",
 			parts: asking(func(c cluster.Etcd, p *process) cluster.Etcd {
-				return &remembering{Etcd: c, p: p}
+				return &staleStatuses{Etcd: c, p: p}
 			}),
 		},
 		{
 			Name: "a host forgets its cluster ID", Promise: "P2",
 			parts: func(_ *process, opt *agent.Options) {
-				opt.Files = forgetful{opt.Files}
+				opt.Files = forgetsClusterID{opt.Files}
 			},
 		},
 		{
 			Name: "another host's report of its operation is ignored", Promise: "P1",
 			parts: asking(func(c cluster.Etcd, _ *process) cluster.Etcd {
-				return &deaf{Etcd: c}
+				return &withoutOperations{Etcd: c}
 			}),
-			trouble: unrecorded,
-			// Otherwise the others wait as long as its host counts as present.
+			trouble: deleteOpRecords,
+			// without it, the other hosts wait for as long as that host counts as present
 			config: func(c *config.Config) { c.Timing.Cooldown = 0 },
 		},
 		{
 			Name: "a running command counts as finished", Promise: "P4",
 			parts: func(_ *process, opt *agent.Options) {
-				opt.Hooks = hasty{opt.Hooks}
+				opt.Hooks = runningAsDone{opt.Hooks}
 			},
 		},
 		{
 			Name: "a cleanly stopped etcd counts as failed", Promise: "P4",
 			parts: func(_ *process, opt *agent.Options) {
-				opt.Unit = eager{opt.Unit}
+				opt.Unit = stoppedAsFailed{opt.Unit}
 			},
 		},
 		{
 			Name: "every other host counts as healthy", Promise: "P6",
 			parts: asking(func(c cluster.Etcd, p *process) cluster.Etcd {
-				return &praising{c, "/" + p.host.config.Host.ID}
+				return &othersHealthy{c, "/" + p.host.config.Host.ID}
 			}),
 		},
 	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes())...)
 }
 
-// believing makes every lease look twenty times as long.
-type believing struct{ cluster.Etcd }
+// longLeases makes every lease look twenty times as long.
+type longLeases struct{ cluster.Etcd }
 
-func (b *believing) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
+func (b *longLeases) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
 	id, got, err := b.Etcd.Grant(ctx, ttl)
 	return id, 20 * got, err
 }
 
-func (b *believing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
+func (b *longLeases) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	ttl, err := b.Etcd.KeepAliveOnce(ctx, id)
 	return 20 * ttl, err
 }
 
-// trusting shows an unmeasured disk as a fast one.
-type trusting struct{ *probe }
+// unmeasuredAsFast shows an unmeasured disk as a fast one.
+type unmeasuredAsFast struct{ *probe }
 
-func (t trusting) Read() quorumddisk.Reading {
+func (t unmeasuredAsFast) Read() quorumddisk.Reading {
 	before := t.read
 	r := t.probe.Read()
 	if r.Alive {
@@ -157,7 +156,7 @@ func (t trusting) Read() quorumddisk.Reading {
 	}
 	r = quorumddisk.Reading{
 		Alive: true, NextDirect: time.Millisecond, NextWAL: time.Millisecond,
-		Usage: &quorumddisk.Usage{Total: plenty, Free: plenty},
+		Usage: &quorumddisk.Usage{Total: plentyOfSpace, Free: plentyOfSpace},
 	}
 	for at := before + time.Second; at <= t.read; at += time.Second {
 		r.Samples = append(r.Samples, quorumddisk.Sample{
@@ -168,10 +167,10 @@ func (t trusting) Read() quorumddisk.Reading {
 	return r
 }
 
-// hasty shows every running command as successfully done.
-type hasty struct{ hooks.Programs }
+// runningAsDone shows every running command as successfully done.
+type runningAsDone struct{ hooks.Programs }
 
-func (h hasty) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
+func (h runningAsDone) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
 	r, err := h.Programs.State(ctx, run)
 	if r.State == hooks.Running {
 		r.State = hooks.Done
@@ -179,10 +178,10 @@ func (h hasty) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
 	return r, err
 }
 
-// hopeful shows every voter as live.
-type hopeful struct{ cluster.Etcd }
+// downAsLive shows every voter that is down as live.
+type downAsLive struct{ cluster.Etcd }
 
-func (h *hopeful) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+func (h *downAsLive) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	out := h.Etcd.Statuses(ctx, members)
 	var good cluster.Status
 	for _, s := range out {
@@ -200,10 +199,10 @@ func (h *hopeful) Statuses(ctx context.Context, members []cluster.Member) map[ui
 	return out
 }
 
-// welcoming shows every host as ready, with no reason to wait.
-type welcoming struct{ cluster.Etcd }
+// everyHostReady shows every host as ready to join.
+type everyHostReady struct{ cluster.Etcd }
 
-func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+func (w *everyHostReady) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := w.Etcd.Read(ctx, spans...)
 	waiting := regexp.MustCompile(`"waiting":"[A-Z_]*"`)
 	for i, pair := range out.Pairs {
@@ -214,16 +213,16 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 	return out, err
 }
 
-// unrecorded requests maintenance for all voters. Then it repeatedly freezes the agent of the host in maintenance for
-// as long as others take that for present, and deletes the operation record and the lock. Only that host's own record
-// then shows whose operation is in flight.
-func unrecorded(w *world) {
-	first := w.aVoter().host
-	w.askMaintenance(first, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true})
+// deleteOpRecords requests maintenance for one voter and restarts for all other members. Then it repeatedly freezes the
+// agent of that voter for the lifetime of its host record, and deletes the operation record and the lock. Only the host
+// record then shows that an operation is in flight.
+func deleteOpRecords(w *world) {
+	first := w.anyFollower().host
+	w.requestMaintenance(first, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true})
 	w.after(5*time.Minute, laneFaults, func() {
 		for _, m := range w.etcd.members {
 			if m.host != first {
-				w.askMaintenance(m.host, control.MaintenanceRequest{Work: control.WorkRestart})
+				w.requestMaintenance(m.host, control.MaintenanceRequest{Work: control.WorkRestart})
 			}
 		}
 	})
@@ -238,10 +237,10 @@ func unrecorded(w *world) {
 	w.after(2*time.Hour, laneFaults, func() { w.endMaintenance(first) })
 }
 
-// deaf hides the operation and the request in every host record, by which the others know of them.
-type deaf struct{ cluster.Etcd }
+// withoutOperations removes the operation, and the request with it, from every host record.
+type withoutOperations struct{ cluster.Etcd }
 
-func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+func (d *withoutOperations) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := d.Etcd.Read(ctx, spans...)
 	turn, wants := regexp.MustCompile(`,"turn":"[^"]*"`), regexp.MustCompile(`,"wants":"[^"]*"`)
 	for i, pair := range out.Pairs {
@@ -252,20 +251,21 @@ func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, 
 	return out, err
 }
 
-// remembering returns old answers, as a resting host would that does not look again before a step.
-type remembering struct {
+// staleStatuses replaces a member's error by its earlier answer, like a host that polls rarely and does not poll again
+// before a step.
+type staleStatuses struct {
 	cluster.Etcd
 	p     *process
 	last  map[uint64]cluster.Status
 	asked time.Duration
 }
 
-// remembered is how long an answer is reused.
-const remembered = 5 * time.Minute
+// staleFor is how long an answer is reused.
+const staleFor = 5 * time.Minute
 
-func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+func (r *staleStatuses) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	out := r.Etcd.Statuses(ctx, members)
-	if now := r.p.now(); r.last == nil || now-r.asked > remembered {
+	if now := r.p.now(); r.last == nil || now-r.asked > staleFor {
 		r.last, r.asked = out, now
 	}
 	for id, s := range r.last {
@@ -276,30 +276,31 @@ func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) ma
 	return out
 }
 
-// forgetful does not record the cluster that has answered.
-type forgetful struct{ hoststate.Files }
+// forgetsClusterID does not record the ID of the cluster that has answered.
+type forgetsClusterID struct{ hoststate.Files }
 
-func (f forgetful) Write(path string, data []byte, durable bool) error {
+func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
 		return errDisk // so that the agent does not count it as written either
 	}
 	return f.Files.Write(path, data, durable)
 }
 
-// misread returns another member's ID.
-type misread struct {
+// wrongMemberID returns another member's ID while a condition holds.
+type wrongMemberID struct {
 	agent.DataDir
 	when func() bool
 }
 
+// holdsLearner reports whether the host's member is a learner.
 func (h *host) holdsLearner() bool {
 	h.world.mu.Lock()
 	defer h.world.mu.Unlock()
-	m := h.world.etcd.on(h)
+	m := h.world.etcd.memberOn(h)
 	return m != nil && m.learner
 }
 
-func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {
+func (d wrongMemberID) Inspect(ctx context.Context) (datadir.Contents, error) {
 	c, err := d.DataDir.Inspect(ctx)
 	if c.MemberID != 0 && d.when() {
 		c.MemberID++
@@ -307,10 +308,10 @@ func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {
 	return c, err
 }
 
-// eager shows a cleanly stopped etcd as failed.
-type eager struct{ systemd.Unit }
+// stoppedAsFailed shows a cleanly stopped etcd as failed.
+type stoppedAsFailed struct{ systemd.Unit }
 
-func (e eager) Status(ctx context.Context) (systemd.Status, error) {
+func (e stoppedAsFailed) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := e.Unit.Status(ctx)
 	if s.State == systemd.Inactive {
 		s.State = systemd.Failed

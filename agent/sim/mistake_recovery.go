@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// recoveryMistakes returns mistakes in a cluster after quorum loss.
+// recoveryMistakes returns mistakes in the recovery from quorum loss.
 func recoveryMistakes() []Mistake {
 	loses := func(late bool, then func(w *world, h *host)) func(w *world) {
 		return func(w *world) {
@@ -33,30 +33,30 @@ func recoveryMistakes() []Mistake {
 			Name: "the recovered cluster does not announce which cluster it replaces", Promise: "liveness",
 			trouble: loses(true, nil),
 			parts: func(p *process, opt *agent.Options) {
-				opt.Etcd = &discreet{opt.Etcd, p.host.world.keys.Recovered()}
+				opt.Etcd = &unannouncedRecovery{opt.Etcd, p.host.world.keys.Recovered()}
 			},
 		},
 		{
-			Name: "an agent forgets its plan when it is killed", Promise: "P4", Says: "while a plan is in force",
+			Name: "an agent forgets its plan when it is killed", Promise: "P4", Text: "while a plan is in force",
 			trouble: loses(false, func(w *world, h *host) {
 				h.kill()
-				w.after(time.Second, laneFaults, h.agentBack)
+				w.after(time.Second, laneFaults, h.restartAgent)
 			}),
-			parts: func(_ *process, opt *agent.Options) { opt.Files = oblivious{opt.Files} },
+			parts: func(_ *process, opt *agent.Options) { opt.Files = planNotFound{opt.Files} },
 		},
 		{
-			Name: "no start guard stops etcd at boot", Promise: "P4", Says: "comes up again",
+			Name: "no start guard stops etcd at boot", Promise: "P4", Text: "is started again",
 			trouble: loses(false, func(w *world, h *host) {
 				h.losePower()
 				w.after(10*time.Second, laneFaults, h.powerUp)
 			}),
-			parts: func(_ *process, opt *agent.Options) { opt.Files = unheld{opt.Files} },
+			parts: func(_ *process, opt *agent.Options) { opt.Files = noStartGuard{opt.Files} },
 		},
 		{
-			Name: "a running etcd counts as down", Promise: "P3", Says: "that an etcd has open",
+			Name: "a running etcd counts as down", Promise: "P3", Text: "that an etcd has open",
 			trouble: loses(false, nil),
 			parts: func(p *process, opt *agent.Options) {
-				opt.Unit = &blindUnit{opt.Unit, func() bool {
+				opt.Unit = &runningAsStopped{opt.Unit, func() bool {
 					p.host.world.mu.Lock()
 					defer p.host.world.mu.Unlock()
 					return p.host.planInForce() != nil
@@ -66,7 +66,7 @@ func recoveryMistakes() []Mistake {
 	}
 }
 
-// onSurvivor applies do to the survivor, if there is one.
+// onSurvivor applies do to the survivor of the plan in force, if there is one.
 func (w *world) onSurvivor(do func(w *world, h *host)) {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool {
 		k := h.planInForce()
@@ -77,46 +77,47 @@ func (w *world) onSurvivor(do func(w *world, h *host)) {
 	}
 }
 
-// discreet reports a record as written without writing it.
-type discreet struct {
+// unannouncedRecovery reports the write of a record as successful without writing it.
+type unannouncedRecovery struct {
 	cluster.Etcd
 	key string
 }
 
-func (d *discreet) Txn(ctx context.Context, conds []clientv3.Cmp, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
-	if slices.ContainsFunc(ops, func(op clientv3.Op) bool { return string(op.KeyBytes()) == d.key }) {
+func (u *unannouncedRecovery) Txn(ctx context.Context, conds []clientv3.Cmp, ops ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
+	if slices.ContainsFunc(ops, func(op clientv3.Op) bool { return string(op.KeyBytes()) == u.key }) {
 		return &clientv3.TxnResponse{Succeeded: true}, nil
 	}
-	return d.Etcd.Txn(ctx, conds, ops...)
+	return u.Etcd.Txn(ctx, conds, ops...)
 }
 
-// oblivious does not find the plan that an earlier agent recorded.
-type oblivious struct{ hoststate.Files }
+// planNotFound hides the plan that an earlier agent process has recorded.
+type planNotFound struct{ hoststate.Files }
 
-func (o oblivious) Read(path string) ([]byte, error) {
+func (o planNotFound) Read(path string) ([]byte, error) {
 	if strings.HasSuffix(path, "/recovery.json") {
 		return nil, fs.ErrNotExist
 	}
 	return o.Files.Read(path)
 }
 
-// unheld does not write the start guard.
-type unheld struct{ hoststate.Files }
+// noStartGuard does not write the start guard.
+type noStartGuard struct{ hoststate.Files }
 
-func (u unheld) Write(path string, data []byte, durable bool) error {
-	if path == holdFile {
+func (u noStartGuard) Write(path string, data []byte, durable bool) error {
+	if path == startGuardFile {
 		return nil
 	}
 	return u.Files.Write(path, data, durable)
 }
 
-// blindUnit shows a running etcd as stopped.
-type blindUnit struct {
+// runningAsStopped shows a running etcd as stopped while a condition holds.
+type runningAsStopped struct {
 	systemd.Unit
 	when func() bool
 }
 
-func (b *blindUnit) Status(ctx context.Context) (systemd.Status, error) {
+func (b *runningAsStopped) Status(ctx context.Context) (systemd.Status, error) {
 	s, err := b.Unit.Status(ctx)
 	if b.when() {
 		s.State = systemd.Inactive

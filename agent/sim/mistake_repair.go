@@ -21,48 +21,49 @@ import (
 func repairMistakes() []Mistake {
 	dies := func(n int) func(w *world) {
 		return func(w *world) {
-			for i := range n { // one after the other
-				w.after(time.Duration(i)*20*time.Minute, laneFaults, func() { w.dies(w.aVoter().host) })
+			for i := range n {
+				w.after(time.Duration(i)*20*time.Minute, laneFaults, func() { w.killForGood(w.anyFollower().host) })
 			}
 		}
 	}
 	return []Mistake{
 		{
 			Name: "every host that this host cannot reach counts as reported dead by all", Promise: "P2",
-			Says: "that another voter reaches", trouble: cutFromSpares,
-			parts: func(p *process, opt *agent.Options) { opt.Etcd = &lonely{Etcd: opt.Etcd, p: p} },
+			Text: "that another voter reaches", trouble: cutFromSpares,
+			parts: func(p *process, opt *agent.Options) { opt.Etcd = &unreachableAsDead{Etcd: opt.Etcd, p: p} },
 		},
 		{
-			Name: "the grace time of a dead voter is 60 s", Promise: "P2", Says: "which has been dead for",
+			Name: "the grace time of a dead voter is 60 s", Promise: "P2", Text: "which has been dead for",
 			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = config.Grace(time.Minute) },
 		},
 		{
-			Name: "replaced voters are not counted", Promise: "P7", Says: "voters have been replaced",
+			Name: "replaced voters are not counted", Promise: "P7", Text: "voters have been replaced",
 			trouble: dies(2), config: func(c *config.Config) { c.Repair.PerDay = 100 },
 		},
 		{
-			Name: "another unhealthy voter is ignored", Promise: "P7", Says: "is not well either",
+			Name: "another unhealthy voter is ignored", Promise: "P7", Text: "is down or unhealthy too",
 			parts: func(p *process, opt *agent.Options) {
-				opt.Etcd = &praising{opt.Etcd, "/" + p.host.config.Host.ID}
+				opt.Etcd = &othersHealthy{opt.Etcd, "/" + p.host.config.Host.ID}
 			},
 			trouble: func(w *world) {
-				w.dies(w.aVoter().host)
-				w.aVoter().host.disk.become(diskSlow)
+				w.killForGood(w.anyFollower().host)
+				w.anyFollower().host.disk.setState(diskSlow)
 			},
 		},
 		{
-			Name: "a dead voter is never replaced", Promise: "liveness", Says: "is down",
+			Name: "a dead voter is never replaced", Promise: "liveness", Text: "is down",
 			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = 0 },
 		},
 		{
-			Name: "a slow leader waits an hour before its leadership transfer", Promise: "P2", Says: "leads on",
-			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskSlow) },
+			Name: "a slow leader waits an hour before its leadership transfer", Promise: "P2", Text: "keeps leading",
+			trouble: func(w *world) { w.etcd.leader.host.disk.setState(diskSlow) },
 			config:  func(c *config.Config) { c.Timing.TransferInterval = time.Hour },
 		},
 		{
-			Name: "a leader transfers leadership only while a quorum responds in time", Promise: "P2", Says: "leads on",
-			parts:   func(_ *process, opt *agent.Options) { opt.Etcd = &speechless{opt.Etcd} },
-			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskCrawls) },
+			Name: "a leader transfers leadership only while a quorum responds in time", Promise: "P2",
+			Text:    "keeps leading",
+			parts:   func(_ *process, opt *agent.Options) { opt.Etcd = &noAnswers{opt.Etcd} },
+			trouble: func(w *world) { w.etcd.leader.host.disk.setState(diskCrawls) },
 		},
 	}
 }
@@ -71,18 +72,18 @@ func repairMistakes() []Mistake {
 func unhealthyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Says: "which has been unhealthy for",
-			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
+			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Text: "which has been unhealthy for",
+			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.makeSlowForGood(w.anyFollower().host) },
 			config: func(c *config.Config) { c.Repair.Unhealthy = config.Grace(30 * time.Second) },
 		},
 		{
 			Name: "the probe's measurement counts as etcd's own metrics", Promise: "P2",
-			Says: "only its own health state reports it as unhealthy", unhealthy: 5 * time.Minute,
-			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
+			Text: "only its own health state reports it as unhealthy", unhealthy: 5 * time.Minute,
+			trouble: func(w *world) { w.anyFollower().host.disk.setState(probeSlow) },
 			parts: func(_ *process, opt *agent.Options) {
-				told := opt.MemberMetrics
+				read := opt.MemberMetrics
 				opt.MemberMetrics = func(ctx context.Context, url string) health.EtcdReading {
-					r := told(ctx, url)
+					r := read(ctx, url)
 					if r.WALFsync.Known {
 						r.WALFsync.Counts = []uint64{0, 0, r.WALFsync.Count(), 0}
 					}
@@ -91,39 +92,39 @@ func unhealthyMistakes() []Mistake {
 			},
 		},
 		{
-			Name: "an unhealthy voter is never replaced", Promise: "liveness", Says: "is slow for good",
-			unhealthy: 5 * time.Minute, trouble: func(w *world) { w.slowForGood(w.aVoter().host) },
+			Name: "an unhealthy voter is never replaced", Promise: "liveness", Text: "is permanently slow",
+			unhealthy: 5 * time.Minute, trouble: func(w *world) { w.makeSlowForGood(w.anyFollower().host) },
 			config: func(c *config.Config) { c.Repair.Unhealthy = 0 },
 		},
 	}
 }
 
-// aVoter returns a voter that does not lead and is not dead for good.
-func (w *world) aVoter() *member {
+// anyFollower returns a voter that does not lead, on a host that is not dead.
+func (w *world) anyFollower() *member {
 	voters := w.etcd.voters()
-	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.gone })]
+	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.dead })]
 }
 
-// cutFromSpares cuts all spares off from a voter that all others reach.
+// cutFromSpares disconnects all spares from one voter, which the voters still reach.
 func cutFromSpares(w *world) {
-	to := w.aVoter().host
+	to := w.anyFollower().host
 	for _, h := range w.hosts {
-		if w.etcd.on(h) == nil {
+		if w.etcd.memberOn(h) == nil {
 			w.cut(h, to, 1)
 			w.cut(to, h, 1)
 		}
 	}
-	w.noticed()
+	w.networkChanged()
 }
 
-// lonely shows every member that does not answer this host as lost by all others, and its agent as gone.
-type lonely struct {
+// unreachableAsDead shows every voter that does not answer this host as lost to all hosts, and hides its host record.
+type unreachableAsDead struct {
 	cluster.Etcd
 	p    *process
 	dead map[uint64]string // their peer URLs
 }
 
-func (l *lonely) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+func (l *unreachableAsDead) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	out := l.Etcd.Statuses(ctx, members)
 	l.dead = map[uint64]string{}
 	for _, m := range members {
@@ -134,7 +135,7 @@ func (l *lonely) Statuses(ctx context.Context, members []cluster.Member) map[uin
 	return out
 }
 
-func (l *lonely) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+func (l *unreachableAsDead) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := l.Etcd.Read(ctx, spans...)
 	prefix := l.p.host.world.keys.Hosts()
 	out.Pairs = slices.DeleteFunc(out.Pairs, func(pair cluster.Pair) bool {
@@ -155,7 +156,7 @@ func (l *lonely) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range
 			}
 			if value, err := record.Encode(h); err == nil {
 				out.Pairs[i].Value = value
-				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // it counts as a newer revision of the record
+				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // the agent caches decoded records by revision
 			}
 		}
 	}

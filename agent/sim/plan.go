@@ -12,39 +12,39 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// plan is a seed's scenario. All of it follows from the seed.
+// plan is a scenario, drawn from its seed.
 type plan struct {
-	Seed        uint64
-	Hosts       int
-	Voters      int
-	Standbys    int
-	Load        uint64        // entries per second that others write
-	LearnerRate uint64        // entries per second that a learner applies
-	Faulty      time.Duration // how long faults are injected
-	Every       time.Duration // the mean time between two faults
-	Fresh       bool          // faults begin before the cluster exists
-	Clocks      string        // the timing section of the configuration
-	Intruders   bool          // an intruder writes below quorumd's prefix
-	Dead        time.Duration // the grace period of a dead voter; 0: hosts do not die for good
-	Unhealthy   time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
-	PerDay      int           // the most replacements per day
-	Lost        time.Duration // when quorum is lost for good; 0: never
-	Late        bool          // a voter that counted as gone returns with its data
-	Clean       time.Duration // how long an ejected host must be healthy before it joins again, the first time
-	configs     []config.Config
+	Seed          uint64
+	Hosts         int
+	Voters        int
+	Standbys      int
+	Load          uint64        // entries per second that other clients write
+	LearnerRate   uint64        // entries per second that a learner applies
+	Faulty        time.Duration // how long faults are injected
+	FaultInterval time.Duration // the mean time between two faults
+	Fresh         bool          // faults begin before the cluster exists
+	Timing        string        // the timing section of the configuration
+	Intruders     bool          // another client writes below quorumd's prefix
+	Dead          time.Duration // the grace period of a dead voter; 0: hosts do not die for good
+	Unhealthy     time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
+	PerDay        int           // maximum number of replacements per day
+	LostAt        time.Duration // when quorum is lost for good; 0: never
+	LateVoter     bool          // a voter that was taken for lost returns with its data
+	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
+	configs       []config.Config
 }
 
-// The agents' directories; they do not really exist.
+// The agents' directories, which exist only in files.
 const (
 	stateDir   = "/var/lib/quorumd"
 	runtimeDir = "/run/quorumd"
 )
 
-// planOf draws a plan.
-func planOf(opt Options) (plan, error) {
+// newPlan draws a plan from the seed.
+func newPlan(opt Options) (plan, error) {
 	seed := opt.Seed
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Voters: 3, Faulty: opt.Faulty, LearnerRate: fullRate, Clean: 10 * time.Minute}
+	p := plan{Seed: seed, Voters: 3, Faulty: opt.Faulty, LearnerRate: fullRate, CleanFor: 10 * time.Minute}
 	if r.IntN(3) == 0 {
 		p.Voters = 5
 	}
@@ -58,9 +58,9 @@ func planOf(opt Options) (plan, error) {
 	if r.IntN(3) == 0 {
 		p.LearnerRate = 500 + p.Load*2
 	}
-	p.Every = time.Duration(2+r.IntN(12)) * time.Minute
+	p.FaultInterval = time.Duration(2+r.IntN(12)) * time.Minute
 	p.Fresh = r.IntN(4) == 0
-	p.Clocks = clocks(r.IntN(20))
+	p.Timing = timingSection(r.IntN(20))
 	p.Intruders = r.IntN(3) == 0
 	if r := rand.New(rand.NewPCG(seed, 3)); r.IntN(3) == 0 && p.Hosts > p.Voters {
 		p.Dead, p.PerDay = time.Duration(4+3*r.IntN(3))*time.Minute, 2+7*r.IntN(2)
@@ -69,14 +69,14 @@ func planOf(opt Options) (plan, error) {
 		}
 	}
 	if r := rand.New(rand.NewPCG(seed, 5)); r.IntN(4) == 0 {
-		p.Lost, p.Late = opt.Faulty/5+time.Duration(r.Int64N(int64(opt.Faulty/2)+1)), r.IntN(2) == 0
+		p.LostAt, p.LateVoter = opt.Faulty/5+time.Duration(r.Int64N(int64(opt.Faulty/2)+1)), r.IntN(2) == 0
 	}
-	if opt.trouble != nil || opt.Mistake.trouble != nil { // a story of its own
-		p.Lost = 0
+	if opt.trouble != nil || opt.Mistake.trouble != nil { // these runs have their own faults
+		p.LostAt = 0
 	}
 	if opt.Mistake.trouble != nil {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
-		p.Dead, p.PerDay, p.Clocks, p.Unhealthy = 6*time.Minute, 1, clocks(19), opt.Mistake.unhealthy
+		p.Dead, p.PerDay, p.Timing, p.Unhealthy = 6*time.Minute, 1, timingSection(19), opt.Mistake.unhealthy
 	}
 	if opt.plan != nil {
 		opt.plan(&p)
@@ -84,7 +84,7 @@ func planOf(opt Options) (plan, error) {
 	for i := range p.Hosts {
 		c, err := config.Parse("simulated", []byte(p.yaml(i)))
 		if err != nil {
-			return plan{}, fmt.Errorf("cannot make the configuration of host %d: %w", i, err)
+			return plan{}, fmt.Errorf("cannot parse the configuration of host %d: %w", i, err)
 		}
 		p.configs = append(p.configs, c)
 	}
@@ -94,9 +94,10 @@ func planOf(opt Options) (plan, error) {
 func (p plan) config(host int) config.Config { return p.configs[host] }
 func (p plan) timing() config.Timing         { return p.configs[0].Timing }
 
-// clocks returns one of the simulated timings: the defaults, the defaults with the longest interval that they allow, or
-// slow clocks. With slow clocks an hour costs the least, and waits overlap with more faults.
-func clocks(drawn int) string {
+// timingSection returns one of the simulated timings: the defaults, the defaults with the longest interval that they
+// allow, or longer times. With longer times an hour has fewer rounds to simulate, and more faults overlap with each
+// wait.
+func timingSection(drawn int) string {
 	switch {
 	case drawn < 1:
 		return "{}"
@@ -109,8 +110,8 @@ func clocks(drawn int) string {
 		"hostRecordTTL: 100s}"
 }
 
-// yaml returns a host's configuration. The clocks are the plan's. The disk is measured less often and judged by fewer
-// samples, so its health state changes sooner.
+// yaml returns a host's configuration. The disk is measured less often than by default, and fewer samples determine its
+// health state, so the state changes sooner.
 func (p plan) yaml(host int) string {
 	var endpoints []string
 	for i := range p.Hosts {
@@ -123,12 +124,12 @@ etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380
 disk: {directInterval: 5s, walInterval: 10s, qualifySamples: 60, window: 20}
 paths: {state: %[6]s, runtime: %[7]s}
 timing: %[8]s
-%[9]s`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir, p.Clocks,
-		p.repair())
+%[9]s`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir, p.Timing,
+		p.repairSection())
 }
 
-// repair returns that section of the configuration.
-func (p plan) repair() string {
+// repairSection returns the repair section of the configuration.
+func (p plan) repairSection() string {
 	if p.Dead == 0 {
 		return ""
 	}
@@ -137,15 +138,15 @@ func (p plan) repair() string {
 		unhealthy = p.Unhealthy.String()
 	}
 	return fmt.Sprintf("repair: {dead: %s, unhealthy: %s, maxPerDay: %d, cleanFor: %s}\n", p.Dead, unhealthy,
-		p.PerDay, p.Clean)
+		p.PerDay, p.CleanFor)
 }
 
 // String returns the scenario.
 func (p plan) String() string {
 	lost := ""
-	if p.Lost > 0 {
-		lost = fmt.Sprintf(", the majority is lost after %s, one of it comes back: %v", p.Lost, p.Late)
+	if p.LostAt > 0 {
+		lost = fmt.Sprintf(", quorum is lost after %s, one of the lost voters returns: %v", p.LostAt, p.LateVoter)
 	}
 	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s%s, timing %s %s",
-		p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, lost, p.Clocks, p.repair())
+		p.Hosts, p.Voters, p.Standbys, p.Load, p.FaultInterval, p.Faulty, lost, p.Timing, p.repairSection())
 }

@@ -34,47 +34,47 @@ func (b *Breach) Error() string {
 	return fmt.Sprintf("%s is broken at %s%s: %s", b.Promise, clock(b.At), who, b.Text)
 }
 
-// promises watches everything that agents do. It checks against the true state of the world, not against what the
-// agents have seen. Where an agent can notice a change only a round later, it allows for the greatest age of a round.
-// Its methods are called with the world locked.
+// promises checks everything that agents do against the true state of the world, not against the agents' views. Where
+// an agent can observe a change only in its next round, the check tolerates a view of that age (staleness). The methods
+// are called with the world locked, except for onStep and afterRound.
 type promises struct {
-	w     *world
-	first *Breach
-	late  bool // what is being applied left its sender long ago
+	w            *world
+	first        *Breach
+	applyingLate bool // a write is being applied that was delayed for long
 
-	op           *record.Op    // as last observed
-	opSince      time.Duration // since when there has been one, or none
-	decoded      *record.Op    // the record as last decoded
-	decodedAt    int64         // and its revision
-	hostsChanged time.Duration // when a host record last changed
-	orphan       time.Duration // since when the operation has been without its lock
-	ownedOp      bool          // the operation's lock was held when last checked
-	owner        *process      // who held the lock then
-	owned        map[*process]time.Duration
-	commands     map[string]bool // those that have begun
-	taking       map[*process]taking
-	byHand       time.Duration              // when an operator last removed a member
-	intruded     time.Duration              // when an intruder last wrote
-	repairs      map[uint64]time.Duration   // when the removal of each replaced voter was first sent
-	leads        map[*process]time.Duration // since when a process leads that should not
-	out          map[*host]ejected
-	unhealthy    map[*host]unhealthyPeriod
-	replaces     map[*host]uint64 // the member that each voting host replaces
+	op                *record.Op    // as last observed
+	opSince           time.Duration // since when there has been one, or has been none
+	decoded           *record.Op    // the record as last decoded
+	decodedAt         int64         // the revision of that record
+	hostsChanged      time.Duration // when a host record last changed
+	orphanedSince     time.Duration // since when the operation's lock has not been held
+	ownedOp           bool          // the operation's lock was held at the last check
+	lockHolder        *process      // which process held the lock then
+	lockHeldAt        map[*process]time.Duration
+	commands          map[string]bool // the IDs of the commands that have begun
+	lastSteps         map[*process]repeatedStep
+	operatorRemovedAt time.Duration              // when an operator last removed a member
+	intrudedAt        time.Duration              // when an intruder last wrote
+	repairedAt        map[uint64]time.Duration   // by member ID: when the removal of the replaced voter was first sent
+	slowLeaderSince   map[*process]time.Duration // since when the etcd of a host with a slow disk has led
+	ejections         map[*host]ejection
+	unhealthy         map[*host]unhealthyPeriod
+	replaces          map[*host]uint64 // the member that each voting host replaces
 }
 
-// taking is the step that an agent takes, as decided, and how often it was begun without a second in between.
-type taking struct {
+// repeatedStep is an agent's last step, and how often the agent has begun it in a row within less than a second each.
+type repeatedStep struct {
 	step  policy.Step
 	last  time.Duration
 	times int
 }
 
-// spinning is how often an agent may begin the very same step before it counts as spinning.
-const spinning = 5
+// maxRepetitions is how often an agent may begin an identical step in a row before it counts as spinning.
+const maxRepetitions = 5
 
-// stale returns how old an agent's information may be when it acts: a round's calls, its interval, and the step's own
-// calls.
-func (p *promises) stale() time.Duration {
+// staleness returns how old an agent's view may be when the agent acts: the calls of a round, its interval, and the
+// calls of the step.
+func (p *promises) staleness() time.Duration {
 	t := p.w.plan.timing()
 	return 4*t.CallTimeout + t.Interval + 4*t.CallTimeout
 }
@@ -85,7 +85,7 @@ func (p *promises) breach(promise string, h *host, text string) {
 	if h != nil {
 		name = h.name
 	}
-	p.w.happen(h, happenedFault, 99, "BREACH of %s: %s", promise, text)
+	p.w.event(h, eventFault, 99, "BREACH of %s: %s", promise, text)
 	if p.first == nil {
 		p.first = &Breach{promise, text, p.w.now(), name}
 	}
@@ -94,25 +94,25 @@ func (p *promises) breach(promise string, h *host, text string) {
 // lockOwner returns the process that wrote the lock, or nil.
 func (p *promises) lockOwner() *process {
 	if p.w.etcd.store.Get(p.w.keys.Lock()) != nil {
-		return p.w.etcd.holder
+		return p.w.etcd.lockWriter
 	}
 	return nil
 }
 
-// stepping is called by the agent when a step begins or has ended.
-func (p *promises) stepping(by *process, step policy.Step, done bool) {
+// onStep is called by the agent when a step begins or has ended.
+func (p *promises) onStep(by *process, step policy.Step, done bool) {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if done {
 		w.counts.Steps++
-		p.stopped(by.host, step)
-		w.happen(by.host, happenedStep, uint64(len(step.Kind)), "has done %s", step)
+		p.noteStop(by.host, step)
+		w.event(by.host, eventStep, uint64(len(step.Kind)), "step ended: %s", step)
 		return
 	}
-	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
-	p.spins(by, step)
-	p.byPlan(by, step)
+	w.event(by.host, eventStep, uint64(len(step.Kind)), "step begins: %s", step)
+	p.checkRepetition(by, step)
+	p.checkStepByPlan(by, step)
 	if step.Kind == policy.StepLeaderStepsDown {
 		p.beforeTransfer(by, step)
 	}
@@ -120,49 +120,49 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
 	}
 	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead &&
-		w.now()-by.host.disk.since > p.stale() {
-		p.breach("P6", by.host, "a join is rolled back because nothing is known about its host")
+		w.now()-by.host.disk.since > p.staleness() {
+		p.breach("P6", by.host, "a join is rolled back because the health state of its host is unknown")
 	}
 }
 
-// withoutLock reports whether a step needs no lock. The list is deliberately independent of what the policy declares,
-// which it checks. Every other step, also a new one, needs the lock.
+// withoutLock reports whether a step needs no lock. The list is deliberately independent of the policy's declarations,
+// which a test compares with it. Every other step, even a new one, needs the lock.
 func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
 		policy.StepFinishBootstrap, policy.StepLeaderStepsDown,
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
-		policy.StepEndRecovery: // there is no etcd to lock with
+		policy.StepEndRecovery: // a recovery has no etcd that could hold a lock
 		return true
 	}
 	return false
 }
 
-// spins checks that an agent does not begin the same step again and again at once: if a step changes nothing, the agent
-// has to wait.
-func (p *promises) spins(by *process, step policy.Step) {
-	before, now := p.taking[by], p.w.now()
-	next := taking{step: step, last: now, times: 1}
+// checkRepetition checks that an agent does not begin the same step repeatedly without a pause: if a step has no
+// effect, the agent has to wait.
+func (p *promises) checkRepetition(by *process, step policy.Step) {
+	before, now := p.lastSteps[by], p.w.now()
+	next := repeatedStep{step: step, last: now, times: 1}
 	if step == before.step && now-before.last < time.Second {
 		next.times += before.times
 	}
-	p.taking[by] = next
-	if next.times == spinning {
+	p.lastSteps[by] = next
+	if next.times == maxRepetitions {
 		p.breach("liveness", by.host, fmt.Sprintf("%s is begun repeatedly without effect", step.Kind))
 	}
 }
 
-// rounded is called by the agent after every round.
-func (p *promises) rounded(by *process, d policy.Decision, v health.Assessment) {
+// afterRound is called by the agent after every round.
+func (p *promises) afterRound(by *process, d policy.Decision, v health.Assessment) {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts.Rounds++
-	w.happen(by.host, happenedRound, uint64(len(d.Step.Kind))<<8|uint64(v.State), "")
+	w.event(by.host, eventRound, uint64(len(d.Step.Kind))<<8|uint64(v.State), "")
 	if d.Step.Kind == policy.StepNone && len(d.Reasons) == 0 {
 		p.breach("P8", by.host, "a decision has neither a step nor a reason")
 	}
-	p.slowLeaderStays(by, v)
+	p.checkSlowLeader(by, v)
 	p.noteHealth(by.host, v.State)
 }
 
@@ -181,42 +181,43 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 			}
 			switch string(put.Key) {
 			case w.keys.Op():
-				p.writeOp(by, put.Value)
+				p.checkOpWrite(by, put.Value)
 			case w.keys.Lock():
 				if owner := p.lockOwner(); owner != nil && owner != by {
 					p.breach("P1", by.host, "the lock is taken while "+owner.host.name+" holds it")
 				}
 			}
 		}
-		if del := op.GetRequestDeleteRange(); del != nil && string(del.Key) == w.keys.Op() && !p.released(req) {
-			p.endOp(by)
+		if del := op.GetRequestDeleteRange(); del != nil && string(del.Key) == w.keys.Op() && !p.isRelease(req) {
+			p.checkOpEnd(by)
 		}
 	}
 }
 
-// released reports whether an operator deletes the operation record: an agent also writes the end into the history.
-func (p *promises) released(req *pb.TxnRequest) bool {
+// isRelease reports whether an operator deletes the operation record. An agent that ends an operation also writes to
+// the history.
+func (p *promises) isRelease(req *pb.TxnRequest) bool {
 	return !slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
 		put := op.GetRequestPut()
 		return put != nil && strings.HasPrefix(string(put.Key), p.w.keys.History())
 	})
 }
 
-// writeOp checks a write of the operation record.
-func (p *promises) writeOp(by *process, value []byte) {
+// checkOpWrite checks a write of the operation record.
+func (p *promises) checkOpWrite(by *process, value []byte) {
 	w := p.w
 	next, err := record.Decode[record.Op](value)
 	if err != nil {
-		p.breach("P1", by.host, "the record of an operation cannot be read: "+err.Error())
+		p.breach("P1", by.host, "the operation record cannot be read: "+err.Error())
 		return
 	}
 	before := p.currentOp()
 	if before == nil {
-		p.exclusive(by, next)
+		p.checkExclusive(by, next)
 	}
 	switch {
 	case p.lockOwner() != by:
-		p.breach("P5", by.host, "the record of an operation is written by an agent that does not hold the lock")
+		p.breach("P5", by.host, "the operation record is written by an agent that does not hold the lock")
 	case before != nil && before.Host != next.Host:
 		p.breach("P1", by.host, fmt.Sprintf("the operation of %s is overwritten by one of %s", before.HostName,
 			next.HostName))
@@ -224,26 +225,26 @@ func (p *promises) writeOp(by *process, value []byte) {
 		p.breach("P1", by.host, fmt.Sprintf("the operation that took %s down is written by another host",
 			before.HostName))
 	case before == nil && next.Phase == string(policy.PhaseBegun) && next.Host != by.host.config.Host.ID:
-		p.breach("P1", by.host, "an operation of another host is begun")
+		p.breach("P1", by.host, "an agent begins an operation of another host")
 	case before != nil && next.Host != by.host.config.Host.ID && before.Token != next.Token &&
 		!strings.HasPrefix(next.Host, "member-"):
 		grace := w.plan.timing().OrphanGrace
 		if orphaned := p.orphanedFor(); orphaned < grace-w.plan.timing().Interval {
 			p.breach("P1", by.host,
-				fmt.Sprintf("the operation of %s is taken over after %s without its lock, the grace is %s",
+				fmt.Sprintf("the operation of %s is adopted after %s without its lock, the grace period is %s",
 					before.HostName, orphaned, grace))
 		}
 	}
 }
 
-// orphanedFor returns how long the operation has been without the lock of its token, not counting the lock of the host
-// that adopts it.
-func (p *promises) orphanedFor() time.Duration { return p.w.now() - p.orphan }
+// orphanedFor returns for how long the lock with the operation's token has not been held. The lock of the host that
+// adopts the operation has another token.
+func (p *promises) orphanedFor() time.Duration { return p.w.now() - p.orphanedSince }
 
-// endOp checks the end of an operation.
-func (p *promises) endOp(by *process) {
+// checkOpEnd checks the end of an operation.
+func (p *promises) checkOpEnd(by *process) {
 	if p.lockOwner() != by {
-		p.breach("P1", by.host, "the record of an operation is deleted without the lock")
+		p.breach("P1", by.host, "the operation record is deleted by an agent that does not hold the lock")
 	}
 	if op := p.currentOp(); op != nil && op.Kind == policy.KindCycle && op.Host != by.host.config.Host.ID {
 		p.breach("P1", by.host, fmt.Sprintf("the operation that took %s down is ended by another host",
@@ -269,7 +270,7 @@ func (p *promises) currentOp() *record.Op {
 
 // beforeChange checks a membership change when it is about to be sent.
 func (p *promises) beforeChange(by *process, what string) {
-	p.w.happen(by.host, happenedCall, uint64(len(what)), "sends %s", what)
+	p.w.event(by.host, eventCall, uint64(len(what)), "sends %s", what)
 	if p.w.now() < time.Duration(by.frozen.Load()) {
 		return
 	}
@@ -286,39 +287,39 @@ func (p *promises) beforeChange(by *process, what string) {
 	if what == "remove" {
 		return
 	}
-	p.fitness(by)
+	p.checkFitness(by)
 	if what == "add" {
-		p.clean(by)
+		p.checkEjectedWait(by)
 	}
 	replaces := what == "promote" && op != nil && op.Kind == policy.KindReplace
-	p.margin(by, what, replaces)
-	if m := p.w.etcd.on(by.host); what == "promote" && m != nil && !m.learner {
-		return // its promotion has taken effect and the answer was lost: the retry changes nothing
+	p.checkVotersUp(by, what, replaces)
+	if m := p.w.etcd.memberOn(by.host); what == "promote" && m != nil && !m.learner {
+		return // a retry: the promotion was applied, and its answer lost
 	}
 	if replaces {
-		p.replacesUnhealthy(by, op)
+		p.checkVoteInPlace(by, op)
 		return // a standby follows at once, so the number of voters does not change
 	}
-	p.settling(by, what)
+	p.checkSettled(by, what)
 	if what == "promote" {
-		p.odd(by)
+		p.checkOddVoters(by)
 	}
 }
 
-// settling checks that the last change is old enough. A change that an operator makes with etcdctl takes no lock, and
-// an agent that has just looked cannot know of it.
-func (p *promises) settling(by *process, what string) {
-	since := p.w.now() - p.w.etcd.changed
-	if p.w.etcd.changed == p.byHand && since < p.stale() {
+// checkSettled checks that the last membership change is old enough. A change by an operator with etcdctl needs no
+// lock, so an agent's view may lack it.
+func (p *promises) checkSettled(by *process, what string) {
+	since := p.w.now() - p.w.etcd.membersChangedAt
+	if p.w.etcd.membersChangedAt == p.operatorRemovedAt && since < p.staleness() {
 		return
 	}
 	if since < p.w.plan.timing().Settle {
-		p.breach("P2", by.host, fmt.Sprintf("%s is sent %s after the last change of membership", what, since))
+		p.breach("P2", by.host, fmt.Sprintf("%s is sent %s after the last membership change", what, since))
 	}
 }
 
-// odd checks that the number of voters becomes even only if another host follows.
-func (p *promises) odd(by *process) {
+// checkOddVoters checks that the number of voters becomes even only if another host is ready to join.
+func (p *promises) checkOddVoters(by *process) {
 	w := p.w
 	if len(w.etcd.voters())%2 == 0 {
 		return
@@ -326,102 +327,103 @@ func (p *promises) odd(by *process) {
 	for _, pair := range w.etcd.store.Prefix(w.keys.Hosts()) {
 		h, err := record.Decode[record.Host](pair.Value)
 		fits := h.Role == string(policy.RoleSpare) || h.Role == string(policy.RoleStandby)
-		recent := w.now()-w.etcd.changed < p.stale()
+		recent := w.now()-w.etcd.membersChangedAt < p.staleness()
 		if err == nil && h.ID != by.host.config.Host.ID && fits && (h.Waiting == "" || recent) {
 			return
 		}
 	}
-	if w.now()-p.hostsChanged > p.stale() { // the agent may have seen the state before the last change
+	if w.now()-p.hostsChanged > p.staleness() { // otherwise the agent may have observed an older record
 		p.breach("P2", by.host, "the number of voters becomes even, and no other host is ready to join")
 	}
 }
 
-// fitness checks that a host may take a step towards membership.
-func (p *promises) fitness(by *process) {
+// checkFitness checks that the disk and the clock of a host allow it to join.
+func (p *promises) checkFitness(by *process) {
 	w, d := p.w, by.host.disk
 	since := w.now() - d.since
 	switch {
 	case d.state == probeDead && since > time.Minute:
 		p.breach("P6", by.host, "a host joins with a disk whose state has been unknown for "+
 			since.Round(time.Second).String())
-	case (d.state == diskFails || d.state == diskHangs) && since > p.stale():
+	case (d.state == diskFails || d.state == diskHangs) && since > p.staleness():
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
 	case d.slow() && since > 10*time.Minute:
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
 	}
 	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&
-		w.now()-time.Duration(by.host.wallAt.Load()) > time.Minute+p.stale() {
+		w.now()-time.Duration(by.host.wallSetAt.Load()) > time.Minute+p.staleness() {
 		p.breach("P2", by.host, fmt.Sprintf("a host joins whose clock is off by %s", off))
 	}
 }
 
-// clockOff returns the offset of a host's wall clock from the true time. It is 0 if most of the others' clocks are off.
+// clockOff returns the offset of a host's wall clock from the true time, or 0 if another host's clock is off or was set
+// within the last minute.
 func (p *promises) clockOff(h *host) time.Duration {
 	for _, o := range p.w.hosts {
-		if o != h && (o.off() != 0 || p.w.now()-time.Duration(o.wallAt.Load()) < time.Minute) {
+		if o != h && (o.wallOffset() != 0 || p.w.now()-time.Duration(o.wallSetAt.Load()) < time.Minute) {
 			return 0
 		}
 	}
-	return h.off()
+	return h.wallOffset()
 }
 
-// margin is an independent quorum calculation: n voters need more than half of them, and an optional step is not taken
-// while one of them has been down for longer than an agent needs to notice. A replacement may vote while another voter
-// is dead, which is replaced next: [promises.beforePromote] checks what that does to the quorum.
-func (p *promises) margin(by *process, what string, replaces bool) {
+// checkVotersUp checks that an addition or promotion is sent only while no voter is down, apart from downtime that the
+// agent may not have observed yet. A replacement may be promoted while another voter is dead, which is replaced next;
+// [promises.beforePromote] checks that this preserves the quorum.
+func (p *promises) checkVotersUp(by *process, what string, replaces bool) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
 			continue
 		}
 		down := p.w.now() - m.downAt
 		dead := replaces && p.w.plan.Dead > 0 && down >= p.w.plan.Dead
-		if m.downAt != 0 && down > p.stale() && !dead {
+		if m.downAt != 0 && down > p.staleness() && !dead {
 			p.breach("P2", by.host, fmt.Sprintf("%s is sent while voter %s has been down for %s", what, m.host.name,
 				down.Round(time.Second)))
 		}
 	}
 }
 
-// spare returns how many more voters may fail when so many are up.
-func spare(voters, up int) int { return up - (voters/2 + 1) }
+// faultTolerance returns how many more voters may fail; it is negative without a quorum.
+func faultTolerance(voters, up int) int { return up - (voters/2 + 1) }
 
-// upNow returns the number of voters, and how many serve.
-func (p *promises) upNow() (voters, up int) {
+// countVoters returns the number of voters, and how many serve or did until just now.
+func (p *promises) countVoters() (voters, up int) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
 			continue
 		}
 		voters++
-		if m.downAt == 0 || p.w.now()-m.downAt < p.stale() {
+		if m.downAt == 0 || p.w.now()-m.downAt < p.staleness() {
 			up++
 		}
 	}
 	return voters, up
 }
 
-// overtaken reports whether a change is applied so long after it was sent that its sender cannot have seen the later
-// state of the cluster. Its time was up, and etcd has no conditional membership changes. Only a lost quorum counts as
-// harm then.
+// overtaken reports whether a change is applied so long after it was sent that its sender, which has timed out, cannot
+// have observed the present state of the cluster. etcd has no conditional membership changes, so such a change breaks a
+// promise only if it costs the quorum.
 func (p *promises) overtaken(after time.Duration) bool {
-	return p.late || after > p.w.plan.timing().CallTimeout
+	return p.applyingLate || after > p.w.plan.timing().CallTimeout
 }
 
-// beforeAdd checks an addition as it is applied, that long after it was sent.
+// beforeAdd checks an addition when it is applied; after is the time since it was sent.
 func (p *promises) beforeAdd(by *process, after time.Duration) {
 	if !p.overtaken(after) && len(p.w.etcd.learners()) > 0 {
 		p.breach("P2", by.host, "a second learner is added")
 	}
 }
 
-// beforePromote checks a promotion as it is applied, that long after it was sent.
+// beforePromote checks a promotion when it is applied; after is the time since it was sent.
 func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	e := p.w.etcd
 	m := e.find(id)
 	if m == nil || !m.learner {
 		return
 	}
-	voters, up := p.upNow()
-	serves := m.downAt == 0 || p.w.now()-m.downAt < p.stale()
+	voters, up := p.countVoters()
+	serves := m.downAt == 0 || p.w.now()-m.downAt < p.staleness()
 	then := up
 	if serves {
 		then++
@@ -431,76 +433,77 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	case !serves:
 		p.breach("P2", by.host, "a learner is promoted that has been down for "+
 			(p.w.now()-m.downAt).Round(time.Second).String())
-	case e.last() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.stale()/time.Second):
-		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.last()-m.applied))
-	case spare(voters, up) > 0 && spare(voters+1, then) <= 0:
+	case e.lastIndex() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.staleness()/time.Second):
+		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.lastIndex()-m.applied))
+	case faultTolerance(voters, up) > 0 && faultTolerance(voters+1, then) <= 0:
 		p.breach("P2", by.host, "a promotion lowers the fault tolerance to 0")
 	}
-	if spare(voters, up) >= 0 && spare(voters+1, then) < 0 {
-		p.breach("P2", by.host, "a promotion has cost the quorum")
+	if faultTolerance(voters, up) >= 0 && faultTolerance(voters+1, then) < 0 {
+		p.breach("P2", by.host, "a promotion costs the quorum")
 	}
 }
 
-// beforeRemove checks a removal as it is applied, that long after its sender has seen that the member is a learner.
-// etcd removes a member of any role: a late removal finds a voter if an equally late promotion was applied before it.
+// beforeRemove checks the removal of a learner when it is applied; after is the time since it was sent. etcd removes a
+// member of any role: a late removal may hit a voter if an equally late promotion was applied before it.
 func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
 		if m != nil {
-			p.standby(by, m)
+			p.checkStandbyRemoval(by, m)
 		}
 		return
 	}
 	if !p.overtaken(after) {
 		p.breach("P2", by.host, "a voter is removed by a step for learners")
 	}
-	p.leavesQuorum(by, m)
+	p.checkQuorumLeft(by, m)
 }
 
-// beforeRemoval checks a removal requested by an operator, as it is applied.
+// beforeRemoval checks a removal of a member of any role when it is applied.
 func (p *promises) beforeRemoval(by *process, id uint64, _ time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
 		return
 	}
-	p.leavesQuorum(by, m)
+	p.checkQuorumLeft(by, m)
 }
 
-// leavesQuorum checks that the others have a quorum without the removed voter, if there was one with it.
-func (p *promises) leavesQuorum(by *process, m *member) {
-	voters, up := p.upNow()
+// checkQuorumLeft checks that the removal of a voter does not cost the quorum.
+func (p *promises) checkQuorumLeft(by *process, m *member) {
+	voters, up := p.countVoters()
 	left := up
-	if m.downAt == 0 || p.w.now()-m.downAt < p.stale() {
+	if m.downAt == 0 || p.w.now()-m.downAt < p.staleness() {
 		left--
 	}
-	if spare(voters, up) >= 0 && spare(voters-1, left) < 0 {
-		p.breach("P2", by.host, "a removal has cost the quorum")
+	if faultTolerance(voters, up) >= 0 && faultTolerance(voters-1, left) < 0 {
+		p.breach("P2", by.host, "a removal costs the quorum")
 	}
 }
 
 // beforeStart checks a start of the unit.
 func (p *promises) beforeStart(by *process) {
 	h := by.host
-	if p.startByPlan(by) {
+	if p.checkStartByPlan(by) {
 		return
 	}
 	m := h.etcd().find(h.data.member)
 	switch {
 	case h.program.result.State == hooks.Running && !h.program.asked:
-		p.breach("P4", h, "an etcd is started while the command runs that it was stopped for")
-	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !h.unit.takenDown &&
+		p.breach("P4", h, "an etcd is started while a command runs for which it was stopped")
+	case h.unit.state == inactive && m != nil && !m.learner && h.unit.byOperator && !h.unit.takenDown &&
 		!p.restarting(h):
-		p.breach("P4", h, "an etcd that an operator has stopped is started")
+		p.breach("P4", h, "an etcd is started that an operator has stopped")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
 		return // a returning voter costs no fault tolerance
 	}
-	if owned, ok := p.owned[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 &&
-		(!ok || p.w.now()-owned > p.stale()) {
-		p.breach("P5", h, "a learner's etcd is started by an agent that has not held the lock for a while")
+	if owned, ok := p.lockHeldAt[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 &&
+		(!ok || p.w.now()-owned > p.staleness()) {
+		p.breach("P5", h, "a learner's etcd is started by an agent that has not held the lock recently")
 	}
 }
 
-// restarting reports whether an agent is restarting its etcd: it cannot know whether the stop in between was its own.
+// restarting reports whether an operation restarts the host's etcd. The agent cannot distinguish its own stop from an
+// operator's then.
 func (p *promises) restarting(h *host) bool {
 	op := p.currentOp()
 	return op != nil && op.Host == h.config.Host.ID && op.Work == string(policy.WorkRestart) &&
@@ -510,52 +513,53 @@ func (p *promises) restarting(h *host) bool {
 // beforeStop checks a stop of the unit.
 func (p *promises) beforeStop(by *process) {
 	if by.host.planInForce() != nil || p.leftBehind(by.host) {
-		return // byPlan has checked it
+		return // checkStepByPlan has checked the step
 	}
-	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promoted > p.stale() {
-		p.takenDown(by, m)
+	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promotedAt > p.staleness() {
+		p.checkVoterStop(by, m)
 	}
 }
 
 // beforeMove checks a move of the data directory when it begins.
 func (p *promises) beforeMove(by *process) {
-	if !p.moveByPlan(by) && p.lockOwner() != by {
+	if !p.checkMoveByPlan(by) && p.lockOwner() != by {
 		p.breach("P5", by.host, "data is moved aside by an agent that does not hold the lock")
 	}
 }
 
-// move checks it when it happens.
-func (p *promises) move(by *process) {
+// checkMove checks a move of the data directory when it takes effect.
+func (p *promises) checkMove(by *process) {
 	h := by.host
 	if m := p.w.etcd.find(h.data.member); m != nil && h.data.cluster == p.w.etcd.clusterID {
 		p.breach("P3", h, "the data of a listed member is moved aside")
 	}
-	if h.unit.process {
+	if h.unit.running {
 		p.breach("P3", h, "data is moved aside while etcd runs on it")
 	}
 }
 
-// afterEffect checks what must always hold. It is called after everything that etcd has applied.
-func (p *promises) afterEffect() {
+// afterApply checks the invariants, and records who holds the lock. It is called after every request that etcd has
+// applied.
+func (p *promises) afterApply() {
 	w := p.w
 	op, owner := p.currentOp(), p.lockOwner()
-	for _, holder := range []*process{p.owner, owner} { // before this effect, and after it
+	for _, holder := range []*process{p.lockHolder, owner} { // before this effect, and after it
 		if holder != nil {
-			p.owned[holder] = w.now()
+			p.lockHeldAt[holder] = w.now()
 		}
 	}
-	p.owner = owner
+	p.lockHolder = owner
 	token := int64(0)
 	if kv := w.etcd.store.Get(w.keys.Lock()); kv != nil {
 		token = kv.CreateRevision
 	}
 	owned := op == nil || token != 0 && op.Token == token // without a token in the record, the lock must be free
 	if owned || p.ownedOp {
-		p.orphan = w.now()
+		p.orphanedSince = w.now()
 	}
 	p.ownedOp = owned
 	if p.op != nil && op == nil {
-		w.happen(nil, happenedEtcd, 6, "the operation of %s has ended", p.op.HostName)
+		w.event(nil, eventEtcd, 6, "the operation of %s has ended", p.op.HostName)
 	}
 	if (p.op == nil) != (op == nil) {
 		p.opSince = w.now()

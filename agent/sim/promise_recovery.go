@@ -11,13 +11,13 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// What is checked here: agents of a cluster under recovery act only by the plan, and two clusters never serve at once.
+// These checks ensure that agents act only by the plan during a recovery, and that two clusters never serve at once.
 
-// oneServes checks that at most one cluster has a leader whose writes are being committed.
-func (p *promises) oneServes() {
+// checkOneServes checks that at most one cluster has a leader that commits writes.
+func (p *promises) checkOneServes() {
 	var leads []*etcd
 	for _, e := range p.w.etcds {
-		if e.leads() {
+		if e.hasLeader() {
 			leads = append(leads, e)
 		}
 	}
@@ -27,17 +27,17 @@ func (p *promises) oneServes() {
 	}
 }
 
-// lostWrites checks, when a recovered cluster begins to serve, that the old one has written nothing since the copy was
-// made.
-func (p *promises) lostWrites(e *etcd) {
-	if e.from.advance(); e.from.last() > e.based {
-		p.breach("P3", e.members[0].host, fmt.Sprintf("%d entries written after its copy was made are lost",
-			e.from.last()-e.based))
+// checkLostWrites checks, when a recovered cluster begins to serve, that the old cluster has committed nothing since
+// the copy was made.
+func (p *promises) checkLostWrites(e *etcd) {
+	if e.predecessor.advance(); e.predecessor.lastIndex() > e.copiedUpTo {
+		p.breach("P3", e.members[0].host, fmt.Sprintf("%d entries committed after the copy was made are lost",
+			e.predecessor.lastIndex()-e.copiedUpTo))
 	}
 }
 
-// planned checks a plan's choice of the survivor.
-func (p *promises) planned(plan recovery.Plan) {
+// checkPlan checks that no voter has a longer log than the plan's survivor.
+func (p *promises) checkPlan(plan recovery.Plan) {
 	own := plan.FactsOf(plan.Survivor).Log
 	for _, f := range plan.Facts {
 		l := f.Log
@@ -45,7 +45,7 @@ func (p *promises) planned(plan recovery.Plan) {
 			continue
 		}
 		if l.Term > own.Term || l.Term == own.Term && l.Index > own.Index {
-			p.breach("P3", nil, fmt.Sprintf("%s is further than the survivor of the plan: entry %d of term %d", f.Host,
+			p.breach("P3", nil, fmt.Sprintf("%s has a longer log than the plan's survivor: entry %d of term %d", f.Host,
 				l.Index, l.Term))
 		}
 	}
@@ -56,14 +56,14 @@ func (p *promises) leftBehind(h *host) bool {
 	return p.w.etcd != p.w.etcds[0] && h.data.cluster != p.w.etcd.clusterID
 }
 
-// served reports whether a cluster serves, or did until just now.
-func (p *promises) served(e *etcd) bool {
-	return e.leads() || p.w.now()-e.ledAt < p.stale()
+// servedRecently reports whether a cluster serves, or did until just now.
+func (p *promises) servedRecently(e *etcd) bool {
+	return e.hasLeader() || p.w.now()-e.lastLedAt < p.staleness()
 }
 
-// byPlan checks a step: a recovery step needs a plan, or a recovered cluster without this host; and a host with a plan
-// takes no other steps.
-func (p *promises) byPlan(by *process, step policy.Step) {
+// checkStepByPlan checks that a recovery step has a plan or follows a recovery without this host, and that a host with
+// a plan takes no other steps.
+func (p *promises) checkStepByPlan(by *process, step policy.Step) {
 	h, w := by.host, p.w
 	k := h.planInForce()
 	switch step.Kind {
@@ -75,25 +75,26 @@ func (p *promises) byPlan(by *process, step policy.Step) {
 		if k == nil || !k.Alone {
 			p.breach("P4", h, fmt.Sprintf("%s begins on a host that is not the survivor", step.Kind))
 		}
-	case policy.StepStartUnit, policy.StepWriteEnv: // checked by their effect
+	case policy.StepStartUnit, policy.StepWriteEnv: // checkStartByPlan checks the start
 	default:
 		if k != nil && !p.justPlanned(h, k) {
 			p.breach("P4", h, fmt.Sprintf("%s is begun while plan %s is in force", step.Kind, k.Plan))
 		}
 	}
 	t := w.plan.timing()
-	if w.rescue.lost && !withoutLock(step.Kind) && !w.etcd.leads() && w.now()-w.etcd.ledAt > t.LockTTL+p.stale() {
+	if w.recovery.lost && !withoutLock(step.Kind) && !w.etcd.hasLeader() &&
+		w.now()-w.etcd.lastLedAt > t.LockTTL+p.staleness() {
 		p.breach("P5", h, fmt.Sprintf("%s is begun in a cluster without a quorum", step.Kind))
 	}
 }
 
-// justPlanned reports whether a plan was put in force so recently that the round before it may still be running.
+// justPlanned reports whether a plan came into force so recently that a round which began before may still be running.
 func (p *promises) justPlanned(h *host, k *hoststate.Recovery) bool {
-	return h.wall().Sub(k.Since).Abs() < p.stale()
+	return h.wall().Sub(k.Since).Abs() < p.staleness()
 }
 
-// startByPlan checks a start of etcd by an agent that has a plan. It reports whether it has one.
-func (p *promises) startByPlan(by *process) bool {
+// checkStartByPlan checks a start of etcd by an agent that has a plan. It reports whether the agent has one.
+func (p *promises) checkStartByPlan(by *process) bool {
 	h := by.host
 	k := h.planInForce()
 	switch {
@@ -101,15 +102,15 @@ func (p *promises) startByPlan(by *process) bool {
 		return k != nil
 	case h.data.member == 0:
 		p.breach("P4", h, "an etcd is started without data while a plan is in force")
-	case h.data.cluster == uint64(k.Old) && k.GivenUp == "" && !p.served(h.etcd()):
+	case h.data.cluster == uint64(k.Old) && k.GivenUp == "" && !p.servedRecently(h.etcd()):
 		p.breach("P4", h, "an etcd is started on its old data while a plan is in force")
 	}
 	return true
 }
 
-// moveByPlan checks a move of data by a plan, or after one that has left this host behind. It reports whether the move
-// is one of these.
-func (p *promises) moveByPlan(by *process) bool {
+// checkMoveByPlan checks a move of data that a plan requires, or a recovery without this host. It reports false for
+// any other move.
+func (p *promises) checkMoveByPlan(by *process) bool {
 	h := by.host
 	k := h.planInForce()
 	switch {
@@ -117,35 +118,36 @@ func (p *promises) moveByPlan(by *process) bool {
 		return false
 	case k != nil && k.Alone:
 		p.breach("P3", h, "the survivor moves its data aside")
-	case p.w.etcd == p.w.etcds[0] || !p.served(p.w.etcd):
+	case p.w.etcd == p.w.etcds[0] || !p.servedRecently(p.w.etcd):
 		p.breach("P3", h, "a host moves its data aside before the recovered cluster serves")
 	}
 	return true
 }
 
-// beforeCopy checks the start of a copy. An operator may have started etcd since the agent looked: etcd then has its
-// database open, and the copy is refused.
+// beforeCopy checks that etcd does not run when a copy begins. An operator may have started etcd since the agent's last
+// round; then the copy fails because etcd has its database open.
 func (p *promises) beforeCopy(by *process) {
-	if u := by.host.unit; u.process && p.w.now()-u.since > p.stale() {
+	if u := by.host.unit; u.running && p.w.now()-u.since > p.staleness() {
 		p.breach("P3", by.host, "a copy is begun of data that an etcd has open")
 	}
 }
 
-// comesUp checks any start of an etcd.
-func (p *promises) comesUp(h *host) {
+// checkStart checks a start of an etcd by any caller.
+func (p *promises) checkStart(h *host) {
 	if h.agent != nil && h.agent.survivor.state.Running {
-		p.breach("P3", h, "an etcd starts on data that are being copied")
+		p.breach("P3", h, "an etcd is started on data that are being copied")
 	}
 	k := h.planInForce()
-	if k != nil && h.stoppedFor == k.Plan && h.data.cluster == uint64(k.Old) && k.GivenUp == "" && !p.served(h.etcd()) {
-		p.breach("P4", h, "an etcd that was stopped for a plan comes up again on its old data")
+	if k != nil && h.stoppedForPlan == k.Plan && h.data.cluster == uint64(k.Old) && k.GivenUp == "" &&
+		!p.servedRecently(h.etcd()) {
+		p.breach("P4", h, "an etcd that was stopped for a plan is started again on its old data")
 	}
 }
 
-// stopped is called when a step has ended: from then on the etcd is held back.
-func (p *promises) stopped(h *host, step policy.Step) {
+// noteStop records, at the end of a step, that the plan guards the etcd against a start from now on.
+func (p *promises) noteStop(h *host, step policy.Step) {
 	if k := h.planInForce(); k != nil && (step.Kind == policy.StepStopForRecovery || step.Kind == policy.StepCopyData) {
-		h.stoppedFor = k.Plan
+		h.stoppedForPlan = k.Plan
 	}
 }
 
@@ -153,13 +155,6 @@ func (p *promises) stopped(h *host, step policy.Step) {
 func (p *promises) beforeSwap(by *process, work recovery.Work) {
 	k := by.host.planInForce()
 	if k == nil || k.Plan != work.Plan || !k.Alone || k.GivenUp != "" || !k.Parted {
-		p.breach("P4", by.host, fmt.Sprintf("a copy replaces the data, and the plan in force is %+v", noted(k)))
+		p.breach("P4", by.host, fmt.Sprintf("a copy replaces the data while the plan in force is %+v", k))
 	}
-}
-
-func noted(k *hoststate.Recovery) hoststate.Recovery {
-	if k == nil {
-		return hoststate.Recovery{}
-	}
-	return *k
 }

@@ -17,39 +17,39 @@ import (
 // Options select what to simulate.
 type Options struct {
 	Seed   uint64
-	Faulty time.Duration // how long faults are injected; the quiet time is added
-	// Mistake is put into every agent; the zero value is none.
+	Faulty time.Duration // how long faults are injected; the run continues until the cluster has recovered
+	// Mistake is built into every agent; the zero value is none.
 	Mistake Mistake
-	// Story receives every event, line by line. It may be nil.
+	// Story receives one line per event. It may be nil.
 	Story func(line string)
 
 	plan    func(p *plan)                        // changes the seed's plan
 	trouble func(w *world, length time.Duration) // replaces the random faults
 }
 
-// Result is the result of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Plan      string
 	Breach    *Breach // the first broken promise, or nil
 	Lasted    time.Duration
-	Recovered time.Duration // from the end of the faults to the target
+	Recovered time.Duration // from the end of the faults until the target was reached
 	Trace     uint64        // identical for the same seed
 	counts
 }
 
-// The quiet time: how long it may take until the target is reached after the last fault, and how long it must then be
-// kept. The longest waits on the way are the backoff after failed joins, an hour, and the time that a repeatedly slow
-// disk must be clean. The time that an ejected host must be healthy is added.
+// After the last fault, the cluster must reach its target within recoverWithin and keep it for stableFor. The longest
+// waits on the way are the backoff after failed joins and the time that a repeatedly slow disk must be clean. The time
+// that an ejected host must be healthy is added to recoverWithin.
 const (
 	recoverWithin = 8 * time.Hour
-	restFor       = 10 * time.Minute
-	lookEvery     = 5 * time.Second
+	stableFor     = 10 * time.Minute
+	checkEvery    = 5 * time.Second
 )
 
-// Run simulates a cluster. It must be called in a bubble of testing/synctest. All that it starts has ended when it
+// Run simulates a cluster. It must be called in a testing/synctest bubble. Everything that it starts has ended when it
 // returns.
 func Run(opt Options) (Result, error) {
-	p, err := planOf(opt)
+	p, err := newPlan(opt)
 	if err != nil {
 		return Result{}, err
 	}
@@ -61,11 +61,11 @@ func Run(opt Options) (Result, error) {
 	w.mu.Unlock()
 	began := w.now()
 	if !p.Fresh {
-		w.until(recoverWithin, w.atTarget)
+		w.waitFor(recoverWithin, w.atTarget)
 	}
-	if p.Lost > 0 {
+	if p.LostAt > 0 {
 		w.mu.Lock()
-		w.after(p.Lost, laneFaults, w.quorumLoss)
+		w.after(p.LostAt, laneFaults, w.tryQuorumLoss)
 		w.mu.Unlock()
 	}
 	switch {
@@ -84,10 +84,10 @@ func Run(opt Options) (Result, error) {
 	w.mu.Lock()
 	longest := w.promises.longestClean()
 	w.mu.Unlock()
-	reached := w.until(recoverWithin+longest, w.atTarget)
+	reached := w.waitFor(recoverWithin+longest, w.atTarget)
 	recovered := w.now() - quiet
 	if reached {
-		w.until(restFor, func() string { return "rest" })
+		w.waitFor(stableFor, func() string { return "rest" })
 	}
 	w.mu.Lock()
 	if missing := w.atTarget(); missing != "" {
@@ -100,7 +100,7 @@ func Run(opt Options) (Result, error) {
 	}
 	w.end()
 	w.mu.Unlock()
-	w.wait(w.now() + time.Hour) // what is in progress ends by itself: all of it is bounded
+	w.wait(w.now() + time.Hour) // every goroutine still running ends within its time limit
 	return out, nil
 }
 
@@ -110,9 +110,10 @@ func newWorld(p plan, opt Options) *world {
 		faults: rand.New(rand.NewPCG(p.Seed, 2)), reserved: map[int64]bool{},
 	}
 	w.promises = promises{
-		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
-		taking: map[*process]taking{}, repairs: map[uint64]time.Duration{}, leads: map[*process]time.Duration{},
-		out: map[*host]ejected{}, unhealthy: map[*host]unhealthyPeriod{}, replaces: map[*host]uint64{},
+		w: w, lockHeldAt: map[*process]time.Duration{}, commands: map[string]bool{},
+		lastSteps: map[*process]repeatedStep{}, repairedAt: map[uint64]time.Duration{},
+		slowLeaderSince: map[*process]time.Duration{}, ejections: map[*host]ejection{},
+		unhealthy: map[*host]unhealthyPeriod{}, replaces: map[*host]uint64{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	w.etcds = []*etcd{w.etcd}
@@ -131,7 +132,7 @@ func newWorld(p plan, opt Options) *world {
 	return w
 }
 
-// end stops everything.
+// end stops all agents, and all scheduled events.
 func (w *world) end() {
 	w.ended = true
 	for _, h := range w.hosts {
@@ -139,16 +140,17 @@ func (w *world) end() {
 	}
 }
 
-// until lets time pass until nothing is missing or a promise is broken.
-func (w *world) until(limit time.Duration, missing func() string) bool {
+// waitFor lets time pass until nothing is missing or a promise is broken, at most until the limit. It reports whether
+// nothing is missing.
+func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 	for end := w.now() + limit; w.now() < end; {
-		w.wait(w.moment(lookEvery, laneFaults))
+		w.wait(w.moment(checkEvery, laneFaults))
 		w.mu.Lock()
 		done, broken := missing() == "", w.promises.first != nil
-		w.byHand()
+		w.repairDeadByHand()
 		w.repairUnhealthyByHand()
 		if w.etcd.clusterID == 0 {
-			w.askToBootstrap(w.hosts[0])
+			w.requestBootstrap(w.hosts[0])
 		}
 		w.mu.Unlock()
 		if done || broken {
@@ -163,11 +165,11 @@ func (w *world) atTarget() string {
 	e := w.etcd
 	voters, learners := len(e.voters()), len(e.learners())
 	switch {
-	case w.rescue.lost:
-		return "the recovery of the cluster is not over"
+	case w.recovery.lost:
+		return "the recovery of the cluster has not ended"
 	case voters != w.plan.Voters:
 		return fmt.Sprintf("there are %d voters, not %d", voters, w.plan.Voters)
-	case learners != min(w.plan.Standbys, w.plan.Hosts-w.lostForGood()-w.plan.Voters):
+	case learners != min(w.plan.Standbys, w.plan.Hosts-w.countLostForGood()-w.plan.Voters):
 		return fmt.Sprintf("there are %d learners, not %d", learners, w.plan.Standbys)
 	case w.promises.currentOp() != nil:
 		return "an operation is in flight: " + w.promises.currentOp().HostName
@@ -179,19 +181,19 @@ func (w *world) atTarget() string {
 			return "member " + m.host.name + " is down"
 		}
 		if m.host.disk.chronic && !m.learner {
-			return "the disk of voter " + m.host.name + " is slow for good"
+			return "the disk of voter " + m.host.name + " is permanently slow"
 		}
 	}
-	return w.stillAsked()
+	return w.pendingRequest()
 }
 
-// askToBootstrap is an operator's request to bootstrap, which may be repeated.
-func (w *world) askToBootstrap(h *host) {
+// requestBootstrap lets an operator request a bootstrap, perhaps repeatedly.
+func (w *world) requestBootstrap(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) {
-		err := p.agent.Bootstrap(ctx, "an operator") // a refusal is fine
+		err := p.agent.Bootstrap(ctx, "an operator") // it may be refused
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.happen(h, happenedFault, 5, "is asked to bootstrap: %v", err)
+		w.event(h, eventFault, 5, "bootstrap requested: %v", err)
 	})
 }
 
@@ -216,7 +218,7 @@ func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	}()
 }
 
-// logger returns an agent's logger: none, or one that writes into the story.
+// logger returns an agent's logger, which writes into the story or discards everything.
 func (w *world) logger(h *host) *slog.Logger {
 	if w.story == nil {
 		return slog.New(slog.DiscardHandler)
@@ -248,7 +250,7 @@ func (t *storyHandler) Handle(_ context.Context, r slog.Record) error {
 		text += " " + a.String()
 		return true
 	})
-	if r.Message != "step done" { // the world logs it
+	if r.Message != "step done" { // promises.onStep writes it
 		t.w.mu.Lock()
 		defer t.w.mu.Unlock()
 		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))

@@ -27,23 +27,23 @@ var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "print the story of this seed (-run StoryOfOneSeed)")
 	fromFlag  = flag.Uint64("sim.from", 1000, "the first seed")
 	hoursFlag = flag.Float64("sim.hours", 5,
-		"hours of cluster life to simulate in all; with 1000 and more, all seeded mistakes are looked for too")
+		"hours to simulate in total; from 1000 on, tests also look for every seeded mistake")
 )
 
-// many reports whether there is time for everything.
+// many reports whether the run is so long that the tests use many seeds and every mistake.
 func many() bool { return *hoursFlag >= 1000 }
 
-// faulty is how long every seed has faults.
+// faulty is for how long faults are injected into every seed's cluster.
 const faulty = 6 * time.Hour
 
 func TestMain(m *testing.M) {
-	if os.Getenv("GOGC") == "" { // make sim has its own
-		debug.SetGCPercent(400) // collecting garbage less often saves a fifth
+	if os.Getenv("GOGC") == "" { // make sim sets it
+		debug.SetGCPercent(400) // less garbage collection saves a fifth of the time
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// run simulates a seed in its own bubble.
+// run simulates a seed in a synctest bubble.
 func run(t *testing.T, opt Options) Result {
 	t.Helper()
 	if opt.Faulty == 0 {
@@ -59,7 +59,7 @@ func run(t *testing.T, opt Options) Result {
 	return r
 }
 
-// story runs a seed again and returns the end of its story.
+// story runs a seed again and returns the last lines of its story: more of them if a promise is broken early.
 func story(t *testing.T, opt Options, last int) string {
 	t.Helper()
 	var lines []string
@@ -76,7 +76,7 @@ func story(t *testing.T, opt Options, last int) string {
 	return strings.Join(lines[max(0, len(lines)-last):], "\n")
 }
 
-// The first seed's story is discarded, unless -sim.seed asks for another's.
+// Without -sim.seed, this test discards the story of the first seed.
 func TestStoryOfOneSeed(t *testing.T) {
 	seed, out := *fromFlag, io.Discard
 	if *seedFlag != 0 {
@@ -111,7 +111,7 @@ func TestNoFaultBreaksAPromise(t *testing.T) {
 					r := run(t, Options{Seed: seed})
 					sum.add(r)
 					if r.Breach != nil {
-						t.Errorf("seed %d: %v\n%s; the end of its story (-sim.seed=%d prints all):\n%s", seed,
+						t.Errorf("seed %d: %v\n%s; the end of the story (-sim.seed=%d prints all):\n%s", seed,
 							r.Breach, r.Plan, seed, story(t, Options{Seed: seed}, 60))
 					}
 				}
@@ -120,7 +120,7 @@ func TestNoFaultBreaksAPromise(t *testing.T) {
 	})
 	fmt.Fprintf(os.Stdout, "%s in %s\n", &sum, time.Since(began).Round(time.Second))
 	if sum.Promoted == 0 {
-		t.Error("nothing happened: this test has shown nothing")
+		t.Error("no learner was promoted: the test proves nothing")
 	}
 }
 
@@ -160,10 +160,10 @@ func (s *totals) add(r Result) {
 }
 
 func (s *totals) String() string {
-	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d "+
-		"steps, %d promotions, %d leadership transfers,  %d hosts died for good, %d disks were slow for good, "+
-		"%d voters were replaced, %d quorums were lost and %d clusters recovered; the target "+
-		"was reached %s after the last fault at the latest",
+	return fmt.Sprintf("%d seeds, %.0f simulated hours: %d faults, %d elections, %d rounds, %d calls, %d "+
+		"steps, %d promotions, %d leadership transfers, %d hosts died for good, %d disks became slow for good, "+
+		"%d voters were replaced, %d quorum losses, %d clusters recovered; the target "+
+		"was reached at most %s after the last fault",
 		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.Transfers,
 		s.Died, s.SlowForGood, s.Replaced, s.QuorumLosses, s.Recoveries,
 		s.slow.Round(time.Second))
@@ -188,61 +188,58 @@ func TestASeedAlwaysYieldsTheSameStory(t *testing.T) {
 	}
 }
 
-// regressions are seeds that once found something, with the finding. A seed's story changes whenever faults are added
-// to draw from. So every finding also has tests in package policy and, if it can be made from outside, a mistake in
-// mistake.go.
+// regressions returns seeds that once found an error. A seed's events change with the table of faults, so every error
+// also has tests in package policy and, if it can be seeded, a mistake in mistake.go.
 func regressions() []regression {
 	return []regression{
-		{1000, "a standby that has lost its qualification never votes and keeps all others from joining"},
-		{1023, "(a mistake of the simulation) an intruder's record counts as locked, but no host holds the lock"},
-		{1114, "a spare asked to bootstrap while the only voter was stopped makes a second cluster"},
-		{1388, "an etcd that was stopped just after its promotion is started by the join that is not over"},
-		{1917, "an etcd that an operator has stopped after a reboot that was asked for is started by the agent, " +
-			"which starts only then"},
-		{1923, "an etcd that was stopped for a reboot stays down for ever once its operation is released"},
-		{2457, "an agent that was asleep takes an operation over early: it has missed that another one had done so " +
-			"meanwhile"},
-		{1343, "an etcd that was stopped just after it has made a cluster is started by the bootstrap " +
-			"that is not over"},
-		{1785, "(in part a mistake of the simulation) a command is started over and over until it begins; and two " +
-			"calls that both hang, a promotion and then " +
-			"the removal of the same learner, land in that order, and etcd removes a voter"},
-		{2581, "(a mistake of the simulation) a promotion that was sent by an agent which then slept for minutes " +
-			"finds a learner that is cut off"},
-		{1973, "(a mistake of the simulation) an etcd that was stopped by hand before the maintenance of its host is " +
-			"started at the end of that"},
-		{181, "one of four voters is dead where three are wanted, there is no standby and no spare, and it stays"},
+		{1000, "a standby that has lost its qualification never votes, and no other host joins"},
+		{1023, "(an error of the simulation) a forged operation counts as locked although no host holds the lock"},
+		{1114, "a spare bootstraps a second cluster while the only voter is stopped"},
+		{1388, "an unfinished join starts an etcd that an operator stopped just after its promotion"},
+		{1917, "an agent that starts only after a requested reboot starts an etcd that an operator has stopped"},
+		{1923, "an etcd that was stopped for a reboot stays down after its operation is released"},
+		{2457, "an agent that was frozen adopts an operation early, because it missed that another agent " +
+			"had adopted it"},
+		{1343, "an unfinished bootstrap starts an etcd that an operator stopped just after it had created the cluster"},
+		{1785, "(partly an error of the simulation) a command is requested repeatedly until it begins; and a delayed " +
+			"promotion is applied before the delayed removal of the same learner, so etcd removes a voter"},
+		{2581, "(an error of the simulation) a promotion whose sender was then frozen for minutes is applied " +
+			"although the learner is isolated"},
+		{1973, "(an error of the simulation) an etcd that an operator stopped before the maintenance of its host is " +
+			"started at the end of the maintenance"},
+		{181, "with four voters, three configured, and neither a standby nor a spare, a dead voter is never removed"},
 		{
-			153, "(a mistake of the simulation) a host whose disk is slow for good is never back from its " +
+			153, "(an error of the simulation) a host whose disk is slow for good does not return from its " +
 				"maintenance, and no operator releases it",
 		},
-		{1540, "a survivor that was off while operators abandoned its plan applies it next to another: two clusters"},
+		{1540, "a survivor that was down while operators abandoned its plan applies it after another plan: " +
+			"two clusters"},
 		{
-			94, "a survivor has abandoned two plans and reports only the last: no other plan is made, because " +
-				"its facts are a moment older than those of the host that got the first one",
+			94, "a survivor has abandoned two plans and reports only the last one: no further plan can be made, " +
+				"because its facts are older than those of the host that received the first plan",
 		},
 		{
-			434, "operators remove members until two vote, while one of them is about to be restarted, which the " +
-				"other cannot spare: no host joins, because the restart is not over",
+			434, "operators remove members until two voters are left, while one of them waits for a restart that the " +
+				"other cannot spare: no host joins, because the restart has not ended",
 		},
 		{
-			686, "a host was off while its cluster was recovered, and spends all its time on members of it that are " +
-				"dead: it never learns of the recovery",
+			686, "a host that was down while its cluster was recovered spends all its time on dead members of the " +
+				"old cluster, and never discovers the recovery",
 		},
 		{
-			1249, "(a mistake of the simulation) a learner is added a second after an operator removed a member, by " +
-				"an agent that had looked a second before",
+			1249, "(an error of the simulation) an agent with a view one second old adds a learner a second after an " +
+				"operator removed a member",
 		},
-		{404, "of six voters the one that has recovered is removed, and not the one that is unhealthy by then"},
+		{404, "of six voters the one that has recovered is removed instead of the one that is unhealthy"},
 	}
 }
 
 type regression struct {
 	seed  uint64
-	found string
+	error string
 }
 
-// lengthy reports whether the story takes as long as all others together: make sim runs these, as CI does.
+// lengthy reports whether the seed takes as long as all others together: only make sim runs it, also in CI.
 func (r regression) lengthy() bool {
 	return slices.Contains([]uint64{153, 404, 434, 1000, 1249, 1785}, r.seed)
 }
@@ -254,7 +251,7 @@ func TestRegressionSeedsFindNothing(t *testing.T) {
 			continue
 		}
 		if r := run(t, Options{Seed: once.seed}); r.Breach != nil {
-			t.Errorf("seed %d, which once found that %s: %v", once.seed, once.found, r.Breach)
+			t.Errorf("seed %d, which once found this error: %s: %v", once.seed, once.error, r.Breach)
 		}
 	}
 }
@@ -263,7 +260,8 @@ func TestThePolicyDeclaresTheSameLockedStepsAsTheSimulation(t *testing.T) {
 	t.Parallel()
 	for _, info := range policy.Steps() {
 		if info.Locked == withoutLock(info.Kind) {
-			t.Errorf("%s is declared to need the lock: %v, and the judge says otherwise", info.Kind, info.Locked)
+			t.Errorf("the policy declares for %s that Locked is %v, and the simulation expects the opposite",
+				info.Kind, info.Locked)
 		}
 	}
 }

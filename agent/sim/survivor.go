@@ -13,23 +13,23 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// copied is a copy of a host's data that a plan has requested. It is on disk, either complete or useless.
-type copied struct {
-	work  recovery.Work
-	whole bool
-	index uint64 // the last entry that it holds
+// dataCopy is a copy of a host's data for a recovery plan. It is on disk, and either complete or unusable.
+type dataCopy struct {
+	work     recovery.Work
+	complete bool
+	index    uint64 // the index of its last entry
 }
 
-// survivorData is the data directory as seen by one agent process during a recovery.
+// survivorData is an agent's access to the data directory during a recovery.
 type survivorData struct {
-	p     *process
-	state recovery.Copy
-	which int // counts copies begun or cancelled
+	p          *process
+	state      recovery.Copy
+	generation int // counts copies that were begun or cancelled
 }
 
-// Read returns what the log contains.
+// Read returns the position of the log, and its members.
 func (s *survivorData) Read(ctx context.Context) (recovery.Log, error) {
-	s.p.pass(laneOperator, "read log", true)
+	s.p.gateWithTrap(laneOperator, "read log", true)
 	h := s.p.host
 	if err := (agentData{s.p, h.data}).hang(ctx, laneOperator); err != nil {
 		return recovery.Log{}, err
@@ -39,7 +39,7 @@ func (s *survivorData) Read(ctx context.Context) (recovery.Log, error) {
 	defer w.mu.Unlock()
 	m := h.unit.member()
 	switch {
-	case h.data.remains:
+	case h.data.leftovers:
 		return recovery.Log{}, errors.New("there is no log")
 	case h.data.member == 0 || m == nil:
 		return recovery.Log{Empty: true}, nil
@@ -71,12 +71,12 @@ func (s *survivorData) Abandon() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.state.Running {
-		s.which++
-		s.state.Running, s.state.Error = false, "it was called off"
+		s.generation++
+		s.state.Running, s.state.Error = false, "it was cancelled"
 	}
 }
 
-// Copy begins a copy, which ends with the process.
+// Copy begins a copy, which is lost if the agent ends.
 func (s *survivorData) Copy(work recovery.Work) {
 	h := s.p.host
 	w := h.world
@@ -85,50 +85,52 @@ func (s *survivorData) Copy(work recovery.Work) {
 	if s.state.Running {
 		return
 	}
-	s.which++
-	which := s.which
+	s.generation++
+	which := s.generation
 	s.state = recovery.Copy{Plan: work.Plan, Running: true}
 	w.promises.beforeCopy(s.p)
-	if h.unit.process {
+	if h.unit.running {
 		s.state = recovery.Copy{Plan: work.Plan, Error: "a running etcd uses it; stop it first"}
 		return
 	}
 	takes := between(w.draw(90, uint64(h.index)), time.Second, 3*time.Minute)
-	if h.copy != nil && h.copy.whole && h.copy.work.Plan == work.Plan {
+	if h.dataCopy != nil && h.dataCopy.complete && h.dataCopy.work.Plan == work.Plan {
 		takes = time.Second
 	}
-	w.happen(h, happenedUnit, uint64(takes), "a copy of its data is begun")
+	w.event(h, eventUnit, uint64(takes), "a copy of its data begins")
 	w.after(takes, laneEtcd, func() {
-		if s.which == which && !s.p.dead.Load() {
-			s.copyEnds(work)
+		if s.generation == which && !s.p.dead.Load() {
+			s.endCopy(work)
 		}
 	})
 }
 
-func (s *survivorData) copyEnds(work recovery.Work) {
+// endCopy decides the outcome of a copy.
+func (s *survivorData) endCopy(work recovery.Work) {
 	h := s.p.host
 	w := h.world
 	s.state.Running = false
 	m := h.unit.member()
-	again := h.copy != nil && h.copy.whole && h.copy.work.Plan == work.Plan
+	again := h.dataCopy != nil && h.dataCopy.complete && h.dataCopy.work.Plan == work.Plan
 	own := m != nil && h.data.member == uint64(work.Member) && h.data.cluster == uint64(work.Old)
 	switch {
 	case chance(w.draw(91, uint64(h.index)), 10):
-		s.state.Error = "there is no room"
-	case h.unit.process:
+		s.state.Error = "no space left"
+	case h.unit.running:
 		s.state.Error = "a running etcd uses it; stop it first"
-	case again && (!own || m.applied == work.Index): // moved aside already, or unchanged
+	case again && (!own || m.applied == work.Index): // the data were already moved aside, or are unchanged
 		s.state.Complete = true
 	case !own || m.applied != work.Index || m.term != work.Term:
-		s.state.Error = fmt.Sprintf("the data are not those of the plan: entry %d, not %d", h.appliedHere(), work.Index)
+		s.state.Error = fmt.Sprintf("the data differ from the plan: last entry %d, not %d", h.appliedIndex(),
+			work.Index)
 	default:
 		s.state.Complete = true
-		h.copy = &copied{work: work, whole: true, index: m.applied}
+		h.dataCopy = &dataCopy{work: work, complete: true, index: m.applied}
 	}
-	w.happen(h, happenedUnit, 91, "the copy ends: %q", s.state.Error)
+	w.event(h, eventUnit, 91, "the copy ends: %q", s.state.Error)
 }
 
-func (h *host) appliedHere() uint64 {
+func (h *host) appliedIndex() uint64 {
 	if m := h.unit.member(); m != nil {
 		return m.applied
 	}
@@ -137,7 +139,7 @@ func (h *host) appliedHere() uint64 {
 
 // Swap moves the old data aside and puts the copy in their place. It may be interrupted in between.
 func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, error) {
-	s.p.pass(laneStep, "swap", true)
+	s.p.gateWithTrap(laneStep, "swap", true)
 	h := s.p.host
 	if err := (agentData{s.p, h.data}).hang(ctx, laneStep); err != nil {
 		return nil, err
@@ -150,11 +152,11 @@ func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, 
 	switch {
 	case h.data.cluster == uint64(work.Cluster):
 		return nil, nil
-	case h.copy == nil || !h.copy.whole || h.copy.work.Plan != work.Plan:
-		return nil, errors.New("the copy is not whole")
-	case h.unit.process && h.data.member != 0:
+	case h.dataCopy == nil || !h.dataCopy.complete || h.dataCopy.work.Plan != work.Plan:
+		return nil, errors.New("the copy is incomplete")
+	case h.unit.running && h.data.member != 0:
 		return nil, errors.New("an etcd has the database open")
-	case h.data.member != 0 || h.data.remains:
+	case h.data.member != 0 || h.data.leftovers:
 		h.data.aside++
 		moved = append(moved, fmt.Sprintf("/data/member.aside-%d", h.data.aside))
 	}
@@ -162,12 +164,12 @@ func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, 
 	if old != 0 {
 		w.replaceCluster(h, work)
 	}
-	h.data.cluster, h.data.member, h.data.remains = 0, 0, false
+	h.data.cluster, h.data.member, h.data.leftovers = 0, 0, false
 	if chance(w.draw(92, uint64(h.index)), 20) {
-		return moved, errors.New("it was cut short")
+		return moved, errors.New("interrupted")
 	}
-	h.data.become(uint64(work.Cluster), uint64(work.Member))
-	w.happen(h, happenedUnit, 92, "the copy is put in place")
-	w.settle()
+	h.data.setMember(uint64(work.Cluster), uint64(work.Member))
+	w.event(h, eventUnit, 92, "the copy is put in place")
+	w.updateEtcds()
 	return moved, nil
 }

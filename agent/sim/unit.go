@@ -16,20 +16,20 @@ import (
 
 // unit is a host's etcd service and its process. It is the agent's Unit.
 type unit struct {
-	host      *host
-	state     systemd.State
-	since     time.Duration
-	result    string
-	process   bool // there is one
-	ran       bool // it has run since the host booted; otherwise systemd knows no time of a stop
-	frozen    bool // it was sent SIGSTOP
-	env       map[string]string
-	started   int // counts starts, to recognize events of an earlier one
-	broken    bool
-	stoppedBy string // who stopped it last
-	again     bool   // it is to be started as soon as it has stopped
-	takenDown bool   // an operation of its host stopped it, or found it stopped; the operation's end starts it
-	byAgent   bool   // its agent has started the process
+	host           *host
+	state          systemd.State
+	since          time.Duration
+	result         string
+	running        bool // there is a process
+	ranSinceBoot   bool // otherwise systemd reports no time of a stop
+	frozen         bool // it was sent SIGSTOP
+	env            map[string]string
+	starts         int // counts starts and exits, to ignore events of an earlier process
+	busHangs       bool
+	byOperator     bool // an operator has stopped it
+	startAfterStop bool // start it as soon as it has stopped
+	takenDown      bool // an operation of its host stopped it, or found it stopped; the operation will start it
+	byAgent        bool // its agent started the process
 }
 
 // Frequently used states.
@@ -38,56 +38,56 @@ const (
 	failed   = systemd.Failed
 )
 
-// The timings of a start: how long etcd takes, and systemd's timeout.
+// The timings of a start: how long etcd takes, systemd's timeout, and the time between two checks of its progress.
 const (
-	comesUpLow   = 200 * time.Millisecond
-	comesUpHigh  = 1500 * time.Millisecond
+	startLow     = 200 * time.Millisecond
+	startHigh    = 1500 * time.Millisecond
 	startTimeout = 90 * time.Second
-	looksAgain   = time.Second
+	startRetry   = time.Second
 )
 
-// holdFile keeps the unit from being started by anything while it exists; see package agent.
-const holdFile = stateDir + "/etcd.hold"
+// startGuardFile prevents any start of the unit while it exists; see package agent.
+const startGuardFile = stateDir + "/etcd.hold"
 
-// sinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: at most as many as there
-// are between two snapshots, by the larger of etcd's defaults.
-const sinceSnapshot = 100_000
+// entriesSinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: at most the number
+// of entries between two snapshots, by the larger of etcd's defaults.
+const entriesSinceSnapshot = 100_000
 
 func (u *unit) ready() bool {
-	return u.process && u.state == systemd.Active && !u.frozen && u.host.powered
+	return u.running && u.state == systemd.Active && !u.frozen && u.host.powered
 }
 
-func (u *unit) become(s systemd.State, result string) {
+func (u *unit) setState(s systemd.State, result string) {
 	u.state, u.since, u.result = s, u.host.world.now(), result
-	u.host.world.happen(u.host, happenedUnit, uint64(s), "etcd.service is %s", s)
+	u.host.world.event(u.host, eventUnit, uint64(s), "etcd.service is %s", s)
 }
 
-// start starts the process on anything's request.
+// start starts the process, for any caller, unless the start guard prevents it.
 func (u *unit) start() {
-	if u.process || !u.host.powered {
+	if u.running || !u.host.powered {
 		return
 	}
-	if _, err := u.host.files.read(holdFile); err == nil {
+	if _, err := u.host.files.read(startGuardFile); err == nil {
 		return
 	}
-	u.host.world.promises.startDuringWork(u.host)
-	u.host.world.promises.comesUp(u.host)
-	u.started++
-	u.process, u.ran = true, true
-	u.again, u.takenDown = false, false
-	u.become(systemd.Activating, "success")
+	u.host.world.promises.checkStartDuringWork(u.host)
+	u.host.world.promises.checkStart(u.host)
+	u.starts++
+	u.running, u.ranSinceBoot = true, true
+	u.startAfterStop, u.takenDown = false, false
+	u.setState(systemd.Activating, "success")
 	if m := u.member(); m != nil {
 		m.upSince = u.host.world.now()
 	}
-	u.host.world.settle()
-	generation, began := u.started, u.since
+	u.host.world.updateEtcds()
+	generation, began := u.starts, u.since
 	w := u.host.world
-	w.after(between(w.draw(10, uint64(u.host.index)), comesUpLow, comesUpHigh), laneEtcd, func() {
-		u.comeUp(generation, began)
+	w.after(between(w.draw(10, uint64(u.host.index)), startLow, startHigh), laneEtcd, func() {
+		u.finishStart(generation, began)
 	})
 }
 
-// member returns the member whose data are here, listed or not.
+// member returns the member whose data the host holds, even if that member was removed.
 func (u *unit) member() *member {
 	e := u.host.etcd()
 	if m := e.find(u.host.data.member); m != nil {
@@ -96,13 +96,13 @@ func (u *unit) member() *member {
 	return e.removed[u.host.data.member]
 }
 
-// comeUp decides the result of a start, and tries again until that is decided.
-func (u *unit) comeUp(generation int, began time.Duration) {
-	if generation != u.started || !u.process || u.state != systemd.Activating {
+// finishStart decides the outcome of a start, or checks again later.
+func (u *unit) finishStart(generation int, began time.Duration) {
+	if generation != u.starts || !u.running || u.state != systemd.Activating {
 		return
 	}
 	w := u.host.world
-	again := func() { w.after(looksAgain, laneEtcd, func() { u.comeUp(generation, began) }) }
+	again := func() { w.after(startRetry, laneEtcd, func() { u.finishStart(generation, began) }) }
 	if w.now()-began > startTimeout {
 		u.exit(failed, "timeout")
 		return
@@ -114,29 +114,29 @@ func (u *unit) comeUp(generation int, began time.Duration) {
 	if u.host.data.member == 0 && !u.firstStart() {
 		return
 	}
-	e := u.host.etcd() // the cluster whose data are here by now
+	e := u.host.etcd() // after firstStart, which may have set it
 	m := u.member()
 	if u.host.data.cluster != e.clusterID || m == nil {
-		again() // of an unknown cluster
+		again() // the data belong to no existing cluster
 		return
 	}
-	if m.gone {
-		u.look()
+	if m.removed {
+		u.exitIfRemoved()
 		again()
 		return
 	}
-	e.settle()
-	if !e.reaches(m) {
+	e.update()
+	if !e.canCommit(m) {
 		again()
 		return
 	}
 	m.name = u.host.name
-	u.become(systemd.Active, "success")
-	w.serves(e)
-	e.settle()
+	u.setState(systemd.Active, "success")
+	w.startedServing(e)
+	e.update()
 }
 
-// firstStart starts on an empty directory. It reports whether there is a member now.
+// firstStart starts etcd on an empty directory. It reports whether the directory now holds the data of a member.
 func (u *unit) firstStart() bool {
 	w, e := u.host.world, u.host.world.etcd
 	if u.env["ETCD_INITIAL_CLUSTER_STATE"] == "new" {
@@ -146,13 +146,13 @@ func (u *unit) firstStart() bool {
 			return false
 		}
 		m := e.bootstrap(u.host)
-		u.host.data.become(e.clusterID, m.id)
+		u.host.data.setMember(e.clusterID, m.id)
 		m.upSince = w.now()
-		w.happen(u.host, happenedEtcd, 2, "etcd: cluster %x was founded", e.clusterID)
-		e.settle()
+		w.event(u.host, eventEtcd, 2, "etcd: cluster %x was bootstrapped", e.clusterID)
+		e.update()
 		return true
 	}
-	m := e.on(u.host)
+	m := e.memberOn(u.host)
 	contact := false
 	for _, o := range e.members {
 		contact = contact || (o.host != u.host && o.host.unit.ready() && w.linked(u.host, o.host))
@@ -161,21 +161,21 @@ func (u *unit) firstStart() bool {
 		u.exit(failed, "exit-code") // cannot fetch cluster info
 		return false
 	}
-	if m == nil || !m.learner || !u.envFits() {
+	if m == nil || !m.learner || !u.envMatches() {
 		if u.host.data.member == 0 {
-			u.host.data.remains = true
+			u.host.data.leftovers = true
 		}
 		u.exit(failed, "exit-code") // member count is unequal
 		return false
 	}
-	u.host.data.become(e.clusterID, m.id)
+	u.host.data.setMember(e.clusterID, m.id)
 	m.upSince = w.now()
-	m.applied, m.at = e.last()-min(e.last(), sinceSnapshot), w.now()
+	m.applied, m.appliedAt = e.lastIndex()-min(e.lastIndex(), entriesSinceSnapshot), w.now()
 	return true
 }
 
-// envFits compares the initial cluster with the member list, by peer URL.
-func (u *unit) envFits() bool {
+// envMatches reports whether the initial cluster has the same peer URLs as the member list.
+func (u *unit) envMatches() bool {
 	listed := map[string]bool{}
 	for _, m := range u.host.world.etcd.members {
 		listed[m.host.peerURL()] = true
@@ -188,10 +188,10 @@ func (u *unit) envFits() bool {
 	return maps.Equal(listed, named)
 }
 
-// look lets a removed member notice that, if another member is there to report it: it exits.
-func (u *unit) look() {
+// exitIfRemoved lets the etcd of a removed member exit, if another member can report the removal.
+func (u *unit) exitIfRemoved() {
 	m := u.member()
-	if m == nil || !m.gone || !u.process || u.frozen {
+	if m == nil || !m.removed || !u.running || u.frozen {
 		return
 	}
 	w := u.host.world
@@ -209,28 +209,28 @@ func (u *unit) look() {
 
 // exit ends the process.
 func (u *unit) exit(s systemd.State, result string) {
-	u.process, u.frozen, u.byAgent = false, false, false
-	u.started++
-	u.become(s, result)
-	u.host.world.settle()
+	u.running, u.frozen, u.byAgent = false, false, false
+	u.starts++
+	u.setState(s, result)
+	u.host.world.updateEtcds()
 }
 
-// stop ends the process in order; closing its watches takes a moment.
+// stop ends the process cleanly, which takes a while because etcd closes its watches.
 func (u *unit) stop() {
-	if !u.process {
+	if !u.running {
 		if u.state == failed || u.state == systemd.Activating {
-			u.become(inactive, "success")
+			u.setState(inactive, "success")
 		}
 		return
 	}
 	w := u.host.world
-	u.become(systemd.Deactivating, "success")
-	generation := u.started
+	u.setState(systemd.Deactivating, "success")
+	generation := u.starts
 	w.after(between(w.draw(12, uint64(u.host.index)), 400*time.Millisecond, 3*time.Second), laneEtcd, func() {
-		if generation == u.started && u.process {
+		if generation == u.starts && u.running {
 			u.exit(inactive, "success")
-			if u.again {
-				u.again = false
+			if u.startAfterStop {
+				u.startAfterStop = false
 				u.start()
 			}
 		}
@@ -251,15 +251,15 @@ func (a agentUnit) Status(context.Context) (systemd.Status, error) {
 	w := a.u.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a.u.broken {
+	if a.u.busHangs {
 		return systemd.Status{}, errBus
 	}
 	s := systemd.Status{State: a.u.state, Result: a.u.result, ExitCode: -1, LoadState: "loaded"}
-	if a.u.ran {
+	if a.u.ranSinceBoot {
 		s.Since = w.now() - a.u.since
 	}
-	if a.u.process {
-		s.PID = a.u.started
+	if a.u.running {
+		s.PID = a.u.starts
 	}
 	if a.u.result == "exit-code" {
 		s.ExitCode = 1
@@ -271,9 +271,9 @@ func (a agentUnit) Status(context.Context) (systemd.Status, error) {
 func (a agentUnit) Start(ctx context.Context) error {
 	return a.do(ctx, "start", func() {
 		a.u.host.world.promises.beforeStart(a.p)
-		ran := a.u.process
+		ran := a.u.running
 		a.u.start()
-		a.u.byAgent = a.u.byAgent || (a.u.process && !ran)
+		a.u.byAgent = a.u.byAgent || (a.u.running && !ran)
 	})
 }
 
@@ -289,15 +289,15 @@ func (a agentUnit) Stop(ctx context.Context) error {
 	})
 }
 
-// Restart queues the stop and the start after it.
+// Restart queues the stop and a start after it.
 func (a agentUnit) Restart(ctx context.Context) error {
 	return a.do(ctx, "restart", func() {
 		a.u.host.world.promises.beforeStop(a.p)
-		if !a.u.process {
+		if !a.u.running {
 			a.u.start()
 			return
 		}
-		a.u.again = true
+		a.u.startAfterStop = true
 		a.u.stop()
 	})
 }
@@ -315,10 +315,10 @@ func (a agentUnit) do(ctx context.Context, what string, act func()) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if a.u.broken {
+	if a.u.busHangs {
 		return errBus
 	}
-	w.happen(a.u.host, happenedCall, uint64(len(what)), "")
+	w.event(a.u.host, eventCall, uint64(len(what)), "")
 	act()
 	return nil
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// world is everything that is simulated. mu guards its fields and everything they hold; what an agent's own goroutines
-// read without it is atomic.
+// world is everything that is simulated. mu guards its fields and everything that they refer to, except for atomics.
 type world struct {
 	plan    plan
 	keys    record.Keys
 	mistake Mistake
 	began   time.Time
-	story   func(string) // nil if not wanted
+	story   func(string) // nil: events are not printed
 
-	mu       sync.Mutex
-	hosts    []*host
-	etcd     *etcd   // the cluster that serves, or did last
-	etcds    []*etcd // all clusters that ever existed
-	rescue   rescue
-	links    [][]link
-	faults   *rand.Rand // used only by the goroutine that injects faults
-	reserved map[int64]bool
-	underWay []*activeFault
-	healed   bool // all faults have ended
-	ended    bool
-	promises promises
-	counts   counts
-	trace    uint64 // a sum over all events, independent of the order of two at the same moment
+	mu           sync.Mutex
+	hosts        []*host
+	etcd         *etcd   // the cluster that serves or last served
+	etcds        []*etcd // all clusters that ever existed
+	recovery     disasterRecovery
+	links        [][]link
+	faults       *rand.Rand // used only by the goroutine that injects faults
+	reserved     map[int64]bool
+	activeFaults []*activeFault
+	healed       bool // all faults have ended
+	ended        bool
+	promises     promises
+	counts       counts
+	trace        uint64 // a sum over all events, which does not depend on their order
 }
 
 // counts are statistics of the simulation.
@@ -43,14 +42,14 @@ type counts struct {
 	QuorumLosses, Recoveries                                                                           int
 }
 
-// A lane keeps moments apart. Every event has a moment of its own, to the nanosecond: a moment's remainder by lanes is
-// the lane that owns it, and all configured times are multiples of lanes. So the order of events never depends on the
-// scheduler, and a seed always yields the same story.
+// lane separates the moments of concurrent goroutines. A moment, in nanoseconds modulo lanes, is the lane that owns it,
+// and all configured times are multiples of lanes. So no two goroutines act at the same moment, the order of events
+// never depends on the scheduler, and a seed always yields the same story.
 type lane int64
 
 const (
 	lanes       = 64
-	lanesOfHost = 8 // hosts come first
+	lanesOfHost = 8 // the hosts' lanes come before the world's
 )
 
 // The lanes of a host.
@@ -92,17 +91,17 @@ func (w *world) wait(until time.Duration) {
 	time.Sleep(until - w.now()) //nolint:forbidigo // virtual time: this is how it passes
 }
 
-// passBy lets a moment pass in which a disk serves an agent's goroutine outside the loop: what the loop sees of it must
-// not depend on which of the two the scheduler runs first.
-func (p *process) passBy(l lane) {
+// delay lets a goroutine outside an agent's loop wait for a few milliseconds, as for a disk. Otherwise it would depend
+// on the scheduler whether the loop sees the result in this round.
+func (p *process) delay(l lane) {
 	w := p.host.world
 	w.wait(w.moment(between(w.draw(uint64(p.host.lane(l)), 27), time.Millisecond, 5*time.Millisecond), p.host.lane(l)))
 	p.gate(l)
 }
 
-// passAs lets a moment pass before a note is written to the files, which have one writer at a time: the order of
-// writers must not depend on the scheduler either.
-func (p *process) passAs(what string) {
+// delayNote delays the write of a note to the agent's files. They have one writer at a time, and the order of the
+// writers must not depend on the scheduler.
+func (p *process) delayNote(what string) {
 	w, l := p.host.world, p.host.lane(laneFile)
 	about := []uint64{uint64(l), 28}
 	for _, c := range []byte(what) {
@@ -112,7 +111,7 @@ func (p *process) passAs(what string) {
 	p.gate(laneFile)
 }
 
-// after calls do at a moment of the world's own, with the world locked.
+// after calls do after a delay, with the world locked, at a moment that it shares with no other call.
 func (w *world) after(d time.Duration, l lane, do func()) {
 	at := int64(w.moment(d, l))
 	for w.reserved[at] {
@@ -129,7 +128,7 @@ func (w *world) after(d time.Duration, l lane, do func()) {
 	})
 }
 
-// draw returns a number that depends only on the seed, the question and the moment.
+// draw returns a random number that depends only on the seed, the time and the arguments.
 func (w *world) draw(about ...uint64) uint64 {
 	x := mix(w.plan.Seed, uint64(w.now()))
 	for _, a := range about {
@@ -148,7 +147,7 @@ func mix(a, b uint64) uint64 {
 	return x ^ x>>31
 }
 
-// chance returns true with a probability in percent.
+// chance reports whether an event of that probability, in percent, occurs.
 func chance(drawn uint64, percent uint64) bool { return drawn%100 < percent }
 
 // between maps a drawn number to a duration.
@@ -156,8 +155,8 @@ func between(drawn uint64, low, high time.Duration) time.Duration {
 	return low + time.Duration(drawn%uint64(high-low+1))
 }
 
-// happen records an event in the trace, and writes it into the story if there is one.
-func (w *world) happen(who *host, what kind, number uint64, text string, args ...any) {
+// event adds an event to the trace, and writes it into the story if there is one and the text is not empty.
+func (w *world) event(who *host, what eventKind, number uint64, text string, args ...any) {
 	id := uint64(lanes)
 	if who != nil {
 		id = uint64(who.index)
@@ -173,17 +172,16 @@ func (w *world) happen(who *host, what kind, number uint64, text string, args ..
 	w.story(fmt.Sprintf("%s  %s%s", clock(w.now()), name, fmt.Sprintf(text, args...)))
 }
 
-// kind is the kind of an event in the trace.
-type kind uint8
+// eventKind is the kind of an event in the trace.
+type eventKind uint8
 
 const (
-	happenedCall kind = iota
-	happenedEtcd
-	happenedFault
-	happenedUnit
-	happenedStep
-	happenedRound
-	happenedLog
+	eventCall eventKind = iota
+	eventEtcd
+	eventFault
+	eventUnit
+	eventStep
+	eventRound
 )
 
 // clock formats a moment as hours, minutes, seconds.

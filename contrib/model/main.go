@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command model explores the policy exhaustively in the model of package agent/policy/model, and then checks that the
-// model finds every seeded mistake. It exits with 1 if a promise breaks (and prints the shortest sequence of events
-// that breaks it), if a mistake is not found, or if an exploration that must be exhaustive stops early.
+// model finds every seeded mistake. It exits with 1 if a promise is broken, if a mistake is not found, or if an
+// exploration that must be exhaustive stops early. For a broken promise it prints the shortest sequence of events.
 package main
 
 import (
@@ -22,9 +22,9 @@ import (
 
 func main() {
 	deep := flag.Bool("deep", false, "explore the large scopes (hours, much memory)")
-	short := flag.Bool("short", false, "skip what takes many minutes")
+	short := flag.Bool("short", false, "skip the scopes that take many minutes")
 	most := flag.Int("states", 0, "stop a large scope after this many states; 0 for no limit")
-	only := flag.String("scope", "", "explore only scopes with this in their name, and no mistakes")
+	only := flag.String("scope", "", "explore only scopes whose name contains this, and no mistakes")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "number of parallel workers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -63,7 +63,7 @@ func scopes(deep, short bool) []model.Scenario {
 	return all
 }
 
-// quorumLosses returns the clusters without a quorum to explore.
+// quorumLosses returns the scopes with quorum loss to explore.
 func quorumLosses(deep bool) []model.QuorumLoss {
 	if deep {
 		return model.DeepQuorumLosses()
@@ -71,7 +71,7 @@ func quorumLosses(deep bool) []model.QuorumLoss {
 	return model.QuorumLosses()
 }
 
-// rollouts returns the rollouts to explore.
+// rollouts returns the scopes with rollouts to explore.
 func rollouts(deep, short bool) []model.Rollout {
 	switch {
 	case deep:
@@ -82,16 +82,16 @@ func rollouts(deep, short bool) []model.Rollout {
 	return slices.Concat(model.Rollouts(), model.LongRollouts())
 }
 
-// mostWalked bounds the memory, which holds all of these states unpacked.
-const mostWalked = 4_000_000
+// maxWalked limits the states of these scopes, because memory holds them unpacked.
+const maxWalked = 4_000_000
 
-// walk explores small clusters of one type, and reports whether all promises hold.
+// walk explores scopes of one type, prints the results, and reports whether all promises hold.
 func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	explore func(ctx context.Context, sc S, most int) model.Result, most int,
 ) bool {
 	ok := true
 	if most > 0 {
-		most = min(most, mostWalked)
+		most = min(most, maxWalked)
 	}
 	for _, sc := range scopes {
 		r := explore(ctx, sc, most)
@@ -102,7 +102,7 @@ func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	return ok
 }
 
-// run explores a scope and prints the results, and reports whether all promises hold.
+// run explores scopes, prints the results, and reports whether all promises hold.
 func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool, most, workers int) bool {
 	ok := true
 	for _, sc := range scopes {
@@ -118,7 +118,7 @@ func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool,
 	return ok
 }
 
-// mistakes prints for every seeded mistake how it was found.
+// mistakes prints how every seeded mistake was found, and reports whether all were.
 func mistakes(ctx context.Context, out io.Writer) bool {
 	ok := true
 	for _, m := range model.Mistakes() {

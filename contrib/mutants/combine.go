@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// Linking a test binary for each mutant would take seconds, and its tests take milliseconds. So one binary contains all
-// mutants: each function has a copy for each of its mutants, and calls the copy that the environment selects.
+// Linking a test binary takes seconds, and running its tests milliseconds. So one binary contains all mutants: each
+// function has a copy for each of its mutants, and calls the copy that an environment variable selects.
 
-// chosenBy is the environment variable with the number of the selected mutant.
-const chosenBy = "QUORUMD_MUTANT"
+// selectedBy is the environment variable with the number of the selected mutant.
+const selectedBy = "QUORUMD_MUTANT"
 
-// chooser is the source file in the changed package that reads the variable.
-func chooser(pkg string) []byte {
+// selectorSource returns a source file for the changed package that reads the variable.
+func selectorSource(pkg string) []byte {
 	return fmt.Appendf(nil, `package %s
 
 import (
@@ -28,11 +28,11 @@ import (
 	"strconv"
 )
 
-var chosenMutant = func() int {
+var selectedMutant = func() int {
 	n, _ := strconv.Atoi(os.Getenv(%q))
 	return n
 }()
-`, pkg, chosenBy)
+`, pkg, selectedBy)
 }
 
 // numbered is a mutant with its number.
@@ -41,8 +41,8 @@ type numbered struct {
 	number int
 }
 
-// combine returns one source file with all these mutants of it, the name of its package, and the mutants that do not
-// fit: those outside functions, and those in a function whose unnamed parameters cannot be passed on.
+// combine returns a source file with all the given mutants of it, the name of its package, and the numbers of the
+// mutants that it cannot contain: those outside functions, and those in a function that callOf does not support.
 func combine(name string, source []byte, of []numbered) (whole []byte, pkg string, outside []int, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
@@ -67,11 +67,11 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 		body := offset(f.Body.Lbrace) + 1
 		out.Write(source[done:body])
 		done = body
-		fmt.Fprintf(&out, " switch chosenMutant {")
+		fmt.Fprintf(&out, " switch selectedMutant {")
 		for _, m := range inside {
 			held[m.number] = true
 			fmt.Fprintf(&out, " case %d: %s;", m.number, fmt.Sprintf(call, m.number))
-			// the compiler reports errors under this file name; no such file exists
+			// the compiler reports errors in the mutant under this name
 			at := offset(f.Name.End())
 			fmt.Fprintf(&copies, "\n//line mutant%d.go:1\n", m.number)
 			copies.Write(source[begin:at])
@@ -93,7 +93,8 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 	return out.Bytes(), tree.Name.Name, outside, nil
 }
 
-// callOf returns the statement with which a function passes its parameters to its copy; %d is the number of the mutant.
+// callOf returns the statement with which a function calls its copy; %d is the number of the mutant. It returns false
+// for a generic function, and for one with unnamed parameters or an unnamed receiver.
 func callOf(f *ast.FuncDecl) (string, bool) {
 	text := f.Name.Name + "_mutant%d("
 	if f.Recv != nil {

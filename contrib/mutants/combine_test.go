@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestOneSourceHoldsTheMutantsOfFunctionsAndMethods(t *testing.T) {
+func TestOneSourceContainsTheMutantsOfFunctionsAndMethods(t *testing.T) {
 	t.Parallel()
 	source := []byte(`package p
 
@@ -36,11 +36,11 @@ func blank(_ int) bool { return true }
 	for _, m := range all {
 		alone := m.function != "grow"
 		if slices.Contains(outside, m.number) != alone {
-			t.Errorf("%s is tried alone: %v", m, !alone)
+			t.Errorf("%s needs a separate binary: %v", m, !alone)
 		}
 	}
 	for _, want := range []string{
-		"{ switch chosenMutant { case ", "x.grow_mutant2(by...); return;", "func (x *t) grow_mutant2(by ...int) {",
+		"{ switch selectedMutant { case ", "x.grow_mutant2(by...); return;", "func (x *t) grow_mutant2(by ...int) {",
 		"//line mutant2.go:1\n",
 	} {
 		if !strings.Contains(string(whole), want) {

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// mostLiving is the share of mutants that may survive, not counting the equivalent ones.
-const mostLiving = 1.0 / 20
+// maxSurviving is the share of mutants that may survive, not counting the equivalent ones.
+const maxSurviving = 1.0 / 20
 
 func main() {
 	var o options
@@ -54,7 +54,7 @@ type options struct {
 	list                    bool
 }
 
-// run tries all mutants and prints each survivor; it fails if there are too many.
+// run tries all mutants and prints each survivor. It returns an error if too many survive.
 func run(ctx context.Context, out io.Writer, o options) error {
 	all, sources, err := collect(o)
 	if err != nil {
@@ -78,7 +78,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err := t.build(ctx, all); err != nil {
 		return err
 	}
-	if err := t.unchanged(ctx); err != nil {
+	if err := t.runUnchanged(ctx); err != nil {
 		return err
 	}
 	tally := tryAll(ctx, out, o, t, all, known)
@@ -88,7 +88,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	return tally.print(out)
 }
 
-// collect lists the mutants of all files of the package except its tests.
+// collect returns the selected mutants of all files of the package except its tests, and the files.
 func collect(o options) ([]mutant, map[string][]byte, error) {
 	paths, err := filepath.Glob(filepath.Join(o.dir, "*.go"))
 	if err != nil {
@@ -128,7 +128,7 @@ func collect(o options) ([]mutant, map[string][]byte, error) {
 	return chosen, sources, nil
 }
 
-// readKnown reads "MUTANT # reason" lines. A mutant without a reason is refused.
+// readKnown reads "MUTANT # reason" lines. A line without a reason is an error.
 func readKnown(path string) (map[string]string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,8 +156,8 @@ func readKnown(path string) (map[string]string, error) {
 // tally counts the outcomes of the mutants.
 type tally struct {
 	tried, broken, killed, same int
-	endless                     int // how many of the killed were killed by a timeout
-	living                      []mutant
+	timedOut                    int // how many of the killed mutants timed out
+	surviving                   []mutant
 }
 
 func tryAll(ctx context.Context, out io.Writer, o options, t *trial, all []mutant, known map[string]string) *tally {
@@ -194,33 +194,31 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 		fmt.Fprintf(out, "not tried: %s: %v\n", m, err)
 	case got == notCompiled:
 		s.broken++
-	case got == killed || got == endless:
+	case got == killed || got == timedOut:
 		s.tried, s.killed = s.tried+1, s.killed+1
-		if got == endless {
-			s.endless++
+		if got == timedOut {
+			s.timedOut++
 			fmt.Fprintf(out, "timed out: line %d: %s\n", m.line, m)
 		}
 		if same {
-			fmt.Fprintf(out, "killed, although listed as equivalent: %s\n", m)
+			fmt.Fprintf(out, "killed although listed as equivalent: %s\n", m)
 		}
 	case same:
 		s.tried, s.same = s.tried+1, s.same+1
 	default:
-		s.tried, s.living = s.tried+1, append(s.living, m)
+		s.tried, s.surviving = s.tried+1, append(s.surviving, m)
 		fmt.Fprintf(out, "survived: line %d: %s\n", m.line, m)
 	}
 }
 
-// print prints the totals, and fails if too many mutants survive.
+// print prints the totals, and returns an error if too many mutants survive.
 func (s *tally) print(out io.Writer) error {
 	real := s.tried - s.same
 	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by timeout, %d equivalent, %d survived; "+
-		"%d more do not compile\n", s.tried, s.killed, s.endless, s.same, len(s.living), s.broken)
-	if most := int(float64(real) * mostLiving); len(s.living) > most {
+		"%d more do not compile\n", s.tried, s.killed, s.timedOut, s.same, len(s.surviving), s.broken)
+	if most := int(float64(real) * maxSurviving); len(s.surviving) > most {
 		return fmt.Errorf("%d of %d mutants survived, limit %d: add a test that kills them, or list them as "+
-			"equivalent "+
-			"with a reason",
-			len(s.living), real, most)
+			"equivalent with a reason", len(s.surviving), real, most)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// mutant is one small change of a source file: it replaces the text between two offsets.
+// mutant is a small change of a source file: it replaces the text between two offsets.
 type mutant struct {
 	file     string // its base name
 	function string // the enclosing function; "" if none
@@ -22,8 +22,8 @@ type mutant struct {
 	context  string // the line of source, without its indentation
 }
 
-// String names a mutant by its function and its source line instead of a line number, so that the name survives changes
-// elsewhere in the file.
+// String returns the name of a mutant: its function, the change and the text of its source line. It contains no line
+// number, so that it survives changes elsewhere in the file.
 func (m mutant) String() string {
 	now := m.now
 	if now == "" {
@@ -32,16 +32,16 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s %s: %s → %s in: %s", m.file, m.function, m.was, now, m.context)
 }
 
-// apply returns the source with the change made.
+// apply returns the changed source.
 func (m mutant) apply(source []byte) []byte {
 	out := append([]byte(nil), source[:m.from]...)
 	out = append(out, m.now...)
 	return append(out, source[m.to:]...)
 }
 
-// swapped returns the replacement of each operator. Comparisons change at their boundary; the other operators become
-// their opposites.
-func swapped(op token.Token) (token.Token, bool) {
+// replacement returns the operator that replaces another. Ordering comparisons change at their boundary; the other
+// operators become their opposites.
+func replacement(op token.Token) (token.Token, bool) {
 	to, ok := map[token.Token]token.Token{
 		token.EQL: token.NEQ, token.NEQ: token.EQL,
 		token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
@@ -51,7 +51,7 @@ func swapped(op token.Token) (token.Token, bool) {
 	return to, ok
 }
 
-// mutants lists every single change of one source file. Some do not compile; only the compiler can find these.
+// mutants returns every mutant of a source file. Some do not compile; only the compiler can find these.
 func mutants(name string, source []byte) ([]mutant, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
@@ -81,7 +81,7 @@ type collector struct {
 func (c *collector) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
-		if to, ok := swapped(n.Op); ok {
+		if to, ok := replacement(n.Op); ok {
 			c.add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String())
 		}
 	case *ast.UnaryExpr:
@@ -111,15 +111,15 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// condition makes one mutant whose condition is never true and one whose condition is always true. Both still evaluate
-// the condition, so that the variables it declares are used.
+// condition adds one mutant whose condition is never true and one whose condition is always true. Both still evaluate
+// the condition, so that its variables stay used.
 func (c *collector) condition(n *ast.IfStmt) {
 	text := string(c.source[c.set.Offset(n.Cond.Pos()):c.set.Offset(n.Cond.End())])
 	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") && false")
 	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") || true")
 }
 
-// rows removes one element from a list: a row of a table, or a field of a composite literal.
+// rows adds mutants without one element of a composite literal: a row of a table, or a field.
 func (c *collector) rows(n *ast.CompositeLit) {
 	for i, e := range n.Elts {
 		end := n.Rbrace
@@ -130,7 +130,7 @@ func (c *collector) rows(n *ast.CompositeLit) {
 	}
 }
 
-// statements removes a statement that has only side effects: a call, or an assignment to an existing variable.
+// statements adds mutants without one statement: a call, or an assignment to an existing variable.
 func (c *collector) statements(n *ast.BlockStmt) {
 	for _, s := range n.List {
 		switch s := s.(type) {

@@ -44,7 +44,7 @@ func TestEveryKindOfChangeIsFound(t *testing.T) {
 		"f: a < b && !ok → (a < b && !ok) || true",
 	} {
 		if !strings.Contains(strings.Join(got, "\n")+"\n", want+"\n") {
-			t.Errorf("%q is missing; found:\n%s", want, strings.Join(got, "\n"))
+			t.Errorf("no mutant %q; found:\n%s", want, strings.Join(got, "\n"))
 		}
 	}
 }
@@ -72,14 +72,14 @@ func TestASurvivingMutantIsReportedAndAKilledOneIsNot(t *testing.T) {
 	var out bytes.Buffer
 	err := run(t.Context(), &out, options{dir: dir, tests: "./" + dir, workers: 2, limit: 60e9, only: "a < b"})
 	if err == nil || !strings.Contains(out.String(), "survived: ") {
-		t.Errorf("a condition whose second half no test covers is not reported: %v\n%s", err, &out)
+		t.Errorf("no survivor is reported, although no test covers the second half of the condition: %v\n%s", err, &out)
 	}
 	if strings.Contains(out.String(), "survived: line 6: p.go f: a < b && !ok → (a < b && !ok) && false") {
-		t.Errorf("a condition that never applies was not noticed:\n%s", &out)
+		t.Errorf("a condition that is never true is reported as surviving:\n%s", &out)
 	}
 }
 
-func TestAMutantWhoseTestsDoNotEndIsDistinguishedFromAKilledOne(t *testing.T) {
+func TestAMutantWhoseTestsDoNotEndIsReportedAsTimedOut(t *testing.T) {
 	t.Parallel()
 	dir := module(t, "for !f(0, 1, false) {\n\t}")
 	var out bytes.Buffer
@@ -87,7 +87,7 @@ func TestAMutantWhoseTestsDoNotEndIsDistinguishedFromAKilledOne(t *testing.T) {
 		dir: dir, tests: "./" + dir, workers: 2, limit: time.Second, only: "a < b && !ok →",
 	})
 	if !strings.Contains(out.String(), "timed out: ") {
-		t.Errorf("the report lacks a condition that never holds:\n%s", &out)
+		t.Errorf("the report lacks the mutant whose test does not end:\n%s", &out)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestEveryListedEquivalentMutantStillExists(t *testing.T) {
 		delete(known, m.String())
 	}
 	for name := range known {
-		t.Errorf("there is no such mutant any more, remove it from the list: %s", name)
+		t.Errorf("the listed mutant no longer exists, remove it from the list: %s", name)
 	}
 }
 

@@ -21,9 +21,9 @@ import (
 type outcome int
 
 const (
-	lives outcome = iota
+	survived outcome = iota
 	killed
-	endless // the tests did not end in time: killed, or the machine is busy
+	timedOut // the tests did not end in time, which counts as killed
 	notCompiled
 )
 
@@ -32,9 +32,9 @@ type trial struct {
 	o       options
 	sources map[string][]byte
 	dir     string
-	root    string // of the package, absolute: overlays need full paths
+	root    string // the absolute directory of the package: overlays need absolute paths
 
-	numbers map[mutant]int // of the mutants that the binaries hold
+	numbers map[mutant]int // the numbers of the mutants in the binaries
 	broken  map[int]bool   // the mutants that do not compile
 	tests   []binary
 }
@@ -42,7 +42,7 @@ type trial struct {
 // binary is the test binary of one package, with all mutants.
 type binary struct {
 	path, dir string
-	limit     time.Duration // how long they may take
+	limit     time.Duration // how long its tests may take
 }
 
 func newTrial(o options, sources map[string][]byte) (*trial, error) {
@@ -59,7 +59,7 @@ func newTrial(o options, sources map[string][]byte) (*trial, error) {
 
 func (t *trial) close() { _ = os.RemoveAll(t.dir) }
 
-// build builds the binaries with all mutants that compile.
+// build builds the test binaries with all mutants that compile.
 func (t *trial) build(ctx context.Context, all []mutant) error {
 	byFile := map[string][]numbered{}
 	for i, m := range all {
@@ -75,7 +75,7 @@ func (t *trial) build(ctx context.Context, all []mutant) error {
 		if err == nil {
 			break
 		}
-		found := blamed.FindAllSubmatch(text, -1)
+		found := mutantFile.FindAllSubmatch(text, -1)
 		if len(found) == 0 {
 			return fmt.Errorf("cannot build the mutants: %w:\n%s", err, text)
 		}
@@ -95,8 +95,8 @@ func (t *trial) build(ctx context.Context, all []mutant) error {
 	return nil
 }
 
-// blamed finds the mutant in the compiler's output.
-var blamed = regexp.MustCompile(`\bmutant(\d+)\.go:\d`)
+// mutantFile matches the position of an error in the compiler's output.
+var mutantFile = regexp.MustCompile(`\bmutant(\d+)\.go:\d`)
 
 // writeAll writes the sources with all mutants except those known not to compile.
 func (t *trial) writeAll(overlay string, byFile map[string][]numbered) error {
@@ -126,7 +126,7 @@ func (t *trial) writeAll(overlay string, byFile map[string][]numbered) error {
 			return err
 		}
 	}
-	if err := t.replace(replaced, "chosen_mutant.go", chooser(name)); err != nil {
+	if err := t.replace(replaced, "selected_mutant.go", selectorSource(name)); err != nil {
 		return err
 	}
 	return writeOverlay(overlay, replaced)
@@ -149,12 +149,12 @@ func writeOverlay(path string, replaced map[string]string) error {
 // unchangedLimit is how long the tests of a package may take on the original source.
 const unchangedLimit = 30 * time.Minute
 
-// unchanged runs all tests on the original source: if they fail there, mutants prove nothing. The time that they take
-// determines the limit for a mutant.
-func (t *trial) unchanged(ctx context.Context) error {
+// runUnchanged runs all tests on the original source, on which they must pass. The time that they take determines the
+// limit for a mutant.
+func (t *trial) runUnchanged(ctx context.Context) error {
 	for i := range t.tests {
 		tests, began := &t.tests[i], time.Now()
-		if text, err := t.choose(ctx, *tests, 0); err != nil {
+		if text, err := t.runSelected(ctx, *tests, 0); err != nil {
 			return fmt.Errorf("the tests of %s fail on the unchanged source:\n%s", tests.dir, text)
 		}
 		tests.limit = max(t.o.limit, 10*time.Since(began))
@@ -162,45 +162,45 @@ func (t *trial) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// try returns the outcome of one mutant. It runs the tests of one package after another until one fails.
+// try returns the outcome of a mutant. It runs the tests of one package after another until one fails.
 func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	number, held := t.numbers[m]
 	switch {
 	case t.broken[number]:
 		return notCompiled, nil
 	case !held:
-		return t.alone(ctx, m)
+		return t.trySeparately(ctx, m)
 	}
 	for _, tests := range t.tests {
-		if text, err := t.choose(ctx, tests, number); err != nil {
-			return ended(text), ctx.Err()
+		if text, err := t.runSelected(ctx, tests, number); err != nil {
+			return failureOf(text), ctx.Err()
 		}
 	}
-	return lives, ctx.Err()
+	return survived, ctx.Err()
 }
 
-// choose runs the tests of one package with one mutant of the binary selected, or with none (0).
-func (t *trial) choose(ctx context.Context, tests binary, number int) (string, error) {
+// runSelected runs the tests of one package with a mutant of the binary, or with the original source if number is 0.
+func (t *trial) runSelected(ctx context.Context, tests binary, number int) (string, error) {
 	cmd := exec.CommandContext(ctx, tests.path, "-test.failfast", "-test.timeout", tests.limit.String())
 	cmd.Dir = tests.dir
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chosenBy, number))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", selectedBy, number))
 	return outputOf(cmd)
 }
 
-// alone tries a mutant outside a function, with a separate binary.
-func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
+// trySeparately returns the outcome of a mutant that the binaries do not contain, with separate binaries.
+func (t *trial) trySeparately(ctx context.Context, m mutant) (outcome, error) {
 	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
-		return lives, err
+		return survived, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	changed := filepath.Join(dir, m.file)
 	if err := os.WriteFile(changed, m.apply(t.sources[m.file]), 0o600); err != nil {
-		return lives, err
+		return survived, err
 	}
 	overlay := filepath.Join(dir, "overlay.json")
 	if err := writeOverlay(overlay, map[string]string{filepath.Join(t.root, m.file): changed}); err != nil {
-		return lives, err
+		return survived, err
 	}
 	if err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+t.o.dir).Run(); err != nil {
 		return notCompiled, ctx.Err()
@@ -209,21 +209,21 @@ func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-vet=off", "-timeout",
 			tests.limit.String(), "-overlay", overlay, tests.dir)
 		if text, err := outputOf(cmd); err != nil {
-			return ended(text), ctx.Err()
+			return failureOf(text), ctx.Err()
 		}
 	}
-	return lives, ctx.Err()
+	return survived, ctx.Err()
 }
 
-// ended returns how failed tests ended.
-func ended(text string) outcome {
+// failureOf returns the outcome if tests have failed with this output.
+func failureOf(text string) outcome {
 	if strings.Contains(text, "panic: test timed out after") {
-		return endless
+		return timedOut
 	}
 	return killed
 }
 
-// outputOf runs tests and returns their output. It returns an error if they failed or took too long.
+// outputOf runs tests and returns their output, and an error if they failed.
 func outputOf(cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -13,73 +13,74 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// bootstrapHosts is the number of hosts in the small worlds in which a cluster is bootstrapped automatically.
+// bootstrapHosts is the number of hosts in the worlds that explore the bootstrap by listed hosts.
 const bootstrapHosts = 3
 
-// founder is one of these hosts.
-type founder struct {
-	list      int // of its configuration
+// bootstrapHost is one of these hosts.
+type bootstrapHost struct {
+	list      int // the number of the list in its configuration
 	promised  string
 	attempt   string
-	requested bool                  // it creates a cluster, or asks whether it may
-	decided   bool                  // it bootstraps one
-	published uint8                 // the number of its answer that other hosts read; only if requests are explored
+	requested bool                  // it has a request to create a cluster
+	decided   bool                  // it has decided to create the cluster
+	published uint8                 // the number of its published answer; only used if requests are explored
 	done      bool                  // it has belonged to a cluster
-	data      bool                  // its etcd's directory has data of a cluster
-	answers   [bootstrapHosts]uint8 // numbers of answers; 0: it has not been asked
-	pending   policy.BootstrapNote  // decided, and not on disk yet
+	data      bool                  // its data directory contains data of a cluster
+	answers   [bootstrapHosts]uint8 // by host: the number of the answer; 0 if there is none
+	pending   policy.BootstrapNote  // what the policy has decided to record and is not on disk yet
 }
 
-// bootstrapWorld is one state. The answers that a host has received may be of any age, which is worse than the real
-// bounded window.
+// bootstrapWorld is one state. The answers that a host has received may have any age. This includes more orders than
+// are possible in reality, where their age is bounded.
 type bootstrapWorld struct {
-	hosts            [bootstrapHosts]founder
-	attempts, losses int
-	changes, forgets int
-	asked, withdrawn int
-	clusters         int
+	hosts               [bootstrapHosts]bootstrapHost
+	attempts, losses    int
+	changes, forgets    int
+	requests, cancelled int
+	clusters            int
 }
 
-// bootstrapScope bounds the events and may seed a mistake.
+// bootstrapScope limits the events to explore, and may seed a mistake.
 type bootstrapScope struct {
-	lists           [2][]int // of hosts
-	begin           [bootstrapHosts]int
+	lists           [2][]int // the hosts in each list
+	initial         [bootstrapHosts]int
 	losses, changes int
-	forgets         int   // how often quorumd's notes are lost, as in a reinstallation; etcd's data stays
-	before          []int // hosts that return with data of another cluster, which no host joins
-	requests        int   // how often an operator requests a cluster; the list bootstraps none automatically then
-	withdraws       int   // and how often a request is cancelled
+	forgets         int   // how often quorumd loses its notes while etcd keeps its data, as in a reinstallation
+	foreign         []int // hosts that begin with data of another cluster, which no host joins
+	requests        int   // how often an operator requests a cluster; 0: the listed hosts create one automatically
+	cancels         int   // how often a request is cancelled
 	mistake         string
-	words           *[]policy.BootstrapAnswer // all answers so far, by number
-	known           map[standing]bootstrapMind
+	answers         *[]policy.BootstrapAnswer // all answers so far, by number
+	cache           map[hostState]bootstrapDecision
 }
 
-// standing is one host in one state: its answers and decisions depend on nothing else.
-type standing struct {
+// hostState is everything on which a host's answer and decision depend.
+type hostState struct {
 	host int
-	founder
+	bootstrapHost
 }
 
-type bootstrapMind struct {
-	word policy.BootstrapAnswer
-	note policy.BootstrapNote
-	step policy.StepKind
+// bootstrapDecision is what the policy decides in a hostState.
+type bootstrapDecision struct {
+	answer policy.BootstrapAnswer
+	note   policy.BootstrapNote
+	step   policy.StepKind
 }
 
-// mind returns what the policy makes a host answer and note.
-func (s bootstrapScope) mind(w *bootstrapWorld, h int) bootstrapMind {
-	key := standing{h, w.hosts[h]}
+// decide returns the answer, the note and the step of the policy for a host.
+func (s bootstrapScope) decide(w *bootstrapWorld, h int) bootstrapDecision {
+	key := hostState{h, w.hosts[h]}
 	key.pending = policy.BootstrapNote{}
-	m, known := s.known[key]
+	m, known := s.cache[key]
 	if !known {
 		v := s.view(w, h)
-		m.word = policy.BootstrapAnswerOf(v)
+		m.answer = policy.BootstrapAnswerOf(v)
 		if s.mistake == "a promise is overwritten" && v.BootstrapAttempt.First != v.Self.Name {
 			v.BootstrapAttempt.PromisedList, v.BootstrapAttempt.Attempt = "", ""
 		}
 		d := policy.Decide(v)
 		m.note, m.step = d.Notes.BootstrapAttempt, d.Step.Kind
-		s.known[key] = m
+		s.cache[key] = m
 	}
 	return m
 }
@@ -99,10 +100,10 @@ func (s bootstrapScope) view(w *bootstrapWorld, h int) policy.View {
 		}
 		a := policy.BootstrapAnswer{Name: bootstrapName(g), Silent: "not asked"}
 		if number := me.answers[g]; number > 0 {
-			a = (*s.words)[number-1]
+			a = (*s.answers)[number-1]
 		}
 		if me.published > 0 {
-			a.Asked = (*s.words)[me.published-1].Phase
+			a.Asked = (*s.answers)[me.published-1].Phase
 		}
 		switch s.mistake {
 		case "it asks before it publishes its request":
@@ -115,7 +116,7 @@ func (s bootstrapScope) view(w *bootstrapWorld, h int) policy.View {
 			if a.Phase == policy.BootstrapCluster {
 				a.Phase, a.Past = policy.BootstrapNone, ""
 			}
-		case "the first of the list waits for no other host":
+		case "the first listed host does not wait for the others":
 			if a.Phase == policy.BootstrapAsking && a.Name > bootstrapName(h) {
 				a.Phase, a.Past = policy.BootstrapNone, ""
 			}
@@ -163,31 +164,31 @@ func (s bootstrapScope) view(w *bootstrapWorld, h int) policy.View {
 	}
 }
 
-// next returns all states that may follow.
+// next returns all possible next states.
 func (s bootstrapScope) next(w bootstrapWorld) []bootstrapWorld {
 	var all []bootstrapWorld
 	for h := range bootstrapHosts {
-		all = append(all, s.asks(w, h)...)
+		all = append(all, s.queries(w, h)...)
 		decided := w
-		decided.hosts[h].pending = s.mind(&w, h).note
-		all = append(all, decided, s.land(w, h))
-		restarted := w // also after a loss of power: whatever was not on disk is gone
-		restarted.hosts[h].pending, restarted.hosts[h].answers = policy.BootstrapNote{}, founder{}.answers
+		decided.hosts[h].pending = s.decide(&w, h).note
+		all = append(all, decided, s.persist(w, h))
+		restarted := w // by a crash or a power loss, which loses everything that is not on disk
+		restarted.hosts[h].pending, restarted.hosts[h].answers = policy.BootstrapNote{}, bootstrapHost{}.answers
 		restarted.hosts[h].published = 0
-		all = append(all, s.requested(w, h)...)
+		all = append(all, s.requestEvents(w, h)...)
 		if w.hosts[h].pending != (policy.BootstrapNote{}) {
 			all = append(all, restarted)
 		}
 		if w.losses < s.losses {
 			lost := restarted
 			lost.losses++
-			lost.hosts[h] = founder{list: w.hosts[h].list}
+			lost.hosts[h] = bootstrapHost{list: w.hosts[h].list}
 			all = append(all, lost)
 		}
 		if w.forgets < s.forgets {
 			forgot := restarted
 			forgot.forgets++
-			forgot.hosts[h] = founder{list: w.hosts[h].list, data: w.hosts[h].data}
+			forgot.hosts[h] = bootstrapHost{list: w.hosts[h].list, data: w.hosts[h].data}
 			all = append(all, forgot)
 		}
 		if w.changes < s.changes {
@@ -196,15 +197,15 @@ func (s bootstrapScope) next(w bootstrapWorld) []bootstrapWorld {
 			changed.hosts[h].list = 1 - w.hosts[h].list
 			all = append(all, changed)
 		}
-		if s.mind(&w, h).step == policy.StepStartUnit && !w.hosts[h].data {
+		if s.decide(&w, h).step == policy.StepStartUnit && !w.hosts[h].data {
 			started := w
 			if s.forgets > 0 || s.requests > 0 {
-				started.clusters = w.standing() + 1
+				started.clusters = w.countClusters() + 1
 			}
 			started.hosts[h].data = true
 			all = append(all, started)
 		}
-		made := w.clusters > 0 && (s.forgets == 0 && s.requests == 0 || w.standing() > 0)
+		made := w.clusters > 0 && (s.forgets == 0 && s.requests == 0 || w.countClusters() > 0)
 		joins := w.hosts[h].attempt != "" || s.requests > 0 && !w.hosts[h].requested
 		if w.hosts[h].requested && w.hosts[h].data || made && joins {
 			joined := w
@@ -216,85 +217,86 @@ func (s bootstrapScope) next(w bootstrapWorld) []bootstrapWorld {
 	return all
 }
 
-// standing returns 1 if there is a cluster: a host has data.
-func (w *bootstrapWorld) standing() int {
-	if slices.ContainsFunc(w.hosts[:], func(h founder) bool { return h.data }) {
+// countClusters returns 1 if a host has data, and 0 otherwise.
+func (w *bootstrapWorld) countClusters() int {
+	if slices.ContainsFunc(w.hosts[:], func(h bootstrapHost) bool { return h.data }) {
 		return 1
 	}
 	return 0
 }
 
-// asks has a host ask other hosts: the first host asks all of them, the others ask the first.
-func (s bootstrapScope) asks(w bootstrapWorld, h int) (all []bootstrapWorld) {
+// queries returns the states after a host has queried another one: the first host queries all others, which query it.
+func (s bootstrapScope) queries(w bootstrapWorld, h int) (all []bootstrapWorld) {
 	list := s.lists[w.hosts[h].list]
 	for _, g := range list {
 		if g == h || s.requests == 0 && h != list[0] && g != list[0] {
 			continue
 		}
-		if s.requests > 0 { // its published answer may be outdated
+		if s.requests > 0 { // the published answer may be outdated
 			asked := w
 			asked.hosts[h].answers[g] = w.hosts[g].published
 			all = append(all, asked)
 			continue
 		}
-		word := s.mind(&w, g).word
+		answer := s.decide(&w, g).answer
 		if p := w.hosts[g].pending; s.mistake == "it answers before its note is on disk" && p.Promise != "" {
-			word.Attempt, word.PromisedList = p.Promise, word.List
+			answer.Attempt, answer.PromisedList = p.Promise, answer.List
 		}
 		to := w
-		to.hosts[h].answers[g] = s.number(word)
+		to.hosts[h].answers[g] = s.number(answer)
 		all = append(all, to)
 	}
 	return all
 }
 
-// requested returns what follows an operator's request: it is created, published and ended.
-func (s bootstrapScope) requested(w bootstrapWorld, h int) (all []bootstrapWorld) {
+// requestEvents returns the states after a request is created, published, finished or cancelled.
+func (s bootstrapScope) requestEvents(w bootstrapWorld, h int) (all []bootstrapWorld) {
 	if s.requests == 0 || !slices.Contains(s.lists[w.hosts[h].list], h) {
 		return nil
 	}
-	m := s.mind(&w, h)
-	if number := s.number(m.word); number != w.hosts[h].published {
+	m := s.decide(&w, h)
+	if number := s.number(m.answer); number != w.hosts[h].published {
 		next := w
 		next.hosts[h].published = number
 		was := w.hosts[h].published
-		changed := was == 0 || (*s.words)[was-1].Phase != m.word.Phase
-		if changed && s.mistake != "what was answered to an earlier request counts" {
-			next.hosts[h].answers = founder{}.answers
+		changed := was == 0 || (*s.answers)[was-1].Phase != m.answer.Phase
+		if changed && s.mistake != "answers to an earlier request count" {
+			next.hosts[h].answers = bootstrapHost{}.answers
 		}
 		all = append(all, next)
 	}
 	me := w.hosts[h]
-	if fresh := !me.requested && !me.done && !me.data; fresh && w.asked < s.requests {
+	if fresh := !me.requested && !me.done && !me.data; fresh && w.requests < s.requests {
 		requested := w
-		requested.asked++
+		requested.requests++
 		requested.hosts[h].requested = true
 		all = append(all, requested)
 	}
-	withdraws := me.requested && !me.decided && w.withdrawn < s.withdraws
-	if m.step == policy.StepFinishBootstrap || withdraws {
+	cancels := me.requested && !me.decided && w.cancelled < s.cancels
+	if m.step == policy.StepFinishBootstrap || cancels {
 		ended := w
 		ended.hosts[h].requested, ended.hosts[h].decided = false, false
-		ended.hosts[h].pending = policy.BootstrapNote{} // it belongs to the request that has ended
+		ended.hosts[h].pending = policy.BootstrapNote{} // the note belongs to the ended request
 		if m.step != policy.StepFinishBootstrap {
-			ended.withdrawn++
+			ended.cancelled++
 		}
 		all = append(all, ended)
 	}
 	return all
 }
 
-func (s bootstrapScope) number(word policy.BootstrapAnswer) uint8 {
-	i := slices.Index(*s.words, word)
+// number returns the number of an answer.
+func (s bootstrapScope) number(answer policy.BootstrapAnswer) uint8 {
+	i := slices.Index(*s.answers, answer)
 	if i < 0 {
-		i = len(*s.words)
-		*s.words = append(*s.words, word)
+		i = len(*s.answers)
+		*s.answers = append(*s.answers, answer)
 	}
 	return uint8(i + 1)
 }
 
-// land records a decision as hoststate.State does: a second, different promise is refused.
-func (s bootstrapScope) land(w bootstrapWorld, h int) bootstrapWorld {
+// persist records a pending note as hoststate.State does, which refuses a second promise.
+func (s bootstrapScope) persist(w bootstrapWorld, h int) bootstrapWorld {
 	me := &w.hosts[h]
 	note := me.pending
 	me.pending = policy.BootstrapNote{}
@@ -316,15 +318,15 @@ func (s bootstrapScope) land(w bootstrapWorld, h int) bootstrapWorld {
 	return w
 }
 
-// explore returns the most clusters that any order of events creates, and the number of states.
-func (s bootstrapScope) explore() (most, moments int) {
+// explore returns the maximum number of clusters over all orders of events, and the number of states.
+func (s bootstrapScope) explore() (most, states int) {
 	var first bootstrapWorld
-	s.known = map[standing]bootstrapMind{}
-	s.words = new([]policy.BootstrapAnswer)
-	for h, list := range s.begin {
+	s.cache = map[hostState]bootstrapDecision{}
+	s.answers = new([]policy.BootstrapAnswer)
+	for h, list := range s.initial {
 		first.hosts[h].list = list
 	}
-	for _, h := range s.before {
+	for _, h := range s.foreign {
 		first.hosts[h].data = true
 	}
 	seen, open := map[bootstrapWorld]bool{first: true}, []bootstrapWorld{first}
@@ -342,43 +344,46 @@ func (s bootstrapScope) explore() (most, moments int) {
 	return most, len(seen)
 }
 
-// lossy has three hosts and loses two disks; torn has two lists that share a host.
-func lossy() bootstrapScope {
+// diskLosses returns a scope in which three hosts lose two disks.
+func diskLosses() bootstrapScope {
 	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 2}
 }
 
-func torn() bootstrapScope {
-	return bootstrapScope{lists: [2][]int{{0, 2}, {1, 2}}, begin: [bootstrapHosts]int{1: 1}, changes: 2}
+// twoLists returns a scope with two lists that share a host.
+func twoLists() bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 2}, {1, 2}}, initial: [bootstrapHosts]int{1: 1}, changes: 2}
 }
 
-// returning has hosts on which quorumd has lost its notes and etcd still has its data; in earlier, one returns from
-// another cluster. A cluster without any data left does not count.
-func returning() bootstrapScope {
+// lostNotes returns a scope in which quorumd loses its notes while etcd keeps its data. A cluster counts only while a
+// host has data.
+func lostNotes() bootstrapScope {
 	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 2}
 }
 
-func earlier(host int) bootstrapScope {
-	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
+// foreignData returns a scope in which one host begins with data of another cluster.
+func foreignData(host int) bootstrapScope {
+	return bootstrapScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, foreign: []int{host}}
 }
 
-// twoHosts has two listed hosts and three requests; one request may be cancelled.
+// twoHosts returns a scope with two listed hosts and three requests. An operator may cancel one request.
 func twoHosts() bootstrapScope {
-	return bootstrapScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, withdraws: 1}
+	return bootstrapScope{lists: [2][]int{{0, 1}, {0, 1}}, requests: 3, cancels: 1}
 }
 
 func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]bootstrapScope{
-		"disks are lost": lossy(), "two lists": torn(), "hosts return with data": returning(),
-		"the first one has data of another cluster": earlier(0), "the last one has data of another cluster": earlier(2),
-		"one of three requests is cancelled": twoHosts(),
+		"two disks are lost": diskLosses(), "two lists": twoLists(), "notes are lost": lostNotes(),
+		"the first host has data of another cluster": foreignData(0),
+		"the last host has data of another cluster":  foreignData(2),
+		"one of three requests is cancelled":         twoHosts(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			most, moments := s.explore()
-			t.Logf("%d states, %d clusters at most", moments, most)
+			most, states := s.explore()
+			t.Logf("%d states, %d clusters at most", states, most)
 			if most != 1 {
-				t.Errorf("%d clusters were made, not one", most)
+				t.Errorf("%d clusters were created, want 1", most)
 			}
 		})
 	}
@@ -387,23 +392,23 @@ func TestTheListedHostsBootstrapAtMostOneClusterInEveryOrderOfEvents(t *testing.
 func TestAMistakeInBootstrappingIsFound(t *testing.T) {
 	t.Parallel()
 	for mistake, s := range map[string]bootstrapScope{
-		"a silent host is skipped": lossy(), "an earlier attempt counts as the current one": lossy(),
-		"a promise is overwritten": lossy(), "every host is the first": lossy(),
-		"it answers before its note is on disk": lossy(), "any promise counts": torn(),
-		"data is ignored": earlier(2), "data is ignored, where all notes are lost": returning(),
+		"a silent host is skipped": diskLosses(), "an earlier attempt counts as the current one": diskLosses(),
+		"a promise is overwritten": diskLosses(), "every host is the first": diskLosses(),
+		"it answers before its note is on disk": diskLosses(), "any promise counts": twoLists(),
+		"data is ignored": foreignData(2), "data is ignored when all notes are lost": lostNotes(),
 		"it asks before it publishes its request": twoHosts(), "a decision does not count as a request": twoHosts(),
-		"a cluster does not count as a request":            twoHosts(),
-		"the first of the list waits for no other host":    twoHosts(),
-		"a host that does not answer a request is skipped": twoHosts(),
-		"what was answered to an earlier request counts":   twoHosts(),
+		"a cluster does not count as a request":              twoHosts(),
+		"the first listed host does not wait for the others": twoHosts(),
+		"a host that does not answer a request is skipped":   twoHosts(),
+		"answers to an earlier request count":                twoHosts(),
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			s.mistake = mistake
-			most, moments := s.explore()
-			t.Logf("%d states", moments)
+			most, states := s.explore()
+			t.Logf("%d states", states)
 			if most < 2 {
-				t.Errorf("%d clusters were made: the mistake is not found", most)
+				t.Errorf("%d clusters were created: the mistake was not found", most)
 			}
 		})
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// declared returns the constants of a type in the source of the policy, by value. A table may miss one; the source
-// cannot.
+// declared returns the names of a type's constants in the source of the policy, by value. Unlike a table, the source is
+// complete.
 func declared(t *testing.T, name string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../*.go")
@@ -56,7 +56,7 @@ func TestEveryStepOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 	t.Parallel()
 	all := declared(t, "StepKind")
 	if len(all) < len(Steps()) {
-		t.Fatalf("only %d steps are found in the source", len(all))
+		t.Fatalf("found only %d steps in the source", len(all))
 	}
 	for text, name := range all {
 		kind := policy.StepKind(text)
@@ -70,12 +70,12 @@ func TestThePolicyAndTheModelAgreeOnLockedSteps(t *testing.T) {
 	t.Parallel()
 	for step := takeLock; step <= beginReplace; step++ {
 		if kind := kindOf(step); kind.Info().Locked != underLock(step) {
-			t.Errorf("%s is declared to need the lock: %v; in the model it does: %v", kind, kind.Info().Locked,
+			t.Errorf("the policy declares for %s that Locked is %v; in the model it is %v", kind, kind.Info().Locked,
 				underLock(step))
 		}
 	}
-	if !policy.StepRunHooks.Info().Locked { // which no explored world has
-		t.Error("hooks run without the lock")
+	if !policy.StepRunHooks.Info().Locked { // no explored world has hooks
+		t.Error("the policy declares that hooks run without the lock")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestEveryReasonOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 	t.Parallel()
 	all := declared(t, "ReasonCode")
 	if len(all) < len(Reasons()) {
-		t.Fatalf("only %d reasons are found in the source", len(all))
+		t.Fatalf("found only %d reasons in the source", len(all))
 	}
 	for text, name := range all {
 		code := policy.ReasonCode(text)

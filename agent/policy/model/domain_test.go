@@ -12,16 +12,16 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lastWord is the failure domain of two dead voters as reported by the last of three voters; the other two have
-// reported "rack".
-type lastWord struct {
-	domain string
-	ofBoth bool // the last voter reports both, and not only the first
+// lastReport is what the last of three live voters reports about the failure domain of two dead voters. The other two
+// report "rack".
+type lastReport struct {
+	domain   string
+	bothDead bool // it reports both dead voters, not only the first
 }
 
-// ofFive turns the view of a spare with three voters, one of them dead, into one with five voters, two of them dead:
-// worlds have no room for so many. It reports whether it could.
-func ofFive(v *policy.View, last lastWord) bool {
+// withFiveVoters changes the view of a spare from three voters, one of them dead, to five voters, two of them dead,
+// because a world has too few hosts for that. It reports whether it could.
+func withFiveVoters(v *policy.View, last lastReport) bool {
 	const other, second = 6, 7
 	c := &v.Cluster
 	dead := slices.IndexFunc(c.Members, func(m policy.Member) bool { return !m.Live && m.AgentGoneFor > 0 })
@@ -47,17 +47,17 @@ func ofFive(v *policy.View, last lastWord) bool {
 	voters := 0
 	for i := range v.Hosts {
 		if h := &v.Hosts[i]; h.Role == policy.RoleVoter {
-			word := lastWord{"rack", true}
+			report := lastReport{"rack", true}
 			if voters++; voters == 3 {
-				word = last
+				report = last
 			}
 			h.Sees = slices.Clone(h.Sees)
 			for j := range h.Sees {
-				h.Sees[j].Domain = word.domain
+				h.Sees[j].Domain = report.domain
 			}
-			if word.ofBoth {
+			if report.bothDead {
 				h.Sees = append(h.Sees, policy.Sight{
-					MemberID: second, Lost: true, ConnectedKnown: true, For: ages, Domain: word.domain,
+					MemberID: second, Lost: true, ConnectedKnown: true, For: ages, Domain: report.domain,
 				})
 			}
 		}
@@ -65,7 +65,7 @@ func ofFive(v *policy.View, last lastWord) bool {
 	return voters == 3
 }
 
-// TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree is about a spare that has never seen the domains itself.
+// The spare has never observed the failure domains of the dead voters itself.
 func TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree(t *testing.T) {
 	t.Parallel()
 	sc := smallReplacements()[0]
@@ -78,25 +78,25 @@ func TestDomainOfTwoDeadVotersCountsOnlyIfAllAgree(t *testing.T) {
 		if s.hosts[s.self].list != unlisted || s.reachable == 0 {
 			continue
 		}
-		does := func(last lastWord) policy.StepKind {
+		decide := func(last lastReport) policy.StepKind {
 			v := s.view(sc.Target, byNumber)
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
-			if !ofFive(&v, last) {
-				return "the view cannot be turned into one of five voters"
+			if !withFiveVoters(&v, last) {
+				return "the view cannot be changed to five voters"
 			}
 			return policy.Decide(v).Step.Kind
 		}
-		unknown := does(lastWord{"", true})
-		for name, last := range map[string]lastWord{"silent": {"rack", false}, "reporting another": {"shelf", true}} {
-			if got := does(last); got != unknown {
-				t.Errorf("while one voter's host is %s, the step is %q, not %q\n%s", name, got, unknown, s.text())
+		unknown := decide(lastReport{"", true})
+		for name, last := range map[string]lastReport{"silent": {"rack", false}, "reporting another": {"shelf", true}} {
+			if got := decide(last); got != unknown {
+				t.Errorf("one voter's host is %s: the step is %q, not %q\n%s", name, got, unknown, s.text())
 			}
 		}
-		if does(lastWord{"rack", true}) != unknown {
+		if decide(lastReport{"rack", true}) != unknown {
 			decided++
 		}
 	}
 	if decided == 0 {
-		t.Error("the reports of all voters decide nothing")
+		t.Error("the reports of all voters never change a decision")
 	}
 }

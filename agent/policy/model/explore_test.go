@@ -30,7 +30,7 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
 		}
 		if !r.Complete {
-			t.Errorf("%s: not explored to the end", sc.Name)
+			t.Errorf("%s: the exploration is incomplete", sc.Name)
 		}
 		maps.Copy(steps, r.Steps)
 		maps.Copy(reasons, r.Reasons)
@@ -43,16 +43,16 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 		}
 	}
 	if !maps.Equal(phases, declared) {
-		t.Errorf("operations were in the phases %v; the declared ones are %v", phases, declared)
+		t.Errorf("operations were in the phases %v; declared are %v", phases, declared)
 	}
 	for kind, how := range Steps() {
 		if how == Explored && !steps[kind] {
-			t.Errorf("step %s should be explored and was never decided on", kind)
+			t.Errorf("step %s counts as explored, but was never decided", kind)
 		}
 	}
 	for code, how := range Reasons() {
 		if (how == Explored) != reasons[code] {
-			t.Errorf("reason %s: it is modelled as %q; seen in the exploration: %t", code, how,
+			t.Errorf("reason %s is modelled as %q; occurred in the exploration: %t", code, how,
 				reasons[code])
 		}
 	}
@@ -67,8 +67,8 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 	}
 	for _, info := range policy.Reasons() {
 		if Reasons()[info.Code] == "" {
-			t.Errorf("reason %s is not modelled: let a world lead to it, or give the reason why not in coverage.go",
-				info.Code)
+			t.Errorf("reason %s is not modelled: add a world that leads to it, or the reason why none does to "+
+				"coverage.go", info.Code)
 		}
 	}
 }
@@ -106,15 +106,15 @@ func sameAfterPacking(t *testing.T, sc Scenario) {
 	}
 }
 
-func TestWorldsThatDifferOnlyInHostOrderAreOne(t *testing.T) {
+func TestWorldsThatDifferOnlyInHostOrderAreTheSameState(t *testing.T) {
 	t.Parallel()
 	sc := smallScenarios()[0]
 	m := newMachine(sc, rules{})
 	w := sc.initial()
-	for range 60 { // a random walk, where every world is also checked with its hosts permuted
-		turned := w.permuted([maxHosts]uint8{1, 2, 0})
-		if w.canonical() != turned.canonical() {
-			t.Fatalf("%s\nand\n%s are not one", w.text(), turned.text())
+	for range 60 { // a walk that checks every world with its hosts permuted
+		permuted := w.permuted([maxHosts]uint8{1, 2, 0})
+		if w.canonical() != permuted.canonical() {
+			t.Fatalf("%s\nand\n%s are not the same state", w.text(), permuted.text())
 		}
 		var after []world
 		m.expand(&w, func(_ event, next *world, _ breach) { after = append(after, *next) })
@@ -130,6 +130,6 @@ func TestAnExplorationDoesNotDependOnTheNumberOfWorkers(t *testing.T) {
 		t.Errorf("one worker found %v, three found %v", one, three)
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(one.Reasons)), slices.Sorted(maps.Keys(three.Reasons))) {
-		t.Errorf("one worker saw %v, three saw %v", one.Reasons, three.Reasons)
+		t.Errorf("one worker found %v, three found %v", one.Reasons, three.Reasons)
 	}
 }

@@ -16,7 +16,7 @@ func TestEveryMistakeBreaksItsPromise(t *testing.T) {
 			r := explore(t.Context(), m.Scenario(), m.rules, 1)
 			switch p := promises()[m.breach]; {
 			case r.Breach == nil:
-				t.Fatalf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+				t.Fatalf("%d states explored, complete: %t, no breach; want %s: %s", r.States, r.Complete,
 					p.name, p.text)
 			case r.Breach.Text != p.text:
 				t.Fatalf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, p.name, p.text,
@@ -35,12 +35,12 @@ func TestEveryPromiseIsBrokenByAMistake(t *testing.T) {
 	}
 	for b, p := range promises() {
 		if !broken[b] {
-			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+			t.Errorf("no mistake breaks %s, %q: add one to show that it can fail", p.name, p.text)
 		}
 	}
 }
 
-func TestAStoryNamesActorsActionsAndViews(t *testing.T) {
+func TestATraceNamesActorsActionsAndViews(t *testing.T) {
 	t.Parallel()
 	for _, m := range Mistakes() {
 		if m.Name != "validity counts from receipt" {
@@ -56,7 +56,7 @@ func TestAStoryNamesActorsActionsAndViews(t *testing.T) {
 		} {
 			i := strings.Index(story[at:], want)
 			if i < 0 {
-				t.Fatalf("%q is missing, or not in its place, in\n%s", want, story)
+				t.Fatalf("%q is missing or out of order in\n%s", want, story)
 			}
 			at += i
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The differential test compares an abstraction of the model: only etcd's part of each explored world, and only the
-// events in which etcd takes part. Explored traces that agree in these count as one, so that a few hundred pairs of a
+// The comparison with real etcd uses an abstraction of the model: only etcd's part of each explored world, and only the
+// events that involve etcd. Explored traces with the same parts and events count as one, so a few hundred pairs of a
 // state and an operation cover all traces.
 
 // opKind is a kind of operation on a cluster.
@@ -21,17 +21,17 @@ const (
 	opAdd     opKind = iota // MemberAddAsLearner, checked by etcd now
 	opPromote               // MemberPromote at the leader
 	opRemove                // MemberRemove
-	opLateAdd               // the same, checked by etcd long ago
+	opLateAdd               // an addition that etcd checked in an earlier state
 	opLatePromote
 	opLateRemove
 	opStart // the unit
 	opStop
 	opKill
 	opCrash // the whole host
-	opUp    // the outcome for an etcd that starts, or finds itself removed
-	opCut   // the member from all others
+	opUp    // the outcome for an etcd that starts, or detects that it was removed
+	opCut   // isolates the member from all others
 	opHeal
-	opEnv // arg: what the unit would start as
+	opEnv // sets the environment of the unit; arg: to which one
 	opAside
 	opKinds
 )
@@ -43,7 +43,7 @@ func (k opKind) String() string {
 	}[k]
 }
 
-// operation is one operation, on one host.
+// operation is an operation on a host.
 type operation struct {
 	kind opKind
 	host uint8
@@ -53,7 +53,7 @@ type operation struct {
 // cluster is a state of etcd: a world without its agents.
 type cluster struct{ key [maxHosts]uint16 }
 
-// etcdOnly reduces a world to etcd's part.
+// etcdOnly returns a world with only etcd's part of another.
 func etcdOnly(w *world) world {
 	c := world{n: w.n, lock: -1}
 	for i := range w.n {
@@ -68,10 +68,10 @@ func etcdOnly(w *world) world {
 	return c
 }
 
-// clusterOf returns the state shared by all worlds that differ only in the order of their hosts, and the order of hosts
-// in it: host order[i] is at place i.
+// clusterOf returns the state that all worlds share which differ only in the order of their hosts. Host order[i] is at
+// index i of the state.
 func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
-	word := func(i uint8) uint16 {
+	bits := func(i uint8) uint16 {
 		h := &w.hosts[i]
 		var p packer
 		p.put(h.list, 2)
@@ -83,14 +83,14 @@ func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
 		return uint16(p.v)
 	}
 	list := []uint8{0, 1, 2, 3, 4}[:w.n]
-	slices.SortStableFunc(list, func(a, b uint8) int { return int(word(b)) - int(word(a)) })
+	slices.SortStableFunc(list, func(a, b uint8) int { return int(bits(b)) - int(bits(a)) })
 	for i, h := range list {
-		order[i], c.key[i] = h, word(h)
+		order[i], c.key[i] = h, bits(h)
 	}
 	return c, order
 }
 
-// world builds a world from a state, with its hosts in order. It leaves out hosts without any state.
+// world returns a world with n hosts in that state.
 func (c cluster) world(n int) world {
 	w := world{n: n, lock: -1}
 	for i := range n {
@@ -138,7 +138,7 @@ func (o operation) text() string {
 	return text
 }
 
-// operationOf returns etcd's part in an event; ok is false if it has none.
+// operationOf returns the operation on etcd in an event; ok is false if there is none.
 func operationOf(e event, before, after *world) (o operation, ok bool) {
 	h := &before.hosts[e.host]
 	o = operation{host: e.host}
@@ -211,7 +211,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 	return o, true
 }
 
-// do applies an operation to a world without agents, by the functions of the model.
+// do applies an operation to a world without agents, with the functions of the model.
 func (o operation) do(w *world) {
 	i := int(o.host)
 	h := &w.hosts[i]
@@ -248,22 +248,22 @@ type pair struct {
 	operation
 }
 
-// pairs are the pairs that an exploration meets, with the number of transitions that each covers.
+// pairs are the pairs in an exploration.
 type pairs struct {
-	met    map[pair]int
-	broken string // how an event and its operation differ, if they do
+	count    map[pair]int // the number of transitions that each pair covers
+	mismatch string       // how the effects of an event and its operation differ, or ""
 }
 
-// watched explores the scopes and returns the pairs it meets, and the number of states.
-func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
+// collectPairs explores the scopes and returns their pairs, and the number of states.
+func collectPairs(t *testing.T, scopes []Scenario) (all pairs, states int) {
 	t.Helper()
-	all.met = map[pair]int{}
+	all.count = map[pair]int{}
 	for _, sc := range scopes {
 		x := newExplorer(sc, rules{}, 2)
 		var parts []*pairs
 		for _, w := range x.workers {
-			part := &pairs{met: map[pair]int{}}
-			parts, w.watch = append(parts, part), part.watch
+			part := &pairs{count: map[pair]int{}}
+			parts, w.watch = append(parts, part), part.record
 		}
 		r := x.run(t.Context())
 		if r.Breach != nil {
@@ -271,9 +271,9 @@ func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 		}
 		states += r.States
 		for _, part := range parts {
-			all.broken += part.broken
-			for q, n := range part.met {
-				all.met[q] += n
+			all.mismatch += part.mismatch
+			for q, n := range part.count {
+				all.count[q] += n
 			}
 		}
 	}
@@ -282,19 +282,20 @@ func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 
 func TestAnEventAndItsOperationHaveTheSameEffectOnEtcd(t *testing.T) {
 	t.Parallel()
-	if p, _ := watched(t, slices.Concat(smallScenarios(), smallRemovals(), smallReplacements())); p.broken != "" {
-		t.Error(p.broken)
+	p, _ := collectPairs(t, slices.Concat(smallScenarios(), smallRemovals(), smallReplacements()))
+	if p.mismatch != "" {
+		t.Error(p.mismatch)
 	}
 }
 
-func (p *pairs) watch(e event, before, after *world) {
+func (p *pairs) record(e event, before, after *world) {
 	from, to := etcdOnly(before), etcdOnly(after)
 	at, order := clusterOf(&from)
 	goal, _ := clusterOf(&to)
 	o, ok := operationOf(e, before, after)
 	if !ok {
 		if at != goal {
-			p.broken = fmt.Sprintf("event %d at %s does not belong to etcd and changes\n%s\nto\n%s", e.kind,
+			p.mismatch = fmt.Sprintf("event %d on %s has no operation on etcd, but changes\n%s\nto\n%s", e.kind,
 				hostName(int(e.host)), at.text(), goal.text())
 		}
 		return
@@ -302,14 +303,14 @@ func (p *pairs) watch(e event, before, after *world) {
 	next := from
 	o.do(&next)
 	if got, _ := clusterOf(&next); got != goal {
-		p.broken = fmt.Sprintf("%s leads from\n%s\nto\n%s\nand as an event of the model to\n%s", o.text(), at.text(),
+		p.mismatch = fmt.Sprintf("%s changes\n%s\nto\n%s\nand the event of the model to\n%s", o.text(), at.text(),
 			got.text(), goal.text())
 	}
-	p.met[pair{at, o.placed(order, from.n, at)}]++
+	p.count[pair{at, o.atPlace(order, from.n, at)}]++
 }
 
-// placed names the host of an operation by its place. Identical hosts count as one.
-func (o operation) placed(order [maxHosts]uint8, n int, at cluster) operation {
+// atPlace returns the operation with its host's index in the state. Identical hosts have the same index.
+func (o operation) atPlace(order [maxHosts]uint8, n int, at cluster) operation {
 	place := slices.Index(order[:n], o.host)
 	o.host = uint8(slices.Index(at.key[:], at.key[place]))
 	return o

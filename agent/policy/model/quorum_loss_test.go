@@ -20,19 +20,19 @@ func TestThePolicyKeepsItsPromisesAfterQuorumLoss(t *testing.T) {
 			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
 		}
 		if !r.Complete {
-			t.Errorf("%s: not explored to the end", sc.Name)
+			t.Errorf("%s: the exploration is incomplete", sc.Name)
 		}
 		maps.Copy(steps, r.Steps)
 		maps.Copy(reasons, r.Reasons)
 	}
 	for kind, how := range Steps() {
 		if how == recovers && !steps[kind] {
-			t.Errorf("step %s should be explored there and was never decided on", kind)
+			t.Errorf("step %s counts as explored after quorum loss, but was never decided", kind)
 		}
 	}
 	for code, how := range Reasons() {
 		if how == recovers && !reasons[code] {
-			t.Errorf("reason %s should be explored there and never occurred", code)
+			t.Errorf("reason %s counts as explored after quorum loss, but never occurred", code)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestEveryMistakeInARecoveryBreaksItsPromise(t *testing.T) {
 			t.Parallel()
 			switch r := m.Explore(t.Context()); {
 			case r.Breach == nil:
-				t.Errorf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+				t.Errorf("%d states explored, complete: %t, no breach; want %s: %s", r.States, r.Complete,
 					m.Promise, m.Text)
 			case r.Breach.Text != m.Text:
 				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
@@ -58,7 +58,7 @@ func TestEveryMistakeInARecoveryBreaksItsPromise(t *testing.T) {
 	}
 	for _, p := range lossPromises() {
 		if !broken[p.text] {
-			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+			t.Errorf("no mistake breaks %s, %q: add one to show that it can fail", p.name, p.text)
 		}
 	}
 }

@@ -5,20 +5,26 @@
 
 package model
 
-// claims are the model's statements about etcd, each as a function of a world without agents.
+// claims are the model's claims about etcd, each as a function of a world without agents.
 type claims struct {
-	refuses func(w *world, o operation) answer    // the answer to a membership change
-	may     func(w *world, o operation) answerSet // those that it may give instead of accepting
-	quorum  func(w *world) bool                   // whether etcd answers at all
-	serves  func(w *world, i int) bool            // whether a voter serves linearizable reads, and a learner follows
-	looks   func(w *world, i int) bool            // whether a member looks live
-	up      func(w *world, i int, how uint8) host // the outcome for an etcd that starts or was removed
-	old     func(w *world, i int) bool            // whether a joining etcd may receive an outdated list: how is 1
-	lost    bool                                  // whether a change that only a leader knew of may be lost with it
+	// refuses returns the answer to a membership change, mayRefuse the answers that etcd may return instead of
+	// accepting.
+	refuses   func(w *world, o operation) answer
+	mayRefuse func(w *world, o operation) answerSet
+	quorum    func(w *world) bool
+	// serves reports whether a voter serves linearizable reads, or a learner follows.
+	serves func(w *world, i int) bool
+	// looksLive reports whether a member's status looks live.
+	looksLive func(w *world, i int) bool
+	// afterStart returns the state after an etcd has started or detected that it was removed.
+	afterStart func(w *world, i int, how uint8) host
+	// mayGetOldList reports whether a joining etcd may receive an outdated list, which is outcome 1.
+	mayGetOldList  func(w *world, i int) bool
+	lostWithLeader bool // a change that only the leader has logged may be lost with it
 }
 
-// ofTheModel returns the claims that are explored.
-func ofTheModel() claims {
+// modelClaims returns the claims of the model.
+func modelClaims() claims {
 	return claims{
 		refuses: func(w *world, o operation) answer {
 			i := int(o.host)
@@ -31,25 +37,25 @@ func ofTheModel() claims {
 				return w.refusesRemove(i, o.kind == opLateRemove)
 			}
 		},
-		may: func(w *world, o operation) answerSet {
+		mayRefuse: func(w *world, o operation) answerSet {
 			return w.mayRefuse([...]uint8{
 				addLearner, promote, removeLearner, addLearner, promote,
 				removeLearner,
 			}[o.kind], int(o.host))
 		},
-		quorum: (*world).quorum,
-		serves: (*world).serves,
-		looks:  (*world).answers,
-		up: func(w *world, i int, how uint8) host {
+		quorum:    (*world).quorum,
+		serves:    (*world).serves,
+		looksLive: (*world).answers,
+		afterStart: func(w *world, i int, how uint8) host {
 			after := *w
 			after.unitChanges(i, how)
 			return after.hosts[i]
 		},
-		old: (*world).asksOldList, lost: true,
+		mayGetOldList: (*world).asksOldList, lostWithLeader: true,
 	}
 }
 
-// texts returns the texts of etcd's answers, in all its versions.
+// texts returns the texts of an answer in all versions of etcd.
 func (a answer) texts() []string {
 	return [answers][]string{
 		accepted:         {"accepted"},

@@ -23,50 +23,49 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Timings of the real members. One is etcd's own and cannot be shortened: before it adds a member, etcd wants
-// connections that are 5 s old.
+// Timings of the real members. One more cannot be changed: etcd adds a member only if its connections are 5 s old.
 const (
 	realHeartbeat = 60 * time.Millisecond
 	realElection  = 480 * time.Millisecond
-	longPatience  = 25 * time.Second // for what must happen; a busy machine is slow
-	shortPatience = 11 * time.Second // if it is expected not to happen
+	longPatience  = 25 * time.Second // for an expected event, even on a busy machine
+	shortPatience = 11 * time.Second // for an event that is expected not to happen
 	tick          = 20 * time.Millisecond
 )
 
-// realHost is a host of a bench: the ports of its member, and the content of its directory.
+// realHost is a host of a bench: the URLs of its member, its directory and its process.
 type realHost struct {
 	client, peer, listen string // URLs, and etcd's listen address for its peers
 	dir                  string
 	member               *testbed.Member // the last one started
-	initial, state       string          // what an etcd would start as: its environment
-	id                   uint64          // of its member, when it is listed
-	ready                bool            // the member of its data has been ready once
+	initial, state       string          // the environment for the next start
+	id                   uint64          // the ID of its listed member, or 0
+	ready                bool            // the member whose data it has was ready at least once
 	conn                 *clientv3.Client
 }
 
-// bench is a real cluster, and the world that it should match.
+// bench is a real cluster, and the world that it must match.
 type bench struct {
 	t      testing.TB
 	ctx    context.Context
 	binary string
 	claims claims
-	// patience limits the wait for what must happen.
+	// patience limits the wait for an expected event.
 	patience time.Duration
 
-	w     world
-	hosts [maxHosts]*realHost
-	net   *wires
-	story []string
-	open  map[string]int // answers that were given without need
-	calls int
+	w           world
+	hosts       [maxHosts]*realHost
+	net         *peerProxies
+	story       []string
+	openAnswers map[string]int // by answer: how often etcd returned one that the model leaves open
+	calls       int
 }
 
-// newBench starts a cluster of that many voters; with 0 there is none yet.
+// newBench starts a cluster with that many voters, or none if 0.
 func newBench(t testing.TB, version string, c claims, voters int, patience time.Duration) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, ctx: t.Context(), binary: testbed.Etcd(t, version), claims: c, patience: patience, open: map[string]int{},
-		net: &wires{hosts: map[uint64]int{}, open: map[*passing]bool{}},
+		t: t, ctx: t.Context(), binary: testbed.Etcd(t, version), claims: c, patience: patience,
+		openAnswers: map[string]int{}, net: &peerProxies{hosts: map[uint64]int{}, open: map[*forwardedRequest]bool{}},
 	}
 	b.w = world{n: maxHosts, lock: -1}
 	ports, dir := testbed.FreePorts(t, 3*maxHosts), t.TempDir()
@@ -135,20 +134,20 @@ func (h *realHost) runs() bool {
 	}
 }
 
-// end ends the etcd process of a host.
-func (b *bench) end(i int, how func(*testbed.Member) error) error {
+// stopEtcd ends the etcd process of a host.
+func (b *bench) stopEtcd(i int, how func(*testbed.Member) error) error {
 	h := b.hosts[i]
 	if !h.runs() {
 		return nil
 	}
-	_ = how(h.member) // it may just have exited by itself
-	return b.ended(i)
+	_ = how(h.member) // it may have exited by itself
+	return b.waitExited(i)
 }
 
-// ended waits until the etcd process of a host has exited.
-func (b *bench) ended(i int) error {
+// waitExited waits until the etcd process of a host has exited.
+func (b *bench) waitExited(i int) error {
 	bound := b.patience
-	if b.hangs(i) {
+	if b.mayHang(i) {
 		bound = 2 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, bound)
@@ -159,16 +158,16 @@ func (b *bench) ended(i int) error {
 	return nil
 }
 
-// hangs reports whether an etcd may never exit, not even after a stop.
-func (b *bench) hangs(i int) bool { return b.w.mayHang(i) && !b.hosts[i].ready }
+// mayHang reports whether an etcd may fail to exit, even after SIGTERM.
+func (b *bench) mayHang(i int) bool { return b.w.mayHang(i) && !b.hosts[i].ready }
 
-// killHanging does what systemd does to a unit that does not stop.
+// killHanging kills an etcd that does not stop, as systemd does.
 func (b *bench) killHanging(i int) error {
-	b.open["a removed member that has never been ready hangs"]++
-	return b.end(i, (*testbed.Member).Kill9)
+	b.openAnswers["a removed member that has never been ready hangs"]++
+	return b.stopEtcd(i, (*testbed.Member).Kill9)
 }
 
-// processes returns which members run, and the ends of their logs.
+// processes returns which members run, and the last lines of their logs.
 func (b *bench) processes() string {
 	var text strings.Builder
 	for i, h := range b.hosts {
@@ -179,7 +178,7 @@ func (b *bench) processes() string {
 	return text.String()
 }
 
-// close ends everything.
+// close ends all processes and removes their data.
 func (b *bench) close() {
 	for i, h := range b.hosts {
 		if h.runs() {
@@ -206,8 +205,8 @@ func (b *bench) conn(i int) *clientv3.Client {
 	return h.conn
 }
 
-// until retries until ask succeeds or the bound is over.
-func (b *bench) until(bound time.Duration, ask func(ctx context.Context) error) error {
+// retryUntil calls ask repeatedly until it succeeds or the bound has passed.
+func (b *bench) retryUntil(bound time.Duration, ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(b.ctx, bound)
 	defer cancel()
 	ticker := time.NewTicker(tick)
@@ -227,7 +226,7 @@ func (b *bench) until(bound time.Duration, ask func(ctx context.Context) error) 
 	}
 }
 
-// voterToAsk returns a voter that serves, if possible another one than i.
+// voterToAsk returns a running voter, if possible another one than i.
 func (b *bench) voterToAsk(i int) int {
 	found := -1
 	for g := range b.w.n {
@@ -240,7 +239,7 @@ func (b *bench) voterToAsk(i int) int {
 	return found
 }
 
-// list reads the member list from a voter and keeps the IDs.
+// list returns the member list of a voter, and records the IDs.
 func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 	got, err := b.conn(i).MemberList(ctx)
 	if err != nil {
@@ -250,10 +249,10 @@ func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 	for _, m := range got.Members {
 		g := slices.IndexFunc(b.hosts[:], func(h *realHost) bool { return slices.Contains(m.PeerURLs, h.peer) })
 		if g < 0 {
-			return nil, fmt.Errorf("a member is listed at %v, where there is no host", m.PeerURLs)
+			return nil, fmt.Errorf("a member is listed at %v, which is no host's URL", m.PeerURLs)
 		}
 		b.hosts[g].id = m.ID
-		b.net.know(m.ID, g)
+		b.net.setHost(m.ID, g)
 		all[g] = &member{m.Name != "", m.IsLearner}
 	}
 	for g, h := range b.hosts {
@@ -264,7 +263,7 @@ func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 	return all, nil
 }
 
-// member is a line of the member list.
+// member is an entry of the member list.
 type member struct{ named, learner bool }
 
 // listed returns the role of a member in the list; nil is unlisted.
@@ -292,8 +291,8 @@ func (b *bench) data(i int) uint8 {
 	return old
 }
 
-// answerOf returns etcd's answer to a membership change. known is false if the error is no such answer: for example,
-// there is no leader at the moment.
+// answerOf returns etcd's answer to a membership change. known is false for any other error, for example without a
+// leader.
 func answerOf(err error) (a answer, known bool) {
 	if err == nil {
 		return accepted, true

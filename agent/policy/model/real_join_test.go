@@ -14,28 +14,30 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// A voter is paused while a learner is removed and another one is added. It is then killed and restarts with the
-// earlier list, and it is the only member that answers the joining one.
+// A voter is paused while a learner is removed and another one is added. Then all voters are killed, and only this one
+// restarts. It answers the joining member with the earlier list.
 func TestRealEtcdExitsIfItReceivesAnOutdatedListAsItJoins(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			c := ofTheModel()
-			c.old = func(*world, int) bool { return true }
+			c := modelClaims()
+			c.mayGetOldList = func(*world, int) bool { return true }
 			b := newBench(t, version, c, 3, longPatience)
 			t.Cleanup(b.close)
-			b.replaceUnseen(0, 4, 3)
+			b.replaceWhilePaused(0, 4, 3)
 			for i := range 3 {
-				b.must(b.end(i, (*testbed.Member).Kill9))
+				b.must(b.stopEtcd(i, (*testbed.Member).Kill9))
 			}
 			b.spawn(0)
-			b.must(b.until(b.patience, func(ctx context.Context) error { return getMembers(ctx, b.hosts[0].peer) }))
+			b.must(b.retryUntil(b.patience, func(ctx context.Context) error {
+				return getMembers(ctx, b.hosts[0].peer)
+			}))
 			b.environment(3, joinEnv)
 			b.spawn(3)
-			how, err := b.joins(3, "D receives an outdated list")
+			how, err := b.waitJoined(3, "D receives an outdated list")
 			if b.must(err); how != 1 {
-				t.Error("it has joined")
+				t.Error("D has joined")
 			}
 		})
 	}
@@ -48,7 +50,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// getMembers reads a member's list as a joining etcd does. That needs no quorum.
+// getMembers requests the member list as a joining etcd does, which needs no quorum.
 func getMembers(ctx context.Context, peer string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, peer+"/members", http.NoBody)
 	if err != nil {
@@ -61,33 +63,33 @@ func getMembers(ctx context.Context, peer string) error {
 	return answer.Body.Close()
 }
 
-// replaceUnseen adds a learner and replaces it by another one while a voter is paused.
-func (b *bench) replaceUnseen(sleeper, before, after int) {
+// replaceWhilePaused adds a learner, and replaces it with another one while a voter is paused.
+func (b *bench) replaceWhilePaused(sleeper, before, after int) {
 	b.t.Helper()
 	for i := range 3 {
-		b.must(b.ready(i, "it is a voter"))
+		b.must(b.waitReady(i, "it is a ready voter"))
 	}
 	add := func(i int) {
-		b.must(b.until(b.patience, func(ctx context.Context) error {
+		b.must(b.retryUntil(b.patience, func(ctx context.Context) error {
 			_, err := b.conn(1).MemberAddAsLearner(ctx, []string{b.hosts[i].peer})
 			return err
 		}))
 		b.w.hosts[i].list = learner
 	}
 	add(before)
-	b.must(b.until(b.patience, func(ctx context.Context) error { // a paused leader would leave no member to ask
-		if _, err := b.list(ctx, sleeper); err != nil { // linearizably, so that it has the learner
+	b.must(b.retryUntil(b.patience, func(ctx context.Context) error { // the leader must not be paused
+		if _, err := b.list(ctx, sleeper); err != nil { // by a linearizable read, so the voter has applied the addition
 			return err
 		}
 		s, err := b.conn(sleeper).Status(ctx, b.hosts[sleeper].client)
 		if err == nil && s.Leader == b.hosts[sleeper].id {
 			_, err = b.conn(sleeper).MoveLeader(ctx, b.hosts[1].id)
-			err = errors.Join(err, errors.New("it leads"))
+			err = errors.Join(err, errors.New("the voter to pause leads"))
 		}
 		return err
 	}))
 	b.must(b.hosts[sleeper].member.Pause())
-	b.must(b.until(b.patience, func(ctx context.Context) error {
+	b.must(b.retryUntil(b.patience, func(ctx context.Context) error {
 		_, err := b.conn(1).MemberRemove(ctx, b.hosts[before].id)
 		return err
 	}))

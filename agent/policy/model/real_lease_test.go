@@ -18,9 +18,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// time.go assumes of leases: a lease never ends before its holder's validity, which counts from before the request was
-// sent; how much later it ends is open; and it does not end while there is no quorum. These tests check real etcd
-// against it.
+// These tests check the assumptions of time.go about leases: a lease never ends before its holder's validity, which
+// counts from before the request was sent; it may end any time later; and it does not end without a quorum.
 
 const leaseBound = 30 * time.Second
 
@@ -32,17 +31,17 @@ func leaseCluster(t *testing.T, version string, members int) *testbed.Cluster {
 	})
 }
 
-// held is a key that lives as long as its lease.
-type held struct {
+// heldKey is a key with a lease.
+type heldKey struct {
 	client *clientv3.Client
 	key    string
 	lease  clientv3.LeaseID
-	sent   time.Time // before the lease was granted or renewed
+	sent   time.Time // when the lease was last requested or renewed
 	ttl    time.Duration
 }
 
-func hold(ctx context.Context, client *clientv3.Client, key string, seconds int64) (*held, error) {
-	h := &held{client: client, key: key, sent: time.Now()}
+func newHeldKey(ctx context.Context, client *clientv3.Client, key string, seconds int64) (*heldKey, error) {
+	h := &heldKey{client: client, key: key, sent: time.Now()}
 	lease, err := client.Grant(ctx, seconds)
 	if err != nil {
 		return nil, err
@@ -52,8 +51,8 @@ func hold(ctx context.Context, client *clientv3.Client, key string, seconds int6
 	return h, err
 }
 
-// end waits for the end of the key and returns when it was observed, which is never before it.
-func (h *held) end(ctx context.Context) (time.Time, error) {
+// end waits until the key is deleted, and returns when it was first observed to be missing.
+func (h *heldKey) end(ctx context.Context) (time.Time, error) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -66,7 +65,7 @@ func (h *held) end(ctx context.Context) (time.Time, error) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("%s is still there: %w", h.key, ctx.Err())
+			return time.Time{}, fmt.Errorf("%s still exists: %w", h.key, ctx.Err())
 		}
 	}
 }
@@ -91,16 +90,16 @@ func TestALeaseNeverEndsBeforeItsHoldersValidity(t *testing.T) {
 		const leases = 20
 		for i := range leases {
 			go func() {
-				h, err := hold(ctx, client, fmt.Sprintf("lock-%d", i), 1)
+				h, err := newHeldKey(ctx, client, fmt.Sprintf("lock-%d", i), 1)
 				if err == nil && i%2 == 0 { // every second lease is renewed once
 					<-time.After(time.Duration(i) * 40 * time.Millisecond)
-					if err = h.renew(ctx); errors.Is(err, errTooLate) { // this machine was too busy to renew it
+					if err = h.renew(ctx); errors.Is(err, errTooLate) { // this machine was too busy
 						ends <- nil
 						return
 					}
 				}
 				if err == nil {
-					err = h.neverEarly(ctx)
+					err = h.checkNotEarly(ctx)
 				}
 				ends <- err
 			}()
@@ -113,11 +112,11 @@ func TestALeaseNeverEndsBeforeItsHoldersValidity(t *testing.T) {
 	})
 }
 
-// errTooLate reports that a lease may have ended before its renewal has returned.
+// errTooLate means that a lease was renewed so late that it had ended, as it may.
 var errTooLate = errors.New("renewed too late")
 
-// renew renews the lease, which must not have ended as long as its holder considers it valid.
-func (h *held) renew(ctx context.Context) error {
+// renew renews the lease, which must not have ended while its holder considers it valid.
+func (h *heldKey) renew(ctx context.Context) error {
 	sent := time.Now()
 	_, err := h.client.KeepAliveOnce(ctx, h.lease)
 	switch late := time.Since(h.sent) >= h.ttl; {
@@ -130,8 +129,8 @@ func (h *held) renew(ctx context.Context) error {
 	return err
 }
 
-// neverEarly waits for the end of a lease, and checks that nothing of its holder's validity is left then.
-func (h *held) neverEarly(ctx context.Context) error {
+// checkNotEarly waits for the end of a lease, and checks that its holder's validity had ended before.
+func (h *heldKey) checkNotEarly(ctx context.Context) error {
 	at, err := h.end(ctx)
 	if err != nil {
 		return err
@@ -140,7 +139,7 @@ func (h *held) neverEarly(ctx context.Context) error {
 		return fmt.Errorf("%s ended %s after its lease of %s was requested", h.key, lasted, h.ttl)
 	}
 	if _, err := h.client.KeepAliveOnce(ctx, h.lease); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("an expired lease is renewed: %w", err)
+		return fmt.Errorf("renewal of an expired lease: %w", err)
 	}
 	if _, err := h.client.Put(ctx, h.key, "late", clientv3.WithLease(h.lease)); !errors.Is(err,
 		rpctypes.ErrLeaseNotFound) {
@@ -153,7 +152,7 @@ func TestARevokedLeaseDeletesItsKeyAndRefusesLateWrites(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
 		client := leaseCluster(t, version, 1).Client(t)
-		h, err := hold(ctx, client, "lock", 60)
+		h, err := newHeldKey(ctx, client, "lock", 60)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,12 +160,12 @@ func TestARevokedLeaseDeletesItsKeyAndRefusesLateWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := client.Get(ctx, "lock"); err != nil || got.Count != 0 {
-			t.Errorf("the key outlives its lease: %v, %v", got, err)
+			t.Errorf("the key exists after its lease was revoked: %v, %v", got, err)
 		}
 		_, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision("lock"), "=",
 			0)).Then(clientv3.OpPut("lock", "late", clientv3.WithLease(h.lease))).Commit()
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Errorf("the lock is taken late with a revoked lease: %v", err)
+			t.Errorf("late write of the lock with a revoked lease: %v", err)
 		}
 	})
 }
@@ -176,7 +175,7 @@ func TestALeadershipChangeExtendsEveryLeaseToItsFullTime(t *testing.T) {
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
 		cluster := leaseCluster(t, version, 3)
 		client := cluster.Client(t)
-		h, err := hold(ctx, client, "lock", 4)
+		h, err := newHeldKey(ctx, client, "lock", 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +189,7 @@ func TestALeadershipChangeExtendsEveryLeaseToItsFullTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lasted := at.Sub(moved); lasted < h.ttl {
-			t.Errorf("the lease of %s ended %s after another member had become the leader, %s after it was requested",
+			t.Errorf("the lease of %s ended %s after the leadership transfer, %s after it was requested",
 				h.ttl, lasted, at.Sub(h.sent))
 		}
 		t.Logf("a lease of %s lasted %s; the leader changed after %s", h.ttl, at.Sub(h.sent).Round(10*time.Millisecond),
@@ -225,7 +224,7 @@ func TestALeaseDoesNotEndWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
 		cluster := leaseCluster(t, version, 3)
-		h, err := hold(ctx, cluster.Client(t), "lock", 2)
+		h, err := newHeldKey(ctx, cluster.Client(t), "lock", 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,12 +245,12 @@ func TestALeaseDoesNotEndWithoutAQuorum(t *testing.T) {
 			t.Fatal(err)
 		}
 		if at.Sub(back) < h.ttl {
-			t.Errorf("the lease of %s ended %s after a quorum was back", h.ttl, at.Sub(back))
+			t.Errorf("the lease of %s ended %s after the quorum returned", h.ttl, at.Sub(back))
 		}
 	})
 }
 
-// ignoreExit ignores how a process has exited.
+// ignoreExit returns the error only if the wait timed out.
 func ignoreExit(err error) error {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// What has happened to the lock and the record since an agent looked, or since it sent a call that lands late.
+// What happened to the lock and the operation record since an agent's last observation, or since it sent a late call.
 const (
 	lockMine  = "this agent has the lock"
 	lockFree  = "the lock is free"
@@ -29,32 +29,32 @@ const (
 
 	recordSame    = "the record is unchanged"
 	recordChanged = "the record was overwritten"
-	recordGone    = "the record is gone"
+	recordGone    = "the record was deleted"
 	recordBegun   = "a record was created"
-	recordAgain   = "a record was created and is gone again"
+	recordAgain   = "a record was created and deleted"
 )
 
-// attempt is one call of the real lock in one such situation.
+// attempt is a call of the real lock in such a situation.
 type attempt struct {
-	step   uint8
-	saw    bool // a record
-	late   bool // it was sent before all that, and lands after it
-	lock   string
-	record string
+	step      uint8
+	sawRecord bool // the agent has read a record
+	late      bool // it was sent before these changes and is applied after them
+	lock      string
+	record    string
 }
 
 func (a attempt) text() string {
-	saw, late := "read none", ""
-	if a.saw {
-		saw = "read one"
+	read, late := "read no record", ""
+	if a.sawRecord {
+		read = "read a record"
 	}
 	if a.late {
 		late = "a late "
 	}
-	return fmt.Sprintf("%s%s of an agent that %s: %s, %s", late, kindOf(a.step), saw, a.lock, a.record)
+	return fmt.Sprintf("%s%s of an agent that %s: %s, %s", late, kindOf(a.step), read, a.lock, a.record)
 }
 
-// attempts returns all of them.
+// attempts returns all attempts.
 func attempts() (list []attempt) {
 	since := map[bool][]string{
 		true:  {recordSame, recordChanged, recordGone},
@@ -77,8 +77,8 @@ func attempts() (list []attempt) {
 	return list
 }
 
-// claimed reports whether the call succeeds in the model, by the model's own functions.
-func (a attempt) claimed() bool {
+// committedInModel reports whether the call succeeds in the model.
+func (a attempt) committedInModel() bool {
 	const me, other = 1, 2
 	w := world{n: 3, lock: -1}
 	w.hosts[0] = host{list: voter, named: 1, unit: active, data: current}
@@ -90,11 +90,11 @@ func (a attempt) claimed() bool {
 		w.lock = other
 	}
 	if w.op = bit(a.record == recordBegun || a.record == recordChanged ||
-		(a.saw && a.record == recordSame)); w.op != 0 {
+		(a.sawRecord && a.record == recordSame)); w.op != 0 {
 		w.opHost = other
 	}
 	fresh, bare := bit(a.record == recordSame), uint8(0)
-	if !a.saw {
+	if !a.sawRecord {
 		fresh, bare = 0, 1
 	}
 	m := newMachine(Scenario{Hosts: 3}, rules{})
@@ -119,12 +119,11 @@ func (a attempt) claimed() bool {
 	return w.opToken != 0
 }
 
-// slowStore is a connection to etcd that may hold a transaction back, which then lands late. Whatever is sent after it
-// is lost.
+// slowStore is an etcd client that can delay a transaction. While it does, it drops revocations.
 type slowStore struct {
 	*clusterclient.Client
-	keep bool
-	kept func() (*clientv3.TxnResponse, error)
+	delaying bool
+	delayed  func() (*clientv3.TxnResponse, error)
 }
 
 var errNotAnswered = errors.New("not answered in time")
@@ -132,29 +131,29 @@ var errNotAnswered = errors.New("not answered in time")
 func (s *slowStore) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	then ...clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
-	if !s.keep {
+	if !s.delaying {
 		return s.Client.Txn(ctx, conditions, then...)
 	}
-	s.kept = func() (*clientv3.TxnResponse, error) { return s.Client.Txn(ctx, conditions, then...) }
+	s.delayed = func() (*clientv3.TxnResponse, error) { return s.Client.Txn(ctx, conditions, then...) }
 	return nil, errNotAnswered
 }
 
 func (s *slowStore) Revoke(ctx context.Context, id clientv3.LeaseID) error {
-	if s.keep {
+	if s.delaying {
 		return errNotAnswered
 	}
 	return s.Client.Revoke(ctx, id)
 }
 
-// agents are the one that makes the call, and another one, on one cluster name.
-type agents struct {
+// lockAgents are the agent that makes the call and another one, of one cluster.
+type lockAgents struct {
 	store     *slowStore
 	keys      record.Keys
 	me, other *lock.Lock
 }
 
-func newAgents(client *clusterclient.Client, name string) *agents {
-	s := &agents{store: &slowStore{Client: client}, keys: record.KeysFor(name)}
+func newLockAgents(client *clusterclient.Client, name string) *lockAgents {
+	s := &lockAgents{store: &slowStore{Client: client}, keys: record.KeysFor(name)}
 	began := time.Now()
 	of := func(store lock.Store, host string) *lock.Lock {
 		return lock.New(store, lock.Options{
@@ -167,7 +166,7 @@ func newAgents(client *clusterclient.Client, name string) *agents {
 }
 
 // revision returns the revision of the record, or 0.
-func (s *agents) revision(ctx context.Context) (int64, error) {
+func (s *lockAgents) revision(ctx context.Context) (int64, error) {
 	got, err := s.store.Read(ctx, clusterclient.Span{Start: s.keys.Op()})
 	if err != nil || len(got.Pairs) == 0 {
 		return 0, err
@@ -175,10 +174,10 @@ func (s *agents) revision(ctx context.Context) (int64, error) {
 	return got.Pairs[0].ModRevision, nil
 }
 
-// play makes the call in its situation, and reports whether it has succeeded.
-func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
+// play makes the call in its situation, and reports whether it succeeded.
+func (s *lockAgents) play(ctx context.Context, a attempt) (done bool, err error) {
 	put, del := clientv3.OpPut(s.keys.Op(), "{}"), clientv3.OpDelete(s.keys.Op())
-	if a.saw {
+	if a.sawRecord {
 		_, err = s.store.Txn(ctx, nil, put)
 	}
 	seen, readErr := s.revision(ctx)
@@ -201,13 +200,13 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 		}
 	}
 	if a.late {
-		s.store.keep = true
+		s.store.delaying = true
 		if err := call(); !errors.Is(err, errNotAnswered) {
-			return false, fmt.Errorf("a call that was held back returned %w", err)
+			return false, fmt.Errorf("a delayed call returned %w", err)
 		}
-		s.store.keep = false
+		s.store.delaying = false
 	}
-	switch a.record { // what others do meanwhile
+	switch a.record { // by other agents
 	case recordChanged, recordBegun:
 		_, err = s.store.Txn(ctx, nil, put)
 	case recordGone:
@@ -217,7 +216,7 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 		_, delErr := s.store.Txn(ctx, nil, del)
 		err = errors.Join(err, delErr)
 	}
-	if lockErr := s.turnLock(ctx, a); err != nil || lockErr != nil {
+	if lockErr := s.setLock(ctx, a); err != nil || lockErr != nil {
 		return false, errors.Join(err, lockErr)
 	}
 	if !a.late {
@@ -227,19 +226,19 @@ func (s *agents) play(ctx context.Context, a attempt) (done bool, err error) {
 		}
 		return err == nil, err
 	}
-	answer, err := s.store.kept()
+	answer, err := s.store.delayed()
 	return err == nil && answer.Succeeded, err
 }
 
-// turnLock puts the lock into the state of the attempt.
-func (s *agents) turnLock(ctx context.Context, a attempt) error {
+// setLock changes the lock as the attempt requires.
+func (s *lockAgents) setLock(ctx context.Context, a attempt) error {
 	if a.lock == lockMine {
 		return nil
 	}
-	if a.step != takeLock { // this agent's lease ends without its noticing
+	if a.step != takeLock { // end this agent's lease without its knowledge
 		got, err := s.store.Read(ctx, clusterclient.Span{Start: s.keys.Lock()})
 		if err != nil || len(got.Pairs) != 1 {
-			return fmt.Errorf("the lock is not there: %w", err)
+			return fmt.Errorf("there is no lock: %w", err)
 		}
 		if err := s.store.Revoke(ctx, clientv3.LeaseID(got.Pairs[0].Lease)); err != nil {
 			return err
@@ -255,24 +254,24 @@ func (s *agents) turnLock(ctx context.Context, a attempt) error {
 	return s.other.Take(ctx, seen)
 }
 
-// commitLies returns false claims about what is committed.
-func commitLies() map[string]func(a attempt) bool {
+// falseCommitClaims returns false claims about which calls are committed.
+func falseCommitClaims() map[string]func(a attempt) bool {
 	return map[string]func(a attempt) bool{
-		"a late call never lands": func(a attempt) bool { return !a.late && a.claimed() },
-		"a record that was created and deleted is noticed": func(a attempt) bool {
-			return a.record == recordSame && a.claimed()
+		"a late call is never applied": func(a attempt) bool { return !a.late && a.committedInModel() },
+		"a call fails if a record was created and deleted meanwhile": func(a attempt) bool {
+			return a.record == recordSame && a.committedInModel()
 		},
-		"the lock is taken whatever the record": func(a attempt) bool {
-			return (a.step == takeLock && a.lock == lockFree) || a.claimed()
+		"the lock is taken even if the record has changed": func(a attempt) bool {
+			return (a.step == takeLock && a.lock == lockFree) || a.committedInModel()
 		},
 		"the lock is taken while another agent has it": func(a attempt) bool {
-			return (a.step == takeLock && a.record == recordSame) || a.claimed()
+			return (a.step == takeLock && a.record == recordSame) || a.committedInModel()
 		},
 		"a record is written without the lock": func(a attempt) bool {
-			return (a.step == setAdded && a.record == recordSame) || a.claimed()
+			return (a.step == setAdded && a.record == recordSame) || a.committedInModel()
 		},
 		"a record overwrites one that was not read": func(a attempt) bool {
-			return (a.step == setAdded && a.lock == lockMine) || a.claimed()
+			return (a.step == setAdded && a.lock == lockMine) || a.committedInModel()
 		},
 	}
 }
@@ -290,21 +289,21 @@ func TestRealEtcdCommitsWhatTheModelCommits(t *testing.T) {
 		t.Cleanup(func() { client.Close() })
 		list, committed := attempts(), map[attempt]bool{}
 		for i, a := range list {
-			done, err := newAgents(client, fmt.Sprintf("c%d", i)).play(ctx, a)
+			done, err := newLockAgents(client, fmt.Sprintf("c%d", i)).play(ctx, a)
 			if err != nil {
 				t.Errorf("%s: %v", a.text(), err)
 			}
-			if claimed := a.claimed(); claimed != done {
-				t.Errorf("%s. The model claims: committed %t. etcd: committed %t", a.text(), claimed, done)
+			if want := a.committedInModel(); want != done {
+				t.Errorf("%s: committed in the model: %t, by etcd: %t", a.text(), want, done)
 			}
 			if done {
 				committed[a] = true
 			}
 		}
 		t.Logf("%d attempts, %d committed", len(list), len(committed))
-		for name, lie := range commitLies() {
-			if !slices.ContainsFunc(list, func(a attempt) bool { return lie(a) != committed[a] }) {
-				t.Errorf("etcd did not differ from: %s", name)
+		for name, claim := range falseCommitClaims() {
+			if !slices.ContainsFunc(list, func(a attempt) bool { return claim(a) != committed[a] }) {
+				t.Errorf("etcd does not refute: %s", name)
 			}
 		}
 	})

@@ -18,28 +18,28 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The exploration of a quorum loss claims which clusters serve, for every set of members that run with old data
-// or with data made from the survivor's.
+// The model of quorum loss claims which clusters serve, for every set of running members with old data or with data
+// made from the survivor's.
 func TestRealEtcdMadeFromASurvivorServesAsTheModelClaims(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			b := newRuinBench(t, version)
+			b := newLossBench(t, version)
 			b.compare("the survivor alone, with its old data", []uint8{1, 0, 0})
-			b.refutes([]uint8{1, 0, 0})
+			b.checkRefuted([]uint8{1, 0, 0})
 			b.recover()
 			b.compare("the recovered cluster", []uint8{1, 0, 0})
-			b.compare("and a host that returns late", []uint8{1, 1, 0})
+			b.compare("the recovered cluster and a host that returns late", []uint8{1, 1, 0})
 			b.compare("the late host alone", []uint8{0, 1, 0})
-			b.compare("and an old majority, which operators must keep off", []uint8{1, 1, 1})
+			b.compare("the recovered cluster and an old majority, which operators must prevent", []uint8{1, 1, 1})
 			b.compare("the old majority alone", []uint8{0, 1, 1})
 		})
 	}
 }
 
-// ruinBench is three real members, and the world that they should match.
-type ruinBench struct {
+// lossBench is three real members, and the world that they must match.
+type lossBench struct {
 	t       *testing.T
 	cluster *testbed.Cluster
 	sc      QuorumLoss
@@ -48,9 +48,9 @@ type ruinBench struct {
 	claim   func(w *lossWorld, cluster uint8, from int) bool
 }
 
-func newRuinBench(t *testing.T, version string) *ruinBench {
+func newLossBench(t *testing.T, version string) *lossBench {
 	t.Helper()
-	b := &ruinBench{
+	b := &lossBench{
 		t: t, sc: QuorumLoss{Voters: 3}, ids: map[uint64]uint8{},
 		cluster: testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version}),
 	}
@@ -69,8 +69,8 @@ func newRuinBench(t *testing.T, version string) *ruinBench {
 	return b
 }
 
-// run starts and kills members, so that exactly those run.
-func (b *ruinBench) run(which []uint8) {
+// run starts and kills members, so that exactly the given ones run.
+func (b *lossBench) run(which []uint8) {
 	b.t.Helper()
 	for i, m := range b.cluster.Members {
 		h := &b.w.hosts[i]
@@ -89,9 +89,9 @@ func (b *ruinBench) run(which []uint8) {
 	}
 }
 
-// read asks a member for a linearizable read until it serves one. It returns the cluster's ID and its number of
+// read retries a linearizable read from a member until it succeeds. It returns the cluster's ID and its number of
 // members.
-func (b *ruinBench) read(i int, patience time.Duration) (id uint64, members int, serves bool) {
+func (b *lossBench) read(i int, patience time.Duration) (id uint64, members int, serves bool) {
 	b.t.Helper()
 	client, err := b.cluster.Members[i].Client()
 	if err != nil {
@@ -113,25 +113,25 @@ func (b *ruinBench) read(i int, patience time.Duration) (id uint64, members int,
 	return 0, 0, false
 }
 
-// compare runs those members, and compares which of them serve, and which cluster, with the model.
-func (b *ruinBench) compare(what string, which []uint8) {
+// compare runs the given members, and compares with the model which of them serve, and which cluster.
+func (b *lossBench) compare(what string, which []uint8) {
 	b.t.Helper()
 	for _, differs := range b.differences(which) {
 		b.t.Errorf("%s: %s", what, differs)
 	}
 }
 
-// refutes proves that a difference is found: it claims that every member serves.
-func (b *ruinBench) refutes(which []uint8) {
+// checkRefuted checks that a false claim is refuted: that every member serves.
+func (b *lossBench) checkRefuted(which []uint8) {
 	b.t.Helper()
 	b.claim = func(*lossWorld, uint8, int) bool { return true }
 	if len(b.differences(which)) == 0 {
-		b.t.Error("a lie is not found")
+		b.t.Error("a false claim is not refuted")
 	}
 	b.claim = b.sc.serves
 }
 
-func (b *ruinBench) differences(which []uint8) (all []string) {
+func (b *lossBench) differences(which []uint8) (all []string) {
 	b.t.Helper()
 	b.run(which)
 	for i := range b.cluster.Members {
@@ -158,16 +158,16 @@ func (b *ruinBench) differences(which []uint8) (all []string) {
 	return all
 }
 
-// members returns the number of members of a cluster: no host joins here.
-func (b *ruinBench) members(cluster uint8) int {
+// members returns the number of members of a cluster. No host joins in this test.
+func (b *lossBench) members(cluster uint8) int {
 	if cluster == oldCluster {
 		return len(b.cluster.Members)
 	}
 	return 1
 }
 
-// recover turns the first member's data into a cluster of its own.
-func (b *ruinBench) recover() {
+// recover makes a new cluster from the first member's data.
+func (b *lossBench) recover() {
 	b.t.Helper()
 	b.run([]uint8{0, 0, 0})
 	m := b.cluster.Members[0]
@@ -185,7 +185,7 @@ func (b *ruinBench) recover() {
 	if _, err := rebuild.Rebuild(ctx, p, work, m.Options.Binary, nil, nil); err != nil {
 		b.t.Fatal(err)
 	}
-	for { // a released lock may still be held by a child that another test has forked
+	for { // a child process that another test has forked may still hold the released lock
 		if _, err = rebuild.Swap(p, work, time.Now()); err == nil || !strings.Contains(err.Error(), "has it open") {
 			break
 		}

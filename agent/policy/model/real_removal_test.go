@@ -16,8 +16,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The model's claims about voters that are removed for good, in the order in which replacements remove them. The tour
-// meets the same changes one at a time; it cannot choose the leader, nor let a call time out and land later.
+// These tests compare the removal of voters, in the order in which replacements remove them.
+// TestRealEtcdBehavesAsTheModelClaims compares the same changes one at a time, but can neither choose the leader nor
+// let a call time out and be applied later.
 
 // The hosts of these stories. C is removed, and D replaces it.
 const (
@@ -28,36 +29,35 @@ const (
 	hostE
 )
 
-// removalStory is a story about a voter that is removed.
+// removalStory is a sequence of operations in which a voter is removed.
 type removalStory struct {
 	name   string
 	voters int // at the start
 	play   func(b *bench) error
 }
 
-// removalStories returns all of them.
+// removalStories returns all stories.
 func removalStories() []removalStory {
 	return []removalStory{
-		{"a dead voter is removed and a standby replaces it", 3, deadGivesWay},
+		{"a dead voter is removed and a standby replaces it", 3, replaceDead},
 		{
-			"an unhealthy voter is removed after promotion of its replacement and leadership transfer",
-			3,
-			unhealthyGivesWay,
+			"an unhealthy voter is removed after promotion of its replacement and leadership transfer", 3,
+			replaceUnhealthyVoter,
 		},
-		{"a leader is removed without a leadership transfer", 3, leaderGoes},
-		{"a voter that the quorum needs stays", 3, neededStays},
-		{"of five voters two dead ones are removed, and no other", 5, twoDeadGo},
-		{"a voter that is needed among the started ones stays", 3, startedStays},
-		{"the only voter stays", 1, onlyOneStays},
-		{"an unanswered removal is committed once a quorum is back", 3, lateRemovalLands},
-		{"a removal known only to the leader is lost with it", 3, lateRemovalIsLost},
+		{"a leader is removed without a leadership transfer", 3, removeLeader},
+		{"a voter that the quorum needs is not removed", 3, removeNeeded},
+		{"only the two dead ones of five voters are removed", 5, removeTwoDead},
+		{"a voter is not removed if too few voters have started", 3, removeNeededAmongStarted},
+		{"the only voter is not removed", 1, removeOnlyVoter},
+		{"an unanswered removal is committed once a quorum is back", 3, commitLateRemoval},
+		{"a removal known only to the leader is lost with it", 3, loseLateRemoval},
 	}
 }
 
-// operate applies operations one after the other and compares each with the model.
-func (b *bench) operate(list ...operation) error {
+// applyAll applies operations one after another, and compares each with the model.
+func (b *bench) applyAll(list ...operation) error {
 	for _, o := range list {
-		if err := b.try(o); err != nil {
+		if err := b.apply(o); err != nil {
 			return err
 		}
 	}
@@ -66,15 +66,15 @@ func (b *bench) operate(list ...operation) error {
 
 func one(k opKind, i int) operation { return operation{kind: k, host: uint8(i)} }
 
-// joinAsLearner makes a host a learner that follows.
+// joinAsLearner adds a host as a learner, and starts it.
 func (b *bench) joinAsLearner(i int) error {
-	return b.operate(one(opAdd, i), operation{opEnv, uint8(i), joinEnv}, one(opStart, i), one(opUp, i), one(opUp, i))
+	return b.applyAll(one(opAdd, i), operation{opEnv, uint8(i), joinEnv}, one(opStart, i), one(opUp, i), one(opUp, i))
 }
 
-// lead makes a voter the leader.
-func (b *bench) lead(i int) error {
+// makeLeader makes a voter the leader.
+func (b *bench) makeLeader(i int) error {
 	b.story = append(b.story, "     "+hostName(i)+" leads")
-	return b.until(b.patience, func(ctx context.Context) error {
+	return b.retryUntil(b.patience, func(ctx context.Context) error {
 		id, err := b.leaderID(ctx)
 		if err != nil || id == b.hosts[i].id {
 			return err
@@ -84,11 +84,11 @@ func (b *bench) lead(i int) error {
 				_, err = b.conn(g).MoveLeader(ctx, b.hosts[i].id)
 			}
 		}
-		return errors.Join(err, errors.New("another one leads"))
+		return errors.Join(err, errors.New("another member leads"))
 	})
 }
 
-// leaderID asks any voter for the leader.
+// leaderID returns the ID of the leader, as reported by any voter.
 func (b *bench) leaderID(ctx context.Context) (uint64, error) {
 	i := b.voterToAsk(-1)
 	if _, err := b.list(ctx, i); err != nil {
@@ -104,29 +104,29 @@ func (b *bench) leaderID(ctx context.Context) (uint64, error) {
 	return s.Leader, nil
 }
 
-func deadGivesWay(b *bench) error {
+func replaceDead(b *bench) error {
 	err := b.joinAsLearner(hostD)
 	if err == nil {
-		err = b.operate(one(opCrash, hostC), one(opRemove, hostC), one(opPromote, hostD), one(opRemove, hostC))
+		err = b.applyAll(one(opCrash, hostC), one(opRemove, hostC), one(opPromote, hostD), one(opRemove, hostC))
 	}
 	if err != nil {
 		return err
 	}
-	return b.comesBack(hostC)
+	return b.startRemoved(hostC)
 }
 
-// comesBack starts the etcd of a member that was removed while it was down. It answers no one, and exits.
-func (b *bench) comesBack(i int) error {
+// startRemoved starts the etcd of a member that was removed while it was down. It must serve no read, and exit.
+func (b *bench) startRemoved(i int) error {
 	ctx, stop := context.WithCancel(b.ctx)
 	answered := make(chan error, 1)
-	go func() { answered <- b.neverReads(ctx, i) }()
-	err := b.operate(one(opStart, i), one(opUp, i))
+	go func() { answered <- b.checkNoReads(ctx, i) }()
+	err := b.applyAll(one(opStart, i), one(opUp, i))
 	stop()
 	return errors.Join(<-answered, err)
 }
 
-// neverReads repeatedly asks a member for a linearizable read, which it must not serve.
-func (b *bench) neverReads(ctx context.Context, i int) error {
+// checkNoReads repeatedly requests a linearizable read from a member, which must not serve it.
+func (b *bench) checkNoReads(ctx context.Context, i int) error {
 	m := testbed.Member{Options: testbed.MemberOptions{ClientURL: b.hosts[i].client}}
 	conn, err := m.Client()
 	if err != nil {
@@ -134,50 +134,50 @@ func (b *bench) neverReads(ctx context.Context, i int) error {
 	}
 	defer conn.Close()
 	for ctx.Err() == nil {
-		once, done := context.WithTimeout(ctx, silence)
+		once, done := context.WithTimeout(ctx, silentFor)
 		_, err := conn.Get(once, "k")
 		<-once.Done()
 		done()
 		if err == nil {
-			return differ(hostName(i)+" was removed and serves no read", "it serves one")
+			return differ(hostName(i)+" was removed, so it serves no read", "it serves one")
 		}
 	}
 	return nil
 }
 
-func unhealthyGivesWay(b *bench) error {
+func replaceUnhealthyVoter(b *bench) error {
 	err := b.joinAsLearner(hostD)
 	if err == nil {
-		err = errors.Join(b.operate(one(opPromote, hostD)), b.lead(hostC), b.lead(hostA))
+		err = errors.Join(b.applyAll(one(opPromote, hostD)), b.makeLeader(hostC), b.makeLeader(hostA))
 	}
 	if err != nil {
 		return err
 	}
-	return b.operate(one(opRemove, hostC), one(opRemove, hostC), one(opUp, hostC))
+	return b.applyAll(one(opRemove, hostC), one(opRemove, hostC), one(opUp, hostC))
 }
 
-func leaderGoes(b *bench) error {
-	if err := b.lead(hostC); err != nil {
+func removeLeader(b *bench) error {
+	if err := b.makeLeader(hostC); err != nil {
 		return err
 	}
-	return b.operate(one(opRemove, hostC), one(opUp, hostC))
+	return b.applyAll(one(opRemove, hostC), one(opUp, hostC))
 }
 
-func neededStays(b *bench) error {
-	return b.operate(one(opKill, hostC), one(opRemove, hostB), one(opRemove, hostC), one(opRemove, hostC))
+func removeNeeded(b *bench) error {
+	return b.applyAll(one(opKill, hostC), one(opRemove, hostB), one(opRemove, hostC), one(opRemove, hostC))
 }
 
-func twoDeadGo(b *bench) error {
-	return b.operate(one(opKill, hostC), one(opKill, hostE), one(opRemove, hostA), one(opRemove, hostC),
+func removeTwoDead(b *bench) error {
+	return b.applyAll(one(opKill, hostC), one(opKill, hostE), one(opRemove, hostA), one(opRemove, hostC),
 		one(opRemove, hostA), one(opRemove, hostE))
 }
 
-func onlyOneStays(b *bench) error { return b.operate(one(opRemove, hostA)) }
+func removeOnlyVoter(b *bench) error { return b.applyAll(one(opRemove, hostA)) }
 
-// startedStays adds two voters that never start, as an operator may: quorumd adds learners.
-func startedStays(b *bench) error {
+// removeNeededAmongStarted adds two voters that never start, as an operator may. quorumd only adds learners.
+func removeNeededAmongStarted(b *bench) error {
 	for _, i := range []int{hostD, hostE} {
-		err := b.until(b.patience, func(ctx context.Context) error {
+		err := b.retryUntil(b.patience, func(ctx context.Context) error {
 			_, err := b.conn(hostA).MemberAdd(ctx, []string{b.hosts[i].peer})
 			return err
 		})
@@ -186,51 +186,51 @@ func startedStays(b *bench) error {
 		}
 		b.w.hosts[i] = host{list: voter}
 	}
-	return b.operate(one(opRemove, hostC), one(opRemove, hostD), one(opRemove, hostC))
+	return b.applyAll(one(opRemove, hostC), one(opRemove, hostD), one(opRemove, hostC))
 }
 
-// askUnanswered asks A, the leader, to remove C while no other member answers A.
-func (b *bench) askUnanswered(paused ...int) error {
-	b.must(b.lead(hostA))
+// requestUnanswered requests the removal of C from A, the leader, while no other member answers A.
+func (b *bench) requestUnanswered(paused ...int) error {
+	b.must(b.makeLeader(hostA))
 	for _, i := range paused {
 		b.must(b.hosts[i].member.Pause())
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, 2*realElection)
 	defer cancel()
-	b.story = append(b.story, "     A is asked to remove C, and reaches no other member")
+	b.story = append(b.story, "     A receives the removal of C, and reaches no other member")
 	if _, err := b.conn(hostA).MemberRemove(ctx, b.hosts[hostC].id); err == nil {
-		return differ("no quorum answers", "one answers")
+		return differ("a removal without a quorum is not answered", "it succeeded")
 	}
 	return nil
 }
 
-func lateRemovalLands(b *bench) error {
-	if err := b.operate(one(opKill, hostC)); err != nil {
+func commitLateRemoval(b *bench) error {
+	if err := b.applyAll(one(opKill, hostC)); err != nil {
 		return err
 	}
-	if err := b.askUnanswered(hostB); err != nil {
+	if err := b.requestUnanswered(hostB); err != nil {
 		return err
 	}
 	b.must(b.hosts[hostB].member.Resume())
 	late := one(opLateRemove, hostC)
 	if want := b.claims.refuses(&b.w, late); want != accepted {
-		if err := b.goes(hostC); err == nil {
-			return differ("C stays: "+strings.Join(want.texts(), ", or "), "it goes")
+		if err := b.waitRemoved(hostC); err == nil {
+			return differ("C is not removed: "+strings.Join(want.texts(), ", or "), "it is removed")
 		}
 	}
-	if err := b.goes(hostC); err != nil {
+	if err := b.waitRemoved(hostC); err != nil {
 		return differ("C is removed late", "%v", err)
 	}
 	late.do(&b.w)
 	if err := b.compare(); err != nil {
 		return err
 	}
-	return b.operate(one(opRemove, hostC))
+	return b.applyAll(one(opRemove, hostC))
 }
 
-// goes waits until a voter has left the list. Its error names what is there instead.
-func (b *bench) goes(i int) error {
-	return b.until(b.patience, func(ctx context.Context) error {
+// waitRemoved waits until a voter is no longer listed.
+func (b *bench) waitRemoved(i int) error {
+	return b.retryUntil(b.patience, func(ctx context.Context) error {
 		list, err := b.list(ctx, b.voterToAsk(i))
 		if err == nil && list[i] != nil {
 			err = fmt.Errorf("%s is listed", hostName(i))
@@ -239,25 +239,25 @@ func (b *bench) goes(i int) error {
 	})
 }
 
-func lateRemovalIsLost(b *bench) error {
-	if err := b.askUnanswered(hostB, hostC); err != nil {
+func loseLateRemoval(b *bench) error {
+	if err := b.requestUnanswered(hostB, hostC); err != nil {
 		return err
 	}
-	b.must(b.end(hostA, (*testbed.Member).Kill9))
+	b.must(b.stopEtcd(hostA, (*testbed.Member).Kill9))
 	b.w.hosts[hostA].unit = inactive
 	b.must(b.hosts[hostB].member.Resume())
 	b.must(b.hosts[hostC].member.Resume())
-	if !b.claims.lost {
+	if !b.claims.lostWithLeader {
 		one(opLateRemove, hostC).do(&b.w)
 	}
 	if err := b.compare(); err != nil {
 		return err
 	}
-	return b.operate(one(opStart, hostA), one(opUp, hostA))
+	return b.applyAll(one(opStart, hostA), one(opUp, hostA))
 }
 
-// tells plays a story, and returns where etcd differs from the model.
-func (b *bench) tells(s removalStory) (err error) {
+// playStory plays a story, and returns an error if etcd differs from the model.
+func (b *bench) playStory(s removalStory) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s\n%w%s%s", strings.Join(b.story, "\n"), err, logs, b.processes())
@@ -269,8 +269,8 @@ func (b *bench) tells(s removalStory) (err error) {
 	return s.play(b)
 }
 
-// removalLies returns false claims about removed voters, by the story in which each shows.
-func removalLies() map[string]lie {
+// falseRemovalClaims returns false claims about removals, by the story that refutes them.
+func falseRemovalClaims() map[string]falseClaim {
 	refuses := func(instead answer, where func(w *world, o operation, honest answer) bool) func(c *claims) {
 		return func(c *claims) {
 			honest := c.refuses
@@ -283,21 +283,21 @@ func removalLies() map[string]lie {
 			}
 		}
 	}
-	return map[string]lie{
+	return map[string]falseClaim{
 		"a dead voter is removed and a standby replaces it": {
-			"one of three voters that is down stays",
+			"one of three voters that is down is not removed",
 			refuses(unhealthyCluster, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && !w.runs(int(o.host))
 			}),
 		},
 		"an unhealthy voter is removed after promotion of its replacement and leadership transfer": {
-			"one of four voters that runs stays",
+			"one of four voters that runs is not removed",
 			refuses(unhealthyCluster, func(w *world, o operation, honest answer) bool {
 				return o.kind == opRemove && honest == accepted && w.runs(int(o.host))
 			}),
 		},
-		"a voter that is needed among the started ones stays": {
-			"whether members have ever started does not matter",
+		"a voter is not removed if too few voters have started": {
+			"members that have never started count",
 			refuses(unhealthyCluster, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
 		},
 		"an unanswered removal is committed once a quorum is back": {
@@ -305,8 +305,8 @@ func removalLies() map[string]lie {
 			refuses(unhealthyCluster, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
 		},
 		"a removal known only to the leader is lost with it": {
-			"what a leader accepted is always committed",
-			func(c *claims) { c.lost = false },
+			"a change that a leader accepted is always committed",
+			func(c *claims) { c.lostWithLeader = false },
 		},
 	}
 }
@@ -318,41 +318,41 @@ func TestRealEtcdRemovesVotersAsTheModelClaims(t *testing.T) {
 			t.Run(version+"/"+s.name, func(t *testing.T) {
 				t.Parallel()
 				began := time.Now()
-				b := newBench(t, version, ofTheModel(), s.voters, longPatience)
+				b := newBench(t, version, modelClaims(), s.voters, longPatience)
 				t.Cleanup(b.close)
-				if err := b.tells(s); err != nil {
+				if err := b.playStory(s); err != nil {
 					t.Fatal(err)
 				}
 				t.Logf("%.1f s, %d change calls, answers that the model leaves open: %v",
-					time.Since(began).Seconds(), b.calls, b.open)
+					time.Since(began).Seconds(), b.calls, b.openAnswers)
 			})
 		}
 	}
 }
 
-func TestEveryLieAboutRemovalsIsReported(t *testing.T) {
+func TestEveryFalseClaimAboutRemovalsIsReported(t *testing.T) {
 	t.Parallel()
-	lies := removalLies()
+	claims := falseRemovalClaims()
 	for _, s := range removalStories() {
-		l, found := lies[s.name]
+		l, found := claims[s.name]
 		if !found {
 			continue
 		}
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			c := ofTheModel()
-			l.tell(&c)
+			c := modelClaims()
+			l.apply(&c)
 			b := newBench(t, testbed.DefaultVersion, c, s.voters, shortPatience)
 			t.Cleanup(b.close)
 			var d *difference
-			if err := b.tells(s); !errors.As(err, &d) {
-				t.Errorf("it is not reported: %v", err)
+			if err := b.playStory(s); !errors.As(err, &d) {
+				t.Errorf("etcd does not refute it: %v", err)
 			}
 			t.Log(d)
 		})
-		delete(lies, s.name)
+		delete(claims, s.name)
 	}
-	if len(lies) > 0 {
-		t.Errorf("there are no such stories: %v", lies)
+	if len(claims) > 0 {
+		t.Errorf("no story has these names: %v", claims)
 	}
 }

@@ -19,19 +19,19 @@ import (
 var (
 	benches = flag.Int("benches", 5, "number of simultaneous real clusters for each etcd version")
 	part    = flag.Duration("part", 0, "limit the time for comparisons; 0: no limit")
-	deep    = flag.Bool("deep", false, "compare all pairs of the full exploration, not only of the small scopes")
-	bound   = flag.Duration("bound", 14*time.Minute, "uncompared pairs after this time are an error")
+	deep    = flag.Bool("deep", false, "compare the pairs of all scopes, not only of the small ones")
+	bound   = flag.Duration("bound", 14*time.Minute, "report pairs that are not compared after this time")
 )
 
-// least is the minimum number of comparisons, so that every pair is met on several paths.
-const least = 2000
+// minComparisons is the minimum number of comparisons, so that every pair is reached on several paths.
+const minComparisons = 2000
 
-// partLeast is the minimum for a part.
-const partLeast = 200
+// minPartComparisons is the minimum with -part.
+const minPartComparisons = 200
 
 func versions() []string { return []string{"v3.5", "v3.6"} }
 
-// scopes returns those whose pairs are compared. In the small ones no voter of three ever fails.
+// scopes returns the scopes whose pairs are compared. None of the small ones has a failure of one of three voters.
 func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
@@ -51,16 +51,16 @@ func scopes() []Scenario {
 		})
 }
 
-// replacementScopes returns those in which voters are removed without an operator: a dead one before another votes in
-// its place, an unhealthy one after that.
+// replacementScopes returns the scopes in which agents remove voters: a dead one before its replacement is promoted, an
+// unhealthy one afterwards.
 func replacementScopes() []Scenario {
 	return slices.Concat(smallReplacements(), smallUnhealthy())
 }
 
-// met returns the pairs that explorations meet, and the states that they begin in.
-func met(t *testing.T) (map[pair]int, map[cluster]int) {
+// exploredPairs returns the pairs of all explorations, and the number of voters by initial state.
+func exploredPairs(t *testing.T) (map[pair]int, map[cluster]int) {
 	t.Helper()
-	p, states := watched(t, scopes())
+	p, states := collectPairs(t, scopes())
 	firsts, seen, transitions := map[cluster]int{}, map[cluster]bool{}, 0
 	for _, sc := range scopes() {
 		first := sc.initial()
@@ -68,29 +68,30 @@ func met(t *testing.T) (map[pair]int, map[cluster]int) {
 		at, _ := clusterOf(&w)
 		firsts[at] = sc.Voters
 	}
-	for q, n := range p.met {
+	for q, n := range p.count {
 		transitions += n
 		seen[q.at] = true
 	}
 	for at := range seen {
-		for _, q := range questions(at) {
-			if p.met[q] == 0 {
-				p.met[q] = 0
+		for _, q := range extraPairs(at) {
+			if p.count[q] == 0 {
+				p.count[q] = 0
 			}
 		}
 	}
-	t.Logf("%d explored states are %d states of etcd, and %d transitions that involve etcd and all that could "+
-		"be asked there, are %d pairs of a state and an operation",
-		states, len(seen), transitions, len(p.met))
-	return p.met, firsts
+	t.Logf("%d explored states are %d states of etcd; %d transitions that involve etcd, and the extra requests, "+
+		"are %d pairs of a state and an operation",
+		states, len(seen), transitions, len(p.count))
+	return p.count, firsts
 }
 
-// questions returns what etcd may be asked in a state beyond what quorumd asks: every change that the model expects to
-// be refused, and the removal of one of three voters. They are asked while nothing is in flight. Removing one of two
-// voters is left out, since quorumd never does it. The remaining voter, killed before its next write, has been seen to
-// start with the old list and to wait forever for the removed one's vote, since etcd had not written to disk that the
-// removal is committed.
-func questions(at cluster) (list []pair) {
+// extraPairs returns requests in a state that quorumd never sends: every change that the model claims to be refused,
+// and the removal of one of three voters. They need a state in which no other operation is in progress.
+//
+// The removal of one of two voters is left out. If the remaining voter is killed before its next write, it may start
+// with the old list and wait forever for the vote of the removed one: etcd has not written to disk that the removal is
+// committed. quorumd never removes one of two voters.
+func extraPairs(at cluster) (list []pair) {
 	w := at.world(maxHosts)
 	if !w.quorum() {
 		return nil
@@ -108,7 +109,7 @@ func questions(at cluster) (list []pair) {
 		for _, k := range []opKind{opAdd, opPromote, opRemove} {
 			o := operation{kind: k, host: uint8(i)}
 			voters, _ := w.votes()
-			if ofTheModel().refuses(&w, o) != accepted || (k == opRemove && w.hosts[i].list == voter && voters == 3) {
+			if modelClaims().refuses(&w, o) != accepted || (k == opRemove && w.hosts[i].list == voter && voters == 3) {
 				list = append(list, pair{at, o})
 			}
 		}
@@ -118,32 +119,32 @@ func questions(at cluster) (list []pair) {
 
 func TestRealEtcdBehavesAsTheModelClaims(t *testing.T) {
 	t.Parallel()
-	pairs, firsts := met(t)
+	pairs, firsts := exploredPairs(t)
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			p := newPlan(pairs, firsts)
-			p.least = least
+			p.minSteps = minComparisons
 			all, began, until := maps.Clone(p.left), time.Now(), *bound
 			if *part > 0 {
 				until = *part
 			}
 			var working sync.WaitGroup
 			for range *benches {
-				working.Go(func() { p.work(t, version, ofTheModel(), began.Add(until)) })
+				working.Go(func() { p.work(t, version, modelClaims(), began.Add(until)) })
 			}
 			working.Wait()
 			pairs := len(all)
 			maps.DeleteFunc(all, func(q pair, _ bool) bool { return p.done[q] })
-			t.Logf("etcd %s: %d of %d pairs compared, %d times at the end of %d different paths, in %d traces with "+
+			t.Logf("etcd %s: %d of %d pairs compared, in %d comparisons on %d different paths, in %d traces with "+
 				"%d change calls, in %.0f s: %d differences; answers that the model leaves open: %v",
 				version, pairs-len(all), pairs, p.steps, len(p.paths), p.traces, p.calls, time.Since(began).Seconds(),
-				len(p.differ), p.open)
-			for _, story := range p.differ {
+				len(p.differences), p.openAnswers)
+			for _, story := range p.differences {
 				t.Error(story)
 			}
-			if *part > 0 && p.steps < partLeast {
-				t.Errorf("%d comparisons are too few", p.steps)
+			if *part > 0 && p.steps < minPartComparisons {
+				t.Errorf("only %d comparisons", p.steps)
 			}
 			for q := range all {
 				if *part > 0 {

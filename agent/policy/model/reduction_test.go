@@ -11,17 +11,17 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// blur is a detail that worlds forget, as a host sees it.
-type blur struct {
+// forgottenDetail is a detail of an observation that worlds do not keep in some states.
+type forgottenDetail struct {
 	name string
-	// alter changes the detail in an observation, if the worlds forget it there.
+	// alter changes the detail, and reports whether the worlds forget it in this state.
 	alter func(s *observation) bool
-	// beyond changes the detail where the worlds keep it. There it must decide something; otherwise this test proves
-	// nothing.
-	beyond func(s *observation) bool
+	// relevant changes the detail, and reports whether the worlds keep it in this state. There it must change some
+	// decision; otherwise the test proves nothing.
+	relevant func(s *observation) bool
 }
 
-func blurs() []blur {
+func forgottenDetails() []forgottenDetail {
 	stopped := func(s *observation) bool {
 		return compareAndSet(&s.unit, failed, inactive) || compareAndSet(&s.unit, inactive, failed)
 	}
@@ -34,7 +34,7 @@ func blurs() []blur {
 	later := func(s *observation) bool {
 		return s.op != 0 && (s.opPhase == phaseAdded || s.opPhase == phaseRollback) && (s.data != old || !runs(s))
 	}
-	return []blur{
+	return []forgottenDetail{
 		{
 			"whether an etcd without a member's data has exited or was stopped",
 			func(s *observation) bool { return s.data != current && s.recorded|s.work == 0 && stopped(s) },
@@ -46,7 +46,7 @@ func blurs() []blur {
 			func(s *observation) bool { return follows(s) && s.hosts[s.self].live != 0 && missed(s) },
 		},
 		{
-			"whether a learner follows that is rolled back",
+			"whether a learner that is rolled back follows",
 			func(s *observation) bool {
 				s.learnerMoved = 1 - s.learnerMoved
 				return follows(s) && s.opPhase == phaseRollback
@@ -57,15 +57,15 @@ func blurs() []blur {
 			},
 		},
 		{
-			"whether the list has settled, where no decision depends on it",
+			"whether the member list has settled, if no decision depends on it",
 			func(s *observation) bool { return s.reachable != 0 && later(s) && settles(s) },
 			func(s *observation) bool { return s.reachable != 0 && !later(s) && settles(s) },
 		},
 	}
 }
 
-// alike reports whether two decisions have the same effect, whatever their explanations.
-func alike(a, b *[ranks]choice) bool {
+// sameEffect reports whether two decisions differ at most in their explanations.
+func sameEffect(a, b *[ranks]choice) bool {
 	for r := range ranks {
 		x, y := a[r], b[r]
 		x.reason, x.why, y.reason, y.why = "", "", "", ""
@@ -78,7 +78,7 @@ func alike(a, b *[ranks]choice) bool {
 
 func TestForgottenDetailsDecideNothing(t *testing.T) {
 	t.Parallel()
-	forgot, decided := make([]int, len(blurs())), make([]int, len(blurs()))
+	forgot, decided := make([]int, len(forgottenDetails())), make([]int, len(forgottenDetails()))
 	second := func(sc Scenario, class Faults) Scenario {
 		sc.Faults, sc.Budget, sc.Liveness = class, 1, false
 		return sc
@@ -93,23 +93,25 @@ func TestForgottenDetailsDecideNothing(t *testing.T) {
 		}
 		m := x.workers[0].machine
 		for _, s := range slices.Collect(maps.Keys(m.cache)) {
-			for i, b := range blurs() {
+			for i, b := range forgottenDetails() {
 				if other := s; b.alter(&other) {
 					forgot[i]++
-					if was, is := *m.decide(&s), *m.decide(&other); !alike(&was, &is) {
-						t.Fatalf("%s, %s: it decides\n%+v\nor\n%+v\n%s\n%+v", sc.Name, b.name, was, is, s.text(), s)
+					if was, is := *m.decide(&s), *m.decide(&other); !sameEffect(&was, &is) {
+						t.Fatalf("%s, %s: the decision is\n%+v\nor\n%+v\n%s\n%+v", sc.Name, b.name, was, is,
+							s.text(), s)
 					}
 				}
-				if other := s; b.beyond(&other) && !alike(m.decide(&s), m.decide(&other)) {
+				if other := s; b.relevant(&other) && !sameEffect(m.decide(&s), m.decide(&other)) {
 					decided[i]++
 				}
 			}
 		}
 	}
-	for i, b := range blurs() {
-		t.Logf("%s: %d observations, and %d in which it decides something", b.name, forgot[i], decided[i])
+	for i, b := range forgottenDetails() {
+		t.Logf("%s: forgotten in %d observations, relevant in %d", b.name, forgot[i], decided[i])
 		if forgot[i] == 0 || decided[i] == 0 {
-			t.Errorf("%s: forgotten in %d observations, decides something in %d others", b.name, forgot[i], decided[i])
+			t.Errorf("%s: forgotten in %d observations, relevant in %d; want both above 0", b.name, forgot[i],
+				decided[i])
 		}
 	}
 }
@@ -127,14 +129,14 @@ func TestAHostThatMayStillGoDownKeepsItsStartGuard(t *testing.T) {
 	}{
 		{"a host may go down", HostCrash, 0, 0, 1},
 		{"no host may go down", AgentCrash, 0, 0, 0},
-		{"no other fault follows", HostCrash, 1, 0, 0},
-		{"it is down", HostCrash, 1, 1, 1},
+		{"the fault budget is spent", HostCrash, 1, 0, 0},
+		{"the host is down", HostCrash, 1, 1, 1},
 	} {
 		m := newMachine(Scenario{Hosts: 4, Target: policy.Target{Voters: 3}, Faults: c.faults, Budget: 1}, rules{})
 		after := w
 		after.faults, after.hosts[3].down = c.spent, c.down
 		if m.forgetStartGuards(&after); after.hosts[3].startGuard != c.keeps {
-			t.Errorf("%s: kept: %d", c.what, after.hosts[3].startGuard)
+			t.Errorf("%s: start guard: %d", c.what, after.hosts[3].startGuard)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
 		}
 		if !r.Complete {
-			t.Errorf("%s: not explored to the end", sc.Name)
+			t.Errorf("%s: the exploration is incomplete", sc.Name)
 		}
 	}
 }
@@ -28,7 +28,7 @@ func TestEveryMistakeInARolloutBreaksItsPromise(t *testing.T) {
 			t.Parallel()
 			switch r := m.Explore(t.Context()); {
 			case r.Breach == nil:
-				t.Errorf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+				t.Errorf("%d states explored, complete: %t, no breach; want %s: %s", r.States, r.Complete,
 					m.Promise, m.Text)
 			case r.Breach.Text != m.Text:
 				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
@@ -40,7 +40,7 @@ func TestEveryMistakeInARolloutBreaksItsPromise(t *testing.T) {
 	}
 	for _, p := range rolloutPromises() {
 		if !broken[p.text] {
-			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+			t.Errorf("no mistake breaks %s, %q: add one to show that it can fail", p.name, p.text)
 		}
 	}
 }

@@ -1,17 +1,17 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyspace keeps keys, revisions and leases as etcd does, in the virtual time of a testing/synctest bubble. The
-// simulated etcds of agent/sim, of package agent's fleets and of package lock's tests are based on it; they decide
-// which member answers, and when. It promises:
+// Package keyspace stores keys, revisions and leases like etcd, in the virtual time of a testing/synctest bubble. The
+// simulated etcds of agent/sim, of package agent's fleets and of package lock's tests use it; they decide which member
+// answers, and when. It promises:
 //
-//   - It answers as an etcd whose members have agreed: a transaction is applied as a whole, at one revision, or not at
-//     all; a read at a revision returns the content of that revision, as long as it is kept.
-//   - A lease ends exactly when its owner ends it, which may be the first possible moment. Real etcd is later, which
-//     would hide an overlap.
-//   - An unsupported request is an error, never a guess.
+//   - It answers like etcd's state machine: a transaction is applied as a whole, at one revision, or not at all; a read
+//     at a revision returns the content of that revision unless that was compacted.
+//   - A lease ends only when the caller ends it, which may be at the first possible moment. Real etcd ends it later,
+//     which could hide overlapping locks.
+//   - An unsupported request returns an error.
 //
-// It does not lock: its owner does.
+// The store does not lock: its callers must.
 package keyspace
 
 import (
@@ -27,32 +27,32 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Store is a key-value store. The pairs that it returns are never changed.
+// Store is a key-value store. It never changes the pairs that it returns.
 type Store struct {
 	now    state
 	past   []state // earlier states, oldest first
 	leases map[int64]*Lease
 	nextID int64
-	next   time.Time // no lease ends before
+	next   time.Time // no lease is due before
 }
 
-// state is the content at a revision, sorted by key. It is never changed either.
+// state is the content at a revision, sorted by key. It is never changed.
 type state struct {
 	revision int64
 	pairs    []*mvccpb.KeyValue
 }
 
-// Lease is a lease, with the moment from which it may end.
+// Lease is a lease, which is due at Ends.
 type Lease struct {
 	ID   int64
 	TTL  time.Duration
 	Ends time.Time
 }
 
-// kept is how many revisions are kept.
+// kept is how many earlier revisions can be read.
 const kept = 256
 
-// New makes an empty store.
+// New returns an empty store.
 func New() *Store { return &Store{now: state{revision: 1}, leases: map[int64]*Lease{}} }
 
 // Revision returns the last revision.
@@ -82,7 +82,7 @@ func (s state) find(key []byte) (at int, found bool) {
 	})
 }
 
-// span returns the pairs from a key up to but without end, or only that of the key.
+// span returns the pairs from a key up to but excluding end, or only that of the key if end is empty.
 func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	from, found := s.find(key)
 	to := from
@@ -97,8 +97,8 @@ func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	return s.pairs[from:max(from, to)]
 }
 
-// Restored returns a separate store with the same pairs and leases, like a cluster made from this one's data: its
-// revision is raised, everything before it is compacted, and every lease gets its full time again.
+// Restored returns a new store with the same pairs and leases, like a cluster that is restored from this one's data:
+// its revision is increased, earlier revisions are compacted, and every lease restarts.
 func (s *Store) Restored(bump int64) *Store {
 	out := &Store{
 		now: state{s.now.revision + bump, slices.Clone(s.now.pairs)}, leases: map[int64]*Lease{}, nextID: s.nextID,
@@ -139,7 +139,7 @@ func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 	case in.CountOnly:
 		out.More = false
 	case in.KeysOnly || in.SortOrder != pb.RangeRequest_NONE:
-		return nil, errors.New("such a read is not known here")
+		return nil, errors.New("keyspace does not support this read")
 	default:
 		out.Kvs = slices.Clip(found)
 	}
@@ -163,7 +163,7 @@ func (s *Store) IsTrue(c *pb.Compare) (bool, error) {
 	case c.Target == pb.Compare_LEASE:
 		return kv.Lease == c.GetLease(), nil
 	}
-	return false, fmt.Errorf("a condition of %v that is %v is not known here", c.Target, c.Result)
+	return false, fmt.Errorf("keyspace does not support the condition %v %v", c.Target, c.Result)
 }
 
 // Txn applies a transaction.
@@ -191,7 +191,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	}
 	for _, op := range ops {
 		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange: // from the state before: no transaction here reads what it writes
+		case *pb.RequestOp_RequestRange: // of the state before the transaction: none reads what it writes
 			answer, err := s.Range(op.RequestRange)
 			if err != nil {
 				return nil, err
@@ -207,7 +207,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 			changed = changed || len(gone) > 0
 			next.remove(gone)
 		default:
-			return nil, fmt.Errorf("%T is not known here", op)
+			return nil, fmt.Errorf("keyspace does not support %T", op)
 		}
 	}
 	if changed {
@@ -255,7 +255,7 @@ func (s *Store) Grant(ttl time.Duration) *Lease {
 // Lease returns a lease, or nil.
 func (s *Store) Lease(id int64) *Lease { return s.leases[id] }
 
-// Renew restarts a lease with its full time and returns it.
+// Renew restarts a lease and returns it.
 func (s *Store) Renew(id int64) (*Lease, error) {
 	l := s.leases[id]
 	if l == nil || !time.Now().Before(l.Ends) {
@@ -265,7 +265,7 @@ func (s *Store) Renew(id int64) (*Lease, error) {
 	return l, nil
 }
 
-// RenewAll restarts every lease with its full time, as a new leader does.
+// RenewAll restarts every lease, as a new leader does.
 func (s *Store) RenewAll() {
 	for _, l := range s.leases {
 		s.refresh(l)
@@ -289,7 +289,7 @@ func (s *Store) Expire() {
 	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
 		switch l := s.leases[id]; {
 		case !now.Before(l.Ends):
-			_, _ = s.Revoke(id) // it was just found
+			_, _ = s.Revoke(id) // the lease exists
 		case l.Ends.Before(s.next):
 			s.next = l.Ends
 		}

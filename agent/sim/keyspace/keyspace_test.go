@@ -34,7 +34,7 @@ func TestTheStoreAnswersLikeARealEtcd(t *testing.T) {
 		got, err := store.Txn(sent)
 		if wantErr != nil || err != nil {
 			if !errors.Is(rpctypes.Error(wantErr), rpctypes.Error(err)) {
-				t.Fatalf("transaction %d, %v: etcd says %v, the store %v", i, sent, wantErr, err)
+				t.Fatalf("transaction %d, %v: etcd returns %v, the store %v", i, sent, wantErr, err)
 			}
 			refused++
 			continue
@@ -46,15 +46,15 @@ func TestTheStoreAnswersLikeARealEtcd(t *testing.T) {
 			committed++
 		}
 		if want, got = read(want), read(got); !proto.Equal(want, got) {
-			t.Fatalf("transaction %d, %v: etcd answers\n%v, the store\n%v", i, sent, want, got)
+			t.Fatalf("transaction %d, %v: etcd returns\n%v, the store\n%v", i, sent, want, got)
 		}
 	}
 	if committed < 500 || refused < 10 {
-		t.Errorf("%d transactions succeeded, %d were refused: this test has shown little", committed, refused)
+		t.Errorf("%d transactions succeeded, %d were refused: the test proves little", committed, refused)
 	}
 }
 
-// read removes from an answer the results of writes, which no caller uses.
+// read removes the results of writes from an answer, because no caller uses them.
 func read(a *pb.TxnResponse) *pb.TxnResponse {
 	out := &pb.TxnResponse{Header: a.Header, Succeeded: a.Succeeded}
 	for _, part := range a.Responses {
@@ -145,19 +145,19 @@ func TestALeaseDeletesItsKeysWhenItExpiresAndNotBefore(t *testing.T) {
 		}
 		pass(9 * time.Second)
 		if _, err := store.Renew(l.ID); err != nil || store.Get("a") == nil {
-			t.Fatalf("after 9 s of 10: %v, %v", store.Get("a"), err)
+			t.Fatalf("after 9 of 10 s: %v, %v", store.Get("a"), err)
 		}
 		pass(10*time.Second - 1)
 		if store.Get("a") == nil {
-			t.Fatal("it has ended before its time")
+			t.Fatal("the lease ended too early")
 		}
 		before := store.Revision()
 		pass(1)
 		if _, err := store.Renew(l.ID); !errors.Is(err, rpctypes.ErrGRPCLeaseNotFound) || store.Get("a") != nil {
-			t.Errorf("after its time: %v, %v", store.Get("a"), err)
+			t.Errorf("after the lease expired: %v, %v", store.Get("a"), err)
 		}
 		if store.Revision() != before+1 {
-			t.Errorf("its end made %d revisions", store.Revision()-before)
+			t.Errorf("the expiry created %d revisions", store.Revision()-before)
 		}
 	})
 }

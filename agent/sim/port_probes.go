@@ -13,59 +13,59 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sights are one agent process's probes of the members' ports. A probe begins with a round, or a moment later.
-type sights struct {
+// portProbes are an agent's probes of the members' ports. A probe begins with a round, or a few milliseconds later.
+type portProbes struct {
 	p       *process
 	every   time.Duration
-	members []*sighted
+	members []*probedMember
 }
 
-// sighted is a member with the result of its last probes. Both ports are always in the same state.
-type sighted struct {
+// probedMember is a member with the results of its last probes. Both ports always have the same state.
+type probedMember struct {
 	network.Member
 
 	state    network.State
 	missed   int // consecutive probes without a connection
 	missedAt time.Duration
-	lookedAt time.Duration
+	probedAt time.Duration
 	due      time.Duration
 	busy     bool
 }
 
 const (
-	connectBound = 3 * time.Second // within which a connection succeeds or fails
-	lostAfter    = 2
+	connectTimeout  = 3 * time.Second // the timeout of a connection
+	missesUntilLost = 2
 )
 
 // now is the agent's clock, without its gate.
-func (s *sights) now() time.Duration { return s.p.host.world.now() - s.p.began }
+func (s *portProbes) now() time.Duration { return s.p.host.world.now() - s.p.began }
 
-// Watch sets the members to probe.
-func (s *sights) Watch(members []network.Member, every time.Duration) {
+// Watch sets which members to probe, and how often.
+func (s *portProbes) Watch(members []network.Member, every time.Duration) {
 	w := s.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := s.members
 	s.members, s.every = nil, every
 	for _, m := range members {
-		i := slices.IndexFunc(before, func(old *sighted) bool { return old.Member == m })
+		i := slices.IndexFunc(before, func(old *probedMember) bool { return old.Member == m })
 		if i >= 0 {
 			s.members = append(s.members, before[i])
 			continue
 		}
 		due := s.now() + between(w.draw(uint64(s.p.host.index), m.ID, 60), 0, every)
-		s.members = append(s.members, &sighted{Member: m, due: due})
+		s.members = append(s.members, &probedMember{Member: m, due: due})
 	}
 	s.begin()
 }
 
-// ProbeNow probes a member once more.
-func (s *sights) ProbeNow(id uint64, since time.Duration) {
+// ProbeNow probes a member now, unless it was probed since the given time.
+func (s *portProbes) ProbeNow(id uint64, since time.Duration) {
 	w := s.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range s.members {
-		if m.ID == id && m.lookedAt < since {
+		if m.ID == id && m.probedAt < since {
 			m.due = min(m.due, s.now())
 		}
 	}
@@ -73,7 +73,7 @@ func (s *sights) ProbeNow(id uint64, since time.Duration) {
 }
 
 // Sights returns the last results.
-func (s *sights) Sights() (all []network.Sight) {
+func (s *portProbes) Sights() (all []network.Sight) {
 	w := s.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,8 +83,8 @@ func (s *sights) Sights() (all []network.Sight) {
 			way.RTT = time.Millisecond
 		}
 		sight := network.Sight{
-			Member: m.ID, Name: m.Name, Peer: way, Client: way, LookedAt: m.lookedAt, Missed: m.missed > 0,
-			Lost: m.missed >= lostAfter && m.lookedAt >= s.now()-3*max(s.every, s.p.host.world.plan.timing().Interval),
+			Member: m.ID, Name: m.Name, Peer: way, Client: way, LookedAt: m.probedAt, Missed: m.missed > 0,
+			Lost: m.missed >= missesUntilLost && m.probedAt >= s.now()-3*max(s.every, w.plan.timing().Interval),
 		}
 		if sight.Missed {
 			sight.MissedAt = m.missedAt
@@ -98,9 +98,9 @@ func (s *sights) Sights() (all []network.Sight) {
 	return all
 }
 
-// begin begins the probes that are due.
-func (s *sights) begin() {
-	var due []*sighted
+// begin schedules the probes that are due.
+func (s *portProbes) begin() {
+	var due []*probedMember
 	for _, m := range s.members {
 		if !m.busy && m.due <= s.now() {
 			m.busy, m.due = true, s.now()+s.every
@@ -110,11 +110,12 @@ func (s *sights) begin() {
 	w := s.p.host.world
 	if len(due) > 0 {
 		at := between(w.draw(uint64(s.p.host.index), 61), time.Millisecond, 5*time.Millisecond)
-		w.after(at, laneSights, func() { s.look(due) })
+		w.after(at, laneSights, func() { s.probe(due) })
 	}
 }
 
-func (s *sights) look(due []*sighted) {
+// probe probes members.
+func (s *portProbes) probe(due []*probedMember) {
 	w, from, began := s.p.host.world, s.p.host, s.now()
 	stopped := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
 	for _, m := range due {
@@ -123,19 +124,20 @@ func (s *sights) look(due []*sighted) {
 		case stopped:
 			m.busy = false
 		case !w.linked(from, to):
-			w.after(connectBound, laneSights, func() { m.found(network.Unreachable, began) })
-		case !to.unit.process:
-			m.found(network.Refused, began)
+			w.after(connectTimeout, laneSights, func() { m.setResult(network.Unreachable, began) })
+		case !to.unit.running:
+			m.setResult(network.Refused, began)
 		case to.unit.frozen:
-			m.found(network.Silent, began)
+			m.setResult(network.Silent, began)
 		default:
-			m.found(network.Answers, began)
+			m.setResult(network.Answers, began)
 		}
 	}
 }
 
-func (m *sighted) found(state network.State, began time.Duration) {
-	m.busy, m.state, m.lookedAt = false, state, began
+// setResult records the result of a probe, and schedules the next one soon if the first connections fail.
+func (m *probedMember) setResult(state network.State, began time.Duration) {
+	m.busy, m.state, m.probedAt = false, state, began
 	if state.Accepts() {
 		m.missed = 0
 		return
@@ -143,33 +145,33 @@ func (m *sighted) found(state network.State, began time.Duration) {
 	if m.missed++; m.missed == 1 {
 		m.missedAt = began
 	}
-	if m.missed < lostAfter {
+	if m.missed < missesUntilLost {
 		m.due = min(m.due, began+time.Second)
 	}
 }
 
-// memberMetrics returns the fsync counts of the etcd at a client URL, if this host reaches it.
+// memberMetrics returns the fsync metrics of the etcd at a client URL, if this host reaches it.
 func (p *process) memberMetrics(_ context.Context, url string) health.EtcdReading {
-	p.passBy(laneVersion)
+	p.delay(laneVersion)
 	w := p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == url })
 	if i < 0 || !w.carries(p.host, w.hosts[i]) || !w.carries(w.hosts[i], p.host) {
-		return health.NotAvailable[health.EtcdReading]("it is not reached")
+		return health.NotAvailable[health.EtcdReading]("it is unreachable")
 	}
 	if m := w.hosts[i].unit.member(); m == nil || !m.runs() {
 		return health.NotAvailable[health.EtcdReading]("it does not answer")
 	}
-	seen := health.NotAvailable[health.EtcdReading]("it is not simulated")
-	seen.WALFsync = w.hosts[i].disk.histogram()
-	return seen
+	r := health.NotAvailable[health.EtcdReading]("it is not simulated")
+	r.WALFsync = w.hosts[i].disk.histogram()
+	return r
 }
 
-// metrics returns this host's etcd metrics: its fsyncs, and what it received from others. A follower receives nothing
-// from another follower, although they are connected.
+// metrics returns the metrics of this host's etcd: its fsyncs, and what it received from each other member. A follower
+// receives nothing from another follower, although they are connected.
 func (p *process) metrics(context.Context) health.EtcdReading {
-	p.passBy(laneVersion) // which only reads, too
+	p.delay(laneVersion) // a lane for reads outside the loop
 	w := p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,13 +179,13 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 	if m == nil || !m.runs() {
 		return health.NotAvailable[health.EtcdReading]("it does not answer")
 	}
-	seen := health.NotAvailable[health.EtcdReading]("it is not simulated")
-	seen.HasLeader = health.Figure{Known: true}
+	r := health.NotAvailable[health.EtcdReading]("it is not simulated")
+	r.HasLeader = health.Figure{Known: true}
 	if m.follows {
-		seen.HasLeader.Value = 1
+		r.HasLeader.Value = 1
 	}
-	seen.WALFsync = p.host.disk.histogram()
-	seen.Peers = map[uint64]health.Peer{}
+	r.WALFsync = p.host.disk.histogram()
+	r.Peers = map[uint64]health.Peer{}
 	for _, o := range m.etcd.members {
 		if o == m {
 			continue
@@ -194,7 +196,7 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 			}
 			m.received[o.id] = w.now()
 		}
-		seen.Peers[o.id] = health.Peer{Received: float64(m.received[o.id])}
+		r.Peers[o.id] = health.Peer{Received: float64(m.received[o.id])}
 	}
-	return seen
+	return r
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// lie is a false claim about etcd. Real etcd must refute it.
-type lie struct {
-	name string
-	tell func(c *claims)
+// falseClaim is a false claim about etcd, which real etcd must refute.
+type falseClaim struct {
+	name  string
+	apply func(c *claims)
 }
 
-// falseClaims returns false claims about everything that is compared. Some are what one would expect of etcd; others
-// are what this model claimed before it was compared.
-func falseClaims() []lie {
+// falseClaims returns false claims about everything that is compared. Some seem plausible; others are claims of the
+// model before it was compared with etcd.
+func falseClaims() []falseClaim {
 	answers := func(change func(w *world, o operation, honest answer) answer) func(c *claims) {
 		return func(c *claims) {
 			honest := c.refuses
 			c.refuses = func(w *world, o operation) answer { return change(w, o, honest(w, o)) }
 		}
 	}
-	return []lie{
+	return []falseClaim{
 		{"a learner is added with one of three voters down", answers(func(_ *world, o operation, honest answer) answer {
 			if o.kind == opAdd && honest == unhealthyCluster {
 				return accepted
@@ -56,7 +56,7 @@ func falseClaims() []lie {
 				}
 				return accepted
 			}
-			c.may = func(w *world, o operation) answerSet { return honest.may(w, o) &^ setOf(notInSync) }
+			c.mayRefuse = func(w *world, o operation) answerSet { return honest.mayRefuse(w, o) &^ setOf(notInSync) }
 		}},
 		{"a learner that does not run is never promoted", answers(func(w *world, o operation, honest answer) answer {
 			if (o.kind == opPromote || o.kind == opLatePromote) && honest == accepted && !w.serves(int(o.host)) {
@@ -76,7 +76,7 @@ func falseClaims() []lie {
 			}
 			return honest
 		})},
-		{"a learner counts for the quorum", func(c *claims) {
+		{"a learner counts towards the quorum", func(c *claims) {
 			c.quorum = func(w *world) bool {
 				members, running := 0, 0
 				for i := range w.n {
@@ -88,13 +88,13 @@ func falseClaims() []lie {
 				return members > 0 && running >= majority(members)
 			}
 		}},
-		{"two of three are no quorum", func(c *claims) {
+		{"two of three voters are no quorum", func(c *claims) {
 			c.quorum = func(w *world) bool {
 				voters, running := w.votes()
 				return w.quorum() && (voters < 3 || running == voters)
 			}
 		}},
-		{"a voter that is cut off serves no one, even as the only voter", func(c *claims) {
+		{"an isolated voter does not serve, even as the only voter", func(c *claims) {
 			c.quorum = func(w *world) bool {
 				for i := range w.n {
 					if w.alone(i) && w.hosts[i].isolated != 0 {
@@ -105,7 +105,7 @@ func falseClaims() []lie {
 			}
 		}},
 		{
-			"a voter is removed whatever that does to the quorum",
+			"a voter is removed even if that costs the quorum",
 			answers(func(w *world, o operation, honest answer) answer {
 				if o.kind == opRemove && w.hosts[o.host].list == voter {
 					return accepted
@@ -113,28 +113,28 @@ func falseClaims() []lie {
 				return honest
 			}),
 		},
-		{"a learner that is cut off looks dead", func(c *claims) { c.looks = c.serves }},
-		{"a learner that is cut off follows", func(c *claims) { c.serves = c.looks }},
+		{"an isolated learner looks dead", func(c *claims) { c.looksLive = c.serves }},
+		{"an isolated learner follows", func(c *claims) { c.serves = c.looksLive }},
 		{"a removed member keeps running", func(c *claims) {
-			c.up = func(w *world, i int, how uint8) host {
+			c.afterStart = func(w *world, i int, how uint8) host {
 				if w.hosts[i].data == old {
 					return w.hosts[i]
 				}
-				return ofTheModel().up(w, i, how)
+				return modelClaims().afterStart(w, i, how)
 			}
 		}},
 		{"an etcd creates its data only once it is ready", func(c *claims) {
-			c.up = func(w *world, i int, how uint8) host {
-				h := ofTheModel().up(w, i, how)
+			c.afterStart = func(w *world, i int, how uint8) host {
+				h := modelClaims().afterStart(w, i, how)
 				if w.hosts[i].data == empty && h.data == current && h.unit == starting {
 					h.data = empty
 				}
 				return h
 			}
 		}},
-		{"an etcd joins whatever list it receives", func(c *claims) {
-			c.up = func(w *world, i int, how uint8) host {
-				h := ofTheModel().up(w, i, how)
+		{"an etcd joins with any list that it receives", func(c *claims) {
+			c.afterStart = func(w *world, i int, how uint8) host {
+				h := modelClaims().afterStart(w, i, how)
 				if h.data == remains && w.hosts[i].isolated == 0 {
 					h.data, h.unit = current, starting
 				}
@@ -144,66 +144,66 @@ func falseClaims() []lie {
 	}
 }
 
-// showing returns the pairs in which a lie differs from the model.
-func (l lie) showing(met map[pair]int) map[pair]bool {
-	honest, lying := ofTheModel(), ofTheModel()
-	l.tell(&lying)
+// pairsShowing returns the pairs in which a false claim differs from the model.
+func (l falseClaim) pairsShowing(all map[pair]int) map[pair]bool {
+	honest, altered := modelClaims(), modelClaims()
+	l.apply(&altered)
 	shows := map[pair]bool{}
-	for q := range met {
-		if q.free() {
+	for q := range all {
+		if q.isPreparation() {
 			continue
 		}
 		w := q.at.world(maxHosts)
 		next := q.after()
 		after := next.world(maxHosts)
-		differs := honest.quorum(&after) != lying.quorum(&after)
+		differs := honest.quorum(&after) != altered.quorum(&after)
 		for i := range after.n {
 			h := &after.hosts[i]
 			differs = differs || (h.unit == active && h.data == current && h.list != unlisted &&
-				(honest.serves(&after, i) != lying.serves(&after, i) ||
-					honest.looks(&after, i) != lying.looks(&after, i)))
+				(honest.serves(&after, i) != altered.serves(&after, i) ||
+					honest.looksLive(&after, i) != altered.looksLive(&after, i)))
 		}
 		switch q.kind {
 		case opAdd, opPromote, opRemove, opLateAdd, opLatePromote, opLateRemove:
-			differs = differs || honest.refuses(&w, q.operation) != lying.refuses(&w, q.operation)
+			differs = differs || honest.refuses(&w, q.operation) != altered.refuses(&w, q.operation)
 		case opUp:
-			differs = differs || honest.up(&w, int(q.host), q.arg) != lying.up(&w, int(q.host), q.arg)
+			differs = differs || honest.afterStart(&w, int(q.host), q.arg) != altered.afterStart(&w, int(q.host), q.arg)
 		}
 		if differs {
-			shows[q.essence()] = true
+			shows[q.reduced()] = true
 		}
 	}
 	return shows
 }
 
-func TestEveryLieAboutEtcdIsReported(t *testing.T) {
+func TestEveryFalseClaimAboutEtcdIsReported(t *testing.T) {
 	t.Parallel()
-	pairs, firsts := met(t)
-	turns := make(chan struct{}, 4)
+	pairs, firsts := exploredPairs(t)
+	slots := make(chan struct{}, 4)
 	for _, l := range falseClaims() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			turns <- struct{}{}
-			defer func() { <-turns }()
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			p := newPlan(pairs, firsts)
-			shows := l.showing(pairs)
-			p.left, p.enough, p.patience = maps.Clone(shows), 1, shortPatience
+			shows := l.pairsShowing(pairs)
+			p.left, p.maxDifferences, p.patience = maps.Clone(shows), 1, shortPatience
 			if len(shows) == 0 {
-				t.Fatal("no pair shows it")
+				t.Fatal("no pair shows the difference")
 			}
-			c := ofTheModel()
-			l.tell(&c)
+			c := modelClaims()
+			l.apply(&c)
 			began := time.Now()
 			p.work(t, testbed.DefaultVersion, c, began.Add(*bound))
-			if len(p.differ) == 0 {
+			if len(p.differences) == 0 {
 				t.Fatalf("etcd did not differ in %d steps", p.steps)
 			}
-			for q := range p.at {
+			for q := range p.differsIn {
 				if !shows[q] {
-					t.Errorf("a difference other than the lie was reported: %s", p.differ[0])
+					t.Errorf("another difference was reported: %s", p.differences[0])
 				}
 			}
-			shown, _, _ := strings.Cut(p.differ[0], logs)
+			shown, _, _ := strings.Cut(p.differences[0], logs)
 			t.Logf("after %d steps and %.1f s: %s", p.steps, time.Since(began).Seconds(), shown)
 		})
 	}

@@ -18,27 +18,27 @@ import (
 	"time"
 )
 
-// wires are the network between the members of a cluster. Every member's peer URL leads to them, and they forward its
-// requests unless the sender or the receiver is cut off. They recognise members by the ID in every request.
-type wires struct {
-	mu    sync.Mutex
-	hosts map[uint64]int // by member ID
-	apart [maxHosts]bool
-	alone bool // requests without an ID are cut off
-	open  map[*passing]bool
+// peerProxies is the network between the members of a cluster. It listens on every member's peer URL, and forwards
+// requests unless the sender or the receiver is isolated. It identifies the sender by the ID in the request.
+type peerProxies struct {
+	mu              sync.Mutex
+	hosts           map[uint64]int // by member ID
+	isolated        [maxHosts]bool
+	joiningIsolated bool // requests without an ID are not forwarded
+	open            map[*forwardedRequest]bool
 }
 
-// passing is a request that is being forwarded, as long as it lasts: etcd's streams never end.
-type passing struct {
-	from, to int // from is -1 for a request without a member ID: a joining etcd asks for the list
-	end      context.CancelFunc
+// forwardedRequest is a request in progress. etcd's streams never end.
+type forwardedRequest struct {
+	from, to int // from is -1 for a request without a member ID, by a joining etcd
+	cancel   context.CancelFunc
 }
 
-// senderHeader names the member that sends a request.
+// senderHeader is the header with the ID of the member that sends a request.
 const senderHeader = "X-Server-From"
 
 // connect listens for one host and forwards to target.
-func (n *wires) connect(t testing.TB, host int, listen, target string) {
+func (n *peerProxies) connect(t testing.TB, host int, listen, target string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -54,7 +54,7 @@ func (n *wires) connect(t testing.TB, host int, listen, target string) {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			ctx, end := context.WithCancel(r.Context())
 			defer end()
-			p := &passing{from: n.sender(r), to: host, end: end}
+			p := &forwardedRequest{from: n.sender(r), to: host, cancel: end}
 			if !n.begin(p) {
 				panic(http.ErrAbortHandler)
 			}
@@ -71,7 +71,7 @@ func (n *wires) connect(t testing.TB, host int, listen, target string) {
 	})
 }
 
-func (n *wires) sender(r *http.Request) int {
+func (n *peerProxies) sender(r *http.Request) int {
 	id, err := strconv.ParseUint(r.Header.Get(senderHeader), 16, 64)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -81,44 +81,44 @@ func (n *wires) sender(r *http.Request) int {
 	return -1
 }
 
-func (n *wires) begin(p *passing) bool {
+func (n *peerProxies) begin(p *forwardedRequest) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.apart[p.to] || (p.from < 0 && n.alone) || (p.from >= 0 && n.apart[p.from]) {
+	if n.isolated[p.to] || (p.from < 0 && n.joiningIsolated) || (p.from >= 0 && n.isolated[p.from]) {
 		return false
 	}
 	n.open[p] = true
 	return true
 }
 
-func (n *wires) ended(p *passing) {
+func (n *peerProxies) ended(p *forwardedRequest) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.open, p)
 }
 
-// know records the host of a member.
-func (n *wires) know(id uint64, host int) {
+// setHost records the host of a member.
+func (n *peerProxies) setHost(id uint64, host int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[id] = host
 }
 
-// set cuts a host off from all others in both directions, or heals it.
-func (n *wires) set(host int, apart bool) {
+// setIsolated isolates a host from all others in both directions, or reconnects it.
+func (n *peerProxies) setIsolated(host int, apart bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.apart[host] = apart
+	n.isolated[host] = apart
 	for p := range n.open {
 		if apart && (p.from == host || p.to == host) {
-			p.end()
+			p.cancel()
 		}
 	}
 }
 
-// join sets whether a joining etcd is cut off. It has no ID yet.
-func (n *wires) join(apart bool) {
+// setJoiningIsolated isolates a joining etcd, which has no ID yet, or reconnects it.
+func (n *peerProxies) setJoiningIsolated(apart bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.alone = apart
+	n.joiningIsolated = apart
 }

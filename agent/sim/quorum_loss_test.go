@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// withQuorumLoss makes every seed one with quorum loss.
+// withQuorumLoss adds quorum loss to a seed's plan.
 func withQuorumLoss(opt Options) Options {
 	opt.plan = func(p *plan) {
-		p.Lost, p.Late = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0
+		p.LostAt, p.LateVoter = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0
 	}
 	return opt
 }
 
-func TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone(t *testing.T) {
+func TestAClusterIsRecoveredFromQuorumLossOnlyByAPlan(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
 	switch {
@@ -35,12 +35,12 @@ func TestAClusterIsRecoveredFromQuorumLossByItsPlanAlone(t *testing.T) {
 		}
 	}
 	if lost == 0 || recovered == 0 {
-		t.Errorf("%d quorums lost, %d clusters recovered: this test has shown nothing", lost, recovered)
+		t.Errorf("%d quorum losses, %d clusters recovered: the test proves nothing", lost, recovered)
 	}
-	t.Logf("%d quorums lost, %d clusters recovered", lost, recovered)
+	t.Logf("%d quorum losses, %d clusters recovered", lost, recovered)
 }
 
-func TestAStoryWithQuorumLossIsReproducible(t *testing.T) {
+func TestARunWithQuorumLossIsReproducible(t *testing.T) {
 	t.Parallel()
 	opt := withQuorumLoss(Options{Seed: *fromFlag + 2, Faulty: 3 * time.Hour})
 	first := run(t, opt)

@@ -19,58 +19,58 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// difference is where etcd differs from the model.
+// difference is a difference between a claim of the model and etcd.
 type difference struct{ model, etcd string }
 
-func (d *difference) Error() string { return "the model says: " + d.model + "\netcd: " + d.etcd }
+func (d *difference) Error() string { return "the model claims: " + d.model + "\netcd: " + d.etcd }
 
 func differ(model, etcd string, values ...any) error {
 	return &difference{model, fmt.Sprintf(etcd, values...)}
 }
 
-// retry is the delay before a membership change that was refused temporarily is sent again.
-const retry = 200 * time.Millisecond
+// retryDelay is the delay before a membership change that was refused temporarily is sent again.
+const retryDelay = 200 * time.Millisecond
 
-// try applies an operation to the real cluster and to the world, and compares them.
-func (b *bench) try(o operation) error {
+// apply applies an operation to the real cluster and to the world, and compares them.
+func (b *bench) apply(o operation) error {
 	b.story = append(b.story, fmt.Sprintf("%3d. %s", len(b.story), o.text()))
 	var err error
 	switch o.kind {
 	case opAdd, opPromote, opRemove, opLateAdd, opLatePromote, opLateRemove:
 		err = b.change(o)
 	case opUp:
-		err = b.up(o)
+		err = b.waitForStart(o)
 	default:
-		if err = b.handle(o); err == nil {
+		if err = b.applyLocal(o); err == nil {
 			o.do(&b.w)
 		}
 	}
-	if err == nil && !o.free() {
+	if err == nil && !o.isPreparation() {
 		err = b.compare()
 	}
 	b.story = append(b.story, "              "+b.text())
 	return err
 }
 
-// handle applies an operation that needs no answer of etcd.
-func (b *bench) handle(o operation) error {
+// applyLocal applies an operation to the real cluster that requires no answer of etcd.
+func (b *bench) applyLocal(o operation) error {
 	i := int(o.host)
 	h := b.hosts[i]
 	switch o.kind {
 	case opStart:
 		if d := b.w.hosts[i].data; d == current || d == old {
 			b.spawn(i)
-		} // with an empty directory it starts when it comes up
+		} // with an empty directory, firstStart starts it
 	case opStop:
-		err := b.end(i, (*testbed.Member).Terminate)
-		if err != nil && b.hangs(i) {
+		err := b.stopEtcd(i, (*testbed.Member).Terminate)
+		if err != nil && b.mayHang(i) {
 			err = b.killHanging(i)
 		}
 		return err
 	case opKill, opCrash:
-		return b.end(i, (*testbed.Member).Kill9)
+		return b.stopEtcd(i, (*testbed.Member).Kill9)
 	case opCut, opHeal:
-		b.net.set(i, o.kind == opCut)
+		b.net.setIsolated(i, o.kind == opCut)
 	case opEnv:
 		b.environment(i, o.arg)
 	case opAside:
@@ -80,8 +80,8 @@ func (b *bench) handle(o operation) error {
 	return nil
 }
 
-// environment records what a host's etcd would start as. If there is no quorum, the joining host has read the list
-// before.
+// environment sets the environment for the next start of a host's etcd. A joining host gets the current member list,
+// which it could have read before a quorum loss.
 func (b *bench) environment(i int, env uint8) {
 	h := b.hosts[i]
 	switch env {
@@ -98,49 +98,49 @@ func (b *bench) environment(i int, env uint8) {
 	}
 }
 
-// change requests a membership change.
+// change requests a membership change, and compares the answer.
 func (b *bench) change(o operation) error {
-	want, may := b.claims.refuses(&b.w, o), b.claims.may(&b.w, o)
-	says := strings.Join(want.texts(), ", or ")
+	want, may := b.claims.refuses(&b.w, o), b.claims.mayRefuse(&b.w, o)
+	claim := strings.Join(want.texts(), ", or ")
 	if want == accepted && may != 0 {
-		says += fmt.Sprintf(" (or, for a while, %s)", strings.Join(may.texts(), ", or "))
+		claim += fmt.Sprintf(" (or, for a while, %s)", strings.Join(may.texts(), ", or "))
 	}
 	if o.kind == opPromote && !b.w.serves(int(o.host)) && b.calls%2 == 0 {
-		b.moveLeader() // to a leader that has never been in contact with the learner, if there is one, or away from it
+		b.moveLeader() // the new leader may never have been in contact with the learner
 	}
 	began := time.Now()
 	for {
-		got, err := b.ask(o)
+		got, err := b.request(o)
 		waits := time.Since(began) < b.patience
 		switch {
-		case err != nil && waits: // there is no leader, or the call was lost
+		case err != nil && waits: // there is no leader, or the call was lost: retry
 		case err != nil:
-			return differ(says, "no answer for %s: %v", b.patience, err)
+			return differ(claim, "no answer for %s: %v", b.patience, err)
 		case got == want:
 			if got == accepted {
 				o.do(&b.w)
 			}
 			return nil
 		case may.has(got) && waits:
-			b.note(got)
-			if got == notInSync { // a leader may never get in contact with it
+			b.countOpenAnswer(got)
+			if got == notInSync { // the leader may never get in contact with the learner
 				return nil
 			}
 		case got == accepted:
 			o.do(&b.w)
 			fallthrough
 		default:
-			return differ(says, "%s", strings.Join(got.texts(), ", or "))
+			return differ(claim, "%s", strings.Join(got.texts(), ", or "))
 		}
 		select {
-		case <-time.After(retry):
+		case <-time.After(retryDelay):
 		case <-b.ctx.Done():
 			return b.ctx.Err()
 		}
 	}
 }
 
-// moveLeader makes the next voter the leader. It may fail.
+// moveLeader transfers leadership to the next voter, if possible.
 func (b *bench) moveLeader() {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
@@ -152,7 +152,7 @@ func (b *bench) moveLeader() {
 			g := (i + 1 + step) % len(b.hosts)
 			if b.w.hosts[g].list == voter && b.w.serves(g) {
 				if _, err := b.conn(i).MoveLeader(ctx, b.hosts[g].id); err == nil {
-					b.story = append(b.story, "              "+hostName(i)+" lets "+hostName(g)+" lead")
+					b.story = append(b.story, "              "+hostName(i)+" transfers leadership to "+hostName(g))
 					return
 				}
 			}
@@ -160,11 +160,11 @@ func (b *bench) moveLeader() {
 	}
 }
 
-// note counts an answer that the model leaves open.
-func (b *bench) note(a answer) { b.open[a.texts()[0]]++ }
+// countOpenAnswer counts an answer that the model leaves open.
+func (b *bench) countOpenAnswer(a answer) { b.openAnswers[a.texts()[0]]++ }
 
-// ask makes the call once. It looks up an unanswered call in the list.
-func (b *bench) ask(o operation) (answer, error) {
+// request requests a change once. Without an answer, it reads the outcome from the member list.
+func (b *bench) request(o operation) (answer, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Second)
 	defer cancel()
 	i := int(o.host)
@@ -195,48 +195,48 @@ func (b *bench) ask(o operation) (answer, error) {
 	return 0, errors.Join(err, listErr)
 }
 
-// up waits for the outcome of a start.
-func (b *bench) up(o operation) error {
+// waitForStart waits for the outcome of a start or a removal, and compares it.
+func (b *bench) waitForStart(o operation) error {
 	i := int(o.host)
 	h, before := b.hosts[i], b.w.hosts[i]
-	want := b.claims.up(&b.w, i, 0)
-	says := fmt.Sprintf("%s becomes %s", hostName(i), want.etcdText())
+	want := b.claims.afterStart(&b.w, i, 0)
+	claim := fmt.Sprintf("%s becomes %s", hostName(i), want.etcdText())
 	var err error
 	switch {
-	case b.hangs(i):
-		if err = b.ended(i); err != nil {
+	case b.mayHang(i):
+		if err = b.waitExited(i); err != nil {
 			err = b.killHanging(i)
 		}
 	case before.data == old:
-		switch err = b.ended(i); {
+		switch err = b.waitExited(i); {
 		case err == nil && want.unit != inactive && want.unit != failed:
-			err = differ(says, "it has exited")
+			err = differ(claim, "it has exited")
 		case err != nil:
-			err = differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(8))
+			err = differ(claim, "%v; its log ends with\n%s", err, h.member.LogTail(8))
 		}
 	case before.data == current:
-		err = b.ready(i, says)
+		err = b.waitReady(i, claim)
 	default:
-		o.arg, err = b.firstStart(i, &want, says)
-		want = b.claims.up(&b.w, i, o.arg)
+		o.arg, err = b.firstStart(i, &want, claim)
+		want = b.claims.afterStart(&b.w, i, o.arg)
 	}
 	if err != nil {
 		return err
 	}
 	o.do(&b.w)
 	if got := b.data(i); h.id != 0 && before.data != old && got != want.data {
-		return differ(says, "its data is %s", [...]string{
+		return differ(claim, "its data is %s", [...]string{
 			"empty", "its member's", "another member's",
-			"the remains of an etcd that was no member",
+			"left by an etcd that was no member",
 		}[got])
 	}
 	return nil
 }
 
-// firstStart starts an etcd on an empty directory. It returns 1 in how for the other open outcome: etcd received an
-// outdated list.
-func (b *bench) firstStart(i int, want *host, says string) (how uint8, err error) {
-	if b.w.hosts[i].env == noEnv { // its environment is outdated: it lists a member that does not exist
+// firstStart starts an etcd on an empty directory. It returns 1 if etcd received an outdated list, which the model
+// leaves open, and otherwise 0.
+func (b *bench) firstStart(i int, want *host, claim string) (how uint8, err error) {
+	if b.w.hosts[i].env == noEnv { // use an outdated environment, with a member that does not exist
 		b.hosts[i].initial = fmt.Sprintf("%s=%s,Z=http://127.0.0.1:1", hostName(i), b.hosts[i].peer)
 		for g := range b.w.n {
 			if g != i && b.w.hosts[g].list != unlisted {
@@ -245,26 +245,26 @@ func (b *bench) firstStart(i int, want *host, says string) (how uint8, err error
 		}
 		b.hosts[i].state = "existing"
 	}
-	b.net.join(b.w.hosts[i].isolated != 0)
-	defer b.net.join(false)
+	b.net.setJoiningIsolated(b.w.hosts[i].isolated != 0)
+	defer b.net.setJoiningIsolated(false)
 	b.spawn(i)
 	switch {
 	case want.unit == active:
-		return 0, b.ready(i, says)
+		return 0, b.waitReady(i, claim)
 	case want.data == current:
-		return b.joins(i, says)
+		return b.waitJoined(i, claim)
 	}
-	if err := b.ended(i); err != nil {
-		return 0, differ(says, "%v", err)
+	if err := b.waitExited(i); err != nil {
+		return 0, differ(claim, "%v", err)
 	}
 	return 0, nil
 }
 
-// joins waits for a joining etcd to create its data. etcd asks the members in turn, and waits 10 s for one that has
-// just started.
-func (b *bench) joins(i int, says string) (how uint8, err error) {
+// waitJoined waits for a joining etcd to create its data. etcd queries the members one after another, and waits 10 s
+// for one that has just started.
+func (b *bench) waitJoined(i int, claim string) (how uint8, err error) {
 	h := b.hosts[i]
-	err = b.until(3*b.patience, func(context.Context) error {
+	err = b.retryUntil(3*b.patience, func(context.Context) error {
 		if b.data(i) != current && h.runs() {
 			return errors.New("it has not created its data")
 		}
@@ -274,25 +274,25 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 	case err == nil && h.runs():
 		return 0, nil
 	case err != nil:
-	case b.claims.old(&b.w, i) && givenOldList(h.member.LogTail(20)):
-		b.open["a joining etcd receives an outdated list"]++
+	case b.claims.mayGetOldList(&b.w, i) && receivedOldList(h.member.LogTail(20)):
+		b.openAnswers["a joining etcd receives an outdated list"]++
 		return 1, nil
 	default:
 		err = errors.New("it has exited")
 	}
-	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
+	return 0, differ(claim, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
 
-// givenOldList reports whether an etcd has exited because the list it received differs from the one it was started
-// with: it has more or fewer members, or other ones, such as a learner that was removed before this one was added.
-func givenOldList(log string) bool {
+// receivedOldList reports whether an etcd has exited because the received member list differs from that in its
+// environment: in the number of members, or in a member, such as a learner that was removed before this one was added.
+func receivedOldList(log string) bool {
 	return strings.Contains(log, "member count is unequal") ||
 		strings.Contains(log, "no match found for existing member")
 }
 
-// versionDecided reports whether the cluster has agreed on its version. Before that, a member that starts for the first
-// time exits as incompatible. This lasts less than a second after the first member's start, and the model leaves it
-// out.
+// versionDecided returns an error until the cluster has agreed on its version. Before that, a member that starts for
+// the first time exits as incompatible. The model ignores this, because it lasts less than a second after the first
+// member's start.
 func versionDecided(ctx context.Context, client string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, client+"/version", http.NoBody)
 	if err != nil {
@@ -315,9 +315,9 @@ func versionDecided(ctx context.Context, client string) error {
 	return nil
 }
 
-// ready waits until a member is in the list with its name, and answers.
-func (b *bench) ready(i int, says string) error {
-	err := b.until(b.patience, func(ctx context.Context) error {
+// waitReady waits until a member has a leader and is listed with its name.
+func (b *bench) waitReady(i int, claim string) error {
+	err := b.retryUntil(b.patience, func(ctx context.Context) error {
 		if !b.hosts[i].runs() {
 			return errors.New("it has exited")
 		}
@@ -342,7 +342,7 @@ func (b *bench) ready(i int, says string) error {
 		return err
 	})
 	if err != nil {
-		return differ(says, "%v; its log ends with\n%s", err, b.hosts[i].member.LogTail(5))
+		return differ(claim, "%v; its log ends with\n%s", err, b.hosts[i].member.LogTail(5))
 	}
 	b.hosts[i].ready = true
 	return nil

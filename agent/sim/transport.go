@@ -18,77 +18,78 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Errors on the way to etcd, in gRPC's words.
+// Errors of calls that reach no etcd, as gRPC returns them.
 var (
 	errTimeout = status.FromContextError(context.DeadlineExceeded).Err()
 	errRefused = status.Error(codes.Unavailable, "connection error: connect: connection refused")
 )
 
-// call describes a call.
+// call is an RPC to etcd.
 type call struct {
-	name  string
-	lane  lane
-	write bool // it is proposed to raft: it may be applied late
-	local bool // it reads what the queried member holds
-	// check is what the queried member checks first, apply what is committed.
+	name         string
+	lane         lane
+	write        bool // it goes through Raft, and may be applied late
+	serializable bool // it reads what the queried member holds
+	// check runs on the queried member on receipt and may be nil; apply runs when the request is committed.
 	check func(m *member) error
 	apply func(m *member) error
 }
 
-// unary carries a call in place of gRPC.
+// unary intercepts unary RPCs, and simulates them.
 func (c *client) unary(ctx context.Context, _ string, req, reply any, conn *grpc.ClientConn, _ grpc.UnaryInvoker,
 	_ ...grpc.CallOption,
 ) error {
-	return c.once(ctx, c.target(conn), c.call(ctx, req, reply))
+	return c.send(ctx, c.host(conn), c.call(ctx, req, reply))
 }
 
-// stream carries the only known stream: one that renews a lease once.
+// stream intercepts streams. The agent opens only streams that renew a lease once.
 func (c *client) stream(ctx context.Context, _ *grpc.StreamDesc, conn *grpc.ClientConn, _ string, _ grpc.Streamer,
 	_ ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	return &renewal{ctx: ctx, c: c, to: c.target(conn)}, nil
+	return &leaseRenewal{ctx: ctx, c: c, to: c.host(conn)}, nil
 }
 
-// target returns the host that a connection leads to.
-func (c *client) target(conn *grpc.ClientConn) *host {
-	return c.p.host.world.at("http://" + path.Base(conn.Target()))
+// host returns the host that a connection leads to.
+func (c *client) host(conn *grpc.ClientConn) *host {
+	return c.p.host.world.hostByClientURL("http://" + path.Base(conn.Target()))
 }
 
-// at returns the host with that client URL.
-func (w *world) at(clientURL string) *host {
+// hostByClientURL returns the host with that client URL.
+func (w *world) hostByClientURL(clientURL string) *host {
 	return w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == clientURL })]
 }
 
-type renewal struct {
+// leaseRenewal is a stream that renews a lease once.
+type leaseRenewal struct {
 	grpc.ClientStream
 	ctx context.Context
 	c   *client
 	to  *host
 	id  int64
 
-	ended bool // by this side
+	ended bool // by the client
 }
 
-// CloseSend ends the stream: there is nothing more to send.
-func (r *renewal) CloseSend() error {
+// CloseSend ends the stream.
+func (r *leaseRenewal) CloseSend() error {
 	r.ended = true
 	return nil
 }
 
 // SendMsg accepts the request.
-func (r *renewal) SendMsg(m any) error {
+func (r *leaseRenewal) SendMsg(m any) error {
 	r.id = m.(*pb.LeaseKeepAliveRequest).ID
 	return nil
 }
 
-// RecvMsg carries the request and its answer. It does not wait for the other side to end the stream: nothing depends on
-// that.
-func (r *renewal) RecvMsg(m any) error {
+// RecvMsg sends the request and returns the answer. After CloseSend it does not wait for the member to end the stream:
+// no caller depends on that.
+func (r *leaseRenewal) RecvMsg(m any) error {
 	if r.ended {
 		return io.EOF
 	}
 	out := m.(*pb.LeaseKeepAliveResponse)
-	return r.c.once(r.ctx, r.to, call{name: "keepalive", lane: laneLoop, apply: func(m *member) error {
+	return r.c.send(r.ctx, r.to, call{name: "keepalive", lane: laneLoop, apply: func(m *member) error {
 		if l, err := m.etcd.store.Renew(r.id); err == nil { // for an expired lease etcd returns a TTL of 0
 			out.TTL = int64(l.TTL / time.Second)
 		}
@@ -96,12 +97,12 @@ func (r *renewal) RecvMsg(m any) error {
 	}})
 }
 
-// call returns the call for a request about keys, leases or members.
+// call returns the call for a request.
 func (c *client) call(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
 	switch req := req.(type) {
 	case *pb.RangeRequest:
-		return call{name: "read", lane: c.lane(ctx), local: req.Serializable, apply: func(m *member) error {
+		return call{name: "read", lane: c.lane(ctx), serializable: req.Serializable, apply: func(m *member) error {
 			found, err := m.etcd.store.Range(req)
 			if err == nil {
 				out := reply.(*pb.RangeResponse)
@@ -135,10 +136,10 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 	case len(req.Success) == 0:
 		do.name, do.write = "confirm", false
 	case req.Success[0].GetRequestRange() != nil:
-		do = call{name: "read", lane: laneLoop, local: req.Success[0].GetRequestRange().GetSerializable()}
+		do = call{name: "read", lane: laneLoop, serializable: req.Success[0].GetRequestRange().GetSerializable()}
 	}
 	do.apply = func(m *member) error {
-		if w.mistake.unfenced {
+		if w.mistake.ignoresConditions {
 			req.Compare = nil
 		}
 		if m.etcd == w.etcd {
@@ -151,7 +152,7 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 		if answer.Succeeded && slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
 			return string(op.GetRequestPut().GetKey()) == w.keys.Lock()
 		}) {
-			m.etcd.holder = c.p
+			m.etcd.lockWriter = c.p
 		}
 		out.Header, out.Succeeded, out.Responses = answer.Header, answer.Succeeded, answer.Responses
 		return nil
@@ -159,18 +160,18 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 	return do
 }
 
-// once carries a request to one host's etcd and its answer back.
-func (c *client) once(ctx context.Context, to *host, do call) error {
+// send carries a request to one host's etcd and its answer back.
+func (c *client) send(ctx context.Context, to *host, do call) error {
 	p, w := c.p, c.p.host.world
 	l := p.host.lane(do.lane)
 	deadline, _ := ctx.Deadline() // the client sets one for every call
 	bound := deadline.Sub(w.began)
-	p.pass(do.lane, do.name, true)
+	p.gateWithTrap(do.lane, do.name, true)
 	w.mu.Lock()
 	w.counts.Calls++
-	there := w.travel(p.host, to, do)
-	// A request whose time ran out while the agent was frozen may still leave: the bytes were written, or the agent was
-	// frozen between checking the clock and the write.
+	there := w.travelTime(p.host, to, do)
+	// A request that timed out while the agent was frozen may still be sent: its bytes were already written, or the
+	// agent was frozen between checking the clock and the write.
 	if w.now() > bound && chance(w.draw(uint64(l), 20), 50) {
 		w.mu.Unlock()
 		return errTimeout
@@ -179,50 +180,50 @@ func (c *client) once(ctx context.Context, to *host, do call) error {
 	arrives := w.moment(there, l)
 	w.wait(arrives)
 	w.mu.Lock()
-	answer, back := c.arrive(to, do)
+	answer, back := c.deliver(to, do)
 	w.mu.Unlock()
-	gaveUp := w.moment(bound+give(w, l)-w.now(), l)
+	gaveUp := w.moment(bound+timeoutDelay(w, l)-w.now(), l)
 	if !answer.ok || w.now()+back > gaveUp {
 		w.wait(max(gaveUp, w.moment(0, l)))
-		p.pass(do.lane, do.name, false)
+		p.gateWithTrap(do.lane, do.name, false)
 		return errTimeout
 	}
 	if back > 0 {
 		w.wait(w.moment(back, l))
 	}
-	p.pass(do.lane, do.name, false)
+	p.gateWithTrap(do.lane, do.name, false)
 	return answer.err
 }
 
-// give returns how late a client notices that its time is up.
-func give(w *world, l lane) time.Duration {
+// timeoutDelay returns how late a client notices a timeout.
+func timeoutDelay(w *world, l lane) time.Duration {
 	return between(w.draw(uint64(l), 21), 10*time.Microsecond, 500*time.Microsecond)
 }
 
-// travel returns how long a request travels.
-func (w *world) travel(h, to *host, do call) time.Duration {
+// travelTime returns how long a request takes to arrive.
+func (w *world) travelTime(h, to *host, do call) time.Duration {
 	about := func(n uint64) uint64 { return w.draw(uint64(h.index), uint64(to.index), uint64(len(do.name)), n) }
 	d := between(about(22), 200*time.Microsecond, 3*time.Millisecond)
-	if slow := time.Duration(h.slow.Load()); slow > 0 {
+	if slow := time.Duration(h.maxDelay.Load()); slow > 0 {
 		d += between(about(23), 0, slow)
 	}
 	return d
 }
 
-// answer is a member's answer; the zero value is none.
+// answer is a member's answer; ok is false if none arrives.
 type answer struct {
 	err error
 	ok  bool
 }
 
-// arrive delivers a request. back is how long the answer takes.
-func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
+// deliver delivers a request. back is how long the answer takes to arrive.
+func (c *client) deliver(to *host, do call) (a answer, back time.Duration) {
 	w, from := c.p.host.world, c.p.host
 	if !w.carries(from, to) {
 		return answer{}, 0
 	}
 	connected := w.carries(to, from)
-	if !to.unit.process {
+	if !to.unit.running {
 		return answer{errRefused, connected}, 0
 	}
 	m := to.etcd().find(to.data.member)
@@ -232,31 +233,32 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	if m.learner {
 		return answer{rpctypes.ErrGRPCNotSupportedForLearner, connected}, 0
 	}
-	if do.check != nil && m.etcd.reaches(m) {
+	if do.check != nil && m.etcd.canCommit(m) {
 		if err := do.check(m); err != nil {
 			return answer{err, connected}, 0
 		}
 	}
 	drawn := w.draw(uint64(from.index), uint64(to.index), uint64(len(do.name)), 24)
-	late := do.agreed() && m.etcd.crawls()
-	if do.write && (late || chance(drawn, from.late) || !m.etcd.reaches(m)) {
-		return c.later(m, do, drawn), 0
+	late := do.needsQuorum() && m.etcd.leaderTooSlow()
+	if do.write && (late || chance(drawn, from.latePercent) || !m.etcd.canCommit(m)) {
+		return c.applyLate(m, do, drawn), 0
 	}
-	if !m.etcd.reaches(m) || late && !do.local {
+	if !m.etcd.canCommit(m) || late && !do.serializable {
 		return answer{}, 0
 	}
 	m.etcd.index += do.entries()
 	err := do.apply(m)
-	w.promises.afterEffect()
-	lost := chance(drawn>>8, from.lossy) || (do.name == "keepalive" && from.mute)
-	return answer{err, connected && !lost}, c.back(drawn)
+	w.promises.afterApply()
+	lost := chance(drawn>>8, from.lossPercent) || (do.name == "keepalive" && from.dropsKeepalives)
+	return answer{err, connected && !lost}, c.answerDelay(drawn)
 }
 
-// agreed reports whether a request waits for a quorum, for as long as the leader's disk makes it wait.
-func (d call) agreed() bool {
+// needsQuorum reports whether a request waits for a quorum, and thus for the leader's disk.
+func (d call) needsQuorum() bool {
 	return d.write && d.name != "move leader" || slices.Contains([]string{"read", "members", "confirm"}, d.name)
 }
 
+// entries returns how many entries the request appends to the log.
 func (d call) entries() uint64 {
 	if d.write {
 		return 1
@@ -264,54 +266,54 @@ func (d call) entries() uint64 {
 	return 0
 }
 
-// back returns how long an answer travels, beyond what the request's way counts for both.
-func (c *client) back(drawn uint64) time.Duration {
-	slow := time.Duration(c.p.host.slow.Load())
+// answerDelay returns how long an answer takes beyond travelTime, which covers both directions of a fast network.
+func (c *client) answerDelay(drawn uint64) time.Duration {
+	slow := time.Duration(c.p.host.maxDelay.Load())
 	if slow == 0 {
 		return 0
 	}
 	return between(drawn, 0, slow)
 }
 
-// later applies a write after its caller has given up: etcd keeps it until it can be committed, unless its leader
-// changes meanwhile.
-func (c *client) later(m *member, do call, drawn uint64) answer {
+// applyLate applies a write after its caller has timed out: etcd keeps a proposal until it is committed, unless the
+// leader changes meanwhile.
+func (c *client) applyLate(m *member, do call, drawn uint64) answer {
 	w := c.p.host.world
 	term := m.etcd.term
 	after := between(drawn, 2*time.Second, 30*time.Second)
 	if chance(drawn>>16, 20) {
 		after = between(drawn, 30*time.Second, 10*time.Minute)
 	}
-	w.happen(c.p.host, happenedCall, uint64(after), "%s is held up for %s", do.name, after.Round(time.Millisecond))
+	w.event(c.p.host, eventCall, uint64(after), "%s is delayed for %s", do.name, after.Round(time.Millisecond))
 	w.after(after, laneLate, func() {
-		if m.etcd.term != term || !m.etcd.leads() {
-			return // the leader that had it is gone
+		if m.etcd.term != term || !m.etcd.hasLeader() {
+			return // the proposal was lost with its leader
 		}
 		m.etcd.index += do.entries()
-		w.promises.late = true
+		w.promises.applyingLate = true
 		err := do.apply(m)
-		w.promises.afterEffect()
-		w.promises.late = false
-		w.happen(c.p.host, happenedCall, 2, "%s is applied late: %v", do.name, err)
+		w.promises.afterApply()
+		w.promises.applyingLate = false
+		w.event(c.p.host, eventCall, 2, "%s is applied late: %v", do.name, err)
 	})
 	return answer{}
 }
 
-// request returns what the etcd client would send for the operations.
-func request(ops []clientv3.Op) *pb.TxnRequest {
-	var sent wire
+// txnRequest returns the request that the etcd client would send for the operations.
+func txnRequest(ops []clientv3.Op) *pb.TxnRequest {
+	var sent requestRecorder
 	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).Then(ops...).Commit() // it always fails
 	return sent.txn
 }
 
-// wire records a request instead of sending it.
-type wire struct {
+// requestRecorder records a request instead of sending it.
+type requestRecorder struct {
 	pb.KVClient
 	txn *pb.TxnRequest
 }
 
 // Txn records the transaction.
-func (k *wire) Txn(_ context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+func (k *requestRecorder) Txn(_ context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
 	k.txn = in
 	return nil, errTimeout
 }

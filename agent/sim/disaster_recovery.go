@@ -16,56 +16,55 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// rescueOn lets operators take the next step of the recovery. Now and then agents are killed and hosts lose power
-// meanwhile.
-func (w *world) rescueOn() {
-	r := &w.rescue
+// advanceRecovery lets operators take the next step of the recovery, and may kill an agent or cut a host's power.
+func (w *world) advanceRecovery() {
+	r := &w.recovery
 	switch {
 	case !r.lost:
 		return
-	case w.rescued() && w.removeEmptied():
+	case w.isRecovered() && w.removeMemberWithoutData():
 		r.lost = false
-		w.happen(nil, happenedFault, 73, "people are done with the recovery")
+		w.event(nil, eventFault, 73, "operators finish the recovery")
 		return
-	case w.rescued():
-	case w.etcd.leads() && w.etcd.from != nil:
-		w.dropOthers()
+	case w.isRecovered():
+	case w.etcd.hasLeader() && w.etcd.predecessor != nil:
+		w.abandonOtherPlans()
 	case r.plan != nil && chance(w.draw(74), 6):
-		w.giveUp("people have changed their mind")
+		w.abandonPlan("operators changed their mind")
 	case r.plan != nil:
 		w.applyPlan()
 	case len(r.facts) > 0 && w.now()-r.asked > 20*time.Second:
 		w.makePlan()
 	default:
-		w.askFacts()
+		w.requestFacts()
 	}
-	w.upset()
-	w.after(between(w.draw(75), 5*time.Second, 2*time.Minute), laneFaults, w.rescueOn)
+	w.disturbRecovery()
+	w.after(between(w.draw(75), 5*time.Second, 2*time.Minute), laneFaults, w.advanceRecovery)
 }
 
-// rescued reports whether a cluster serves and no host has a plan to carry out.
-func (w *world) rescued() bool {
+// isRecovered reports whether a cluster serves and no host has a plan to carry out.
+func (w *world) isRecovered() bool {
 	for _, h := range w.hosts {
 		if h.planInForce() != nil {
 			return false
 		}
 	}
-	return w.etcd.leads()
+	return w.etcd.hasLeader()
 }
 
-// dropOthers abandons all plans in force except the one by which the cluster was recovered.
-func (w *world) dropOthers() {
+// abandonOtherPlans abandons all plans in force except the one that recovered the cluster.
+func (w *world) abandonOtherPlans() {
 	for _, h := range w.hosts {
 		if k := h.planInForce(); k != nil && uint64(k.New) != w.etcd.clusterID {
-			w.giveUpOn(h)
+			w.abandonPlanOn(h)
 		}
 	}
 }
 
-// removeEmptied requests the removal of a member whose data are lost: if the old quorum is back, operators have to
-// remove it. It reports whether there is none.
-func (w *world) removeEmptied() bool {
-	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.name != "" && !m.host.data.is(m) })
+// removeMemberWithoutData requests the removal of a member whose data are lost: only operators can remove it if the old
+// quorum has returned. It reports whether there is no such member.
+func (w *world) removeMemberWithoutData() bool {
+	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.name != "" && !m.host.data.belongsTo(m) })
 	if i < 0 {
 		return true
 	}
@@ -78,7 +77,7 @@ func (w *world) removeEmptied() bool {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.happen(h, happenedFault, 83, "is asked to remove %s, whose disk is new: %v", req.Member, err)
+		w.event(h, eventFault, 83, "removal of %s requested, whose disk is new: %v", req.Member, err)
 	})
 	return false
 }
@@ -89,37 +88,38 @@ func (h *host) planInForce() *hoststate.Recovery {
 	if err != nil {
 		return nil
 	}
-	var noted hoststate.Recoveries
-	if err := json.Unmarshal(text, &noted); err != nil {
+	var recorded hoststate.Recoveries
+	if err := json.Unmarshal(text, &recorded); err != nil {
 		h.world.promises.breach("P8", h, "the recorded plan cannot be read: "+err.Error())
 	}
-	return noted.Recovery
+	return recorded.Recovery
 }
 
-// upset kills an agent, or cuts a host's power.
-func (w *world) upset() {
+// disturbRecovery kills an agent, cuts a host's power, or does nothing.
+func (w *world) disturbRecovery() {
 	h := w.hosts[w.draw(76)%uint64(len(w.hosts))]
 	switch drawn := w.draw(77); {
-	case w.healed || h.gone || !h.powered:
+	case w.healed || h.dead || !h.powered:
 	case chance(drawn, 30):
 		h.kill()
-		w.after(between(drawn, time.Second, 20*time.Second), laneFaults, h.agentBack)
+		w.after(between(drawn, time.Second, 20*time.Second), laneFaults, h.restartAgent)
 	case chance(drawn, 40):
 		h.losePower()
 		w.after(between(drawn, time.Second, time.Minute), laneFaults, h.powerUp)
 	}
 }
 
-func (w *world) askFacts() {
-	r := &w.rescue
-	facts := map[int]recovery.Facts{} // later answers are of no use
+// requestFacts lets operators request the facts of every host.
+func (w *world) requestFacts() {
+	r := &w.recovery
+	facts := map[int]recovery.Facts{} // answers to an earlier request are ignored
 	r.asked, r.facts = w.now(), facts
 	for _, h := range w.hosts {
 		w.operator(h, func(ctx context.Context, p *process) {
 			f, err := p.agent.RecoveryFacts(ctx)
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.happen(h, happenedFault, 76, "tells its facts: entry %d of term %d, quorum %v: %v", f.Log.Index,
+			w.event(h, eventFault, 76, "reports its facts: entry %d of term %d, quorum %v: %v", f.Log.Index,
 				f.Log.Term, f.Quorum, err)
 			if err == nil {
 				facts[h.index] = f
@@ -128,49 +128,49 @@ func (w *world) askFacts() {
 	}
 }
 
-// makePlan makes a plan from the facts at hand. Hosts without facts are declared gone.
+// makePlan makes a plan from the reported facts, and declares the hosts without facts lost.
 func (w *world) makePlan() {
-	r := &w.rescue
+	r := &w.recovery
 	var all []recovery.Facts
 	for _, h := range w.hosts {
 		f, ok := r.facts[h.index]
 		if ok {
 			all = append(all, f)
-		} else if h.powered && h.data.member != 0 { // it can be reached, and may have the most data
+		} else if h.powered && h.data.member != 0 { // it is up, and may have the longest log
 			r.facts = nil
 			return
 		}
 	}
-	wish := recovery.Choice{
+	choice := recovery.Choice{
 		Cluster: "sim", At: w.began.Add(w.now()), ID: planID(w.draw(78)), New: record.MemberID(w.draw(79) | 1),
 	}
 	for _, m := range recovery.Missing(all) {
-		wish.Gone = append(wish.Gone, cmp.Or(m.Name, m.ID.String()))
+		choice.Gone = append(choice.Gone, cmp.Or(m.Name, m.ID.String()))
 	}
 	for _, h := range w.hosts {
-		if h.gone {
-			wish.KeptOff = append(wish.KeptOff, h.name)
+		if h.dead {
+			choice.KeptOff = append(choice.KeptOff, h.name)
 		}
 	}
-	plan, err := recovery.NewPlan(all, wish)
+	plan, err := recovery.NewPlan(all, choice)
 	r.facts = nil
 	if err != nil {
-		w.happen(nil, happenedFault, 77, "%v", err)
-		for _, h := range w.hosts { // what is still in force was to be abandoned
+		w.event(nil, eventFault, 77, "%v", err)
+		for _, h := range w.hosts { // a plan that is still in force was to be abandoned
 			if h.planInForce() != nil {
-				w.giveUpOn(h)
+				w.abandonPlanOn(h)
 			}
 		}
 		return
 	}
 	r.plan, r.applied, r.refused = &plan, map[int]bool{}, 0
 	r.plans++
-	w.happen(nil, happenedFault, 78, "plan %s: survivor %s continues as %x; gone: %v", plan.ID,
+	w.event(nil, eventFault, 78, "plan %s: survivor %s continues as %x; lost: %v", plan.ID,
 		plan.FactsOf(plan.Survivor).Host, uint64(plan.New), plan.Gone)
-	w.promises.planned(plan)
+	w.promises.checkPlan(plan)
 }
 
-// planID returns a number as letters.
+// planID returns a plan ID made from a random number.
 func planID(drawn uint64) string {
 	id := make([]byte, 12)
 	for i := range id {
@@ -180,9 +180,10 @@ func planID(drawn uint64) string {
 	return string(id)
 }
 
-// applyPlan has the next host apply the plan, in any order. A plan that is refused repeatedly is abandoned.
+// applyPlan applies the plan to a random host that has not applied it yet. It abandons a plan that hosts refuse
+// repeatedly.
 func (w *world) applyPlan() {
-	r := &w.rescue
+	r := &w.recovery
 	var next []*host
 	for _, h := range w.hosts {
 		if r.plan.FactsOf(h.config.Host.ID) != nil && !r.applied[h.index] {
@@ -193,16 +194,16 @@ func (w *world) applyPlan() {
 		return
 	}
 	if r.refused > 2*len(next)+3 {
-		w.giveUp("too many refuse the plan")
+		w.abandonPlan("too many hosts refuse it")
 		return
 	}
 	h, plan := next[w.draw(80)%uint64(len(next))], *r.plan
-	r.refused++ // unless the answer says that it was not
+	r.refused++ // reset if the host accepts the plan
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.ApplyRecovery(ctx, plan, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.happen(h, happenedFault, 80, "is to obey plan %s: %v", plan.ID, err)
+		w.event(h, eventFault, 80, "plan %s applied: %v", plan.ID, err)
 		if err == nil && r.plan != nil && r.plan.ID == plan.ID {
 			r.applied[h.index] = true
 			r.refused = 0
@@ -210,20 +211,20 @@ func (w *world) applyPlan() {
 	})
 }
 
-// giveUp abandons the plan on every host where that is possible, to start over.
-func (w *world) giveUp(why string) {
-	w.happen(nil, happenedFault, 81, "the plan is given up: %s", why)
-	w.rescue.plan, w.rescue.facts = nil, nil
+// abandonPlan abandons the plan on every host that allows it, so that operators start over.
+func (w *world) abandonPlan(why string) {
+	w.event(nil, eventFault, 81, "the plan is abandoned: %s", why)
+	w.recovery.plan, w.recovery.facts = nil, nil
 	for _, h := range w.hosts {
-		w.giveUpOn(h)
+		w.abandonPlanOn(h)
 	}
 }
 
-func (w *world) giveUpOn(h *host) {
+func (w *world) abandonPlanOn(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.AbandonRecovery(ctx, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.happen(h, happenedFault, 82, "is to give its plan up: %v", err)
+		w.event(h, eventFault, 82, "plan abandoned: %v", err)
 	})
 }
