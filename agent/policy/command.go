@@ -3,8 +3,8 @@
 
 package policy
 
-// Program is what is known about the program of a command. The agent builds it from its disk and from what the process
-// that runs programs reports, the model from its world: both derive the program's state from it.
+// Program is what the state of a command's program is derived from. The agent fills it from this host's disk and from
+// the process that runs programs, the model from its world.
 type Program struct {
 	Name string
 	// Noted is what this host's disk records: running, once it was started; done or failed; or nothing.
@@ -13,16 +13,16 @@ type Program struct {
 	OtherBoot bool // it was started in an earlier boot of the machine
 	Able      bool // this agent can run programs
 	Begun     bool // the operation that it is for has begun
-	// Found is the state that was observed: due if it has reported nothing; Unseen is why it could not be observed.
+	// Found is the observed state: due if the program has reported nothing. Unseen is why it could not be observed.
 	Found    Hooks
 	Unseen   string
-	NotBegun bool // the time within which it had to begin is over
-	Killed   bool // the time within which it had to end is over, and it would have been killed
+	NotBegun bool // the time limit for its start has passed
+	Killed   bool // the time limit for its end has passed: if it ran, it was killed
 	Launched bool // this agent started it so recently that starting it again would change nothing
 }
 
-// Settled returns its state if that needs no observation. As long as the host waits for its turn, it is not observed:
-// the disk with the program may hang, and the loop with it.
+// Settled returns the program's state if it is known without an observation, and whether it is. A host whose operation
+// has not begun does not observe the program: the disk that holds it may hang, and the control loop with it.
 func (p Program) Settled() (Hooks, bool) {
 	started := p.Noted == HooksRunning
 	switch {
@@ -39,17 +39,17 @@ func (p Program) Settled() (Hooks, bool) {
 	return Hooks{}, false
 }
 
-// State returns its state. Once started it counts as running until its end is known or no end is possible any more:
-// etcd must not start next to it, and it runs only once.
+// State returns the program's state. A started program counts as running until its end is known or its time limit has
+// passed: etcd must not start next to it, and it must not run twice.
 func (p Program) State() Hooks {
-	if settled, is := p.Settled(); is {
+	if settled, known := p.Settled(); known {
 		return settled
 	}
 	started := p.Noted == HooksRunning
 	switch {
-	case p.Unseen != "" && started && p.Killed: // if it ever began
+	case p.Unseen != "" && started && p.Killed:
 		return p.failed("it timed out, and its outcome is unknown: " + p.Unseen)
-	case p.Unseen != "" && started: // it may well run
+	case p.Unseen != "" && started: // it may be running
 		return Hooks{State: HooksRunning, Text: p.Name + ": " + p.Unseen}
 	case p.Unseen != "":
 		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unseen}

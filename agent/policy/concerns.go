@@ -9,9 +9,9 @@ type concern struct {
 	part func(View) (Decision, bool)
 }
 
-// concerns declares the priorities. Whatever is in progress is finished before anything begins; a dead or unhealthy
-// voter is replaced before the cluster grows. A pause, and what works like one, comes after what is in progress on this
-// host only in that it keeps down no etcd that its agent has stopped: see held.
+// concerns returns the concerns in order of precedence. A host finishes an operation in progress before it begins
+// another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: it withholds the
+// decided step, whichever concern decides, unless that step starts an etcd that this agent has stopped. See held.
 func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},

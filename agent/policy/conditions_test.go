@@ -97,7 +97,7 @@ func TestCornerCasesOfALostMember(t *testing.T) {
 	for code, want := range map[ReasonCode]string{
 		VoterNotLive: "n2", LearnerPresent: "n8", MemberLost: "n7", QuorumAtRisk: "", Idle: "",
 	} {
-		if got := concerned(v, code); got != want {
+		if got := concernedMember(v, code); got != want {
 			t.Errorf("%s is about %q, want %q", code, got, want)
 		}
 	}
