@@ -82,8 +82,8 @@ func bootstrapPhase(v View) BootstrapPhase {
 	return BootstrapNone
 }
 
-// notNew returns why this host is not a new one: it has data, may have data, or once had some; empty if it is new. A host
-// with an unknown state is not new.
+// notNew returns why this host is not a new one: it has data, may have data, or once had some; empty if it is new. A
+// host with an unknown state is not new.
 func notNew(v View) string {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied:
@@ -192,8 +192,10 @@ func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 		}
 	}
 	if len(doubts) > 0 || len(b.Others) == 0 {
-		return answersResult{waiting: "this host creates the cluster when no other listed host has one or a request for " +
-			"one: " + strings.Join(doubts, "; ")}
+		return answersResult{
+			waiting: "this host creates the cluster when no other listed host has one or a request for one: " +
+				strings.Join(doubts, "; "),
+		}
 	}
 	return answersResult{decide: true, waiting: "no other listed host has a cluster or a request for one"}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Conflict returns how this host's identity conflicts with another host's or a member's; empty if it does not. If two
-// hosts have the same name or peer URL, neither joins: only an operator can decide which one may. If two agents have the
-// same host ID, the one that wrote the host record continues, and the other takes no step.
+// hosts have the same name or peer URL, neither joins: only an operator can decide which one may. If two agents have
+// the same host ID, the one that wrote the host record continues, and the other takes no step.
 func Conflict(v View) string {
 	if text := wrongName(v); text != "" {
 		return text

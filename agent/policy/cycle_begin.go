@@ -145,8 +145,8 @@ func cycleVetoes() []veto {
 	}
 }
 
-// restartOfStopped keeps a restart or a command from starting an etcd that an operator has stopped, because the operator
-// may be working on it.
+// restartOfStopped keeps a restart or a command from starting an etcd that an operator has stopped, because the
+// operator may be working on it.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
 	if !listed || !v.Asked.Work.info().alone || v.Asked.Stopped || v.Unit.State != UnitInactive {
@@ -231,9 +231,9 @@ func (v View) doubt(m Member, to health.Gate) string {
 }
 
 // learnerUnsettled reports whether a learner has not started, or is catching up, which loads the leader. A learner that
-// is caught up or dead does not matter. Neither does one that never started and appears during this host's operation: it
-// belongs to no join, and is removed after the operation. This host's own learner that never started is removed before
-// the host is taken down; otherwise its etcd could run during the work.
+// is caught up or dead does not matter. Neither does one that never started and appears during this host's operation:
+// it belongs to no join, and is removed after the operation. This host's own learner that never started is removed
+// before the host is taken down; otherwise its etcd could run during the work.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -249,8 +249,8 @@ func learnerUnsettled(v View) (string, bool) {
 	return "", false
 }
 
-// notSettled reports whether the last change is too recent. This only limits the pace of changes, so it does not delay a
-// machine that goes down in any case, perhaps with the leader.
+// notSettled reports whether the last change is too recent. This only limits the pace of changes, so it does not delay
+// a machine that goes down in any case, perhaps with the leader.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false

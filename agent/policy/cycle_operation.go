@@ -167,8 +167,8 @@ func bringBack(v View, m Member, listed bool) Decision {
 	return returned(v, m)
 }
 
-// diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its etcd
-// was started, so nothing is left for the operation to do.
+// diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its
+// etcd was started, so nothing is left for the operation to do.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
 	if v.Asked != nil && v.Asked.Over {
@@ -256,8 +256,8 @@ func wellAgain(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is in the required state. The outcome is CommandFailed if a command failed
-// or did not run, and Cancelled if an operator ended a reboot before the machine rebooted.
+// end ends the operation of a host whose etcd is in the required state. The outcome is CommandFailed if a command
+// failed or did not run, and Cancelled if an operator ended a reboot before the machine rebooted.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
@@ -307,8 +307,8 @@ func dataAwaited() Decision {
 }
 
 // taken decides about an etcd that this agent has stopped, on a host that does not see its operation: no voter answers,
-// or an operator has released the operation. A release ends a reboot, which quorumd would no longer request. It does not
-// end maintenance, because an operator may be working on the machine.
+// or an operator has released the operation. A release ends a reboot, which quorumd would no longer request. It does
+// not end maintenance, because an operator may be working on the machine.
 //
 // If no voter answers, another voter may have died just after this one was stopped, and this one's vote would restore
 // the quorum. So if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation. If

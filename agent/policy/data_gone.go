@@ -12,10 +12,11 @@ import (
 )
 
 // A voter that has lost its data must not come back as the same member: it no longer has the entries that it
-// acknowledged. If the data is gone once the work on its host is over, that host gives its member up: it records this on
-// disk, ends the operation with MEMBER_LOST, and replaces itself. It removes the member, if the other voters allow that,
-// and joins as a learner; if a standby is ready, that standby becomes the voter. Gone means that the file systems that
-// held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not gone.
+// acknowledged. If the data is gone once the work on its host is over, that host gives its member up: it records this
+// on disk, ends the operation with MEMBER_LOST, and replaces itself. It removes the member, if the other voters allow
+// that, and joins as a learner; if a standby is ready, that standby becomes the voter. Gone means that the file systems
+// that held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not
+// gone.
 
 // placed reports whether the file systems that last held the member's data are mounted.
 func (d Data) placed(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
@@ -44,8 +45,8 @@ func worksAlone(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
 }
 
-// givesUp reports whether this host gives up its own member now, which was taken down cleanly: the work is over, and the
-// data, read since then, is gone.
+// givesUp reports whether this host gives up its own member now, which was taken down cleanly: the work is over, and
+// the data, read since then, is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
 	if m.Learner || m.Live || !gone || !v.Data.placed(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
@@ -69,8 +70,8 @@ func gaveUpText(m Member) string {
 		m.label(), m.ID)
 }
 
-// endLost ends the operation of a host whose data is gone, once its disk records that: from then on, etcd is not started
-// even if the data comes back.
+// endLost ends the operation of a host whose data is gone, once its disk records that: from then on, etcd is not
+// started even if the data comes back.
 func endLost(v View, m Member) Decision {
 	if !v.gaveUp(m) {
 		return wait(MemberLost, "the data of voter %s (%x) is gone; this host records that first", m.label(), m.ID)
@@ -103,8 +104,8 @@ func rejoin(v View) (Decision, bool) {
 	return Decision{Reasons: append([]Reason{lost}, reasons...)}, true
 }
 
-// rejoinTarget returns the role in which this host replaces its own member, and the vetoes against removing that member.
-// If a standby is ready, the standby becomes the voter instead of this host.
+// rejoinTarget returns the role in which this host replaces its own member, and the vetoes against removing that
+// member. If a standby is ready, the standby becomes the voter instead of this host.
 func rejoinTarget(v View) (Role, []veto) {
 	common := slices.Concat(repairVetoes(), []veto{
 		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),

@@ -11,25 +11,25 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Ejections is how often this host's member was replaced within the last 30 days. The host joins again only after a
-// healthy period, which doubles each time: a host that comes and goes changes the membership ever less often.
+// Ejections describes how often this host's member was replaced within the last 30 days. The host joins again only
+// after a healthy period, which doubles each time: a host that keeps failing changes the membership less and less
+// often.
 type Ejections struct {
 	Times   int
-	Ago     time.Duration // since the last time, for texts: it compares clocks of two hosts
-	WellFor time.Duration // since when it has been healthy without a break, as observed by this agent since then
+	Ago     time.Duration // since the last ejection, for texts only: it compares the clocks of two hosts
+	WellFor time.Duration // how long it has been healthy since then without a break, as observed by this agent
 
 	Member uint64 // the member that was ejected last
-	// NotedFor is WellFor as recorded on this host's disk, and NotedAgo how long ago that was last recorded; 0 and 0 if
-	// the disk records nothing.
+	// NotedFor is WellFor as recorded on this host's disk, and NotedAgo the time since it was recorded; both are 0 if
+	// nothing is.
 	NotedFor, NotedAgo time.Duration
 }
 
-// noteStretch is how often the healthy period is recorded: an agent that returns sooner than it could miss a break
-// continues it.
+// noteStretch is how often the healthy period is recorded. An agent that restarts soon after continues the period.
 const noteStretch = time.Minute
 
-// notesClean reports whether to record again for how long an ejected host has been healthy: a restarted agent continues
-// from that. If the host's health is unknown, the record stays and ages.
+// notesClean reports whether to record the healthy period of an ejected host again, so that a restarted agent continues
+// it. If the host's health is unknown, the record stays and ages.
 func notesClean(v View) bool {
 	t := v.Ejections
 	switch {
@@ -41,10 +41,10 @@ func notesClean(v View) bool {
 	return t.NotedAgo >= noteStretch || (t.NotedFor-t.WellFor).Abs() > noteStretch/2
 }
 
-// longestClean is where the doubling of [Limits.CleanFor] ends.
+// longestClean limits the doubled [Limits.CleanFor].
 const longestClean = 24 * time.Hour
 
-// clean is how long this host must have been healthy before it joins again.
+// clean returns how long this host must have been healthy before it joins again.
 func (v View) clean() time.Duration {
 	d := v.Limits.CleanFor
 	for i := 1; i < v.Ejections.Times && d < longestClean; i++ {
@@ -53,14 +53,14 @@ func (v View) clean() time.Duration {
 	return min(d, longestClean)
 }
 
-// Well reports whether a health state continues the healthy period that an ejected host waits for. Unknown does not.
+// Well reports whether a health state continues the healthy period of an ejected host. An unknown state does not.
 func (h Health) Well() bool { return h.State == health.Warm || !h.gates(health.Joins) }
 
-// Judged reports whether a health state is known. An agent that has just started has none for a moment.
+// Judged reports whether the health state is known. It is not for a moment after an agent starts.
 func (h Health) Judged() bool { return h.State != health.Unknown && h.State != health.Qualifying }
 
-// ejected keeps an ejected host from joining. It does not apply to a member or a joining host: a restarted
-// agent no longer has the period in memory.
+// ejected reports whether this host was ejected and must stay healthy for longer before it joins. It does not apply to
+// a member or a joining host, whose agent may have restarted and lost the period.
 func ejected(v View) (string, bool) {
 	left := v.clean() - v.Ejections.WellFor
 	if v.Ejections.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {

@@ -474,7 +474,7 @@ func giveBack(v View) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 	}
 	for m := range v.Cluster.learners() {
-		if v.Op.concerns(v, m) && m.Standby {
+		if v.Op.isAbout(v, m) && m.Standby {
 			return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 		}
 	}
