@@ -3,8 +3,8 @@
 
 package policy
 
-// FirstStart is what the start guard, as root, reads when systemd is about to start etcd's unit, whether or not an agent
-// runs.
+// FirstStart is what the start guard, as root, reads when systemd is about to start etcd's unit, whether or not an
+// agent runs.
 type FirstStart struct {
 	// Manages reports that a valid configuration of an agent names this unit and has mode: manage.
 	Manages bool
