@@ -12,11 +12,11 @@ import (
 
 // Backup is what this host has observed about the cluster's snapshots.
 type Backup struct {
-	Stored      bool           // this host's configuration names a backup store
+	HasStore    bool           // this host's configuration names a backup store
 	Every       time.Duration  // the interval; 0: no automatic snapshots
 	Spread      time.Duration  // less than a tenth of Every, by cluster name: not all clusters are due at once
-	Open        bool           // the configured windows allow a snapshot now
-	Saved       bool           // a snapshot exists
+	WindowOpen  bool           // the configured windows allow a snapshot now
+	HasSnapshot bool           // a snapshot exists
 	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, how long this agent has seen none
 	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
@@ -59,7 +59,7 @@ func noteBackup(v View) BackupNote {
 	switch {
 	case n.Due > 0:
 		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
-	case !v.Backup.Open && !first:
+	case !v.Backup.WindowOpen && !first:
 		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
 	default:
 		n.Text = fmt.Sprintf("the next snapshot is due, by %s", n.By)
@@ -71,7 +71,7 @@ func noteBackup(v View) BackupNote {
 // backupSource returns the member whose host takes the next snapshot, or why there is none.
 func (v View) backupSource() (Member, string) {
 	m, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage && h.Stores })
-	if why != "" && v.Backup.Stored {
+	if why != "" && v.Backup.HasStore {
 		if _, any := snapshotSource(v, func(Member, Host) bool { return true }); any == "" {
 			why = "no suitable host in mode manage reports that backup.store is set"
 		}
@@ -85,7 +85,7 @@ func (v View) backupDue() time.Duration {
 	b := v.Backup
 	_, first := snapshotFirst(v)
 	due := time.Duration(0)
-	if b.Saved && !first {
+	if b.HasSnapshot && !first {
 		due = max(0, b.Every-b.Spread-b.Age.Abs())
 	}
 	return max(due, b.retry())
@@ -108,7 +108,7 @@ func backupOld(v View) (string, bool) {
 	switch {
 	case b.Every == 0 || b.Age < 2*b.Every:
 		return "", false
-	case !b.Saved:
+	case !b.HasSnapshot:
 		return fmt.Sprintf("there is no snapshot; one is due every %s", durationfmt.Text(b.Every)), true
 	}
 	return fmt.Sprintf("the newest snapshot is more than %s old; one is due every %s",

@@ -11,7 +11,8 @@ type concern struct {
 
 // concerns returns the concerns in order of precedence. A host finishes an operation in progress before it begins
 // another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: it withholds the
-// decided step, whichever concern decides, unless that step starts an etcd that this agent has stopped. See held.
+// decided step, whichever concern decides, unless that step starts an etcd that this agent has stopped: see
+// decideAllowed.
 func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},
@@ -22,7 +23,7 @@ func concerns() []concern {
 		{"requested member removal", removal},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
-		{"single-member cluster made by default", ownDefault},
+		{"single-member cluster made by default", ownDefaultCluster},
 		{"etcd of this host's member", ownUnit},
 		{"CORRUPT alarm", corruption},
 		{"NOSPACE alarm", fullDatabase},

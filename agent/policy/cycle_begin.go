@@ -23,22 +23,22 @@ type Asked struct {
 	KeepRunning bool // the request is only for permission: etcd keeps running
 	External    bool // something other than quorumd reboots the machine
 	Hurried     bool // the machine goes down within seconds in any case: only safety delays the operation
-	Over        bool // the host no longer needs to be down
-	// OverFor is how long this agent has observed Over; 0 while Over is false.
-	OverFor  time.Duration
-	Ended    bool   // an operator has ended it, or its operation is about to end
-	TooLate  bool   // External, and the machine was rebooted before the operation began
-	Seen     bool   // its operation was seen in etcd
-	Unbegun  bool   // its operation has not begun
-	Rollout  string // the rollout that requested it; empty if none
-	Overdue  bool   // it has exceeded its announced duration; that is only reported
-	Retimed  bool   // the operation's record has an end time that is no longer the request's
-	Stopped  bool   // this agent has stopped etcd for it, and has not started it since
-	Released bool   // an operator has released its operation: it does not begin again
-	// Noted reports that the record of its operation was deleted: this host's disk records the operation, but etcd has
-	// no record of it, or another host's.
-	Noted    bool
-	Rebooted bool // the machine has rebooted since its operation began
+	Done        bool // the host no longer needs to be down
+	// DoneFor is how long this agent has observed Done; 0 while Done is false.
+	DoneFor    time.Duration
+	Ended      bool   // an operator has ended it, or its operation is about to end
+	TooLate    bool   // External, and the machine was rebooted before the operation began
+	Seen       bool   // its operation was seen in etcd
+	NotBegun   bool   // its operation has not begun
+	Rollout    string // the rollout that requested it; empty if none
+	Overdue    bool   // it has exceeded its announced duration; that is only reported
+	EndChanged bool   // the operation's record has an end time that is no longer the request's
+	Stopped    bool   // this agent has stopped etcd for it, and has not started it since
+	Released   bool   // an operator has released its operation: it does not begin again
+	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
+	// etcd has no record of it, or another host's.
+	RecordDeleted bool
+	Rebooted      bool // the machine has rebooted since its operation began
 	// RebootFor is the time since this agent last requested a reboot; Never if it has not.
 	RebootFor time.Duration
 	WaitedFor time.Duration // since this agent first saw it
@@ -100,10 +100,10 @@ func cycle(v View) (Decision, bool) {
 		v.foreign() {
 		return Decision{}, false
 	}
-	if v.Asked.Noted {
+	if v.Asked.RecordDeleted {
 		return recordAgain(v), true
 	}
-	if v.Asked.Over || halted(v) {
+	if v.Asked.Done || halted(v) {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())
@@ -122,7 +122,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Lock.Mine && v.Op == nil {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
-	after, behind := again(v, reasons[0].Code)
+	after, behind := lookAgain(v, reasons[0].Code)
 	return Decision{Reasons: reasons, Again: after, Behind: behind}, true
 }
 
@@ -134,7 +134,7 @@ func cycleVetoes() []veto {
 		vetoMemberUnitUnusable(),
 		vetoMemberLost(),
 		vetoRestartOfStopped(),
-		vetoStrangerRuns(),
+		vetoNonMemberEtcdRuns(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),
@@ -158,9 +158,9 @@ func restartOfStopped(v View) (string, bool) {
 	return "etcd was stopped cleanly; the restart waits until it is started again", true
 }
 
-// strangerRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member: a
-// learner that has never started and will be removed, or an etcd of another cluster.
-func strangerRuns(v View) (string, bool) {
+// nonMemberEtcdRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member:
+// a learner that has never started and will be removed, or an etcd of another cluster.
+func nonMemberEtcdRuns(v View) (string, bool) {
 	m, listed := v.member()
 	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
@@ -176,7 +176,7 @@ func memberUnitUnusable(v View) (string, bool) {
 	switch {
 	case !listed || v.Asked.KeepRunning:
 		return "", false
-	case v.othersStop() && v.Unit.State != UnitUnknown:
+	case v.mayStopExternally() && v.Unit.State != UnitUnknown:
 		return "", false
 	}
 	return unitUnusable(v)
@@ -196,7 +196,7 @@ func quorumAtRisk(v View) (string, bool) {
 		if other.ID == m.ID {
 			continue
 		}
-		if doubt := v.doubt(other, health.Maintenance); doubt != "" {
+		if doubt := v.notProven(other, health.Maintenance); doubt != "" {
 			why = "voter " + other.label() + " " + doubt
 			continue
 		}
@@ -211,9 +211,9 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// doubt returns why a voter is not known to be live, with a health state that blocks nothing of that gate; empty if it
-// is.
-func (v View) doubt(m Member, to health.Gate) string {
+// notProven returns why a voter is not known to be live, with a health state that blocks nothing of that gate; empty if
+// it is.
+func (v View) notProven(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
 	}
@@ -284,14 +284,14 @@ func queued(v View) []Host {
 	return line
 }
 
-// again returns how soon a host that waits to be taken down looks again, if before its next round, and the IDs of the
-// hosts whose records it reads then. Only the next host in the queue looks earlier, so that its operation begins within
-// a second after the previous one ends. That is the first host, or the second if the first is in its operation or has
-// just ended it and may not have published that yet. While the membership settles, it looks when that time ends.
-func again(v View, code ReasonCode) (after time.Duration, behind []string) {
+// lookAgain returns how soon a host that waits to be taken down looks again, if before its next round, and the IDs of
+// the hosts whose records it reads then. Only the next host in the queue looks earlier, so that its operation begins
+// within a second after the previous one ends. That is the first host, or the second if the first is in its operation
+// or has just ended it and may not have published that yet. While the membership settles, it looks when that time ends.
+func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
-	before, turn := turnElsewhere(v)
+	before, turn := unrecordedOperation(v)
 	switch {
 	case own == 0 && turn:
 		behind = []string{before.ID}

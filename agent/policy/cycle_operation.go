@@ -14,12 +14,12 @@ import (
 // it: no other agent can see whether work is in progress there.
 func cycles() operation {
 	return operation{
-		kind:   KindCycle,
-		noun:   "cycle",
-		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
-		asks:   []OpPhase{PhaseReady},
-		down:   true,
-		carry:  ownCycle,
+		kind:          KindCycle,
+		noun:          "cycle",
+		phases:        []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		awaitsRecords: []OpPhase{PhaseReady},
+		down:          true,
+		carry:         ownCycle,
 		title: func(t OperationTitle) string {
 			return fmt.Sprintf("%s of %s for %s", t.Kind, t.HostName, t.Work)
 		},
@@ -33,15 +33,15 @@ func ownCycle(v View) Decision {
 	// a learner that never started is removed by another operation
 	listed = listed && !neverStarted(m)
 	// a returning member is not taken down again, whatever its etcd does
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) {
+	if v.Asked != nil && !v.Asked.Done && v.Op.Phase != PhaseBack && !workDone(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
 }
 
-// worked reports whether the work that the host was taken down for is done. It is false for maintenance, which only an
-// operator ends.
-func worked(v View) bool {
+// workDone reports whether the work that the host was taken down for is done. It is false for maintenance, which only
+// an operator ends.
+func workDone(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
 		return v.Op.Restarted
@@ -59,7 +59,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return d
 	}
 	if !listed || v.Asked.KeepRunning { // there is nothing to stop
-		return touchable(v)
+		return safeToTouch(v)
 	}
 	switch v.Unit.State {
 	case UnitUnknown, UnitMissing:
@@ -85,18 +85,18 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case !v.Asked.Stopped: // this sets the start guard, and records that this operation starts etcd again at its end
 		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
-	return touchable(v)
+	return safeToTouch(v)
 }
 
-// touchable continues the operation of a host whose etcd is in the required state: the host is safe to touch, and the
+// safeToTouch continues the operation of a host whose etcd is in the required state: the host is safe to touch, and the
 // work can be done.
-func touchable(v View) Decision {
+func safeToTouch(v View) Decision {
 	a := v.Asked
-	stranger, busy := strangerRuns(v)
+	stranger, busy := nonMemberEtcdRuns(v)
 	switch {
 	case busy && a.Command.State == HooksDue:
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
-	case v.Op.Phase != PhaseDown || a.Retimed: // other hosts read from the record when the work is overdue
+	case v.Op.Phase != PhaseDown || a.EndChanged: // other hosts read from the record when the work is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
@@ -105,7 +105,7 @@ func touchable(v View) Decision {
 	case a.Command.State == HooksRunning || busy:
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case a.Work.RunsProgram():
-		return start(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+		return launchPrograms(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
 	case a.Work == WorkRestart: // the host has no member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
@@ -114,9 +114,9 @@ func touchable(v View) Decision {
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
 
-// start launches programs. A launched program is not observed until it begins, so start waits then instead of launching
-// it again.
-func start(h Hooks, code ReasonCode, s Step) Decision {
+// launchPrograms launches programs. A launched program is not observed until it begins, so start waits then instead of
+// launching it again.
+func launchPrograms(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
 	}
@@ -125,9 +125,9 @@ func start(h Hooks, code ReasonCode, s Step) Decision {
 	return d
 }
 
-// mayRun reports whether the program of a command runs, or may begin at any moment. Until it has ended, etcd is not
-// started, even if an operator ends the request.
-func mayRun(v View) bool {
+// commandMayRun reports whether the program of a command runs, or may begin at any moment. Until it has ended, etcd is
+// not started, even if an operator ends the request.
+func commandMayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
 
@@ -136,17 +136,17 @@ func bringBack(v View, m Member, listed bool) Decision {
 	untouched := untouched(v)
 	keeps := v.Asked != nil && v.Asked.KeepRunning
 	switch {
-	case mayRun(v):
+	case commandMayRun(v):
 		return wait(CommandRunning, "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
 	case diskGivenUp(v):
-		return endUnfit(v)
+		return endDiskFailed(v)
 	case !v.Self.Drives && !unitRuns(v):
-		return othersStart(v)
+		return awaitExternalStart(v)
 	case !v.Self.Drives:
 	case v.Unit.State == UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
-	case v.Unit.State == UnitInactive && stoppedSince(v):
+	case v.Unit.State == UnitInactive && stoppedByOperator(v):
 		return stopped(v)
 	case !unitRuns(v):
 		return startMember(v, m)
@@ -164,22 +164,22 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case v.Op.Phase != PhaseBack:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
-	return returned(v, m)
+	return awaitReturn(v, m)
 }
 
 // diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its
 // etcd was started, so nothing is left for the operation to do.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
-	if v.Asked != nil && v.Asked.Over {
-		since = min(since, v.Asked.OverFor)
+	if v.Asked != nil && v.Asked.Done {
+		since = min(since, v.Asked.DoneFor)
 	}
 	started := v.Unit.State == UnitFailed || v.Unit.State == UnitActive
 	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
 }
 
-// endUnfit ends the operation of a host whose disk stays FAILED. No other voter is taken down while it is.
-func endUnfit(v View) Decision {
+// endDiskFailed ends the operation of a host whose disk stays FAILED. No other voter is taken down while it is.
+func endDiskFailed(v View) Decision {
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
@@ -196,9 +196,9 @@ func untouched(v View) bool {
 	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
 }
 
-// stoppedSince reports whether an operator has stopped this host's etcd, which is stopped cleanly: either etcd has run
-// again since this operation stopped it, or this operation has not stopped it.
-func stoppedSince(v View) bool {
+// stoppedByOperator reports whether an operator has stopped this host's etcd, which is stopped cleanly: either etcd has
+// run again since this operation stopped it, or this operation has not stopped it.
+func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
 		return true
@@ -216,8 +216,8 @@ func stoppedAfterReboot(v View) bool {
 	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
 }
 
-// returned ends the operation of a member that has been healthy again for long enough.
-func returned(v View, m Member) Decision {
+// awaitReturn ends the operation of a member that has been healthy again for long enough.
+func awaitReturn(v View, m Member) Decision {
 	var why string
 	switch {
 	case !m.Live:
@@ -232,7 +232,7 @@ func returned(v View, m Member) Decision {
 	case Unhealthy(v.Health.State) && v.Health.gates(health.Maintenance):
 		why = v.Health.Text
 	default:
-		return wellAgain(v)
+		return endHealthy(v)
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)
@@ -240,13 +240,13 @@ func returned(v View, m Member) Decision {
 	return wait(Returning, "%s", why)
 }
 
-// wellAgain runs the hooks that run after etcd is back, and ends the operation. If they fail, the operation stays in
+// endHealthy runs the hooks that run after etcd is back, and ends the operation. If they fail, the operation stays in
 // flight until an operator ends it anyway, so that no other host is taken down.
-func wellAgain(v View) Decision {
+func endHealthy(v View) Decision {
 	if v.Asked != nil && !v.Asked.Waived {
 		switch h := v.Asked.After; h.State {
 		case HooksDue:
-			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
+			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
@@ -285,7 +285,7 @@ func startMember(v View, m Member) Decision {
 			orUnknown(v.Data.State))
 	}
 	if dataMayBeSwapped(v) {
-		return dataAwaited()
+		return awaitDataRead()
 	}
 	if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -297,34 +297,34 @@ func startMember(v View, m Member) Decision {
 // The operator may have replaced the disk since, and a voter must not start on an empty one.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
-	return a != nil && a.Work.info().byWord && a.Stopped && a.Over && v.Data.Age > a.OverFor
+	return a != nil && a.Work.info().byWord && a.Stopped && a.Done && v.Data.Age > a.DoneFor
 }
 
-func dataAwaited() Decision {
+func awaitDataRead() Decision {
 	d := wait(DataNotKnown, "the data directory has not been read since the work ended")
 	d.Again = lookSoon
 	return d
 }
 
-// taken decides about an etcd that this agent has stopped, on a host that does not see its operation: no voter answers,
-// or an operator has released the operation. A release ends a reboot, which quorumd would no longer request. It does
-// not end maintenance, because an operator may be working on the machine.
+// stoppedWithoutOperation decides about an etcd that this agent has stopped, on a host that does not see its operation:
+// no voter answers, or an operator has released the operation. A release ends a reboot, which quorumd would no longer
+// request. It does not end maintenance, because an operator may be working on the machine.
 //
 // If no voter answers, another voter may have died just after this one was stopped, and this one's vote would restore
 // the quorum. So if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation. If
 // something else reboots the machine, it already has the permission, so etcd stays down.
-func taken(v View) Decision {
+func stoppedWithoutOperation(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	over := a.Done || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
 	notRequested := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {
-	case mayRun(v):
+	case commandMayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
 	case over && dataMayBeSwapped(v):
-		return dataAwaited()
+		return awaitDataRead()
 	case over, notRequested:
 		return bringUp(v)
 	case a.Work == WorkReboot:

@@ -18,13 +18,13 @@ import (
 // that held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not
 // gone.
 
-// placed reports whether the file systems that last held the member's data are mounted.
-func (d Data) placed(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
+// onKnownMount reports whether the file systems that last held the member's data are mounted.
+func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
 // Mounted returns the member's data, as unknown if the file system that held it is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
-	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.placed(self) {
+	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {
 		return d
 	}
 	d.State = DataUnknown
@@ -32,32 +32,32 @@ func (d Data) Mounted(self Self) Data {
 	return d
 }
 
-// workUnderWay reports whether this host is in an operation whose work is not over: a disk that was removed for it may
-// come back.
-func (v View) workUnderWay() bool {
+// workInProgress reports whether this host is in an operation whose work is not over: a disk that was removed for it
+// may come back.
+func (v View) workInProgress() bool {
 	a := v.Asked
-	begun := a != nil && (!a.Unbegun || a.Stopped)
-	return begun && !a.Over && !a.Released && !worksAlone(v)
+	begun := a != nil && (!a.NotBegun || a.Stopped)
+	return begun && !a.Done && !a.Released && !needsOnlyStart(v)
 }
 
-// worksAlone reports whether the work of this host's operation is done, or will be once its etcd starts.
-func worksAlone(v View) bool {
-	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
+// needsOnlyStart reports whether the work of this host's operation is done, or will be once its etcd starts.
+func needsOnlyStart(v View) bool {
+	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
 // givesUp reports whether this host gives up its own member now, which was taken down cleanly: the work is over, and
 // the data, read since then, is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
-	if m.Learner || m.Live || !gone || !v.Data.placed(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
+	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also after its operation was released
-	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workUnderWay() {
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Done // also after its operation was released
+	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}
-	return v.Asked == nil || !v.Asked.Over ||
-		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
+	return v.Asked == nil || !v.Asked.Done ||
+		v.Asked.DoneFor > v.Limits.Settle && v.Data.Age < v.Asked.DoneFor-v.Limits.Settle
 }
 
 // gaveUp reports whether this host's disk records that it has given up its own member, and that member is still listed.
@@ -130,7 +130,7 @@ func (v View) standbyReady() bool {
 
 // removeLost removes this host's own member, whose data was lost. No other host has to report it dead.
 func removeLost(v View, m Member) Decision {
-	code, text := lostStays(v, m)
+	code, text := whyLostStays(v, m)
 	switch {
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
@@ -146,8 +146,8 @@ func removeLost(v View, m Member) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
 }
 
-// lostStays returns why this host's own member must not be removed; empty if it may be.
-func lostStays(v View, m Member) (ReasonCode, string) {
+// whyLostStays returns why this host's own member must not be removed; empty if it may be.
+func whyLostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
@@ -163,9 +163,9 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 	return "", ""
 }
 
-// againstLost returns why this host may not be taken down for that work, or nil: if its member's data is gone, its etcd
-// would not come back. Maintenance is allowed, because an operator needs it to replace a disk.
-func againstLost(v View, work Work) *Refusal {
+// againstLostMember returns why this host may not be taken down for that work, or nil: if its member's data is gone,
+// its etcd would not come back. Maintenance is allowed, because an operator needs it to replace a disk.
+func againstLostMember(v View, work Work) *Refusal {
 	m, listed := v.member()
 	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet
 		return nil
@@ -186,7 +186,7 @@ func memberLost(v View) (string, bool) {
 	if v.Asked == nil {
 		return "", false
 	}
-	if r := againstLost(v, v.Asked.Work); r != nil {
+	if r := againstLostMember(v, v.Asked.Work); r != nil {
 		return r.Text, true
 	}
 	return "", false

@@ -35,32 +35,32 @@ func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
 		return 0, "the cluster was not observed in this round"
 	}
-	return v.calledDead(m)
+	return v.reportedDead(m)
 }
 
-// calledDead is deadFor by the last observations, which may be older than this round.
-func (v View) calledDead(m Member) (since time.Duration, why string) {
-	gone, why := v.abandoned(m)
+// reportedDead is deadFor by the last observations, which may be older than this round.
+func (v View) reportedDead(m Member) (since time.Duration, why string) {
+	gone, why := v.unattendedFor(m)
 	if why != "" {
 		return 0, why
 	}
-	words, why := v.words(m)
+	words, why := v.deadReports(m)
 	if why != "" {
 		return 0, why
 	}
 	return min(gone, words), ""
 }
 
-// abandoned returns for how long no agent on a member's own host has been in charge of it: the agent is gone, or
+// unattendedFor returns for how long no agent on a member's own host has been in charge of it: the agent is gone, or
 // reports that the member can never come back. While an agent is in charge, an etcd that does not run was stopped on
 // purpose or is about to be started.
-func (v View) abandoned(m Member) (since time.Duration, why string) {
+func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 	switch {
 	case m.Live:
 		return 0, "it answers this host"
 	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
 		return 0, "a record in etcd cannot be read and may be its host's"
-	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.saysLost(m):
+	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.reportsLost(m):
 		return 0, "it was taken down on purpose"
 	}
 	since = m.AgentGoneFor
@@ -78,64 +78,64 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	return since, ""
 }
 
-// saysLost reports whether a member's host reports that the member can never come back.
-func (v View) saysLost(m Member) bool {
+// reportsLost reports whether a member's host reports that the member can never come back.
+func (v View) reportsLost(m Member) bool {
 	h, present := v.hostOf(m)
 	return present && h.MemberLostFor > 0
 }
 
-// wordAwaited returns how soon a voter's host probes again while an operation needs its report on dead members, or
+// reportAwaited returns how soon a voter's host probes again while an operation needs its report on dead members, or
 // after a voter has just stopped answering; 0 if neither holds.
-func (v View) wordAwaited() time.Duration {
+func (v View) reportAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
 	}
-	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
+	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && AwaitsRecords(v.Op.Kind, v.Op.Phase)
 	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // later, the operation ends
 		return lookSoon
 	}
 	for m := range v.Cluster.voters() {
-		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < fallsSilent {
+		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < silenceWindow {
 			return lookSoon
 		}
 	}
 	return 0
 }
 
-// fallsSilent bounds two times: from a voter's last answer until the reports show whether it is dead, and from the end
-// of its grace until another host has recorded its replacement.
-const fallsSilent = 15 * time.Second
+// silenceWindow bounds two times: from a voter's last answer until the reports show whether it is dead, and from the
+// end of its grace until another host has recorded its replacement.
+const silenceWindow = 15 * time.Second
 
-// repairNears returns how soon a host looks again if it may replace a voter, or must report whether one is dead: when a
+// repairDue returns how soon a host looks again if it may replace a voter, or must report whether one is dead: when a
 // dead voter's grace ends, or within lookSoon while it waits for the reports of the hosts in behind, or for the record
 // of the replacement. It returns 0 if it need not look before the next round.
-func (v View) repairNears() (soon time.Duration, behind []string) {
+func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
 		v.Limits.DeadGrace == 0 || !v.Cluster.Reachable || v.foreign() {
 		return 0, nil
 	}
 	for m := range v.Cluster.voters() {
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		left := v.Limits.DeadGrace - since
 		switch {
 		case m.Live:
-		case since == 0 && m.DownFor < fallsSilent && role != RoleVoter:
-			return lookSoon, v.untold(m)
+		case since == 0 && m.DownFor < silenceWindow && role != RoleVoter:
+			return lookSoon, v.missingReports(m)
 		case since > 0 && left > 0 && (soon == 0 || left < soon):
 			soon = left
-		case since > 0 && left <= 0 && left > -fallsSilent && role == RoleVoter:
+		case since > 0 && left <= 0 && left > -silenceWindow && role == RoleVoter:
 			return lookSoon, nil
 		}
 	}
 	return soon, nil
 }
 
-// untold returns the hosts of the live voters that do not report a member dead.
-func (v View) untold(m Member) (ids []string) {
+// missingReports returns the hosts of the live voters that do not report a member dead.
+func (v View) missingReports(m Member) (ids []string) {
 	for voter := range v.Cluster.voters() {
 		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {
-			if _, why := v.word(voter, m); why != "" {
+			if _, why := v.deadReport(voter, m); why != "" {
 				ids = append(ids, h.ID)
 			}
 		}
@@ -143,16 +143,16 @@ func (v View) untold(m Member) (ids []string) {
 	return ids
 }
 
-// words returns for how long all live voters' agents have reported a member dead without a contradiction from any host;
-// 0 and the reason if they have not.
-func (v View) words(m Member) (since time.Duration, why string) {
+// deadReports returns for how long all live voters' agents have reported a member dead without a contradiction from any
+// host; 0 and the reason if they have not.
+func (v View) deadReports(m Member) (since time.Duration, why string) {
 	since = Never
 	leader, reports := false, 0
 	for voter := range v.Cluster.voters() {
 		if !voter.Live || voter.ID == m.ID {
 			continue
 		}
-		said, why := v.word(voter, m)
+		said, why := v.deadReport(voter, m)
 		if why != "" {
 			return 0, why
 		}
@@ -161,7 +161,7 @@ func (v View) words(m Member) (since time.Duration, why string) {
 		since = min(since, said)
 	}
 	for _, h := range v.Hosts { // a host whose report is not required must not contradict either
-		if s, says := h.sight(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
+		if s, says := h.reportOn(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
 			if why := s.contradicts(h.Name); why != "" {
 				return 0, why
 			}
@@ -176,13 +176,13 @@ func (v View) words(m Member) (since time.Duration, why string) {
 	return max(since, 1), ""
 }
 
-// word returns for how long the agent of a live voter has reported a member dead; 0 and the reason if it has not.
-func (v View) word(voter, m Member) (since time.Duration, why string) {
+// deadReport returns for how long the agent of a live voter has reported a member dead; 0 and the reason if it has not.
+func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(voter)
 	if !present {
 		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches it"
 	}
-	s, says := h.sight(m.ID)
+	s, says := h.reportOn(m.ID)
 	if !says {
 		return 0, voter.label() + " has not reported yet whether it reaches it"
 	}
@@ -208,8 +208,8 @@ func (s Sight) contradicts(name string) string {
 	return ""
 }
 
-// sight returns what a host reports about a member, if anything.
-func (h Host) sight(id uint64) (Sight, bool) {
+// reportOn returns what a host reports about a member, if anything.
+func (h Host) reportOn(id uint64) (Sight, bool) {
 	i := slices.IndexFunc(h.Sees, func(s Sight) bool { return s.MemberID == id })
 	if i < 0 {
 		return Sight{}, false
@@ -225,7 +225,7 @@ func (v View) isMember(peerURL string) bool {
 // OwnMemberLost reports whether this host's member can never come back. The host publishes this.
 func OwnMemberLost(v View) bool {
 	m, listed := v.member()
-	if !listed || m.Live || v.workUnderWay() {
+	if !listed || m.Live || v.workInProgress() {
 		return false
 	}
 	_, gone := dataGone(v, m)

@@ -33,7 +33,7 @@ func DeadVoters(v View) []Dead {
 	}
 	var all []Dead
 	for m := range v.Cluster.voters() {
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		if since == 0 {
 			continue
 		}
@@ -44,7 +44,7 @@ func DeadVoters(v View) []Dead {
 			}
 		}
 		slices.Sort(d.By)
-		if d.Held = v.deadHeld(m, d.In == 0); v.Op.takesPlaceOf(m) {
+		if d.Held = v.deadBlocked(m, d.In == 0); v.Op.replacesMember(m) {
 			d.Held, d.Replacement = "", v.Op.HostName
 		}
 		all = append(all, d)
@@ -52,10 +52,11 @@ func DeadVoters(v View) []Dead {
 	return all
 }
 
-// deadHeld returns why no host replaces a dead voter; empty if one may. over is whether the grace is over: a host that
-// still waits for the voter then does not report it dead, or not for long enough, such as after a restart of its agent.
-func (v View) deadHeld(m Member, over bool) string {
-	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
+// deadBlocked returns why no host replaces a dead voter; empty if one may. over is whether the grace is over: a host
+// that still waits for the voter then does not report it dead, or not for long enough, such as after a restart of its
+// agent.
+func (v View) deadBlocked(m Member, over bool) string {
+	if why := v.repairBlocked("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
@@ -74,9 +75,9 @@ func (v View) deadHeld(m Member, over bool) string {
 			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
 				v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
 		}
-		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
+		return v.noneReady(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
-	return v.unready(m, over, func(Host) bool { return true })
+	return v.noneReady(m, over, func(Host) bool { return true })
 }
 
 // noRemover returns why no other voter's host removes a dead surplus voter; empty if one may.
@@ -89,8 +90,9 @@ func (v View) noRemover() string {
 	return "no agent of a live voter is in mode manage"
 }
 
-// repairHeld returns why no voter is replaced now; empty if one may be. setting is the configuration key of the grace.
-func (v View) repairHeld(setting string, grace time.Duration) string {
+// repairBlocked returns why no voter is replaced now; empty if one may be. setting is the configuration key of the
+// grace.
+func (v View) repairBlocked(setting string, grace time.Duration) string {
 	switch {
 	case grace == 0:
 		return setting + " is off"
@@ -106,11 +108,11 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 
 // noReplacement returns why no host could replace a voter; empty if one could.
 func (v View) noReplacement(m Member) string {
-	return v.unready(m, false, func(Host) bool { return true })
+	return v.noneReady(m, false, func(Host) bool { return true })
 }
 
-// unready returns why none of the hosts in among could replace a voter; empty if one could.
-func (v View) unready(dead Member, over bool, among func(Host) bool) string {
+// noneReady returns why none of the hosts in among could replace a voter; empty if one could.
+func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
 		switch {
@@ -191,7 +193,7 @@ func (v View) deadVoterSummary() (text string, dead bool) {
 		if m.Live || v.Limits.DeadGrace == 0 {
 			continue
 		}
-		if since, why := v.calledDead(m); since == 0 {
+		if since, why := v.reportedDead(m); since == 0 {
 			text += fmt.Sprintf("; %s does not count as dead: %s", m.label(), why)
 		}
 	}

@@ -42,8 +42,9 @@ func strayDefault(v View) (string, bool) {
 		uint64(defaultMemberID), defaultPeerURL), true
 }
 
-// ownDefault waits while this host's data belongs to a stray default cluster, so that no later concern starts its etcd.
-func ownDefault(v View) (Decision, bool) {
+// ownDefaultCluster waits while this host's data belongs to a stray default cluster, so that no later concern starts
+// its etcd.
+func ownDefaultCluster(v View) (Decision, bool) {
 	text, stray := strayDefault(v)
 	if !stray {
 		return Decision{}, false

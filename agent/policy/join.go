@@ -43,7 +43,7 @@ func joins() operation {
 		phases: []OpPhase{PhaseBegun, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
 		joins:  true,
 		carry:  carryJoin,
-		orphan: takeBack,
+		orphan: rollBackOrphan,
 		title:  joinTitle,
 	}
 }
@@ -77,8 +77,9 @@ func carryJoin(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// takeBack rolls back the join of another host whose agent is gone. If that host has recorded an outcome, it stays.
-func takeBack(v View) Decision {
+// rollBackOrphan rolls back the join of another host whose agent is gone. If that host has recorded an outcome, it
+// stays.
+func rollBackOrphan(v View) Decision {
 	switch {
 	case v.Op.Token == v.Lock.Token:
 		return rollBack(v)
@@ -114,7 +115,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.Op.Elapsed > v.Limits.LearnerMax:
 		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
 			durationfmt.Text(v.Limits.LearnerMax))
-	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
+	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
 	}
@@ -127,15 +128,16 @@ func steady(v View, m Member) bool {
 	return m.Live && m.LagKnown && m.Lag <= v.Limits.PromoteLag
 }
 
-// missed reports whether a learner has not applied the last write of the operation record, although it had time to.
-func missed(v View, m Member) bool {
+// missedWrite reports whether a learner has not applied the last write of the operation record, although it had time
+// to.
+func missedWrite(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
-// follows takes the step then once the learner has applied a write in this round. In an idle cluster, a learner that is
-// cut off looks caught up: neither index moves, and the learner answers clients without noticing that its leader is
-// gone. So follows first rewrites the operation record, which the learner must apply.
-func follows(v View, m Member, then Step) Decision {
+// confirmFollows takes the step then once the learner has applied a write in this round. In an idle cluster, a learner
+// that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
+// leader is gone. So follows first rewrites the operation record, which the learner must apply.
+func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:
 		return do(then)
@@ -227,7 +229,7 @@ func followLearner(v View, m Member) Decision {
 			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
 			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return follows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
+		return confirmFollows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
 	}
 	return promote(v, m)
 }
@@ -256,7 +258,7 @@ func promote(v View, m Member) Decision {
 	if v.Self.MemberID != m.ID { // without that record, its etcd would not be started during a loss of quorum
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
-	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
+	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
 
 // finishJoin ends the join once the new voter serves, and reports itself as a voter.
@@ -318,7 +320,7 @@ func (op *Op) isAbout(v View, m Member) bool {
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch {
-		case !v.Op.isAbout(v, m) || v.Op.takesOut(m):
+		case !v.Op.isAbout(v, m) || v.Op.removesMember(m):
 			continue
 		case !m.Learner: // a promotion that timed out has taken effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
@@ -352,7 +354,7 @@ func (op *Op) rolledBack() ReasonCode {
 // leftover lets a voter's agent remove a learner that has never started and belongs to no operation, such as one that
 // was added after its join was rolled back. It would block every other join.
 func leftover(v View) (Decision, bool) {
-	return dismiss(v, LearnerStalled, func(m Member) (since time.Duration, why, lockWhy string) {
+	return removeLostLearner(v, LearnerStalled, func(m Member) (since time.Duration, why, lockWhy string) {
 		if m.Name != "" {
 			return 0, "", ""
 		}
@@ -360,17 +362,17 @@ func leftover(v View) (Decision, bool) {
 	})
 }
 
-// dismiss lets a voter's agent begin the removal of a learner once it has been lost for LearnerStall. The first live
-// voter does so; if it does not, the next one follows one lock TTL later. lost returns for how long a learner has been
-// lost, why it is removed, and why the agent takes the lock.
-func dismiss(
+// removeLostLearner lets a voter's agent begin the removal of a learner once it has been lost for LearnerStall. The
+// first live voter does so; if it does not, the next one follows one lock TTL later. lost returns for how long a
+// learner has been lost, why it is removed, and why the agent takes the lock.
+func removeLostLearner(
 	v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, lockWhy string),
 ) (Decision, bool) {
 	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
 	turn := voterTurn(v)
-	if _, other := turnElsewhere(v); other || turn < 0 {
+	if _, other := unrecordedOperation(v); other || turn < 0 {
 		return Decision{}, false
 	}
 	for m := range v.Cluster.learners() {

@@ -12,7 +12,7 @@ type JoinNote uint8
 const (
 	JoinUncounted JoinNote = iota
 	JoinFailed             // the next one waits, longer with each failure in a row
-	JoinWorked             // resets the count of failures
+	JoinSucceeded          // resets the count of failures
 )
 
 // noteJoin returns the result of this host's attempt to join if the step ends it. A replacement that ended before
@@ -25,7 +25,7 @@ func noteJoin(v View, s Step) JoinNote {
 		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTimedOut:
 		return JoinUncounted
 	case s.Outcome == Joined:
-		return JoinWorked
+		return JoinSucceeded
 	}
 	return JoinFailed
 }

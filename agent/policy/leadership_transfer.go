@@ -38,9 +38,9 @@ import (
 // LeadershipTransfers is what this agent has observed of its own member's leadership and its transfers.
 type LeadershipTransfers struct {
 	LeadsFor time.Duration // how long its member has led without a break; 0 if it does not lead
-	BadFor   time.Duration // how long its health state has ruled out leading without a break; 0 if it does not
+	UnfitFor time.Duration // how long its health state has ruled out leading without a break; 0 if it does not
 	LastFor  time.Duration // since it last requested a transfer; if it never has, since it began to observe
-	InRow    int           // how many transfers it has requested in a row: see Again
+	InRow    int           // how many transfers it has requested in a row: see NextInRow
 }
 
 // stepDownDoublings bounds the wait for another attempt: 32 times the first.
@@ -59,8 +59,8 @@ func (g LeadershipTransfers) pace(l Limits) time.Duration {
 	return min(wait, longest)
 }
 
-// Again returns what InRow would be after another transfer now. The count expires after twice the longest wait.
-func (g LeadershipTransfers) Again(l Limits) int {
+// NextInRow returns what InRow would be after another transfer now. The count expires after twice the longest wait.
+func (g LeadershipTransfers) NextInRow(l Limits) int {
 	if g.LastFor > l.TransferInterval<<(stepDownDoublings+1) {
 		return 1
 	}
@@ -84,13 +84,13 @@ func stepDown(view View) (Decision, bool) {
 	}
 	if len(against(v, stepDownVetoes())) > 0 {
 		r, slow := leaderSlow(view)
-		if _, turn := ownTurn(v); !slow || turn || !v.Cluster.Unread {
+		if _, turn := ownOperationDue(v); !slow || turn || !v.Cluster.Unread {
 			return Decision{}, false
 		}
 		return Decision{Reasons: append([]Reason{r}, silent(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
-	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
+	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leaderText()}), true
 }
 
 // stepDownVetoes returns the conditions that keep an unhealthy leader from transferring leadership, in order of
@@ -98,7 +98,7 @@ func stepDown(view View) (Decision, bool) {
 func stepDownVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
-		vetoOwnTurn(),
+		vetoOwnOperationDue(),
 		vetoNotFollowed(),
 		vetoAllUnhealthy(),
 		vetoNoneBetter(),
@@ -114,18 +114,18 @@ func leaderSlow(v View) (Reason, bool) {
 	return vetoed(v, vetoNotFollowed, vetoAllUnhealthy, vetoNoneBetter, vetoSteppedDown)
 }
 
-// dueIn returns the time until leadership may be transferred, if no veto but that wait applies; 0 otherwise.
-func dueIn(v View) time.Duration {
+// transferDueIn returns the time until leadership may be transferred, if no veto but that wait applies; 0 otherwise.
+func transferDueIn(v View) time.Duration {
 	if v = v.leading(); !leadsBadly(v) || len(against(v, stepDownVetoes())) != 1 {
 		return 0
 	}
-	return v.stepDownIn()
+	return v.tooSoonFor()
 }
 
 // TransfersLeadershipSoon reports whether this host transfers its leadership before a read of the cluster through the
 // slow leader would return, if nothing changes: such a read would only delay the transfer.
 func TransfersLeadershipSoon(v View) bool {
-	due := dueIn(v)
+	due := transferDueIn(v)
 	return due > 0 && due <= v.Limits.Word
 }
 
@@ -136,7 +136,7 @@ func notFollowed(v View) (string, bool) {
 	if !v.Cluster.Led || live >= Quorum(voters) {
 		return "", false
 	}
-	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leads(), voters,
+	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leaderText(), voters,
 		live, Quorum(voters)), true
 }
 
@@ -158,16 +158,17 @@ func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.gates(health.Leadership)
 }
 
-// leads describes this host as a leader, with its health state.
-func (v View) leads() string {
+// leaderText describes this host as a leader, with its health state.
+func (v View) leaderText() string {
 	return fmt.Sprintf("%s leads and is %s (%s)", v.Self.Name, v.Health.State, v.Health.Text)
 }
 
-// ownTurn reports whether this host is in an operation, even one whose record is gone, or is about to begin one. Such
-// an operation transfers leadership itself.
-func ownTurn(v View) (string, bool) {
+// ownOperationDue reports whether this host is in an operation, even one whose record is gone, or is about to begin
+// one. Such an operation transfers leadership itself.
+func ownOperationDue(v View) (string, bool) {
 	return "this host is in an operation, or about to begin one",
-		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.Noted || v.Asked.Stopped)
+		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID ||
+			v.Asked != nil && (v.Asked.RecordDeleted || v.Asked.Stopped)
 }
 
 // allUnhealthy reports whether all voters are unhealthy together: the cause is shared, and a transfer would not help.
@@ -182,7 +183,7 @@ func allUnhealthy(v View) (string, bool) {
 		}
 		others++
 	}
-	return v.leads() + ", and all other voters are unhealthy as well: leadership stays here",
+	return v.leaderText() + ", and all other voters are unhealthy as well: leadership stays here",
 		others > 0 && Unhealthy(v.Health.State)
 }
 
@@ -198,7 +199,7 @@ func noneBetter(v View) (string, bool) {
 			continue
 		}
 		text := v.notBetter(m)
-		if h, _ := v.hostOf(m); text == v.noFaster(h) {
+		if h, _ := v.hostOf(m); text == v.notFaster(h) {
 			none = ", and no other voter measures at least 1.5 times better: "
 		}
 		why = append(why, m.label()+" "+text)
@@ -206,17 +207,17 @@ func noneBetter(v View) (string, bool) {
 	if len(why) == 0 {
 		why = []string{"it is the only one"}
 	}
-	return v.leads() + none + strings.Join(why, ", "), true
+	return v.leaderText() + none + strings.Join(why, ", "), true
 }
 
 // tooSoonAgain reports whether the last transfer, the start of the leadership, or the change to the current health
 // state is too recent: the other hosts must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
-	left := v.stepDownIn()
+	left := v.tooSoonFor()
 	if left <= 0 {
 		return "", false
 	}
-	text := v.leads()
+	text := v.leaderText()
 	if to, found := betterVoter(v); found {
 		text += fmt.Sprintf("; it transfers leadership to %s in %s", to.label(), durationfmt.Tenths(left))
 	}
@@ -226,13 +227,13 @@ func tooSoonAgain(v View) (string, bool) {
 	return text, true
 }
 
-// stepDownIn returns the time until it is no longer too soon; zero or less if it is not.
-func (v View) stepDownIn() time.Duration {
+// tooSoonFor returns the time until it is no longer too soon; zero or less if it is not.
+func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.Word)
 	}
-	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.BadFor)
+	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }
 
 // betterVoter returns the best voter that may take over leadership from this host.
@@ -246,7 +247,7 @@ func (v View) notBetter(m Member) string {
 	if !m.Live && v.Cluster.Led {
 		return "does not follow it"
 	}
-	if doubt := v.doubt(m, health.Leadership); doubt != "" {
+	if doubt := v.notProven(m, health.Leadership); doubt != "" {
 		return doubt
 	}
 	if m.BehindFor >= v.Limits.Settle {
@@ -257,7 +258,7 @@ func (v View) notBetter(m Member) string {
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
 	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
 	switch {
-	case gates(h.Health, h.Spares, health.Leadership): // doubt ignores WARM
+	case gates(h.Health, h.Spares, health.Leadership): // notProven ignores WARM
 		return "is " + h.Health.String()
 	case h.Turn, v.Op.names(h, m):
 		return "is in an operation"
@@ -266,7 +267,7 @@ func (v View) notBetter(m Member) string {
 	case h.Wants != "", h.Waiting != "", down, next:
 		return "is to be taken down"
 	}
-	return v.noFaster(h)
+	return v.notFaster(h)
 }
 
 // writesOldest is how old a host's measurement of its writes may be: it publishes one a minute while the leader is
@@ -281,9 +282,9 @@ func (v View) comparesWrites() bool {
 // hangs reports whether a health state means that the disk completes no writes.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
-// noFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
+// notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
 // compared.
-func (v View) noFaster(h Host) string {
+func (v View) notFaster(h Host) string {
 	own, other := v.Health.Writes, h.Writes
 	switch {
 	case !v.comparesWrites():

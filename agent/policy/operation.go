@@ -24,12 +24,13 @@ type operation struct {
 	joins bool
 	// down is true if it stops its host's member cleanly and brings it back.
 	down bool
-	// out returns the member that an operation removes for good; nil if this kind removes none.
-	out func(*Op) uint64
+	// removes returns the member that an operation removes for good; nil if this kind removes none.
+	removes func(*Op) uint64
 	// title is its name in the history.
 	title func(OperationTitle) string
-	// asks are the phases in which every voter's host must publish its health state and what it observes again.
-	asks []OpPhase
+	// awaitsRecords are the phases in which every voter's host must publish its health state and what it observes
+	// again.
+	awaitsRecords []OpPhase
 	// ownerOnly reports whether only its own host may continue it now, even if the agent there is gone; nil if never.
 	ownerOnly func(View) bool
 }
@@ -66,12 +67,12 @@ func TakesDown(kind string) bool {
 // disk.
 func Removes(kind string) bool {
 	o, _ := operationOf(kind)
-	return o.out != nil && !o.joins
+	return o.removes != nil && !o.joins
 }
 
-// Out returns the member that an operation removes for good; 0 if it removes none or there is no operation.
-func (op *Op) Out() uint64 {
-	if out := op.info().out; out != nil {
+// RemovedMember returns the member that an operation removes for good; 0 if it removes none or there is no operation.
+func (op *Op) RemovedMember() uint64 {
+	if out := op.info().removes; out != nil {
 		return out(op)
 	}
 	return 0
@@ -97,17 +98,17 @@ func Phases(kind string) []OpPhase {
 	return o.phases
 }
 
-// Asks reports whether an operation of that kind waits in that phase for every voter's host to publish its health state
-// and what it observes again.
-func Asks(kind string, phase OpPhase) bool {
+// AwaitsRecords reports whether an operation of that kind waits in that phase for every voter's host to publish its
+// health state and what it observes again.
+func AwaitsRecords(kind string, phase OpPhase) bool {
 	o, _ := operationOf(kind)
-	return slices.Contains(o.asks, phase)
+	return slices.Contains(o.awaitsRecords, phase)
 }
 
-// Answers reports whether the operation in flight waits for this host, in that role, to publish its record again: every
-// voter's host must, except the operation's own.
-func Answers(v View, role Role) bool {
-	return v.Op != nil && Asks(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
+// MustPublish reports whether the operation in flight waits for this host, in that role, to publish its record again:
+// every voter's host must, except the operation's own.
+func MustPublish(v View, role Role) bool {
+	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
 }
 
 // joins reports whether the operation makes its host a member.
@@ -124,14 +125,14 @@ func (op *Op) info() operation {
 	return o
 }
 
-// takesOut reports whether the operation removes that member for good.
-func (op *Op) takesOut(m Member) bool {
-	out := op.info().out
+// removesMember reports whether the operation removes that member for good.
+func (op *Op) removesMember(m Member) bool {
+	out := op.info().removes
 	return out != nil && out(op) == m.ID
 }
 
-// takesPlaceOf reports whether the operation's host replaces that member.
-func (op *Op) takesPlaceOf(m Member) bool { return op.joins() && op.takesOut(m) }
+// replacesMember reports whether the operation's host replaces that member.
+func (op *Op) replacesMember(m Member) bool { return op.joins() && op.removesMember(m) }
 
 // owns reports whether the operation in flight is this host's and of that kind.
 func (v View) owns(kind string) bool {

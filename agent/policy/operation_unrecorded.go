@@ -7,9 +7,9 @@ package policy
 // an operator releases it. Its record in etcd informs the other hosts, but any client with write access can delete that
 // record. So the host also publishes the operation in its host record, and writes the operation's record again.
 
-// turnElsewhere returns another host that publishes an operation of its own although the operation's record is gone,
-// and whether there is one.
-func turnElsewhere(v View) (Host, bool) {
+// unrecordedOperation returns another host that publishes an operation of its own although the operation's record is
+// gone, and whether there is one.
+func unrecordedOperation(v View) (Host, bool) {
 	for _, h := range v.Hosts {
 		if h.Turn && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
 			return h, true
