@@ -13,7 +13,8 @@ type Program struct {
 	OtherBoot    bool // it was started in an earlier boot of the machine
 	CanRun       bool // this agent can run programs
 	Begun        bool // the operation that it is for has begun
-	// Observed is the observed state: due if the program has reported nothing. Unobserved is why it could not be observed.
+	// Observed is the observed state: due if the program has reported nothing. Unobserved is why it could not be
+	// observed.
 	Observed      Hooks
 	Unobserved    string
 	StartTimedOut bool // the time limit for its start has passed

@@ -105,7 +105,7 @@ func TestCornerCasesOfALostMember(t *testing.T) {
 
 func TestCornerCasesOfARemoval(t *testing.T) {
 	t.Parallel()
-	voting := func() View { // the host that was asked to remove a member is itself a voter
+	voting := func() View { // the host with the removal request is itself a voter
 		v := removalView()
 		v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 		v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3}
@@ -134,8 +134,8 @@ func TestCornerCasesOfARemoval(t *testing.T) {
 		return v
 	}
 	play(t, elsewhere, []scene{
-		{"etcd may have been asked, and the lock is held for something else", nil, StepReleaseLock, ""},
-		{"etcd was not asked", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
+		{"the removal may have been sent to etcd, and the lock is held for something else", nil, StepReleaseLock, ""},
+		{"no removal was sent to etcd", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
 		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 	})
 }

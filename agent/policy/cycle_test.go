@@ -90,7 +90,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginCycle, ""},
-		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, Idle},
+		{"there is no request", func(v *View) { v.Asked = nil }, StepNone, Idle},
 		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, Idle},
 		{"it ended before it began", func(v *View) { v.Asked.Done = true }, StepNone, Idle},
 		{"it is unhealthy itself", func(v *View) {
@@ -145,16 +145,16 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		{"another agent holds the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Holder: "n2"}
 		}, StepNone, LockHeld},
-		{"another host was asked earlier", func(v *View) {
+		{"another host has an older request", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 999, 61*time.Second
 		}, StepNone, CycleQueued},
-		{"another host was asked earlier and does not begin", func(v *View) {
+		{"another host has an older request and does not begin", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.WaitedFor = WorkReboot, 999, time.Hour
 		}, StepTakeLock, ""},
-		{"another host was asked slightly earlier", func(v *View) {
+		{"another host has a slightly older request", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999
 		}, StepNone, CycleQueued},
-		{"another host was asked later", func(v *View) {
+		{"another host has a newer request", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 1001, 61*time.Second
 		}, StepTakeLock, ""},
 		{"the membership has just changed, and the machine goes down anyway", func(v *View) {
@@ -163,7 +163,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		{"another host has just come back, and the machine goes down anyway", func(v *View) {
 			v.IdleFor, v.Asked.Hurried = time.Second, true
 		}, StepTakeLock, ""},
-		{"another host was asked earlier, and the machine goes down anyway", func(v *View) {
+		{"another host has an older request, and the machine goes down anyway", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.Hurried = WorkReboot, 999, true
 		}, StepTakeLock, ""},
 		{"another voter does not answer, and the machine goes down anyway", func(v *View) {
@@ -256,7 +256,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
 		{"it is cancelled", func(v *View) { v.Asked.Done = true }, StepEndOp, ""},
-		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepEndOp, ""},
+		{"the request is gone", func(v *View) { v.Asked = nil }, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
 		{"another host has its ID", func(v *View) {
 			v.Self.Conflict = "another agent runs with this host's ID"
@@ -278,7 +278,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		{"etcd is down already: the operation is recorded first", func(v *View) {
 			v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed
 		}, StepSetPhase, ""},
-		{"etcd is down already: it is held back", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
+		{"etcd is down already: its start guard is set", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
 		{"another voter has failed, and etcd is recorded as stopped", func(v *View) {
 			v.Cluster.Members[1].Live, v.Op.Phase, v.Asked.Stopped = false, PhaseBegun, true
 		}, StepNone, QuorumAtRisk},
@@ -420,7 +420,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 		{"rebooted, but an operator stops it before its operation is over", func(v *View) {
 			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
 		}, StepNone, UnitStopped},
-		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
+		{"the request is gone", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
 		{"finished, and etcd runs already", func(v *View) {
 			v.Asked.Done, v.Unit.State = true, UnitActive
 		}, StepStartUnit, ""},
@@ -559,7 +559,7 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 		{
 			"the first, in the operation of a host without a report", func(v *View) { turn(v, "n2") }, lookSoon, "n2",
 		},
-		{"the first, in the operation of the one asked before", func(v *View) {
+		{"the first, in the operation of the one with an older request", func(v *View) {
 			wants(v, 0, 999)
 			turn(v, "n1")
 		}, lookSoon, "n1"},

@@ -12,7 +12,7 @@ import (
 )
 
 // A voter that has lost its data must not come back as the same member: it no longer has the entries that it
-// acknowledged. If the data is gone once the work on its host is over, that host gives its member up: it records this
+// acknowledged. If the data is gone once the work on its host is over, that host abandons its member: it records this
 // on disk, ends the operation with MEMBER_LOST, and replaces itself. It removes the member, if the other voters allow
 // that, and joins as a learner; if a standby is ready, that standby becomes the voter. Gone means that the file systems
 // that held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not
@@ -45,7 +45,7 @@ func needsOnlyStart(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
-// givesUp reports whether this host gives up its own member now, which was taken down cleanly: the work is over, and
+// givesUp reports whether this host abandons its own member now, which was taken down cleanly: the work is over, and
 // the data, read since then, is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains

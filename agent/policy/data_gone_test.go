@@ -50,7 +50,7 @@ func standbyFour(v *View) {
 	v.Cluster.Members, v.Hosts = append(v.Cluster.Members, m), append(v.Hosts, h)
 }
 
-func TestAHostThatLostItsDataInItsOperationAbandonsItsMemberOnceRecorded(t *testing.T) {
+func TestAHostAbandonsAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
 	t.Parallel()
 	noted := func(v *View) { v.Self.LostID = 3 }
 	play(t, emptiedView, []scene{
@@ -189,8 +189,8 @@ func TestAHostRemovesItsOwnLostMemberAndJoins(t *testing.T) {
 		v.Cluster.Members = v.Cluster.Members[:2]
 	}
 	play(t, inOwnPlace, []scene{
-		{"etcd was not asked yet", nil, StepSetPhase, ""},
-		{"etcd is asked", removing, StepRemoveMember, ""},
+		{"no removal was sent to etcd yet", nil, StepSetPhase, ""},
+		{"the removal may be sent to etcd", removing, StepRemoveMember, ""},
 		{"it answers", func(v *View) { v.Cluster.Members[2].Live = true }, StepEndOp, ""},
 		{"its disk records no loss", func(v *View) { v.Self.LostID = 0 }, StepEndOp, ""},
 		{"that lasts too long", func(v *View) { removing(v); v.Op.Elapsed = time.Hour }, StepRollBack, ""},

@@ -190,7 +190,8 @@ func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 		return 0, why
 	}
 	if voter.Leader && !s.ConnectedKnown {
-		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it hears from it", voter.label())
+		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it receives messages from it",
+			voter.label())
 	}
 	return s.For, ""
 }
@@ -203,7 +204,7 @@ func (s Sight) contradicts(name string) string {
 	case !s.Lost:
 		return name + " reaches it"
 	case s.ConnectedKnown && s.Connected:
-		return "the etcd of " + name + " hears from it"
+		return "the etcd of " + name + " receives messages from it"
 	}
 	return ""
 }

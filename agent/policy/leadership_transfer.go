@@ -187,7 +187,7 @@ func allUnhealthy(v View) (string, bool) {
 		others > 0 && Unhealthy(v.Health.State)
 }
 
-// noneBetter reports whether there is no voter to transfer leadership to. The text gives the reason for each voter.
+// noneBetter reports whether there is no voter to transfer leadership to. The text names the reason for each voter.
 func noneBetter(v View) (string, bool) {
 	if _, found := betterVoter(v); found {
 		return "", false

@@ -304,11 +304,11 @@ func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 		{"not if all are unhealthy", func(v *View) {
 			v.Led.Hosts[1].Health, v.Led.Hosts[2].Health = health.Slow, health.Slow
 		}, StepNone, CommonCause},
-		{"not to a voter in an operation that this host's member knows", func(v *View) {
+		{"not to a voter in an operation that this host's member reports", func(v *View) {
 			v.Led.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
 			v.Led.Hosts[2].Health = health.Slow
 		}, StepNone, LeaderSlow},
-		{"not in a pause that this host's member knows", func(v *View) {
+		{"not in a pause that this host's member reports", func(v *View) {
 			v.Led.Pause = &Pause{By: "root", Reason: "testing"}
 		}, StepNone, Paused},
 		{"not if a record in etcd is unreadable", func(v *View) {

@@ -8,7 +8,7 @@ import "testing"
 func TestAHostLooksEveryRoundIfItMayHaveToAct(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		knows RoundNeeds
+		needs RoundNeeds
 		want  bool
 	}{
 		"a spare with others before it":                 {RoundNeeds{}, false},
@@ -27,7 +27,7 @@ func TestAHostLooksEveryRoundIfItMayHaveToAct(t *testing.T) {
 		"one that bootstraps a cluster":                 {RoundNeeds{StateUnknown: true, Bootstraps: true}, true},
 		"one that is cut off, and was listed":           {RoundNeeds{StateUnknown: true, Listed: true}, false},
 	} {
-		if got := LooksEveryRound(c.knows); got != c.want {
+		if got := LooksEveryRound(c.needs); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)
 		}
 	}
