@@ -5,9 +5,9 @@ package policy
 
 import "fmt"
 
-// An etcd alarm lasts until an operator disarms it, and each member reports all alarms. CORRUPT does not prove which
-// member's data is wrong, so no member is removed and none is copied from; at its quota etcd rejects the records of new
-// operations.
+// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not prove which
+// member's data is wrong: a removal could drop the correct copy, and a new member could copy a wrong one. At its quota,
+// etcd rejects writes, including the records of new operations.
 
 func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
@@ -25,25 +25,26 @@ func noSpace(v View) (string, bool) {
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
 }
 
-// refusedAsFull explains why a writing step was refused. An operation in flight is not stopped by an alarm, and retries
-// its steps; the members may not have reported the alarm yet.
+// refusedAsFull returns why etcd refused a step that writes. An operation in flight retries its steps despite an alarm,
+// and etcd may refuse a write before the members report the alarm.
 func refusedAsFull(v View) Reason {
-	if r, stands := vetoNoSpace().reason(v); stands {
+	if r, holds := vetoNoSpace().reason(v); holds {
 		return r
 	}
 	return Reason{EtcdNoSpace, v.Failed.Text}
 }
 
-// corruption begins nothing while members may differ.
-func corruption(v View) (Decision, bool) { return alarmed(v, vetoCorrupt) }
+// corruption blocks all later concerns while the CORRUPT alarm is raised.
+func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
-// fullDatabase begins nothing that needs space.
-func fullDatabase(v View) (Decision, bool) { return alarmed(v, vetoNoSpace) }
+// fullDatabase blocks all later concerns while the NOSPACE alarm is raised. This host's request is an earlier one: a
+// larger quota needs a restart of etcd.
+func fullDatabase(v View) (Decision, bool) { return awaitDisarm(v, vetoNoSpace) }
 
-// alarmed waits for the end of an alarm. A pause comes first, and is named first.
-func alarmed(v View, by func() veto) (Decision, bool) {
-	r, stands := by().reason(v)
-	if !stands {
+// awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.
+func awaitDisarm(v View, by func() veto) (Decision, bool) {
+	r, holds := by().reason(v)
+	if !holds {
 		return Decision{}, false
 	}
 	if p := v.Pause; p != nil {
@@ -52,4 +53,5 @@ func alarmed(v View, by func() veto) (Decision, bool) {
 	return Decision{Reasons: []Reason{r}}, true
 }
 
+// paused returns the reason for a pause.
 func paused(p *Pause) Reason { return Reason{Paused, fmt.Sprintf("by %s: %s", p.By, p.Reason)} }

@@ -77,11 +77,11 @@ func TestAStepRefusedForLackOfSpaceNamesTheAlarmsRemedy(t *testing.T) {
 		v.Op.Kind, v.Op.Replaces, v.Op.Elapsed = KindReplace, 2, v.Limits.LearnerMax+time.Minute
 		return v
 	}
-	for name, told := range map[string]bool{"the members report it": true, "they have not reported it yet": false} {
+	for name, reported := range map[string]bool{"the members report it": true, "they have not reported it yet": false} {
 		v := replaces()
 		v.Failed = FailedStep{Kind: StepRollBack, Text: "cannot write the record: its database is full", Full: true}
 		want := v.Failed.Text
-		if told {
+		if reported {
 			full(&v)
 			want = v.Cluster.Alarms + ": etcd rejects writes"
 		}

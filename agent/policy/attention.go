@@ -12,10 +12,10 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// ownMemberDown explains a member of this host that does not answer.
+// ownMemberDown returns why this host's member does not answer.
 func ownMemberDown(v View, m Member) Decision {
 	if !v.Self.Drives && v.Self.Conflict == "" {
-		return wait(MemberDown, "%s; member %s does not answer", v.runByOthers().Text, m.label())
+		return wait(MemberDown, "%s; member %s does not answer", v.externalReason().Text, m.label())
 	}
 	if r, holds := vetoed(v, vetoHostConflict, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -33,18 +33,19 @@ func ownMemberDown(v View, m Member) Decision {
 		v.Data.State, m.label())
 }
 
-// dataGone reports whether this host's member can never come back, because the data it acknowledged is gone from here.
+// dataGone reports whether this host's member can never come back, because its data is gone from this host, and returns
+// the reason.
 func dataGone(v View, m Member) (string, bool) {
-	said := fmt.Sprintf("this host is listed as %s %s (%x)", kindOf(m), m.label(), m.ID)
+	listed := fmt.Sprintf("this host is listed as %s %s (%x)", kindOf(m), m.label(), m.ID)
 	switch {
 	case unitRuns(v):
 		return "", false
 	case v.Data.State == DataEmpty:
-		return said + ", but its data directory is empty: that member cannot come back", true
+		return listed + ", but its data directory is empty: that member cannot come back", true
 	case v.Data.State == DataRemains:
-		return said + ", but its data directory holds no write-ahead log: that member cannot come back", true
+		return listed + ", but its data directory holds no write-ahead log: that member cannot come back", true
 	case v.Data.State == DataMember && v.Data.MemberID != m.ID:
-		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", said,
+		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", listed,
 			v.Data.MemberID), true
 	}
 	return "", false
@@ -57,7 +58,8 @@ func kindOf(m Member) string {
 	return "voter"
 }
 
-// voterDown describes which voters are down, since when, and the remaining fault tolerance.
+// voterDown reports whether a voter is down. The text names them, for how long they have been down, and the remaining
+// fault tolerance.
 func voterDown(v View) (string, bool) {
 	var down []string
 	var since time.Duration
@@ -86,14 +88,14 @@ func unanswered(names []string) string {
 // Remedy returns the declared remedy of a reason of this view, with the name of the member it concerns.
 func Remedy(v View, code ReasonCode) string {
 	text := code.Info().Remedy
-	if name := concerned(v, code); name != "" {
+	if name := concernedMember(v, code); name != "" {
 		text = strings.ReplaceAll(text, "NAME", name)
 	}
 	return text
 }
 
-// concerned names the member that a reason is about: by its ID if it has never published its name.
-func concerned(v View, code ReasonCode) string {
+// concernedMember returns the name of the member that a reason is about, or its ID if it has never published a name.
+func concernedMember(v View, code ReasonCode) string {
 	if dead := DeadVoters(v); code == VoterDead && len(dead) > 0 {
 		return cmp.Or(dead[0].Member.Name, fmt.Sprintf("%x", dead[0].Member.ID))
 	}

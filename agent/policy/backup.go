@@ -10,39 +10,41 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Backup is what is known about the cluster's snapshots.
+// Backup is what this host has observed about the cluster's snapshots.
 type Backup struct {
-	Stored      bool          // there is a store for them
-	Every       time.Duration // the interval; 0 if none is taken automatically
-	Spread      time.Duration // less than a tenth of that, different for each cluster: not all are due at once
-	Open        bool          // the configured windows allow one now
-	Saved       bool          // there is one
-	Age         time.Duration // of the newest, by wall clocks; without one, since this agent observes
-	Failed      *BackupFailure
+	HasStore    bool           // this host's configuration names a backup store
+	Every       time.Duration  // the interval; 0: no automatic snapshots
+	Spread      time.Duration  // less than a tenth of Every, by cluster name: not all clusters are due at once
+	WindowOpen  bool           // the configured windows allow a snapshot now
+	HasSnapshot bool           // a snapshot exists
+	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, how long this agent has seen none
+	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
 }
 
-// BackupFailure is a failed attempt since the last snapshot that was saved.
+// BackupFailure is the last failed attempt to save a snapshot or to test a restore.
 type BackupFailure struct {
 	Host string
 	Text string
 	Age  time.Duration
 }
 
-// BackupNote is what to do about snapshots. It is no step: it takes no lock and changes nothing.
+// BackupNote is the decision about the next snapshot. Saving a snapshot is not a step: it needs no lock and changes
+// nothing in the cluster.
 type BackupNote struct {
-	Take   bool   // now, by this host
-	Member uint64 // the source
-	By     string // the host that takes the next one; empty if none can
-	Due    time.Duration
-	Text   string // when the next is due and which host takes it, or what blocks it
+	Take   bool          // this host takes a snapshot now
+	Member uint64        // the source
+	By     string        // the host that takes the next one; empty if none can
+	Due    time.Duration // until the next one; 0 or less if it is due
+	Text   string        // when the next is due and which host takes it, or what blocks it
 }
 
-// backupRetry is the time between two attempts after a failed one, unless snapshots are due more often.
+// backupRetry is how long to wait after a failed attempt, unless snapshots are due more often.
 const backupRetry = 10 * time.Minute
 
-// noteBackup decides which host takes the next snapshot, and when: the host of the member where it costs least, so that
-// the database does not cross the network. A pause does not prevent it: an operator wants a snapshot then, too.
+// noteBackup decides which host takes the next snapshot, and when. It picks the member that a snapshot disturbs least,
+// and that member's own host takes it, so that the database does not cross the network. A pause does not prevent
+// snapshots: an operator may need one then.
 func noteBackup(v View) BackupNote {
 	_, first := snapshotFirst(v)
 	if v.Backup.Every == 0 && !first {
@@ -57,7 +59,7 @@ func noteBackup(v View) BackupNote {
 	switch {
 	case n.Due > 0:
 		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
-	case !v.Backup.Open && !first:
+	case !v.Backup.WindowOpen && !first:
 		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
 	default:
 		n.Text = fmt.Sprintf("the next snapshot is due, by %s", n.By)
@@ -66,10 +68,10 @@ func noteBackup(v View) BackupNote {
 	return n
 }
 
-// backupSource returns the member whose host takes a snapshot of it, or why there is none.
+// backupSource returns the member whose host takes the next snapshot, or why there is none.
 func (v View) backupSource() (Member, string) {
 	m, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage && h.Stores })
-	if why != "" && v.Backup.Stored {
+	if why != "" && v.Backup.HasStore {
 		if _, any := snapshotSource(v, func(Member, Host) bool { return true }); any == "" {
 			why = "no suitable host in mode manage reports that backup.store is set"
 		}
@@ -77,19 +79,19 @@ func (v View) backupSource() (Member, string) {
 	return m, why
 }
 
-// backupDue returns when the next one is due. One from the future was taken by a host whose clock is wrong: it counts
-// like one that is as old.
+// backupDue returns the time until the next snapshot. A snapshot dated in the future comes from a host with a wrong
+// clock, and counts as equally far in the past.
 func (v View) backupDue() time.Duration {
 	b := v.Backup
 	_, first := snapshotFirst(v)
 	due := time.Duration(0)
-	if b.Saved && !first {
+	if b.HasSnapshot && !first {
 		due = max(0, b.Every-b.Spread-b.Age.Abs())
 	}
 	return max(due, b.retry())
 }
 
-// retry returns when a failed one is retried; zero or less if it may be now.
+// retry returns the time until a failed attempt may be retried; zero or less if it may be now.
 func (b Backup) retry() time.Duration {
 	switch {
 	case b.Failed == nil:
@@ -100,20 +102,20 @@ func (b Backup) retry() time.Duration {
 	return min(b.Every, backupRetry) - b.Failed.Age.Abs()
 }
 
-// backupOld reports that the newest snapshot is twice as old as the interval, which leaves time for one failure.
+// backupOld reports whether the newest snapshot is older than two intervals: one failed attempt is not reported.
 func backupOld(v View) (string, bool) {
 	b := v.Backup
 	switch {
 	case b.Every == 0 || b.Age < 2*b.Every:
 		return "", false
-	case !b.Saved:
+	case !b.HasSnapshot:
 		return fmt.Sprintf("there is no snapshot; one is due every %s", durationfmt.Text(b.Every)), true
 	}
 	return fmt.Sprintf("the newest snapshot is more than %s old; one is due every %s",
 		durationfmt.Text(b.Age.Truncate(b.Every)), durationfmt.Text(b.Every)), true
 }
 
-// backupFailed reports that the last attempt at a snapshot failed.
+// backupFailed reports whether an attempt has failed since the newest snapshot.
 func backupFailed(v View) (string, bool) {
 	f := v.Backup.Failed
 	if f == nil {

@@ -5,8 +5,8 @@ package policy
 
 import "fmt"
 
-// bootstrap creates a new single-member cluster. It happens once, on an operator's request; a cluster that answers or
-// has ever answered, or a host that has ever belonged to one, ends the request.
+// bootstrap creates a new single-member cluster, once, on an operator's request. The request ends if a cluster answers
+// or has ever answered this host, or if this host has ever belonged to one.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
@@ -27,11 +27,11 @@ func bootstrap(v View) (Decision, bool) {
 			Why: "this host has belonged to a cluster before",
 		}), true
 	}
-	if v.Data.State == DataMember { // created by quorumd before a crash
+	if v.Data.State == DataMember { // quorumd created it before a crash
 		if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
-		// after a crash it is failed; after a reboot it has not run yet
+		// an operator stopped it: after a crash the unit is failed, and after a reboot it has not run
 		if v.Unit.State == UnitInactive && v.Unit.Ran {
 			return stopped(v), true
 		}
@@ -62,9 +62,8 @@ func bootstrap(v View) (Decision, bool) {
 	return bringUp(v), true
 }
 
-// AgainstBootstrap returns why no new cluster may be created on this host on request, or nil: there is some sign of a
-// cluster, and "new" happens once. Its texts name etcd's data directory, and the file that records which cluster this
-// host has seen.
+// AgainstBootstrap returns why an operator may not create a new cluster on this host, or nil: any sign of an existing
+// cluster forbids it. Its texts name dataDir, and seenPath, the file that records which cluster this host has seen.
 func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
@@ -84,8 +83,8 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 		return conflicts(ClusterExists,
 			"this host is committed to the attempt of "+v.BootstrapAttempt.First+" to create the cluster",
 			"quorumctl explain shows what the attempt waits for; this host joins that cluster")
-	case v.BootstrapAttempt.elsewhere(v.Self.Name) != "":
-		return conflicts(ClusterExists, v.BootstrapAttempt.elsewhere(v.Self.Name),
+	case v.BootstrapAttempt.clusterElsewhere(v.Self.Name) != "":
+		return conflicts(ClusterExists, v.BootstrapAttempt.clusterElsewhere(v.Self.Name),
 			"no action needed: this host joins that cluster; see quorumctl explain")
 	case v.Data.State == DataUnknown:
 		return &Refusal{
@@ -103,8 +102,7 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	return nil
 }
 
-// startLater waits between two starts of etcd. If the last one was refused, that is the reason, not the earlier exit of
-// etcd.
+// startLater waits between two starts of etcd. If the last start failed, that is the reason, not etcd's earlier exit.
 func startLater(v View, format string, args ...any) Decision {
 	if v.Failed.Kind == StepStartUnit {
 		return wait(StepFailed, "%s", v.Failed.Text)

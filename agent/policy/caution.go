@@ -3,8 +3,8 @@
 
 package policy
 
-// cautions declares what blocks nothing and does not pass by itself: it is reported alongside the reason for as long as
-// it lasts, in any mode, on a host that is a member or may become one.
+// cautions returns the conditions that block nothing and do not pass by themselves. A host without a step reports them
+// after its reasons, in any mode.
 func cautions() []veto {
 	return []veto{
 		vetoTooOld(),
@@ -24,11 +24,11 @@ func cautions() []veto {
 	}
 }
 
-// caution adds those that hold and were not reported yet.
+// caution appends the cautions that apply and whose codes are not among the reasons yet.
 func caution(v View, reasons []Reason) []Reason {
 	for _, c := range cautions() {
 		r, holds := c.reason(v)
-		if !holds || said(reasons, r.Code) {
+		if !holds || hasCode(reasons, r.Code) {
 			continue
 		}
 		reasons = append(reasons[:len(reasons):len(reasons)], r)
@@ -36,7 +36,7 @@ func caution(v View, reasons []Reason) []Reason {
 	return reasons
 }
 
-func said(reasons []Reason, code ReasonCode) bool {
+func hasCode(reasons []Reason, code ReasonCode) bool {
 	for _, r := range reasons {
 		if r.Code == code {
 			return true
@@ -50,7 +50,7 @@ func (d Decision) Cautions() []Reason {
 	var list []Reason
 	for i, r := range d.Reasons {
 		for _, c := range cautions() {
-			if i > 0 && c.code == r.Code { // the first one counts
+			if i > 0 && c.code == r.Code { // the first reason is why the host does nothing
 				list = append(list, r)
 			}
 		}

@@ -9,9 +9,10 @@ type concern struct {
 	part func(View) (Decision, bool)
 }
 
-// concerns declares the priorities. Whatever is in progress is finished before anything begins; a dead or unhealthy
-// voter is replaced before the cluster grows. A pause, and what works like one, comes after what is in progress on this
-// host only in that it keeps down no etcd that its agent has stopped: see held.
+// concerns returns the concerns in order of precedence. A host finishes an operation in progress before it begins
+// another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: it withholds the
+// decided step, whichever concern decides, unless that step starts an etcd that this agent has stopped: see
+// decideAllowed.
 func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},
@@ -22,7 +23,7 @@ func concerns() []concern {
 		{"requested member removal", removal},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
-		{"single-member cluster made by default", ownDefault},
+		{"single-member cluster made by default", ownDefaultCluster},
 		{"etcd of this host's member", ownUnit},
 		{"CORRUPT alarm", corruption},
 		{"NOSPACE alarm", fullDatabase},

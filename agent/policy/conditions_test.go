@@ -45,7 +45,7 @@ func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 			v.Asked.Work, v.Op.Phase = WorkRestart, PhaseBegun
 		}, StepStartUnit, ""},
 		{"only the permission was wanted, and its etcd has failed meanwhile", func(v *View) {
-			v.Asked.Over, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
+			v.Asked.Done, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
 		}, StepEndOp, ""},
 		{"its operation was released, and an operator has started its etcd", func(v *View) {
 			v.Asked.Released, v.Op, v.Lock, v.Unit.State = true, nil, Lock{Known: true}, UnitActive
@@ -97,7 +97,7 @@ func TestCornerCasesOfALostMember(t *testing.T) {
 	for code, want := range map[ReasonCode]string{
 		VoterNotLive: "n2", LearnerPresent: "n8", MemberLost: "n7", QuorumAtRisk: "", Idle: "",
 	} {
-		if got := concerned(v, code); got != want {
+		if got := concernedMember(v, code); got != want {
 			t.Errorf("%s is about %q, want %q", code, got, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestCornerCasesOfALostMember(t *testing.T) {
 
 func TestCornerCasesOfARemoval(t *testing.T) {
 	t.Parallel()
-	voting := func() View { // the host that was asked to remove a member is itself a voter
+	voting := func() View { // the host with the removal request is itself a voter
 		v := removalView()
 		v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 		v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3}
@@ -134,8 +134,8 @@ func TestCornerCasesOfARemoval(t *testing.T) {
 		return v
 	}
 	play(t, elsewhere, []scene{
-		{"etcd may have been asked, and the lock is held for something else", nil, StepReleaseLock, ""},
-		{"etcd was not asked", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
+		{"the removal may have been sent to etcd, and the lock is held for something else", nil, StepReleaseLock, ""},
+		{"no removal was sent to etcd", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
 		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Conflict returns which other host claims to be this one, or has its name or its peer URL. Of two with one name or URL
-// neither joins: only an operator knows which one is meant. Of two with one ID, the first one continues, and the other
-// takes no step. It is empty if there is none.
+// Conflict returns how this host's identity conflicts with another host's or a member's; empty if it does not. If two
+// hosts have the same name or peer URL, neither joins: only an operator can decide which one may. If two agents have
+// the same host ID, the one that wrote the host record continues, and the other takes no step.
 func Conflict(v View) string {
 	if text := wrongName(v); text != "" {
 		return text
@@ -39,8 +39,8 @@ func Conflict(v View) string {
 	return ""
 }
 
-// wrongName returns why cluster.name cannot be right: hosts of this etcd use another one, and no other member's host
-// uses this host's. Two names are two locks, so this host takes no step.
+// wrongName returns why cluster.name must be wrong: hosts in this etcd use other names, and no other member's host uses
+// this one. Different names mean different locks, so this host takes no step.
 func wrongName(v View) string {
 	used := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		h, present := v.hostOf(m)

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Asked is this host's request: to be taken down and brought back. It is stored on the host's own disk, so that it is
-// known there while no etcd answers.
+// Asked is this host's request to be taken down and brought back. It is stored on the host's own disk, so that the
+// agent can read it while etcd does not answer.
 type Asked struct {
 	Work       Work
 	By, Reason string
@@ -20,46 +20,46 @@ type Asked struct {
 	Program string
 	Command Hooks
 
-	KeepRunning bool // only the permission is wanted, etcd keeps running
-	External    bool // something else reboots the machine
-	Hurried     bool // it goes down within seconds in any case: only safety delays its operation
-	Over        bool // it no longer needs to be taken down
-	// OverFor is since when that has been so, as observed by this agent; 0 while it is not.
-	OverFor  time.Duration
-	Ended    bool   // an operator has ended it, or its operation is about to end
-	TooLate  bool   // something else was to reboot the machine, and did so before the operation began
-	Seen     bool   // its operation was seen in etcd
-	Unbegun  bool   // its operation has not begun
-	Rollout  string // the rollout that requested it; empty if none
-	Overdue  bool   // it has exceeded its announced duration; that is only reported
-	Retimed  bool   // the record of its operation names another end
-	Stopped  bool   // this agent has stopped etcd for it, and has not started it since
-	Released bool   // an operator has released its operation: it does not begin again
-	// its operation is in flight by this host's disk, but etcd has no record of it, or another host's: the record was
-	// deleted
-	Noted    bool
-	Rebooted bool // the machine has rebooted since its operation began
-	// RebootFor is since when this agent has requested a reboot; Never if it has not.
+	KeepRunning bool // the request is only for permission: etcd keeps running
+	External    bool // something other than quorumd reboots the machine
+	Hurried     bool // the machine goes down within seconds in any case: only safety delays the operation
+	Done        bool // the host no longer needs to be down
+	// DoneFor is how long this agent has observed Done; 0 while Done is false.
+	DoneFor    time.Duration
+	Ended      bool   // an operator has ended it, or its operation is about to end
+	TooLate    bool   // External, and the machine was rebooted before the operation began
+	Seen       bool   // its operation was seen in etcd
+	NotBegun   bool   // its operation has not begun
+	Rollout    string // the rollout that requested it; empty if none
+	Overdue    bool   // it has exceeded its announced duration; that is only reported
+	EndChanged bool   // the operation's record has an end time that is no longer the request's
+	Stopped    bool   // this agent has stopped etcd for it, and has not started it since
+	Released   bool   // an operator has released its operation: it does not begin again
+	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
+	// etcd has no record of it, or another host's.
+	RecordDeleted bool
+	Rebooted      bool // the machine has rebooted since its operation began
+	// RebootFor is the time since this agent last requested a reboot; Never if it has not.
 	RebootFor time.Duration
-	WaitedFor time.Duration // since this agent has known of it
+	WaitedFor time.Duration // since this agent first saw it
 	Before    Hooks
 	After     Hooks
 	Waived    bool // an operator ended it although the hooks that run after it failed
 }
 
-// Hooks is the state of the operator's programs that run before etcd is stopped, after it is back, or, a single one,
-// while it is down.
+// Hooks is the state of an operator's programs: the hooks that run before etcd is stopped or after it is back, or the
+// one program of a command, which runs while etcd is down.
 type Hooks struct {
 	State HookState
-	Text  string // for people
+	Text  string // for display
 	// Launched reports that this agent started them so recently that starting them again would change nothing.
 	Launched bool
 }
 
-// Ended reports whether they have ended, successfully or not.
+// Ended reports whether the programs have ended, successfully or not.
 func (h Hooks) Ended() bool { return h.State == HooksDone || h.State == HooksFailed }
 
-// HookTime is when hooks of a host's own operation run.
+// HookTime is the time at which hooks run in a host's own operation.
 type HookTime uint8
 
 // The times of hooks.
@@ -80,30 +80,30 @@ func HooksIn(phase OpPhase) HookTime {
 	return HooksNever
 }
 
-// HookState is the state of the hooks.
+// HookState is the state of hooks, or of a command's program.
 type HookState string
 
-// The states of the hooks. The zero value means that there are none.
+// The states. The zero value means that there are no programs.
 const (
 	HooksNone     HookState = ""
 	HooksDue      HookState = "due"
-	HooksStarting HookState = "starting" // a command that was started, and may begin at any moment
+	HooksStarting HookState = "starting" // a command was launched, and may begin at any moment
 	HooksRunning  HookState = "running"
 	HooksDone     HookState = "done"
 	HooksFailed   HookState = "failed"
 )
 
-// cycle begins the requested operation, unless a veto applies. Meanwhile the host does whatever else its member
+// cycle begins the requested operation, unless a veto applies. While it waits, the host does whatever else its member
 // needs.
 func cycle(v View) (Decision, bool) {
 	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
 		v.foreign() {
 		return Decision{}, false
 	}
-	if v.Asked.Noted {
+	if v.Asked.RecordDeleted {
 		return recordAgain(v), true
 	}
-	if v.Asked.Over || halted(v) {
+	if v.Asked.Done || halted(v) {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())
@@ -122,7 +122,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Lock.Mine && v.Op == nil {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
-	after, behind := again(v, reasons[0].Code)
+	after, behind := lookAgain(v, reasons[0].Code)
 	return Decision{Reasons: reasons, Again: after, Behind: behind}, true
 }
 
@@ -134,7 +134,7 @@ func cycleVetoes() []veto {
 		vetoMemberUnitUnusable(),
 		vetoMemberLost(),
 		vetoRestartOfStopped(),
-		vetoStrangerRuns(),
+		vetoNonMemberEtcdRuns(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),
@@ -145,8 +145,8 @@ func cycleVetoes() []veto {
 	}
 }
 
-// restartOfStopped keeps a restart, or the end of a command, from starting an etcd that an operator has stopped and may
-// be working on.
+// restartOfStopped keeps a restart or a command from starting an etcd that an operator has stopped, because the
+// operator may be working on it.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
 	if !listed || !v.Asked.Work.info().alone || v.Asked.Stopped || v.Unit.State != UnitInactive {
@@ -158,9 +158,9 @@ func restartOfStopped(v View) (string, bool) {
 	return "etcd was stopped cleanly; the restart waits until it is started again", true
 }
 
-// strangerRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member: a
-// learner that has never started and will be removed, or an etcd of another cluster.
-func strangerRuns(v View) (string, bool) {
+// nonMemberEtcdRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member:
+// a learner that has never started and will be removed, or an etcd of another cluster.
+func nonMemberEtcdRuns(v View) (string, bool) {
 	m, listed := v.member()
 	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
@@ -168,7 +168,7 @@ func strangerRuns(v View) (string, bool) {
 	return "etcd is " + string(v.Unit.State) + " here, and is not a member that could be stopped cleanly", true
 }
 
-// neverStarted reports whether a member is a learner that has never served. Such a learner does not count.
+// neverStarted reports whether a member is a learner that has never served. Its host does not count as a member's.
 func neverStarted(m Member) bool { return m.Learner && m.Name == "" }
 
 func memberUnitUnusable(v View) (string, bool) {
@@ -176,7 +176,7 @@ func memberUnitUnusable(v View) (string, bool) {
 	switch {
 	case !listed || v.Asked.KeepRunning:
 		return "", false
-	case v.othersStop() && v.Unit.State != UnitUnknown:
+	case v.mayStopExternally() && v.Unit.State != UnitUnknown:
 		return "", false
 	}
 	return unitUnusable(v)
@@ -196,7 +196,7 @@ func quorumAtRisk(v View) (string, bool) {
 		if other.ID == m.ID {
 			continue
 		}
-		if doubt := v.doubt(other, health.Maintenance); doubt != "" {
+		if doubt := v.notProven(other, health.Maintenance); doubt != "" {
 			why = "voter " + other.label() + " " + doubt
 			continue
 		}
@@ -211,9 +211,9 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// doubt explains why a voter is not known to be live and healthy enough for what its findings may block; empty if it
-// is.
-func (v View) doubt(m Member, to health.Gate) string {
+// notProven returns why a voter is not known to be live, with a health state that blocks nothing of that gate; empty if
+// it is.
+func (v View) notProven(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
 	}
@@ -230,10 +230,10 @@ func (v View) doubt(m Member, to health.Gate) string {
 	return ""
 }
 
-// learnerUnsettled reports whether a learner has not started, or is catching up: the leader sends it everything. A
-// learner that is caught up or dead does not matter; nor does one that never started and was added after this host's
-// operation began: it belongs to no join, and is removed once that operation has ended. This host's own learner that
-// never started is removed before the host is taken down, or its etcd would run during the work.
+// learnerUnsettled reports whether a learner has not started, or is catching up, which loads the leader. A learner that
+// is caught up or dead does not matter. Neither does one that never started and appears during this host's operation:
+// it belongs to no join, and is removed after the operation. This host's own learner that never started is removed
+// before the host is taken down; otherwise its etcd could run during the work.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -249,8 +249,8 @@ func learnerUnsettled(v View) (string, bool) {
 	return "", false
 }
 
-// notSettled reports whether it is too soon after the last change. This only sets the pace and does not bind a machine
-// that goes down anyway, with its leadership.
+// notSettled reports whether the last change is too recent. This only limits the pace of changes, so it does not delay
+// a machine that goes down in any case, perhaps with the leader.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -268,7 +268,7 @@ func cycleQueued(v View) (string, bool) {
 	}
 	line := queued(v)
 	position := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
-	if position < 0 { // not published yet
+	if position < 0 { // this host's request is not published yet
 		position = len(line)
 	}
 	if position == 0 || min(v.IdleFor, v.Asked.WaitedFor) >= patience(v, position) {
@@ -277,21 +277,21 @@ func cycleQueued(v View) (string, bool) {
 	return line[0].Name + " has an older request and goes first", true
 }
 
-// queued returns the hosts that wait to be taken down, oldest request first.
+// queued returns the hosts with requests to be taken down, oldest request first.
 func queued(v View) []Host {
 	line := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Wants == "" || !h.Manage })
 	slices.SortStableFunc(line, askedEarlier)
 	return line
 }
 
-// again returns when a host that waits to be taken down looks again before its next round, and the IDs of the other
-// hosts that it reads then. Only the next one in the queue does, so that it follows within a second: it is the first,
-// or the one before it is in its operation or has just ended it and may not have published that yet. It knows when a
-// pause ends.
-func again(v View, code ReasonCode) (after time.Duration, behind []string) {
+// lookAgain returns how soon a host that waits to be taken down looks again, if before its next round, and the IDs of
+// the hosts whose records it reads then. Only the next host in the queue looks earlier, so that its operation begins
+// within a second after the previous one ends. That is the first host, or the second if the first is in its operation
+// or has just ended it and may not have published that yet. While the membership settles, it looks when that time ends.
+func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
-	before, turn := turnElsewhere(v)
+	before, turn := unrecordedOperation(v)
 	switch {
 	case own == 0 && turn:
 		behind = []string{before.ID}
@@ -313,6 +313,6 @@ func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 	return 0, nil
 }
 
-// lookSoon is how often the next host in the queue checks whether the one before has come back, and a host whether
-// started programs have begun.
+// lookSoon is how often the next host in the queue checks whether the previous one is back, and how often a host checks
+// whether its programs have begun.
 const lookSoon = 500 * time.Millisecond

@@ -10,38 +10,38 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// cycles is the operation that takes a host down and brings it back. Only that host or an operator ends it: only they
-// know whether work is in progress there.
+// cycles declares the operation that takes a host down and brings it back. Only that host's agent or an operator ends
+// it: no other agent can see whether work is in progress there.
 func cycles() operation {
 	return operation{
-		kind:   KindCycle,
-		noun:   "cycle",
-		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
-		asks:   []OpPhase{PhaseReady},
-		down:   true,
-		carry:  ownCycle,
+		kind:          KindCycle,
+		noun:          "cycle",
+		phases:        []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		awaitsRecords: []OpPhase{PhaseReady},
+		down:          true,
+		carry:         ownCycle,
 		title: func(t OperationTitle) string {
 			return fmt.Sprintf("%s of %s for %s", t.Kind, t.HostName, t.Work)
 		},
 	}
 }
 
-// ownCycle continues the operation that takes this host down and brings it back, from any point. Steps down happen
-// under the lock; starting etcd again needs none.
+// ownCycle continues the operation that takes this host down and brings it back, from any point. Taking etcd down needs
+// the lock, starting it again does not.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
-	// a different operation removes it
+	// a learner that never started is removed by another operation
 	listed = listed && !neverStarted(m)
-	// a returning member is not taken down once more, whatever its etcd does
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) {
+	// a returning member is not taken down again, whatever its etcd does
+	if v.Asked != nil && !v.Asked.Done && v.Op.Phase != PhaseBack && !workDone(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
 }
 
-// worked reports whether the work that the host was taken down for is done. Maintenance is done when an operator ends
-// it.
-func worked(v View) bool {
+// workDone reports whether the work that the host was taken down for is done. It is false for maintenance, which only
+// an operator ends.
+func workDone(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
 		return v.Op.Restarted
@@ -59,7 +59,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return d
 	}
 	if !listed || v.Asked.KeepRunning { // there is nothing to stop
-		return touchable(v)
+		return safeToTouch(v)
 	}
 	switch v.Unit.State {
 	case UnitUnknown, UnitMissing:
@@ -78,24 +78,25 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
-	case !v.Self.Drives: // it is stopped and started externally
-	case v.Asked.Work == WorkReboot: // it starts with the machine, if it is enabled
+	case !v.Self.Drives: // etcd is stopped and started externally
+	case v.Asked.Work == WorkReboot: // etcd starts with the machine, if its unit is enabled
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
-	case !v.Asked.Stopped: // from now on this operation owns it: guarded now, started again at the end
+	case !v.Asked.Stopped: // this sets the start guard, and records that this operation starts etcd again at its end
 		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
-	return touchable(v)
+	return safeToTouch(v)
 }
 
-// touchable is a host in its operation whose etcd is in the required state: now the work is done.
-func touchable(v View) Decision {
+// safeToTouch continues the operation of a host whose etcd is in the required state: the host is safe to touch, and the
+// work can be done.
+func safeToTouch(v View) Decision {
 	a := v.Asked
-	stranger, busy := strangerRuns(v)
+	stranger, busy := nonMemberEtcdRuns(v)
 	switch {
 	case busy && a.Command.State == HooksDue:
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
-	case v.Op.Phase != PhaseDown || a.Retimed: // the other hosts see by the record that it is overdue
+	case v.Op.Phase != PhaseDown || a.EndChanged: // other hosts read from the record when the work is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
@@ -104,8 +105,8 @@ func touchable(v View) Decision {
 	case a.Command.State == HooksRunning || busy:
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case a.Work.RunsProgram():
-		return start(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
-	case a.Work == WorkRestart: // of a host without a member
+		return launchPrograms(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+	case a.Work == WorkRestart: // the host has no member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
 		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
@@ -113,8 +114,9 @@ func touchable(v View) Decision {
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
 
-// start launches programs. They show only once they have begun: until then it waits, and does not launch them again.
-func start(h Hooks, code ReasonCode, s Step) Decision {
+// launchPrograms launches programs. A launched program is not observed until it begins, so start waits then instead of
+// launching it again.
+func launchPrograms(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
 	}
@@ -123,9 +125,9 @@ func start(h Hooks, code ReasonCode, s Step) Decision {
 	return d
 }
 
-// mayRun reports whether the program of a command runs, or may begin at any moment. Until that is over etcd is not
-// started, even if an operator ends the request.
-func mayRun(v View) bool {
+// commandMayRun reports whether the program of a command runs, or may begin at any moment. Until it has ended, etcd is
+// not started, even if an operator ends the request.
+func commandMayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
 
@@ -134,21 +136,21 @@ func bringBack(v View, m Member, listed bool) Decision {
 	untouched := untouched(v)
 	keeps := v.Asked != nil && v.Asked.KeepRunning
 	switch {
-	case mayRun(v):
+	case commandMayRun(v):
 		return wait(CommandRunning, "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
 	case diskGivenUp(v):
-		return endUnfit(v)
+		return endDiskFailed(v)
 	case !v.Self.Drives && !unitRuns(v):
-		return othersStart(v)
+		return awaitExternalStart(v)
 	case !v.Self.Drives:
-	case v.Unit.State == UnitDeactivating: // it does not run again yet
+	case v.Unit.State == UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
-	case v.Unit.State == UnitInactive && stoppedSince(v):
+	case v.Unit.State == UnitInactive && stoppedByOperator(v):
 		return stopped(v)
 	case !unitRuns(v):
 		return startMember(v, m)
-	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // the start guard must not stay behind
+	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // the start removes the start guard
 		return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 	}
 	if d, decided := underLock(v, "to end this host's operation"); decided {
@@ -162,22 +164,22 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case v.Op.Phase != PhaseBack:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
-	return returned(v, m)
+	return awaitReturn(v, m)
 }
 
 // diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its
-// etcd was started: its future needs no operation.
+// etcd was started, so nothing is left for the operation to do.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
-	if v.Asked != nil && v.Asked.Over {
-		since = min(since, v.Asked.OverFor)
+	if v.Asked != nil && v.Asked.Done {
+		since = min(since, v.Asked.DoneFor)
 	}
 	started := v.Unit.State == UnitFailed || v.Unit.State == UnitActive
 	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
 }
 
-// endUnfit ends the operation of a host whose disk stays FAILED. No other voter goes down while it is.
-func endUnfit(v View) Decision {
+// endDiskFailed ends the operation of a host whose disk stays FAILED. No other voter is taken down while it is.
+func endDiskFailed(v View) Decision {
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
@@ -186,36 +188,36 @@ func endUnfit(v View) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: HealthBad, Why: why})
 }
 
-// untouched reports whether nothing has been done to this host's etcd yet. One that is starting or has failed may have
-// been restarted just now: it is brought back first, for any reason.
+// untouched reports whether the operation has done nothing to this host's etcd yet. An etcd that is starting or has
+// failed may have been restarted by it just now, and is brought back first.
 func untouched(v View) bool {
 	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
 	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
 	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
 }
 
-// stoppedSince reports whether an operator stopped an etcd that was stopped cleanly: either it had run again since this
-// operation stopped it, or this operation never did.
-func stoppedSince(v View) bool {
+// stoppedByOperator reports whether an operator has stopped this host's etcd, which is stopped cleanly: either etcd has
+// run again since this operation stopped it, or this operation has not stopped it.
+func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
 		return true
 	case a.Work.info().byWord:
 		return !a.Stopped
-	default: // after a reboot it has started by itself, while still recorded as stopped
+	default: // after a reboot, etcd has started by itself while still recorded as stopped
 		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
 	}
 }
 
-// stoppedAfterReboot reports whether an operator stopped an etcd that this agent had stopped for a reboot: it has
-// started with the machine since, and was stopped again. If the agent did not run meanwhile, it still has it recorded
+// stoppedAfterReboot reports whether an operator has stopped an etcd that this agent had stopped for a reboot: etcd has
+// started with the machine since, and was stopped again. If the agent was not running then, its disk still records etcd
 // as stopped.
 func stoppedAfterReboot(v View) bool {
 	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
 }
 
-// returned ends the operation of a member that has been healthy again for long enough.
-func returned(v View, m Member) Decision {
+// awaitReturn ends the operation of a member that has been healthy again for long enough.
+func awaitReturn(v View, m Member) Decision {
 	var why string
 	switch {
 	case !m.Live:
@@ -230,7 +232,7 @@ func returned(v View, m Member) Decision {
 	case Unhealthy(v.Health.State) && v.Health.gates(health.Maintenance):
 		why = v.Health.Text
 	default:
-		return wellAgain(v)
+		return endHealthy(v)
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)
@@ -238,13 +240,13 @@ func returned(v View, m Member) Decision {
 	return wait(Returning, "%s", why)
 }
 
-// wellAgain runs the hooks that come after, and ends the operation. Failed hooks keep the operation, so that no other
-// host is taken down, until an operator ends it anyway.
-func wellAgain(v View) Decision {
+// endHealthy runs the hooks that run after etcd is back, and ends the operation. If they fail, the operation stays in
+// flight until an operator ends it anyway, so that no other host is taken down.
+func endHealthy(v View) Decision {
 	if v.Asked != nil && !v.Asked.Waived {
 		switch h := v.Asked.After; h.State {
 		case HooksDue:
-			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
+			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
@@ -254,8 +256,8 @@ func wellAgain(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is in the required state. A command that did not do its work is reported
-// even if all else succeeded; so is a reboot that an operator cancelled.
+// end ends the operation of a host whose etcd is in the required state. The outcome is CommandFailed if a command
+// failed or did not run, and Cancelled if an operator ended a reboot before the machine rebooted.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
@@ -274,7 +276,7 @@ func startMember(v View, m Member) Decision {
 	if v.gaveUp(m) || v.givesUp(m) {
 		return endLost(v, m)
 	}
-	// a voter on an empty disk has forgotten what it acknowledged
+	// a voter on an empty disk no longer has the entries that it acknowledged
 	if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 		if v.Data.State == DataUnknown && v.Data.Detail != "" { // such as a file system that is not mounted
 			return wait(DataNotKnown, "the state of the data of member %s is unknown: %s", m.label(), v.Data.Detail)
@@ -283,7 +285,7 @@ func startMember(v View, m Member) Decision {
 			orUnknown(v.Data.State))
 	}
 	if dataMayBeSwapped(v) {
-		return dataAwaited()
+		return awaitDataRead()
 	}
 	if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -292,37 +294,38 @@ func startMember(v View, m Member) Decision {
 }
 
 // dataMayBeSwapped reports whether the data directory was last read before an operator ended the work on this machine.
-// The disk may have been replaced since: an etcd that starts on an empty one has forgotten what it acknowledged.
+// The operator may have replaced the disk since, and a voter must not start on an empty one.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
-	return a != nil && a.Work.info().byWord && a.Stopped && a.Over && v.Data.Age > a.OverFor
+	return a != nil && a.Work.info().byWord && a.Stopped && a.Done && v.Data.Age > a.DoneFor
 }
 
-func dataAwaited() Decision {
+func awaitDataRead() Decision {
 	d := wait(DataNotKnown, "the data directory has not been read since the work ended")
 	d.Again = lookSoon
 	return d
 }
 
-// taken decides about an etcd that this agent has stopped, on a host that does not see its operation: no voter answers,
-// or an operator has released it. A release ends a reboot, which quorumd would no longer request, but not a
-// maintenance, during which an operator may be working on the machine. If no voter answers, another voter may have died
-// just after this one was stopped, and this one's vote restores the quorum: a machine that has not been rebooted yet
-// starts etcd, and is rebooted in a later operation. Where something else reboots the machine, it was already allowed
-// to.
-func taken(v View) Decision {
+// stoppedWithoutOperation decides about an etcd that this agent has stopped, on a host that does not see its operation:
+// no voter answers, or an operator has released the operation. A release ends a reboot, which quorumd would no longer
+// request. It does not end maintenance, because an operator may be working on the machine.
+//
+// If no voter answers, another voter may have died just after this one was stopped, and this one's vote would restore
+// the quorum. So if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation. If
+// something else reboots the machine, it already has the permission, so etcd stays down.
+func stoppedWithoutOperation(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	over := a.Done || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
-	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
+	notRequested := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {
-	case mayRun(v):
+	case commandMayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
 	case over && dataMayBeSwapped(v):
-		return dataAwaited()
-	case over, unasked:
+		return awaitDataRead()
+	case over, notRequested:
 		return bringUp(v)
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "etcd is stopped: %s", a.Reason)

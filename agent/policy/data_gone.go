@@ -11,19 +11,20 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A voter that has lost its data never comes back as itself: it has forgotten what it acknowledged. Once the work on
-// its host is over and the data is gone, its own host abandons the member: it records that on disk, ends the
-// operation with MEMBER_LOST, and replaces itself. It removes the member, if the others allow that, and joins as a
-// learner; if a standby is ready, that one votes next. Gone means that the file systems that held the data are mounted,
-// can be read and hold no member, as observed after the work has ended. Not mounted is not gone.
+// A voter that has lost its data must not come back as the same member: it no longer has the entries that it
+// acknowledged. If the data is gone once the work on its host is over, that host abandons its member: it records this
+// on disk, ends the operation with MEMBER_LOST, and replaces itself. It removes the member, if the other voters allow
+// that, and joins as a learner; if a standby is ready, that standby becomes the voter. Gone means that the file systems
+// that held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not
+// gone.
 
-// placed reports whether the file systems are mounted on which the member's data was last seen.
-func (d Data) placed(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
+// onKnownMount reports whether the file systems that last held the member's data are mounted.
+func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
-// Mounted returns what is known about the member's data: unknown if the file system that held it is not mounted.
+// Mounted returns the member's data, as unknown if the file system that held it is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
-	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.placed(self) {
+	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {
 		return d
 	}
 	d.State = DataUnknown
@@ -31,35 +32,35 @@ func (d Data) Mounted(self Self) Data {
 	return d
 }
 
-// workUnderWay reports whether this host is in an operation whose work is not over, or that is managed externally: a
-// removed disk may come back with its end.
-func (v View) workUnderWay() bool {
+// workInProgress reports whether this host is in an operation whose work is not over: a disk that was removed for it
+// may come back.
+func (v View) workInProgress() bool {
 	a := v.Asked
-	begun := a != nil && (!a.Unbegun || a.Stopped)
-	return begun && !a.Over && !a.Released && !worksAlone(v)
+	begun := a != nil && (!a.NotBegun || a.Stopped)
+	return begun && !a.Done && !a.Released && !needsOnlyStart(v)
 }
 
-// worksAlone reports whether the work of this host's operation is done, or is done once its etcd starts.
-func worksAlone(v View) bool {
-	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
+// needsOnlyStart reports whether the work of this host's operation is done, or will be once its etcd starts.
+func needsOnlyStart(v View) bool {
+	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
 // givesUp reports whether this host abandons its own member now, which was taken down cleanly: the work is over, and
-// the data was read since then and is gone.
+// the data, read since then, is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
-	if m.Learner || m.Live || !gone || !v.Data.placed(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
+	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also once its operation was released
-	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workUnderWay() {
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Done // also after its operation was released
+	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}
-	return v.Asked == nil || !v.Asked.Over ||
-		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
+	return v.Asked == nil || !v.Asked.Done ||
+		v.Asked.DoneFor > v.Limits.Settle && v.Data.Age < v.Asked.DoneFor-v.Limits.Settle
 }
 
-// gaveUp reports whether this host's disk records that its own member is given up.
+// gaveUp reports whether this host's disk records that it has given up its own member, and that member is still listed.
 func (v View) gaveUp(m Member) bool {
 	return v.Self.LostID != 0 && m.ID == v.Self.LostID && m.PeerURL == v.Self.PeerURL && !m.Learner && !m.Live
 }
@@ -69,8 +70,8 @@ func gaveUpText(m Member) string {
 		m.label(), m.ID)
 }
 
-// endLost ends the operation of a host whose data is gone, once its disk records that: data that comes back later is
-// not started.
+// endLost ends the operation of a host whose data is gone, once its disk records that: from then on, etcd is not
+// started even if the data comes back.
 func endLost(v View, m Member) Decision {
 	if !v.gaveUp(m) {
 		return wait(MemberLost, "the data of voter %s (%x) is gone; this host records that first", m.label(), m.ID)
@@ -82,7 +83,7 @@ func endLost(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: MemberLost, Why: why})
 }
 
-// rejoin begins the operation by which this host replaces its own member, if nothing speaks against it.
+// rejoin begins the operation in which this host replaces its own member, unless a veto applies.
 func rejoin(v View) (Decision, bool) {
 	m, listed := v.member()
 	if !listed || v.Op != nil || !v.Cluster.Reachable || v.foreign() || !v.gaveUp(m) {
@@ -103,8 +104,8 @@ func rejoin(v View) (Decision, bool) {
 	return Decision{Reasons: append([]Reason{lost}, reasons...)}, true
 }
 
-// rejoinTarget returns the role in which this host replaces its own member, and what keeps that member from being
-// removed. If a standby is ready, it gets the place.
+// rejoinTarget returns the role in which this host replaces its own member, and the vetoes against removing that
+// member. If a standby is ready, the standby becomes the voter instead of this host.
 func rejoinTarget(v View) (Role, []veto) {
 	common := slices.Concat(repairVetoes(), []veto{
 		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),
@@ -115,7 +116,7 @@ func rejoinTarget(v View) (Role, []veto) {
 	return RoleVoter, slices.Concat(common, unfit(), []veto{vetoLearnerPresent()})
 }
 
-// standbyReady reports whether a standby of another host could vote at once.
+// standbyReady reports whether a standby could become a voter at once.
 func (v View) standbyReady() bool {
 	for m := range v.Cluster.learners() {
 		h, present := v.hostOf(m)
@@ -127,9 +128,9 @@ func (v View) standbyReady() bool {
 	return false
 }
 
-// removeLost removes this host's own member, whose data was lost. No other host needs to report it dead.
+// removeLost removes this host's own member, whose data was lost. No other host has to report it dead.
 func removeLost(v View, m Member) Decision {
-	code, text := lostStays(v, m)
+	code, text := whyLostStays(v, m)
 	switch {
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
@@ -145,8 +146,8 @@ func removeLost(v View, m Member) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
 }
 
-// lostStays returns why this host's own member is not removed, if there is a reason.
-func lostStays(v View, m Member) (ReasonCode, string) {
+// whyLostStays returns why this host's own member must not be removed; empty if it may be.
+func whyLostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
@@ -162,9 +163,9 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 	return "", ""
 }
 
-// againstLost returns why this host may not be taken down for that work, or nil: the data of its member is gone, so
-// that its etcd would not come back. Maintenance is how a disk is replaced.
-func againstLost(v View, work Work) *Refusal {
+// againstLostMember returns why this host may not be taken down for that work, or nil: if its member's data is gone,
+// its etcd would not come back. Maintenance is allowed, because an operator needs it to replace a disk.
+func againstLostMember(v View, work Work) *Refusal {
 	m, listed := v.member()
 	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet
 		return nil
@@ -180,12 +181,12 @@ func againstLost(v View, work Work) *Refusal {
 		"quorumctl maintenance on --reason '<why>'")
 }
 
-// memberLost keeps a host from being taken down whose etcd would not come back.
+// memberLost reports whether this host must not be taken down because its etcd would not come back.
 func memberLost(v View) (string, bool) {
 	if v.Asked == nil {
 		return "", false
 	}
-	if r := againstLost(v, v.Asked.Work); r != nil {
+	if r := againstLostMember(v, v.Asked.Work); r != nil {
 		return r.Text, true
 	}
 	return "", false

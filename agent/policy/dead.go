@@ -9,58 +9,58 @@ import (
 	"time"
 )
 
-// A voter is dead only if every agent that must report so does. One agent alone is not enough, and one contradiction
-// keeps a member alive: if any host reaches it, or the leader's etcd is connected to it, it may still serve.
+// A voter is dead only if the agents of all live voters report it dead. One agent alone is not enough, and one
+// contradiction keeps the voter alive: if any host reaches it, or the leader's etcd is connected to it, it may still
+// serve.
 
-// Sight is what a host's agent reports about a member. It reports nothing about one that it has not probed often
-// enough.
+// Sight is a host's report about a member. A host publishes none about a member that it has not probed often enough.
 type Sight struct {
 	MemberID uint64
-	// Lost: in the last probes, more than once in a row, neither its client nor its peer port accepted a connection.
-	// This includes refused connections: the machine is up, but neither etcd nor anything else listens.
+	// Lost: in the last probes, more than once in a row, neither its client port nor its peer port accepted a
+	// connection. A refused connection counts: the machine is up, but nothing listens there.
 	Lost bool
-	// Unsure: it is not lost, and neither port is known to accept a connection.
+	// Unsure: it is not Lost, but neither port is known to accept a connection either.
 	Unsure bool
-	// Connected: that host's own etcd heard from it recently, if that is known. It is read only for a lost member.
+	// Connected: the reporting host's etcd received messages from it recently. It is read only for a lost member.
 	Connected, ConnectedKnown bool
 	Domain                    string // for a lost member: its host's failure domain, if known
 	// For is how long this report has been unchanged, as observed by the deciding agent.
 	For time.Duration
 }
 
-// deadFor returns for how long all live voters' agents and the leader's etcd have reported a member dead, without a
-// contradiction; 0 and the reason if it is not dead. Decisions use it: what was not observed in this round proves
-// nothing.
+// deadFor returns for how long the agents of all live voters and the leader's etcd have reported a member dead without
+// a contradiction; 0 and the reason if it is not dead. Decisions use it, because it requires that this round observed
+// the cluster.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
 		return 0, "the cluster was not observed in this round"
 	}
-	return v.calledDead(m)
+	return v.reportedDead(m)
 }
 
-// calledDead is deadFor by the last observations.
-func (v View) calledDead(m Member) (since time.Duration, why string) {
-	gone, why := v.abandoned(m)
+// reportedDead is deadFor by the last observations, which may be older than this round.
+func (v View) reportedDead(m Member) (since time.Duration, why string) {
+	gone, why := v.unattendedFor(m)
 	if why != "" {
 		return 0, why
 	}
-	words, why := v.words(m)
+	words, why := v.deadReports(m)
 	if why != "" {
 		return 0, why
 	}
 	return min(gone, words), ""
 }
 
-// abandoned returns since when no agent on a member's own host has been in charge of it: the agent is gone, or reports
-// that the member can never come back. A present agent answers for an etcd that does not run: it was stopped on
-// purpose, or is about to be started.
-func (v View) abandoned(m Member) (since time.Duration, why string) {
+// unattendedFor returns for how long no agent on a member's own host has been in charge of it: the agent is gone, or
+// reports that the member can never come back. While an agent is in charge, an etcd that does not run was stopped on
+// purpose or is about to be started.
+func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 	switch {
 	case m.Live:
 		return 0, "it answers this host"
 	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
 		return 0, "a record in etcd cannot be read and may be its host's"
-	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.saysLost(m):
+	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.reportsLost(m):
 		return 0, "it was taken down on purpose"
 	}
 	since = m.AgentGoneFor
@@ -68,7 +68,7 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		switch here := h.PeerURL == m.PeerURL; {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
-		case here || m.Name != "" && h.Name == m.Name: // at another URL: it reports about another member
+		case here || m.Name != "" && h.Name == m.Name: // even if it reports about a member at another URL
 			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}
@@ -78,64 +78,64 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	return since, ""
 }
 
-// saysLost reports whether a member's host reports that the member can never come back.
-func (v View) saysLost(m Member) bool {
+// reportsLost reports whether a member's host reports that the member can never come back.
+func (v View) reportsLost(m Member) bool {
 	h, present := v.hostOf(m)
 	return present && h.MemberLostFor > 0
 }
 
-// wordAwaited returns how soon a voter's host probes again while its report on dead members is awaited, by an operation
-// or because a voter has just fallen silent; 0 if it is not.
-func (v View) wordAwaited() time.Duration {
+// reportAwaited returns how soon a voter's host probes again while an operation needs its report on dead members, or
+// after a voter has just stopped answering; 0 if neither holds.
+func (v View) reportAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
 	}
-	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
-	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // it ends then, unless it is paused
+	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && AwaitsRecords(v.Op.Kind, v.Op.Phase)
+	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // later, the operation ends
 		return lookSoon
 	}
 	for m := range v.Cluster.voters() {
-		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < fallsSilent {
+		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < silenceWindow {
 			return lookSoon
 		}
 	}
 	return 0
 }
 
-// fallsSilent is how long it takes to know whether a voter that has just fallen silent is dead, and, once its grace is
-// over, until another host has recorded its replacement.
-const fallsSilent = 15 * time.Second
+// silenceWindow bounds two times: from a voter's last answer until the reports show whether it is dead, and from the
+// end of its grace until another host has recorded its replacement.
+const silenceWindow = 15 * time.Second
 
-// repairNears returns how soon a host that may replace a voter, or must report whether one is dead, looks again: when
-// the grace of a dead voter ends; soon while the reports of the hosts in behind are awaited; soon while the record of
-// the replacement is awaited. 0 otherwise.
-func (v View) repairNears() (soon time.Duration, behind []string) {
+// repairDue returns how soon a host looks again if it may replace a voter, or must report whether one is dead: when a
+// dead voter's grace ends, or within lookSoon while it waits for the reports of the hosts in behind, or for the record
+// of the replacement. It returns 0 if it need not look before the next round.
+func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
 		v.Limits.DeadGrace == 0 || !v.Cluster.Reachable || v.foreign() {
 		return 0, nil
 	}
 	for m := range v.Cluster.voters() {
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		left := v.Limits.DeadGrace - since
 		switch {
 		case m.Live:
-		case since == 0 && m.DownFor < fallsSilent && role != RoleVoter:
-			return lookSoon, v.untold(m)
+		case since == 0 && m.DownFor < silenceWindow && role != RoleVoter:
+			return lookSoon, v.missingReports(m)
 		case since > 0 && left > 0 && (soon == 0 || left < soon):
 			soon = left
-		case since > 0 && left <= 0 && left > -fallsSilent && role == RoleVoter:
+		case since > 0 && left <= 0 && left > -silenceWindow && role == RoleVoter:
 			return lookSoon, nil
 		}
 	}
 	return soon, nil
 }
 
-// untold returns the hosts of the live voters that do not report a member dead.
-func (v View) untold(m Member) (ids []string) {
+// missingReports returns the hosts of the live voters that do not report a member dead.
+func (v View) missingReports(m Member) (ids []string) {
 	for voter := range v.Cluster.voters() {
 		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {
-			if _, why := v.word(voter, m); why != "" {
+			if _, why := v.deadReport(voter, m); why != "" {
 				ids = append(ids, h.ID)
 			}
 		}
@@ -143,24 +143,25 @@ func (v View) untold(m Member) (ids []string) {
 	return ids
 }
 
-// words returns for how long every required host has reported a member dead without any other contradicting it.
-func (v View) words(m Member) (since time.Duration, why string) {
+// deadReports returns for how long all live voters' agents have reported a member dead without a contradiction from any
+// host; 0 and the reason if they have not.
+func (v View) deadReports(m Member) (since time.Duration, why string) {
 	since = Never
-	leader, speakers := false, 0
+	leader, reports := false, 0
 	for voter := range v.Cluster.voters() {
 		if !voter.Live || voter.ID == m.ID {
 			continue
 		}
-		said, why := v.word(voter, m)
+		said, why := v.deadReport(voter, m)
 		if why != "" {
 			return 0, why
 		}
 		leader = leader || voter.Leader
-		speakers++
+		reports++
 		since = min(since, said)
 	}
-	for _, h := range v.Hosts { // hosts that need not report it dead must not contradict it
-		if s, says := h.sight(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
+	for _, h := range v.Hosts { // a host whose report is not required must not contradict either
+		if s, says := h.reportOn(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
 			if why := s.contradicts(h.Name); why != "" {
 				return 0, why
 			}
@@ -169,19 +170,19 @@ func (v View) words(m Member) (since time.Duration, why string) {
 	switch {
 	case !leader:
 		return 0, "no live leader is known that could confirm it"
-	case speakers < 2 && !m.Learner: // a member that does not vote is not needed for the quorum
+	case reports < 2 && !m.Learner: // a learner does not count for the quorum
 		return 0, "only one live voter is left, and two must confirm it"
 	}
 	return max(since, 1), ""
 }
 
-// word returns for how long the agent of a live voter has reported a member dead.
-func (v View) word(voter, m Member) (since time.Duration, why string) {
+// deadReport returns for how long the agent of a live voter has reported a member dead; 0 and the reason if it has not.
+func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(voter)
 	if !present {
 		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches it"
 	}
-	s, says := h.sight(m.ID)
+	s, says := h.reportOn(m.ID)
 	if !says {
 		return 0, voter.label() + " has not reported yet whether it reaches it"
 	}
@@ -189,12 +190,13 @@ func (v View) word(voter, m Member) (since time.Duration, why string) {
 		return 0, why
 	}
 	if voter.Leader && !s.ConnectedKnown {
-		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it hears from it", voter.label())
+		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it receives messages from it",
+			voter.label())
 	}
 	return s.For, ""
 }
 
-// contradicts explains how a report keeps a member alive; empty if it does not.
+// contradicts returns why a report keeps a member alive; empty if it does not.
 func (s Sight) contradicts(name string) string {
 	switch {
 	case s.Unsure:
@@ -202,13 +204,13 @@ func (s Sight) contradicts(name string) string {
 	case !s.Lost:
 		return name + " reaches it"
 	case s.ConnectedKnown && s.Connected:
-		return "the etcd of " + name + " hears from it"
+		return "the etcd of " + name + " receives messages from it"
 	}
 	return ""
 }
 
-// sight returns what a host reports about a member, if anything.
-func (h Host) sight(id uint64) (Sight, bool) {
+// reportOn returns what a host reports about a member, if anything.
+func (h Host) reportOn(id uint64) (Sight, bool) {
 	i := slices.IndexFunc(h.Sees, func(s Sight) bool { return s.MemberID == id })
 	if i < 0 {
 		return Sight{}, false
@@ -221,20 +223,21 @@ func (v View) isMember(peerURL string) bool {
 	return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == peerURL })
 }
 
-// OwnMemberLost reports whether this host's member can never come back; it is published for the others.
+// OwnMemberLost reports whether this host's member can never come back. The host publishes this.
 func OwnMemberLost(v View) bool {
 	m, listed := v.member()
-	if !listed || m.Live || v.workUnderWay() {
+	if !listed || m.Live || v.workInProgress() {
 		return false
 	}
 	_, gone := dataGone(v, m)
 	return gone || v.gaveUp(m)
 }
 
-// ReportsDeadVoters reports whether a host of that role counts in deciding who is dead. Spares, which are many, do not.
-// A joining host does: a member that reports nothing about a lost one counts as reaching it.
+// ReportsDeadVoters reports whether a host with that role publishes whether it reaches each member. Spares do not:
+// there may be many. A joining host does, because it may be a voter soon: a voter without a report keeps a member
+// alive.
 func (r Role) ReportsDeadVoters() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
 
-// NeedsDeadReports reports whether an operation of that kind waits for every voter's agent to report on the replaced
-// voter by a probe that is younger than its record.
+// NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the replaced
+// voter since the operation was recorded.
 func NeedsDeadReports(kind string) bool { return kind == KindReplace }

@@ -16,13 +16,13 @@ import (
 type Dead struct {
 	Member Member
 	For    time.Duration
-	By     []string // the hosts that report it
-	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
+	By     []string // the voters whose agents report it
+	// In is the time until another host may replace it; 0 if that time has passed, or if dead voters are not replaced.
 	In time.Duration
-	// Held is why it is not replaced; empty if it will be.
+	// Held is why no host replaces it; empty if one will.
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
-	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
+	// TooMany: there is one voter more than configured, so it is removed without a replacement.
 	TooMany bool
 }
 
@@ -33,7 +33,7 @@ func DeadVoters(v View) []Dead {
 	}
 	var all []Dead
 	for m := range v.Cluster.voters() {
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		if since == 0 {
 			continue
 		}
@@ -44,7 +44,7 @@ func DeadVoters(v View) []Dead {
 			}
 		}
 		slices.Sort(d.By)
-		if d.Held = v.deadHeld(m, d.In == 0); v.Op.takesPlaceOf(m) {
+		if d.Held = v.deadBlocked(m, d.In == 0); v.Op.replacesMember(m) {
 			d.Held, d.Replacement = "", v.Op.HostName
 		}
 		all = append(all, d)
@@ -52,11 +52,11 @@ func DeadVoters(v View) []Dead {
 	return all
 }
 
-// deadHeld explains why no host replaces a dead voter; empty if one may. Once the grace is over, a host that still
-// waits for it to answer does not report it dead, or not for long enough: an agent that has restarted counts again from
-// zero.
-func (v View) deadHeld(m Member, over bool) string {
-	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
+// deadBlocked returns why no host replaces a dead voter; empty if one may. over is whether the grace is over: a host
+// that still waits for the voter then does not report it dead, or not for long enough, such as after a restart of its
+// agent.
+func (v View) deadBlocked(m Member, over bool) string {
+	if why := v.repairBlocked("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
@@ -66,7 +66,7 @@ func (v View) deadHeld(m Member, over bool) string {
 	if v.oneTooMany() {
 		return v.noRemover()
 	}
-	for learner := range v.Cluster.learners() { // only its own host could
+	for learner := range v.Cluster.learners() { // only the learner's own host could replace it
 		h, present := v.hostOf(learner)
 		switch {
 		case !present || h.Role != RoleStandby:
@@ -75,12 +75,12 @@ func (v View) deadHeld(m Member, over bool) string {
 			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
 				v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
 		}
-		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
+		return v.noneReady(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
-	return v.unready(m, over, func(Host) bool { return true })
+	return v.noneReady(m, over, func(Host) bool { return true })
 }
 
-// noRemover explains why no other voter's host removes a dead surplus voter; empty if one may.
+// noRemover returns why no other voter's host removes a dead surplus voter; empty if one may.
 func (v View) noRemover() string {
 	for m := range v.Cluster.voters() {
 		if h, present := v.hostOf(m); m.Live && present && h.Manage {
@@ -90,8 +90,9 @@ func (v View) noRemover() string {
 	return "no agent of a live voter is in mode manage"
 }
 
-// repairHeld explains why no voter is replaced now; empty if one may be. The setting is the one that defines the grace.
-func (v View) repairHeld(setting string, grace time.Duration) string {
+// repairBlocked returns why no voter is replaced now; empty if one may be. setting is the configuration key of the
+// grace.
+func (v View) repairBlocked(setting string, grace time.Duration) string {
 	switch {
 	case grace == 0:
 		return setting + " is off"
@@ -105,13 +106,13 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 	return ""
 }
 
-// noReplacement explains why no host could replace a voter; empty if one could.
+// noReplacement returns why no host could replace a voter; empty if one could.
 func (v View) noReplacement(m Member) string {
-	return v.unready(m, false, func(Host) bool { return true })
+	return v.noneReady(m, false, func(Host) bool { return true })
 }
 
-// unready explains why none of these hosts could replace a voter; empty if one could.
-func (v View) unready(dead Member, over bool, among func(Host) bool) string {
+// noneReady returns why none of the hosts in among could replace a voter; empty if one could.
+func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
 		switch {
@@ -135,15 +136,16 @@ func (v View) unready(dead Member, over bool, among func(Host) bool) string {
 // mostNamed bounds the hosts that a reason names.
 const mostNamed = 3
 
-// Text describes it, with what happens when.
+// Text describes the dead voter, and what happens to it and when.
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s, reported by %s", d.Member.label(), durationfmt.Seconds(d.For),
 		strings.Join(d.By, ", "))
 	return text + fate(d.TooMany, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
-// fate describes what happens to a dead or unhealthy voter: which host replaces it, in how long, or why none does.
-// after is the time it takes once the grace is over. A surplus voter is removed without a replacement.
+// fate describes what happens to a dead or unhealthy voter: whether a host replaces it, when, or why none does. The
+// text of a blocked replacement includes after once the grace is over. A surplus voter is removed without a
+// replacement.
 func fate(tooMany bool, replacement, held string, in, grace time.Duration, after string) string {
 	if tooMany {
 		return fateOfSurplus(replacement, held, in, grace, after)
@@ -163,6 +165,7 @@ func fate(tooMany bool, replacement, held string, in, grace time.Duration, after
 	return "; another host is about to replace it"
 }
 
+// fateOfSurplus is fate for a surplus voter.
 func fateOfSurplus(replacement, held string, in, grace time.Duration, after string) string {
 	const why = ": surplus voter"
 	switch {
@@ -181,7 +184,7 @@ func fateOfSurplus(replacement, held string, in, grace time.Duration, after stri
 }
 
 // deadVoterSummary describes which of the voters that do not answer are dead, and what happens to them. If dead voters
-// are replaced, it also explains why another one does not count as dead.
+// are replaced, it also describes why each other one does not count as dead.
 func (v View) deadVoterSummary() (text string, dead bool) {
 	for _, d := range DeadVoters(v) {
 		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true
@@ -190,7 +193,7 @@ func (v View) deadVoterSummary() (text string, dead bool) {
 		if m.Live || v.Limits.DeadGrace == 0 {
 			continue
 		}
-		if since, why := v.calledDead(m); since == 0 {
+		if since, why := v.reportedDead(m); since == 0 {
 			text += fmt.Sprintf("; %s does not count as dead: %s", m.label(), why)
 		}
 	}

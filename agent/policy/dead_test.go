@@ -59,12 +59,12 @@ func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot determine",
 		},
 		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
-		"the leader's etcd hears from it": {
-			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 hears from it",
+		"the leader's etcd receives messages from it": {
+			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 receives messages from it",
 		},
-		"a follower's etcd hears from it": {
+		"a follower's etcd receives messages from it": {
 			func(v *View) { v.Hosts[1].Sees[0].Connected, v.Hosts[1].Sees[0].ConnectedKnown = true, true },
-			"etcd of n2 hears from it",
+			"etcd of n2 receives messages from it",
 		},
 		"the leader's metrics cannot be read": {
 			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, the leader, does not report",
@@ -236,8 +236,8 @@ func TestAVotersHostLooksAgainSoonWhileItsReportIsAwaited(t *testing.T) {
 		change func(v *View)
 		want   time.Duration
 	}{
-		"a voter has been silent for 10 min": {func(*View) {}, 0},
-		"it has fallen silent just now": {
+		"a voter has not answered for 10 min": {func(*View) {}, 0},
+		"it has just stopped answering": {
 			func(v *View) { v.Cluster.Members[2].DownFor = time.Second }, lookSoon,
 		},
 		"dead voters are not replaced": {
@@ -273,7 +273,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 		},
 		"dead voters are not replaced": {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
 		"the cluster is paused":        {func(v *View) { v.Pause = &Pause{} }, 0, ""},
-		"it has just fallen silent, and n2 has not reported yet, to a non-voter": {func(v *View) {
+		"it has just stopped answering, and n2 has not reported yet, to a non-voter": {func(v *View) {
 			v.Self.PeerURL = peerPrefix + "n4"
 			v.Hosts[0].Own = false
 			v.Hosts[1].Sees = nil
@@ -286,7 +286,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 	} {
 		v := leaderSeesDead()
 		c.change(&v)
-		again, behind := v.repairNears()
+		again, behind := v.repairDue()
 		if again != c.again || strings.Join(behind, ",") != c.behind {
 			t.Errorf("%s: looks again in %s at %v, want %s at %q", name, again, behind, c.again, c.behind)
 		}

@@ -10,16 +10,16 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Decide returns the next step, if any, the reasons why nothing more is done, and what to write to the disk.
+// Decide returns the next step, if any, the reasons why this host does not do more, and what to write alongside.
 func Decide(v View) Decision {
-	d := v.tell(held(v))
+	d := v.tell(decideAllowed(v))
 	if d.Step.Kind == StepNone {
 		d.Reasons = caution(v, d.Reasons)
 	}
-	if due := dueIn(v); due > 0 && v.Led != nil && (d.Again == 0 || due < d.Again) {
+	if due := transferDueIn(v); due > 0 && v.Led != nil && (d.Again == 0 || due < d.Again) {
 		d.Again = due
 	}
-	if soon, behind := v.repairNears(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
+	if soon, behind := v.repairDue(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
 		d.Again, d.Behind = soon, append(d.Behind, behind...)
 	}
 	d.First = goesFirst(v, d)
@@ -36,11 +36,11 @@ func Decide(v View) Decision {
 	return d
 }
 
-// held withholds a step that must not be taken now.
-func held(v View) Decision {
+// decideAllowed decides, and withholds a step that must not be taken now.
+func decideAllowed(v View) Decision {
 	d := decide(v)
 	if v.Cluster.Denied {
-		tellDenied(d.Reasons)
+		reportDenied(d.Reasons)
 	}
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
@@ -50,7 +50,7 @@ func held(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // a pause that only this host's own member reports withholds it as well
+	if d.Step.Kind.Info().Led { // it heeds the pause that this host's own member reports
 		v = v.leading()
 	}
 	switch {
@@ -66,27 +66,28 @@ func held(v View) Decision {
 	case v.Stuck != "":
 		return withhold(d, Reason{StepStuck, v.Stuck})
 	case d.Step.Kind.Info().Drives && !v.Self.Drives:
-		return withhold(d, v.runByOthers())
+		return withhold(d, v.externalReason())
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
-	case v.Recovery != nil && !v.Recovery.Late: // the operator ordered it, and no cluster can be paused now
+	case v.Recovery != nil && !v.Recovery.Late: // an operator ordered it, and without a quorum there is no pause
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		return withhold(d, paused(v.Pause))
 	case v.holdsAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)
-	// checked for every start: a join may come in between
-	case mayRun(v) && d.Step.Kind == StepStartUnit:
+	// checked here for every start, because a join starts etcd as well
+	case commandMayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
-	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // taking the lock again and again would keep it from all others
+	// it would lose the lock and take it again, and so block all other hosts
+	case v.Health.Hangs && d.Step.Kind == StepTakeLock:
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}
 	return d
 }
 
-// tellDenied reports that etcd answers and refuses. From inside, that looks like a cluster without a quorum.
-func tellDenied(reasons []Reason) {
+// reportDenied corrects the code if etcd answers but denies access, which otherwise looks like a missing quorum.
+func reportDenied(reasons []Reason) {
 	for i := range reasons {
 		if code := reasons[i].Code; code == ClusterUnreachable || code == NoQuorum {
 			reasons[i].Code = PermissionDenied
@@ -94,19 +95,20 @@ func tellDenied(reasons []Reason) {
 	}
 }
 
-// comesBack reports whether a step starts an etcd that this agent has stopped. A pause does not keep a member down.
+// comesBack reports whether a step starts an etcd that this agent has stopped. A pause does not keep such a member
+// down.
 func comesBack(v View, s Step) bool {
 	return s.Kind == StepStartUnit && v.Asked != nil && v.Asked.Stopped
 }
 
-// withhold drops a step and puts the reason in front of all others.
+// withhold moves the step to Would, and puts the reason in front of all others.
 func withhold(d Decision, r Reason) Decision {
 	d.Would, d.Step = d.Step, Step{}
 	d.Reasons = append([]Reason{r}, d.Reasons...)
 	return d
 }
 
-// decide asks the parts of the policy in the order of their concerns; the first that decides wins.
+// decide returns the decision of the first concern that has one.
 func decide(v View) Decision {
 	for _, c := range concerns() {
 		if d, decided := c.part(v); decided {
@@ -122,23 +124,23 @@ func wait(code ReasonCode, format string, args ...any) Decision {
 	return Decision{Reasons: []Reason{{code, fmt.Sprintf(format, args...)}}}
 }
 
-// rest explains why there is nothing to do.
+// rest returns why there is nothing to do.
 func rest(v View) Decision {
 	if v.foreign() {
 		return because(v, vetoIDMismatch)
 	}
 	if v.Op != nil {
-		return Decision{Reasons: because(v, vetoOperationInFlight).Reasons, Again: v.wordAwaited()}
+		return Decision{Reasons: because(v, vetoOperationInFlight).Reasons, Again: v.reportAwaited()}
 	}
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
 	}
-	if text, down := voterDown(v); down { // not at rest: every host reports a voter that is down
+	if text, down := voterDown(v); down { // every host reports it
 		code := VoterNotLive
 		if _, dead := v.deadVoterSummary(); dead {
 			code = VoterDead
 		}
-		return Decision{Reasons: []Reason{{code, text}}, Again: v.wordAwaited()}
+		return Decision{Reasons: []Reason{{code, text}}, Again: v.reportAwaited()}
 	}
 	if r, slow := leaderSlow(v); slow && Unhealthy(v.Health.State) { // WARM is only a caution
 		return Decision{Reasons: []Reason{r}}
@@ -183,10 +185,10 @@ func roleOf(v View) Role {
 	case listed && m.Name != "":
 		return RoleStandby
 	}
-	return RoleSpare // a learner that never started and has no join does not count
+	return RoleSpare // even if it has a learner that never started and belongs to no join
 }
 
-// ownUnit keeps the etcd of a member running and stops that of a removed member.
+// ownUnit keeps a member's etcd running, and stops a removed member's.
 func ownUnit(v View) (Decision, bool) {
 	if v.Data.State != DataMember || v.foreign() || (v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID) {
 		return Decision{}, false // another cluster's data; join reports it
@@ -198,14 +200,13 @@ func ownUnit(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
-		// Whether this member still is one is unknown now. A removed member could form the old quorum with others like
-		// it.
+		// The member may have been removed: with others that were removed, it could form its old quorum.
 		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member",
 			v.unreachable()), true
 	}
 	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
 	if down && v.Asked != nil && v.Asked.Stopped {
-		return taken(v), true
+		return stoppedWithoutOperation(v), true
 	}
 	switch v.Unit.State {
 	case UnitFailed:
@@ -221,8 +222,8 @@ func ownUnit(v View) (Decision, bool) {
 	return Decision{}, false
 }
 
-// stopped explains an etcd that exited cleanly: it was stopped, or it learned that its member was removed, after which
-// it exits with 0 or 1. While no voter answers, the two look alike.
+// stopped waits after a clean exit of etcd: an operator stopped it, or it exited because its member was removed, with
+// status 0 or 1. While no voter answers, the two look alike.
 func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped cleanly")
 	if !v.Cluster.Reachable {
@@ -232,8 +233,8 @@ func stopped(v View) Decision {
 	return d
 }
 
-// stopRemoved stops an etcd whose member is no longer in the list. The data must have been read after the list and
-// after the start of etcd: a host that was added again has another member ID.
+// stopRemoved stops an etcd whose member is no longer in the list. The data must have been read after the list changed
+// and after etcd started, because a host that was added again has another member ID.
 func stopRemoved(v View) (Decision, bool) {
 	running := v.Unit.State == UnitActive || v.Unit.State == UnitActivating
 	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {
@@ -253,8 +254,8 @@ func (v View) listed(id uint64) bool {
 	return false
 }
 
-// startAgain starts a member's etcd that has failed. It needs no lock: a returning member takes nothing from the
-// others.
+// startAgain starts a member's etcd that has failed. It needs no lock: a returning member does not lower the fault
+// tolerance.
 func startAgain(v View) Decision {
 	if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}

@@ -23,8 +23,8 @@ func hasDefaultData(member, cluster uint64) bool {
 	return member == defaultMemberID && cluster == defaultClusterID
 }
 
-// strayDefault reports whether etcd has created a cluster of its own here that no configured URL leads to. It ignores a
-// cluster that quorumd knows as this host's, and one whose etcd lists the member at another peer URL.
+// strayDefault reports whether etcd has created such a cluster here, unless the host is configured for it. A cluster
+// that is recorded as this host's is not stray, nor is one whose member list has another peer URL for this member.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {
@@ -42,8 +42,9 @@ func strayDefault(v View) (string, bool) {
 		uint64(defaultMemberID), defaultPeerURL), true
 }
 
-// ownDefault keeps such a cluster from being taken for this host's: nothing is started, joined or brought back.
-func ownDefault(v View) (Decision, bool) {
+// ownDefaultCluster waits while this host's data belongs to a stray default cluster, so that no later concern starts
+// its etcd.
+func ownDefaultCluster(v View) (Decision, bool) {
 	text, stray := strayDefault(v)
 	if !stray {
 		return Decision{}, false
@@ -51,8 +52,8 @@ func ownDefault(v View) (Decision, bool) {
 	return wait(DefaultCluster, "%s", text), true
 }
 
-// strayRemains finds hosts whose data belongs to such clusters. They are no copies of each other, although their
-// members have the same ID.
+// strayRemains returns which hosts hold data of stray default clusters. Their data is not copies of one cluster,
+// although the members have the same ID.
 func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	var strays []string
 	unlisted := 0
@@ -69,7 +70,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		}
 		strays = append(strays, r.Host)
 	}
-	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // a single one does not prove what it is
+	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // one host alone proves nothing
 		return "", ""
 	}
 	return fmt.Sprintf("on %s etcd was started without settings and created a single-member cluster (member %x, %s), "+

@@ -3,10 +3,10 @@
 
 // Package policy decides what a host does next.
 //
-// Decide is a pure function: it takes a View, which is everything that the agent has observed, and returns at most one
-// Step and the reasons why nothing more is done. It has no clock, no I/O and no state of its own, so the same function
-// runs in production, in observe mode, in simulation and in exhaustive exploration, and after a crash it continues from
-// what it observes.
+// Decide is a pure function: it takes a View, which holds everything that the agent has observed, and returns at most
+// one Step, and the reasons why the host does nothing more. It has no clock, no I/O and no state of its own. So the
+// same function runs in production, in observe mode, in simulation and in exhaustive exploration, and after a crash it
+// continues from the next View.
 //
 // The package promises:
 //
@@ -20,69 +20,70 @@
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
 // is refused, and package operate reports that. A request to take a host down is a Standing: request_over.go decides
-// when it is over, request_moves.go how each call and step changes it, such as stopping etcd for it, request.go when it
-// is dropped, and start_guard.go whether etcd may start by itself meanwhile. Package hoststate writes all that to disk.
+// whether it is over, request_moves.go how calls and steps change it, request.go when it is dropped, and start_guard.go
+// whether etcd may start by itself meanwhile. Package hoststate writes the results to disk.
 //
 // # What the model explores
 //
-// Package model explores Decide exhaustively, and its coverage binds every change of this package: each Step and Reason
-// in this source must be listed in its coverage.go with how it is modelled, or a test fails; one listed as explored must
-// be reached. `make test-model-etcd` checks what the model assumes about etcd against real members.
+// Package model explores Decide exhaustively, and must cover every change of this package: its coverage.go lists how each
+// Step and Reason is modelled. A test fails if one is missing there, or is listed as explored and never reached. `make
+// test-model-etcd` compares what the model assumes about etcd with real members.
 //
 // Covered, on two to five hosts:
 //
-//   - operations: joins to voter and to standby with their rollback and adoption, leftover learners, bootstrap,
+//   - operations: joins as voter and as standby with their rollback and adoption, leftover learners, bootstrap,
 //     requested removals, replacements of dead and unhealthy voters by a standby or spare, and hosts that are taken
 //     down for maintenance, a restart or a reboot and brought back;
-//   - faults: crashes of agents, members and hosts, agents that are paused past their lock, partitions, health states
-//     and clocks that change, calls that take effect late or never, and anything operators do;
-//   - etcd: what it accepts and refuses, for good or for a while; who votes and who serves; what happens to a member
-//     that starts or was removed; what it commits.
+//   - faults: crashes of agents, members and hosts, agents that are paused for longer than their lock lasts,
+//     partitions, changing health states and clocks, calls that take effect late or never, any action of an operator;
+//   - etcd: which requests it accepts and refuses, permanently or for a while; which members vote and which serve; the
+//     start of a member and of a removed one; which writes it commits.
 //
 // Abstracted:
 //
 //   - time: every duration is 0 or beyond its limit, and a lease ends only after its holder's validity;
-//   - the leader: only whether there is a quorum; how often an unhealthy leader transfers leadership is a walk of its
-//     own, which models the leader;
+//   - the leader: only whether there is a quorum; a separate exploration models the leader, and covers how often an
+//     unhealthy one transfers leadership;
 //   - raft's log: a learner is behind, near or steady, and follows or does not;
 //   - ranks: the order among equals is left open.
 //
-// Simplified, of what a host observes:
+// Simplified observations:
 //
-//   - one observation sees the list, the records and the disk at the same moment, and no step is taken on observations
-//     of different rounds;
-//   - only a late call and a paused agent miss a record that comes and goes between observation and step;
+//   - one observation reads the member list, the records and the disk at the same moment, and no decision combines
+//     observations of different rounds;
+//   - only a late call or a paused agent misses a record that is written and deleted between observation and step;
 //   - a host record expires with its agent;
-//   - a voter that does not answer when its removal is decided has been silent for long;
-//   - no agent can tell who stopped an etcd that its disk still records as stopped by the agent, unless the machine has
-//     since rebooted as requested.
+//   - a voter that does not answer when its removal is decided has not answered for long;
+//   - if its disk records that an agent has stopped etcd, the agent cannot detect that an operator has stopped it
+//     since, unless the machine has rebooted as requested.
 //
-// Simplified, of what a host does:
+// Simplified effects:
 //
 //   - steps on the local unit and disk end at once, except the calls of a cycle;
 //   - a call that stops etcd, transfers its leadership or reboots the machine takes effect at any time while its agent
-//     lives, even long after its lock is gone; once that agent's process has ended it has taken effect or never will;
-//   - reports on a replaced voter may be stale until they are requested again, but all agree; one voter at a time is
-//     dead or unhealthy; the evidence against an unhealthy one, apart from its health state, is one thing, which comes
-//     and goes; and a removal that is not answered in time takes effect before it is given up, or never;
-//   - one late write per agent is remembered, and one removal is requested at a time;
-//   - a requested reboot happens at once or not at all;
-//   - a request for a restart allows it to start an etcd that an operator has stopped, until that restart is recorded
-//     as done.
+//     lives, even long after the agent's lock has expired; when the agent's process ends, the call has taken effect or
+//     never will;
+//   - reports on a replaced voter may be stale until an operation requests new ones, but all agree; one voter at a time
+//     is dead or unhealthy; all evidence against an unhealthy one, apart from its health state, appears and disappears
+//     together; a removal that is not answered in time takes effect before it is given up, or never;
+//   - each agent has at most one late write, and one removal is requested at a time;
+//   - a requested reboot happens at once or never;
+//   - a restart request may start an etcd that an operator has stopped, until the disk records that restart as done.
 //
-// Left out, because they withhold steps and add none: hosts that rest (View.Resting), a program that was started just
-// now (Hooks.Launched), and a health state that its host publishes late (Host.Answered, when a voter that is ready to
-// be stopped waits for it). No host waits so long for its turn to join that it goes out of turn.
+// Left out, because they only withhold steps: resting hosts (View.Resting), a program that was started just now
+// (Hooks.Launched), and a health state that is published late (Host.Answered, for which a voter that is ready to be
+// stopped waits). Also left out: a host that loses patience with the hosts before it in the join queue, and joins
+// first.
 //
-// A cluster under recovery has a walk of its own in the model: two clusters and the origin of each host's data, plans
-// that are made, applied, given up and made again, and a host that comes late. It leaves out: a join is one step, no
-// host restores a snapshot (recovery_test.go explores that, for one host), and the old cluster never has a quorum of
-// data without the survivor's.
+// A separate exploration covers recovery: two clusters and the origin of each host's data; plans that are made,
+// applied, given up and made again; and a host that returns late. It is simplified: a join is one step, no host
+// restores a snapshot (recovery_test.go explores that for one host), and the old cluster never has a quorum of data
+// without the survivor's.
 //
-// Rollouts and the queue have a walk of their own, in which no host joins or leaves. It leaves out: hooks and programs;
-// hosts with requests of operators as well; calls that take effect after their agent has moved on; and a spare that is
-// off while the record of its operation is deleted, which no host can notice.
+// A separate exploration covers rollouts and the queue, in which no host joins or leaves. It leaves out hooks and
+// programs; hosts with operators' requests in addition; calls that take effect after their agent has moved on; and a
+// spare that is off while the record of its operation is deleted, which no host can detect.
 //
-// Constant: versions, space, qualification, unique names, one cluster, data that can be read, a voter's log that is
-// level once it serves, no hooks installed, and a finding that blocks all that a finding can.
+// Constant: versions, space, qualification, unique names, one cluster, readable data, a voter's log that
+// is caught up once it serves, no installed hooks, and findings that block every step that a finding can block.
 package policy

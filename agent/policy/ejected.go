@@ -11,58 +11,59 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Ejections is how often this host's member was replaced within the last 30 days. The host joins again only after a
-// healthy period, which doubles each time: a host that comes and goes changes the membership ever less often.
+// Ejections describes how often this host's member was replaced within the last 30 days. The host joins again only
+// after a healthy period, which doubles each time: a host that keeps failing changes the membership less and less
+// often.
 type Ejections struct {
-	Times   int
-	Ago     time.Duration // since the last time, for texts: it compares clocks of two hosts
-	WellFor time.Duration // since when it has been healthy without a break, as observed by this agent since then
+	Times      int
+	Ago        time.Duration // since the last ejection, for texts only: it compares the clocks of two hosts
+	HealthyFor time.Duration // how long it has been healthy since then without a break, as observed by this agent
 
 	Member uint64 // the member that was ejected last
-	// NotedFor is WellFor as recorded on this host's disk, and NotedAgo how long ago that was last recorded; 0 and 0 if
-	// the disk records nothing.
-	NotedFor, NotedAgo time.Duration
+	// RecordedFor is WellFor as recorded on this host's disk, and NotedAgo the time since it was recorded; both are 0
+	// if nothing is.
+	RecordedFor, RecordedAgo time.Duration
 }
 
-// noteStretch is how often the healthy period is recorded: an agent that returns sooner than it could miss a break
-// continues it.
-const noteStretch = time.Minute
+// healthyPeriodEvery is how often the healthy period is recorded. An agent that restarts soon after continues the
+// period.
+const healthyPeriodEvery = time.Minute
 
-// notesClean reports whether to record again for how long an ejected host has been healthy: a restarted agent continues
-// from that. If the host's health is unknown, the record stays and ages.
-func notesClean(v View) bool {
+// recordsHealthyPeriod reports whether to record the healthy period of an ejected host again, so that a restarted agent
+// continues it. If the host's health is unknown, the record stays and ages.
+func recordsHealthyPeriod(v View) bool {
 	t := v.Ejections
 	switch {
 	case !v.Cluster.Reachable || t.Times == 0 || roleOf(v) != RoleSpare:
 		return false
-	case t.WellFor == 0:
-		return t.NotedFor > 0 && v.Health.Judged() && !v.Health.Well()
+	case t.HealthyFor == 0:
+		return t.RecordedFor > 0 && v.Health.Known() && !v.Health.Healthy()
 	}
-	return t.NotedAgo >= noteStretch || (t.NotedFor-t.WellFor).Abs() > noteStretch/2
+	return t.RecordedAgo >= healthyPeriodEvery || (t.RecordedFor-t.HealthyFor).Abs() > healthyPeriodEvery/2
 }
 
-// longestClean is where the doubling of [Limits.CleanFor] ends.
-const longestClean = 24 * time.Hour
+// longestHealthyPeriod limits the doubled [Limits.CleanFor].
+const longestHealthyPeriod = 24 * time.Hour
 
-// clean is how long this host must have been healthy before it joins again.
-func (v View) clean() time.Duration {
+// requiredHealthyPeriod returns how long this host must have been healthy before it joins again.
+func (v View) requiredHealthyPeriod() time.Duration {
 	d := v.Limits.CleanFor
-	for i := 1; i < v.Ejections.Times && d < longestClean; i++ {
+	for i := 1; i < v.Ejections.Times && d < longestHealthyPeriod; i++ {
 		d *= 2
 	}
-	return min(d, longestClean)
+	return min(d, longestHealthyPeriod)
 }
 
-// Well reports whether a health state continues the healthy period that an ejected host waits for. Unknown does not.
-func (h Health) Well() bool { return h.State == health.Warm || !h.gates(health.Joins) }
+// Healthy reports whether a health state continues the healthy period of an ejected host. An unknown state does not.
+func (h Health) Healthy() bool { return h.State == health.Warm || !h.gates(health.Joins) }
 
-// Judged reports whether a health state is known. An agent that has just started has none for a moment.
-func (h Health) Judged() bool { return h.State != health.Unknown && h.State != health.Qualifying }
+// Known reports whether the health state is known. It is not for a moment after an agent starts.
+func (h Health) Known() bool { return h.State != health.Unknown && h.State != health.Qualifying }
 
-// ejected keeps an ejected host from joining. It does not apply to a member or a joining host: a restarted
-// agent no longer has the period in memory.
+// ejected reports whether this host was ejected and must stay healthy for longer before it joins. It does not apply to
+// a member or a joining host, whose agent may have restarted and lost the period.
 func ejected(v View) (string, bool) {
-	left := v.clean() - v.Ejections.WellFor
+	left := v.requiredHealthyPeriod() - v.Ejections.HealthyFor
 	if v.Ejections.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {
 		return "", false
 	}
@@ -71,5 +72,6 @@ func ejected(v View) (string, bool) {
 		often = fmt.Sprintf("%d times, last", v.Ejections.Times)
 	}
 	return fmt.Sprintf("%s was ejected %s %s ago: it rejoins after being healthy for %s, %s remain", v.Self.Name,
-		often, durationfmt.Seconds(v.Ejections.Ago), durationfmt.Text(v.clean()), durationfmt.Seconds(left)), true
+		often, durationfmt.Seconds(v.Ejections.Ago), durationfmt.Text(v.requiredHealthyPeriod()),
+		durationfmt.Seconds(left)), true
 }

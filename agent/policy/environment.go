@@ -5,18 +5,18 @@ package policy
 
 import "iter"
 
-// Environment is the kind of environment that etcd is started with.
+// Environment is the kind of environment that etcd starts with.
 type Environment uint8
 
 // The environments. The zero value creates no cluster.
 const (
 	EnvironmentListed Environment = iota // for the listed cluster: this host joins it, or belongs to it
-	EnvironmentNew                       // for a new cluster, of this host alone
-	EnvironmentAlone                     // for this host alone, but not as new: its data is the cluster
+	EnvironmentNew                       // for a new cluster of this host alone
+	EnvironmentAlone                     // for an existing cluster of this host alone: its data is the cluster
 )
 
 // EnvironmentOf returns the environment to start etcd with. A snapshot to restore comes first: it brings the data, and
-// should that be lost later, etcd must not create a new cluster from nothing.
+// if that data is lost later, etcd must not create an empty cluster instead.
 func EnvironmentOf(v View) Environment {
 	switch {
 	case v.Recovery != nil && v.Recovery.Snapshot:
@@ -27,13 +27,13 @@ func EnvironmentOf(v View) Environment {
 	return EnvironmentListed
 }
 
-// MakesNewCluster reports whether an etcd that starts now may create a new cluster: no other cluster may answer now,
-// and none answered when the operator requested it.
+// MakesNewCluster reports whether an etcd that starts now creates a new cluster: an operator requested one, and no
+// cluster answers.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstAutomaticBootstrap returns why it is not certain that no etcd runs at the other endpoints, or nil. others
-// yields the result of connecting to each: nil if the connection is accepted. Each must refuse: silence proves nothing,
-// since a cluster may be behind it, and neither does an incomplete list; missing is why it is incomplete.
+// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if none does. others yields the
+// result of connecting to each: nil if the connection is accepted. Each must refuse the connection, because a silent
+// endpoint may hide a cluster. missing is why the list of endpoints may be incomplete, or nil.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),

@@ -11,40 +11,40 @@ import (
 )
 
 // If etcd is managed externally, such as by a kubelet, and no operator's hook starts and stops it, quorumd does
-// neither: it takes no such step (see held). It does whatever needs no start or stop, and coordinates the operation:
-// this host gets its turn, transfers leadership, and is safe to touch while its etcd still runs. The external manager
-// then stops and starts etcd, and quorumd observes that from its ports.
+// neither: decideAllowed withholds such steps. It still takes all other steps, and coordinates operations: this host
+// waits in the queue, transfers leadership, and is safe to touch while its etcd still runs. Then the external manager
+// stops and starts etcd, which quorumd observes at etcd's ports.
 
-// runByOthers returns that reason.
-func (v View) runByOthers() Reason {
+// externalReason returns the reason why quorumd does not start or stop etcd.
+func (v View) externalReason() Reason {
 	return Reason{EtcdExternal, fmt.Sprintf("this host's etcd is managed externally and is %s: quorumd neither "+
-		"starts nor "+
-		"stops it", cmp.Or(string(v.Unit.State), "unknown"))}
+		"starts nor stops it", cmp.Or(string(v.Unit.State), "unknown"))}
 }
 
-// MayBeAsked reports whether a host can be taken down for that work, as far as the management of its etcd decides.
-func MayBeAsked(v View, w Work) bool {
+// MayTakeDown reports whether this host can be taken down for that work: not if only its agent can do it, and its
+// member's etcd is managed externally.
+func MayTakeDown(v View, w Work) bool {
 	_, listed := v.member()
 	return v.Self.Drives || !listed || !w.info().alone
 }
 
-// ExternallyManaged reports whether this host's etcd is stopped externally for its request.
+// ExternallyManaged reports whether an external manager stops this host's etcd for its request.
 func ExternallyManaged(v View) bool {
 	_, listed := v.member()
-	return listed && v.Asked != nil && v.othersStop() && !v.Asked.KeepRunning
+	return listed && v.Asked != nil && v.mayStopExternally() && !v.Asked.KeepRunning
 }
 
-// othersStop reports whether etcd may be stopped externally for this host's request. A restart and a command are the
-// agent's own work.
-func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }
+// mayStopExternally reports whether an external manager may stop etcd for this host's request. It may not for a restart
+// or a command, which the agent does itself.
+func (v View) mayStopExternally() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }
 
-// lentOut is a host in its operation whose etcd is stopped externally: it is safe to touch from now on, until the other
-// voters no longer tolerate its loss.
-func lentOut(v View) Decision {
+// awaitExternalStop continues the operation of a host whose etcd is stopped externally: the host is safe to touch while
+// the other voters tolerate its loss.
+func awaitExternalStop(v View) Decision {
 	if v.Asked.Work.info().alone {
-		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.runByOthers().Text})
+		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
 	}
-	d := touchable(v)
+	d := safeToTouch(v)
 	for i, r := range d.Reasons {
 		if r.Code == InMaintenance {
 			d.Reasons[i].Text += "; etcd runs and may be stopped now"
@@ -53,8 +53,8 @@ func lentOut(v View) Decision {
 	return d
 }
 
-// notSafe revokes that this host is safe to touch, while its etcd still runs.
-func notSafe(v View, m Member, r Reason) (Decision, bool) {
+// withdrawSafe withdraws the record that this host is safe to touch, while its etcd still runs.
+func withdrawSafe(v View, m Member, r Reason) (Decision, bool) {
 	if v.Self.Drives || v.Op.Phase != PhaseDown {
 		return Decision{}, false
 	}
@@ -62,8 +62,8 @@ func notSafe(v View, m Member, r Reason) (Decision, bool) {
 		true
 }
 
-// othersStart waits for etcd to be started externally.
-func othersStart(v View) Decision {
+// awaitExternalStart waits until an external manager starts etcd.
+func awaitExternalStart(v View) Decision {
 	d := because(v, vetoUnitUnusable)
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		d.Reasons = append([]Reason{{NotBack, fmt.Sprintf("for %s: %s", durationfmt.Seconds(v.Op.WrittenFor),
@@ -72,7 +72,7 @@ func othersStart(v View) Decision {
 	return d
 }
 
-// etcdExternal is reported as long as it lasts, on a host that is a member or may become one.
+// etcdExternal reports whether this host's etcd is managed externally.
 func etcdExternal(v View) (string, bool) {
 	return "this host's etcd is managed externally: quorumd neither starts nor stops it", !v.Self.Drives
 }

@@ -3,11 +3,12 @@
 
 package policy
 
-// FirstStart is what root can read when systemd is about to start etcd's unit, whether or not an agent runs.
+// FirstStart is what the start guard, as root, reads when systemd is about to start etcd's unit, whether or not an
+// agent runs.
 type FirstStart struct {
 	// Manages reports that a valid configuration of an agent names this unit and has mode: manage.
 	Manages bool
-	// AgentStarts reports that the agent's unit runs, or is started by a boot: it will decide.
+	// AgentStarts reports that the agent's unit runs, or that a boot starts it: that agent decides.
 	AgentStarts bool
 	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
 	Decided bool

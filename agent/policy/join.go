@@ -34,8 +34,8 @@ func join(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginJoin, Target: target}), true
 }
 
-// joins is the operation that makes a spare a standby or voter. The joining host carries it out. If its agent is gone,
-// a voter's agent rolls it back: removing a learner never costs quorum.
+// joins declares the operation that makes a spare a standby or voter. The joining host carries it out. If its agent is
+// gone, a voter's agent rolls it back: the removal of a learner never costs quorum.
 func joins() operation {
 	return operation{
 		kind:   KindJoin,
@@ -43,11 +43,12 @@ func joins() operation {
 		phases: []OpPhase{PhaseBegun, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
 		joins:  true,
 		carry:  carryJoin,
-		orphan: takeBack,
+		orphan: rollBackOrphan,
 		title:  joinTitle,
 	}
 }
 
+// joinTitle returns the name of a join in the history.
 func joinTitle(t OperationTitle) string {
 	return fmt.Sprintf("%s of %s as %s", t.Kind, t.HostName, cmp.Or(t.Target, "member"))
 }
@@ -76,8 +77,9 @@ func carryJoin(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// takeBack ends the join of another host whose agent is gone. The outcome recorded by that host stays.
-func takeBack(v View) Decision {
+// rollBackOrphan rolls back the join of another host whose agent is gone. If that host has recorded an outcome, it
+// stays.
+func rollBackOrphan(v View) Decision {
 	switch {
 	case v.Op.Token == v.Lock.Token:
 		return rollBack(v)
@@ -90,13 +92,13 @@ func takeBack(v View) Decision {
 	return do(Step{Kind: StepSetPhase, Phase: PhaseRollback, MemberID: v.Op.MemberID, Why: "under a new lock"})
 }
 
-// giveUp returns why a join must be rolled back. A voter is never rolled back.
+// giveUp returns why a join must be rolled back; empty if it must not. A voter is never rolled back.
 func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	if listed && !m.Learner {
 		return "", ""
 	}
 	if v.PromotionPending {
-		return "", "" // its promotion may still take effect: it would be a voter then
+		return "", "" // it may be a voter at any moment
 	}
 	_, common := vetoCommonCause().reason(v)
 	switch {
@@ -104,7 +106,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HostRebooted, "the host has rebooted since the join began"
 	case v.Op.MemberID != 0 && !listed:
 		return Orphaned, "the learner was removed by something other than quorumd"
-	// with a common cause nothing is changed
+	// with a common cause, the membership stays as it is
 	case !Permits(v.Health.State).Hold && v.Health.gates(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
@@ -113,28 +115,29 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.Op.Elapsed > v.Limits.LearnerMax:
 		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
 			durationfmt.Text(v.Limits.LearnerMax))
-	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
+	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
 	}
 	return "", ""
 }
 
-// steady reports whether the learner answers and is level with the leader: in an idle cluster there is no further
-// progress to make.
+// steady reports whether a member answers and has caught up with the leader. In an idle cluster its index does not move
+// then.
 func steady(v View, m Member) bool {
 	return m.Live && m.LagKnown && m.Lag <= v.Limits.PromoteLag
 }
 
-// missed reports whether a learner that looks caught up has not applied an earlier write.
-func missed(v View, m Member) bool {
+// missedWrite reports whether a learner has not applied the last write of the operation record, although it had time
+// to.
+func missedWrite(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
-// follows makes sure that the learner has applied something just now. In an idle cluster a learner that is cut off
-// looks caught up: neither index moves. It answers its clients and never notices that its leader is gone. So something
-// is written for it.
-func follows(v View, m Member, then Step) Decision {
+// confirmFollows takes the step then once the learner has applied a write in this round. In an idle cluster, a learner
+// that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
+// leader is gone. So follows first rewrites the operation record, which the learner must apply.
+func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:
 		return do(then)
@@ -180,7 +183,7 @@ func unitRuns(v View) bool {
 	return false
 }
 
-// moveAside moves aside data with which a new member must not start. It deletes nothing.
+// moveAside moves old data aside, with which a new member must not start. It deletes nothing.
 func moveAside(v View) Decision {
 	if r, holds := vetoed(v, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -199,7 +202,7 @@ func followLearner(v View, m Member) Decision {
 	}
 	stale := v.Data.State == DataRemains || (v.Data.State == DataMember && v.Data.MemberID != m.ID)
 	if !unitRuns(v) {
-		// A version that does not fit could crash the leader.
+		// An incompatible version could crash the leader.
 		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 			return Decision{Reasons: []Reason{r}}
 		}
@@ -226,19 +229,19 @@ func followLearner(v View, m Member) Decision {
 			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
 			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return follows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
+		return confirmFollows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
 	}
 	return promote(v, m)
 }
 
-// votersMissing reports whether there are fewer voters than wanted. Other hosts may have become voters meanwhile.
+// votersMissing reports whether there are fewer voters than configured, without those to be removed.
 func (v View) votersMissing() bool {
 	voters, _ := v.Cluster.Counts()
 	return voters-v.leaving() < v.Target.Voters
 }
 
-// promote makes the learner a voter if nothing speaks against it now. etcd itself would promote a learner that is dead,
-// or a tenth of the log behind.
+// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or a tenth
+// of the log behind.
 func promote(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
 		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
@@ -247,25 +250,25 @@ func promote(v View, m Member) Decision {
 	if m.Errors {
 		return wait(LearnerNotSteady, "the learner reports errors")
 	}
-	// a standby replaces one that was removed just now
+	// a standby may replace a voter that was removed just now
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))
 	}
-	if v.Self.MemberID != m.ID { // recorded, its etcd is started again even after quorum loss
+	if v.Self.MemberID != m.ID { // without that record, its etcd would not be started during a loss of quorum
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
-	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
+	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
 
-// finishJoin waits until the new voter reports itself as a voter and serves.
+// finishJoin ends the join once the new voter serves, and reports itself as a voter.
 func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
-		// A voter that starts on an empty disk has forgotten what it acknowledged.
+		// A voter that starts on an empty disk no longer has the entries that it acknowledged.
 		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
 		}
-		if v.Unit.State == UnitInactive { // it ran when it was promoted, so it was stopped since
+		if v.Unit.State == UnitInactive { // an operator stopped it: it ran when it was promoted
 			return leaveStopped(v, m)
 		}
 		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
@@ -284,7 +287,7 @@ func finishJoin(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
 
-// leaveStopped does not start a new voter that was stopped on purpose. The operation does not wait for it forever.
+// leaveStopped leaves a new voter down that was stopped on purpose, and ends the operation after a while.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and its etcd was stopped on purpose"})
@@ -299,27 +302,27 @@ func orUnknown(s DataState) string {
 	return string(s)
 }
 
-// abandonForeignOp ends a join that the learner's own host has not begun: otherwise anyone who can write the record
-// could get a standby removed or started again.
+// abandonForeignOp ends a join that the learner's own host has not begun. Otherwise any client that can write the
+// record could have a standby removed or started again.
 func abandonForeignOp(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
 
-// concerns reports whether the operation is about a member. The host that it names knows its own member, whichever one
-// the record names.
-func (op *Op) concerns(v View, m Member) bool {
+// isAbout reports whether the operation is about a member. On the operation's own host, that is also the host's own
+// member, whichever one the record names.
+func (op *Op) isAbout(v View, m Member) bool {
 	own := op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL
 	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
 }
 
-// rollBack rolls a join back: the learner is removed from the member list, its etcd stops, the record is deleted.
+// rollBack rolls a join back: it removes the learner from the member list, stops its etcd, and ends the operation.
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch {
-		case !v.Op.concerns(v, m) || v.Op.takesOut(m):
+		case !v.Op.isAbout(v, m) || v.Op.removesMember(m):
 			continue
-		case !m.Learner: // a promotion that timed out took effect
+		case !m.Learner: // a promotion that timed out has taken effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
 		case v.Op.Outcome == StandbyLost && !v.isStray(m):
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: v.notStray(m)})
@@ -340,8 +343,7 @@ func rollBack(v View) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 }
 
-// rolledBack returns the code with which the rollback began. An unknown code, or none, only means that the operation
-// was not continued.
+// rolledBack returns the code with which the rollback began; Orphaned if the record has an unknown code or none.
 func (op *Op) rolledBack() ReasonCode {
 	if op.Outcome.Info().Meaning == "" {
 		return Orphaned
@@ -349,10 +351,10 @@ func (op *Op) rolledBack() ReasonCode {
 	return op.Outcome
 }
 
-// leftover lets a voter's agent remove a learner that has never started and that belongs to no operation: it was added
-// after its join was rolled back. It would block every other join.
+// leftover lets a voter's agent remove a learner that has never started and belongs to no operation, such as one that
+// was added after its join was rolled back. It would block every other join.
 func leftover(v View) (Decision, bool) {
-	return dismiss(v, LearnerStalled, func(m Member) (since time.Duration, why, errand string) {
+	return removeLostLearner(v, LearnerStalled, func(m Member) (since time.Duration, why, lockWhy string) {
 		if m.Name != "" {
 			return 0, "", ""
 		}
@@ -360,18 +362,21 @@ func leftover(v View) (Decision, bool) {
 	})
 }
 
-// dismiss lets a voter's agent begin the removal of an abandoned learner once that has lasted as long as a learner may
-// stall: the first voter's agent, and if that does not, the next one's.
-func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, errand string)) (Decision, bool) {
+// removeLostLearner lets a voter's agent begin the removal of a learner once it has been lost for LearnerStall. The
+// first live voter does so; if it does not, the next one follows one lock TTL later. lost returns for how long a
+// learner has been lost, why it is removed, and why the agent takes the lock.
+func removeLostLearner(
+	v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, lockWhy string),
+) (Decision, bool) {
 	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
 	turn := voterTurn(v)
-	if _, other := turnElsewhere(v); other || turn < 0 {
+	if _, other := unrecordedOperation(v); other || turn < 0 {
 		return Decision{}, false
 	}
 	for m := range v.Cluster.learners() {
-		since, why, errand := lost(m)
+		since, why, lockWhy := lost(m)
 		if since < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
 			continue
 		}
@@ -379,7 +384,7 @@ func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration,
 		case v.Lock.Mine:
 			return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: outcome, Why: why}), true
 		case v.Lock.Known && !v.Lock.Held:
-			return do(Step{Kind: StepTakeLock, Why: errand}), true
+			return do(Step{Kind: StepTakeLock, Why: lockWhy}), true
 		}
 	}
 	return Decision{}, false

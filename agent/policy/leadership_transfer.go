@@ -13,40 +13,40 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A slow leader leads forever: etcd only votes out a silent one. So if the health state of a leader's host rules out
-// leading, its agent transfers leadership to a voter that may lead. That costs no quorum and needs no lock, whose
-// writes would have to pass the slow leader.
+// A slow leader leads forever: etcd replaces only a leader that stops sending heartbeats. So if the health state of a
+// leader's host rules out leading, its agent transfers leadership to a voter that may lead. That costs no quorum and
+// needs no lock, whose writes would have to pass the slow leader.
 //
-// The others' health states are the published ones. A host that became unhealthy at the same time must have had time to
-// report so, or leadership would move from one slow disk to the next. If an agent ended within its record's last TTL,
-// its last record counts.
+// The other hosts' health states are the published ones. A host that became unhealthy at the same time needs time to
+// publish that, or leadership would move from one slow disk to the next. The last record of an agent that has ended
+// counts until it expires.
 //
-// If the disk is far too slow, no linearizable read returns in time, on any host. Then this host's own member is the
-// source: it leads, and no host has newer data while a quorum reports that it follows. The others need longer to
+// If the disk is far too slow, no linearizable read returns in time on any host. Then the leader's agent reads from its
+// own member: no host has newer data while a quorum reports that it follows that member. The others need longer to
 // publish their health states then.
 //
 // A leader that only writes slowly transfers leadership to a voter that measures at least 1.5 times better now: a
 // finding looks back over minutes, and two disks of one model differ by chance. A voter with an unknown or old
-// measurement is no target. A leader whose write hangs or fails, or through which no read returns in time, needs no
-// comparison: it serves nothing, no measurement can be exchanged through it, and a voter that is OK by its own record
-// does better.
+// measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, there is no
+// comparison: it serves no client, no measurement can be exchanged through it, and any voter that published OK is
+// better.
 //
-// Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and each further transfer
-// within the memory of the previous one waits twice as long. A failed attempt took leadership from no host: the next
-// one comes sooner, and each waits twice as long as the one before.
+// Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and each further transfer in a
+// row waits twice as long. After a failed attempt, which moved no leadership, the next one follows sooner, and each
+// waits twice as long as the one before.
 
-// LeadershipTransfers is what this agent knows about its own member's leadership and its transfers.
+// LeadershipTransfers is what this agent has observed of its own member's leadership and its transfers.
 type LeadershipTransfers struct {
-	LeadsFor time.Duration // since when its member has led without a break; 0 if it does not
-	BadFor   time.Duration // since when its health state has ruled out leading without a break; 0 if it does not
+	LeadsFor time.Duration // how long its member has led without a break; 0 if it does not lead
+	UnfitFor time.Duration // how long its health state has ruled out leading without a break; 0 if it does not
 	LastFor  time.Duration // since it last requested a transfer; if it never has, since it began to observe
-	InRow    int           // how many transfers it requested, each within the memory of the one before
+	InRow    int           // how many transfers it has requested in a row: see NextInRow
 }
 
 // stepDownDoublings bounds the wait for another attempt: 32 times the first.
 const stepDownDoublings = 5
 
-// pace is how long after the last transfer the next one may follow.
+// pace returns how long after the last transfer the next one may follow.
 func (g LeadershipTransfers) pace(l Limits) time.Duration {
 	longest, before := l.TransferInterval<<stepDownDoublings, max(g.InRow-1, 0)
 	if g.InRow == 0 || g.LeadsFor <= g.LastFor {
@@ -59,15 +59,15 @@ func (g LeadershipTransfers) pace(l Limits) time.Duration {
 	return min(wait, longest)
 }
 
-// Again returns how many transfers in a row another one would make now. The count expires after twice the longest wait.
-func (g LeadershipTransfers) Again(l Limits) int {
+// NextInRow returns what InRow would be after another transfer now. The count expires after twice the longest wait.
+func (g LeadershipTransfers) NextInRow(l Limits) int {
 	if g.LastFor > l.TransferInterval<<(stepDownDoublings+1) {
 		return 1
 	}
 	return g.InRow + 1
 }
 
-// leading returns the view that judges a leader: its own member's if that was read, or the common one.
+// leading returns the view by which this host judges its leadership: its own member's if that was read, or else v.
 func (v View) leading() View {
 	if v.Led == nil {
 		return v
@@ -75,8 +75,8 @@ func (v View) leading() View {
 	return *v.Led
 }
 
-// giveWay transfers leadership if this host leads, should not, and nothing speaks against it. While reads time out, the
-// slow leader is reported, not the missing quorum that follows from it.
+// stepDown transfers leadership if this host leads although its health state rules that out, unless a veto applies.
+// While linearizable reads fail, the first reason is the slow leader, not the lack of a quorum that it causes.
 func stepDown(view View) (Decision, bool) {
 	v := view.leading()
 	if !leadsBadly(v) {
@@ -84,21 +84,21 @@ func stepDown(view View) (Decision, bool) {
 	}
 	if len(against(v, stepDownVetoes())) > 0 {
 		r, slow := leaderSlow(view)
-		if _, turn := ownTurn(v); !slow || turn || !v.Cluster.Unread {
+		if _, turn := ownOperationDue(v); !slow || turn || !v.Cluster.Unread {
 			return Decision{}, false
 		}
 		return Decision{Reasons: append([]Reason{r}, silent(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
-	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
+	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leaderText()}), true
 }
 
-// stepDownVetoes declares what keeps an unhealthy leader from transferring leadership, in the order in which they are
-// named.
+// stepDownVetoes returns the conditions that keep an unhealthy leader from transferring leadership, in order of
+// precedence.
 func stepDownVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
-		vetoOwnTurn(),
+		vetoOwnOperationDue(),
 		vetoNotFollowed(),
 		vetoAllUnhealthy(),
 		vetoNoneBetter(),
@@ -106,7 +106,7 @@ func stepDownVetoes() []veto {
 	}
 }
 
-// leaderSlow reports an unhealthy leader that still leads.
+// leaderSlow reports whether this host leads although its health state rules that out, and returns why it still does.
 func leaderSlow(v View) (Reason, bool) {
 	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
@@ -114,35 +114,33 @@ func leaderSlow(v View) (Reason, bool) {
 	return vetoed(v, vetoNotFollowed, vetoAllUnhealthy, vetoNoneBetter, vetoSteppedDown)
 }
 
-// dueIn returns how long it takes until leadership may be transferred, if nothing else speaks against it; 0 if it may
-// now, or if something does.
-func dueIn(v View) time.Duration {
+// transferDueIn returns the time until leadership may be transferred, if no veto but that wait applies; 0 otherwise.
+func transferDueIn(v View) time.Duration {
 	if v = v.leading(); !leadsBadly(v) || len(against(v, stepDownVetoes())) != 1 {
 		return 0
 	}
-	return v.stepDownIn()
+	return v.tooSoonFor()
 }
 
-// TransfersLeadershipSoon reports whether this host's leadership will be transferred before a read of the cluster
-// through a slow leader would return, if nothing changes: such a read would only delay it.
+// TransfersLeadershipSoon reports whether this host transfers its leadership before a read of the cluster through the
+// slow leader would return, if nothing changes: such a read would only delay the transfer.
 func TransfersLeadershipSoon(v View) bool {
-	due := dueIn(v)
+	due := transferDueIn(v)
 	return due > 0 && due <= v.Limits.Word
 }
 
-// notFollowed reports whether too few voters report that they follow this host's member: another may lead by now, and
-// its data may be old.
+// notFollowed reports whether too few voters report that they follow this host's member: another member may lead by
+// now, and this one's data may be old.
 func notFollowed(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	if !v.Cluster.Led || live >= Quorum(voters) {
 		return "", false
 	}
-	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leads(), voters,
-		live,
-		Quorum(voters)), true
+	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leaderText(), voters,
+		live, Quorum(voters)), true
 }
 
-// leaderSlowText is the text of leaderSlow as a caution.
+// leaderSlowText is the check of leaderSlow as a caution.
 func leaderSlowText(v View) (string, bool) {
 	r, holds := leaderSlow(v)
 	return r.Text, holds && r.Code == LeaderSlow
@@ -160,16 +158,17 @@ func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.gates(health.Leadership)
 }
 
-// leads describes this host as a leader.
-func (v View) leads() string {
+// leaderText describes this host as a leader, with its health state.
+func (v View) leaderText() string {
 	return fmt.Sprintf("%s leads and is %s (%s)", v.Self.Name, v.Health.State, v.Health.Text)
 }
 
-// ownTurn reports whether this host is about to begin an operation, or is in one whose record is gone: those transfer
-// leadership themselves. An operation with a record comes first.
-func ownTurn(v View) (string, bool) {
+// ownOperationDue reports whether this host is in an operation, even one whose record is gone, or is about to begin
+// one. Such an operation transfers leadership itself.
+func ownOperationDue(v View) (string, bool) {
 	return "this host is in an operation, or about to begin one",
-		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.Noted || v.Asked.Stopped)
+		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID ||
+			v.Asked != nil && (v.Asked.RecordDeleted || v.Asked.Stopped)
 }
 
 // allUnhealthy reports whether all voters are unhealthy together: the cause is shared, and a transfer would not help.
@@ -184,11 +183,11 @@ func allUnhealthy(v View) (string, bool) {
 		}
 		others++
 	}
-	return v.leads() + ", and all other voters are unhealthy as well: leadership stays here",
+	return v.leaderText() + ", and all other voters are unhealthy as well: leadership stays here",
 		others > 0 && Unhealthy(v.Health.State)
 }
 
-// noneBetter reports that there is no voter to transfer leadership to, and why.
+// noneBetter reports whether there is no voter to transfer leadership to. The text names the reason for each voter.
 func noneBetter(v View) (string, bool) {
 	if _, found := betterVoter(v); found {
 		return "", false
@@ -200,7 +199,7 @@ func noneBetter(v View) (string, bool) {
 			continue
 		}
 		text := v.notBetter(m)
-		if h, _ := v.hostOf(m); text == v.noFaster(h) {
+		if h, _ := v.hostOf(m); text == v.notFaster(h) {
 			none = ", and no other voter measures at least 1.5 times better: "
 		}
 		why = append(why, m.label()+" "+text)
@@ -208,17 +207,17 @@ func noneBetter(v View) (string, bool) {
 	if len(why) == 0 {
 		why = []string{"it is the only one"}
 	}
-	return v.leads() + none + strings.Join(why, ", "), true
+	return v.leaderText() + none + strings.Join(why, ", "), true
 }
 
-// tooSoonAgain reports whether the last transfer, the start of the leadership or the bad health state is too recent:
-// the others must publish their health states first.
+// tooSoonAgain reports whether the last transfer, the start of the leadership, or the change to the current health
+// state is too recent: the other hosts must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
-	left := v.stepDownIn()
+	left := v.tooSoonFor()
 	if left <= 0 {
 		return "", false
 	}
-	text := v.leads()
+	text := v.leaderText()
 	if to, found := betterVoter(v); found {
 		text += fmt.Sprintf("; it transfers leadership to %s in %s", to.label(), durationfmt.Tenths(left))
 	}
@@ -228,13 +227,13 @@ func tooSoonAgain(v View) (string, bool) {
 	return text, true
 }
 
-// stepDownIn returns for how much longer it is too soon.
-func (v View) stepDownIn() time.Duration {
+// tooSoonFor returns the time until it is no longer too soon; zero or less if it is not.
+func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.Word)
 	}
-	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.BadFor)
+	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }
 
 // betterVoter returns the best voter that may take over leadership from this host.
@@ -242,13 +241,13 @@ func betterVoter(v View) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool { return m.PeerURL != v.Self.PeerURL && v.notBetter(m) == "" })
 }
 
-// notBetter explains why leadership is not transferred to a voter; empty if it may be. A voter that is or will be taken
-// down would have to transfer it again.
+// notBetter returns why leadership is not transferred to a voter; empty if it may be. A voter that is down, or will be,
+// would have to transfer leadership again.
 func (v View) notBetter(m Member) string {
 	if !m.Live && v.Cluster.Led {
 		return "does not follow it"
 	}
-	if doubt := v.doubt(m, health.Leadership); doubt != "" {
+	if doubt := v.notProven(m, health.Leadership); doubt != "" {
 		return doubt
 	}
 	if m.BehindFor >= v.Limits.Settle {
@@ -259,7 +258,7 @@ func (v View) notBetter(m Member) string {
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
 	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
 	switch {
-	case gates(h.Health, h.Spares, health.Leadership): // WARM is no obstacle elsewhere
+	case gates(h.Health, h.Spares, health.Leadership): // notProven ignores WARM
 		return "is " + h.Health.String()
 	case h.Turn, v.Op.names(h, m):
 		return "is in an operation"
@@ -268,7 +267,7 @@ func (v View) notBetter(m Member) string {
 	case h.Wants != "", h.Waiting != "", down, next:
 		return "is to be taken down"
 	}
-	return v.noFaster(h)
+	return v.notFaster(h)
 }
 
 // writesOldest is how old a host's measurement of its writes may be: it publishes one a minute while the leader is
@@ -280,12 +279,12 @@ func (v View) comparesWrites() bool {
 	return v.Health.SlowWrites && !hangs(v.Health.State) && !v.Cluster.Unread
 }
 
-// hangs reports whether a health state says that the disk does not write at all.
+// hangs reports whether a health state means that the disk completes no writes.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
-// noFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if it is not slow
-// writes that keep this host from leading.
-func (v View) noFaster(h Host) string {
+// notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
+// compared.
+func (v View) notFaster(h Host) string {
 	own, other := v.Health.Writes, h.Writes
 	switch {
 	case !v.comparesWrites():
@@ -304,9 +303,8 @@ func (v View) noFaster(h Host) string {
 	return ""
 }
 
-// PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and the leader is
-// another host that should not lead. While nothing can be read in time, no measurement is compared and none is
-// published.
+// PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and another host leads
+// although its health state rules that out.
 func PublishesWrites(v View) bool {
 	m, listed := v.member()
 	if !listed || m.Learner || m.Leader {
@@ -321,7 +319,7 @@ func PublishesWrites(v View) bool {
 	return false
 }
 
-// names reports whether an operation is one of that host, or of its member.
+// names reports whether an operation belongs to that host, or is about its member.
 func (op *Op) names(h Host, m Member) bool {
 	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)
 }

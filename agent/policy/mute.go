@@ -9,10 +9,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// MaxMutes bounds the mutes of a host.
+// MaxMutes is the maximum number of mutes on a host.
 const MaxMutes = 128
 
-// AgainstMute returns why a finding may not be muted, or nil. check is the check that reports it; nil: none does.
+// AgainstMute returns why a finding may not be muted, or nil. check is the check that reports it, or nil if none does.
 func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	switch {
 	case check == nil:
@@ -24,7 +24,7 @@ func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	return nil
 }
 
-// AgainstMoreMutes returns why no mute may be added to that many others, or nil.
+// AgainstMoreMutes returns why no mute may be added to that many existing ones, or nil.
 func AgainstMoreMutes(others int) *Refusal {
 	if others < MaxMutes {
 		return nil

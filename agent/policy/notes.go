@@ -3,8 +3,8 @@
 
 package policy
 
-// Notes are what to write alongside the step: to this host's disk, outside the loop since the disk may hang, and the
-// queue in etcd.
+// Notes are what to write alongside the step: the queue to etcd, and the rest to this host's disk. The agent writes
+// them outside the control loop, because the disk may hang.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote

@@ -14,26 +14,28 @@ import (
 type operation struct {
 	kind   string
 	noun   string    // its name in texts
-	phases []OpPhase // that its record may be in, in order
-	// carry continues it on the host that its record names, from any point.
+	phases []OpPhase // the phases of its record, in order
+	// carry continues it on its own host, from any point.
 	carry func(View) Decision
-	// orphan is what a voter's agent does under the lock when the agent of that host is gone; nil if the operation
-	// waits for its own host or for the operator.
+	// orphan lets a voter's agent end it under the lock when the agent of its own host is gone; nil if the operation
+	// waits for its own host or for an operator.
 	orphan func(View) Decision
 	// joins is true if it makes its host a member.
 	joins bool
 	// down is true if it stops its host's member cleanly and brings it back.
 	down bool
-	// out returns the member that it removes for good; nil if it removes none.
-	out func(*Op) uint64
+	// removes returns the member that an operation removes for good; nil if this kind removes none.
+	removes func(*Op) uint64
 	// title is its name in the history.
 	title func(OperationTitle) string
-	// asks are the phases in which every voter's host must publish its health state and what it observes again.
-	asks []OpPhase
-	// ownerOnly reports whether only its own host may touch it now, even if the agent there is gone; nil if never.
+	// awaitsRecords are the phases in which every voter's host must publish its health state and what it observes
+	// again.
+	awaitsRecords []OpPhase
+	// ownerOnly reports whether only its own host may continue it now, even if the agent there is gone; nil if never.
 	ownerOnly func(View) bool
 }
 
+// operations returns all declared operations.
 func operations() []operation { return []operation{joins(), cycles(), removals(), replaces()} }
 
 // Kinds returns all kinds of operations.
@@ -54,35 +56,35 @@ func operationOf(kind string) (operation, bool) {
 	return operation{}, false
 }
 
-// TakesDown reports whether an operation of that kind stops its host's member cleanly and brings it back. It follows
-// the maintenance request on that host's disk.
+// TakesDown reports whether an operation of that kind stops its host's member cleanly and brings it back, as requested
+// on that host's disk.
 func TakesDown(kind string) bool {
 	o, _ := operationOf(kind)
 	return o.down
 }
 
-// Removes reports whether an operation of that kind removes a member without replacing it. It follows the removal
-// request on its host's disk.
+// Removes reports whether an operation of that kind removes a member without replacing it, as requested on its host's
+// disk.
 func Removes(kind string) bool {
 	o, _ := operationOf(kind)
-	return o.out != nil && !o.joins
+	return o.removes != nil && !o.joins
 }
 
-// Out returns the member that an operation removes for good; 0 if it removes none or there is no operation.
-func (op *Op) Out() uint64 {
-	if out := op.info().out; out != nil {
+// RemovedMember returns the member that an operation removes for good; 0 if it removes none or there is no operation.
+func (op *Op) RemovedMember() uint64 {
+	if out := op.info().removes; out != nil {
 		return out(op)
 	}
 	return 0
 }
 
-// OperationTitle holds what names an operation in the history.
+// OperationTitle holds what the title of an operation in the history is made of.
 type OperationTitle struct {
 	Kind, HostName, Target, Work string
 	Member                       string // its ID
 }
 
-// Title returns the name of an operation, even of an unknown kind.
+// Title returns the title of an operation in the history, even of an unknown kind.
 func Title(t OperationTitle) string {
 	if o, known := operationOf(t.Kind); known {
 		return o.title(t)
@@ -96,17 +98,17 @@ func Phases(kind string) []OpPhase {
 	return o.phases
 }
 
-// Asks reports whether an operation of that kind waits in that phase for every voter's host to publish its health state
-// and what it observes again.
-func Asks(kind string, phase OpPhase) bool {
+// AwaitsRecords reports whether an operation of that kind waits in that phase for every voter's host to publish its
+// health state and what it observes again.
+func AwaitsRecords(kind string, phase OpPhase) bool {
 	o, _ := operationOf(kind)
-	return slices.Contains(o.asks, phase)
+	return slices.Contains(o.awaitsRecords, phase)
 }
 
-// Answers reports whether the operation in flight waits for this host, of that role, to publish its record again: every
-// voter's host does, except the operation's own.
-func Answers(v View, role Role) bool {
-	return v.Op != nil && Asks(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
+// MustPublish reports whether the operation in flight waits for this host, in that role, to publish its record again:
+// every voter's host must, except the operation's own.
+func MustPublish(v View, role Role) bool {
+	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
 }
 
 // joins reports whether the operation makes its host a member.
@@ -123,14 +125,14 @@ func (op *Op) info() operation {
 	return o
 }
 
-// takesOut reports whether it removes that member for good.
-func (op *Op) takesOut(m Member) bool {
-	out := op.info().out
+// removesMember reports whether the operation removes that member for good.
+func (op *Op) removesMember(m Member) bool {
+	out := op.info().removes
 	return out != nil && out(op) == m.ID
 }
 
-// takesPlaceOf reports whether its host replaces that member.
-func (op *Op) takesPlaceOf(m Member) bool { return op.joins() && op.takesOut(m) }
+// replacesMember reports whether the operation's host replaces that member.
+func (op *Op) replacesMember(m Member) bool { return op.joins() && op.removesMember(m) }
 
 // owns reports whether the operation in flight is this host's and of that kind.
 func (v View) owns(kind string) bool {
@@ -145,7 +147,7 @@ func ownOperation(v View) (Decision, bool) {
 	}
 	o, known := operationOf(op.Kind)
 	switch {
-	case v.Self.Conflict != "": // it may belong to another host with our ID
+	case v.Self.Conflict != "": // it may belong to another host with the same ID
 		return because(v, vetoHostConflict), true
 	case !v.Cluster.Reachable:
 		return silent(v), true
@@ -157,7 +159,7 @@ func ownOperation(v View) (Decision, bool) {
 	return o.carry(v), true
 }
 
-// underLock makes sure that the lock is ours and that the operation record carries its token.
+// underLock takes the lock and writes its token into the operation record. It returns false once both are done.
 func underLock(v View, why string) (Decision, bool) {
 	switch {
 	case !v.Lock.Known || (v.Lock.Held && !v.Lock.Mine):
@@ -170,8 +172,7 @@ func underLock(v View, why string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// othersOperation lets a voter's agent end an operation whose own agent is gone. It touches nothing else of another
-// host.
+// othersOperation lets a voter's agent end another host's operation whose agent is gone. It changes nothing else there.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
@@ -196,7 +197,7 @@ func othersOperation(v View) (Decision, bool) {
 		return do(Step{Kind: StepTakeLock, Why: "to roll back the " + o.noun + " of " + op.HostName +
 			", whose agent is gone"}), true
 	}
-	// it was written while this host held the lock
+	// another host wrote the record although this host held the lock
 	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace {
 		return do(Step{Kind: StepReleaseLock, Why: "an operation of " + op.HostName + " was recorded meanwhile"}), true
 	}

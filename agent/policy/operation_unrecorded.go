@@ -3,14 +3,13 @@
 
 package policy
 
-import "fmt"
+// An operation that takes a host down is in flight as long as that host's own disk records it: until it ends there, or
+// an operator releases it. Its record in etcd informs the other hosts, but any client with write access can delete that
+// record. So the host also publishes the operation in its host record, and writes the operation's record again.
 
-// An operation that takes a host down is in flight as long as that host's own disk records it: until it has ended there
-// or an operator has released it. Its record in etcd informs the others, and anyone who can write there can delete it;
-// so the host also publishes it in its host record, and records it again.
-
-// turnElsewhere reports whether another host publishes an operation of its own whose record is gone.
-func turnElsewhere(v View) (Host, bool) {
+// unrecordedOperation returns another host that publishes an operation of its own although the operation's record is
+// gone, and whether there is one.
+func unrecordedOperation(v View) (Host, bool) {
 	for _, h := range v.Hosts {
 		if h.Turn && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
 			return h, true
@@ -19,8 +18,8 @@ func turnElsewhere(v View) (Host, bool) {
 	return Host{}, false
 }
 
-// recordAgain writes the record of this host's operation again, under the lock. Until that is possible, the host does
-// what its member needs.
+// recordAgain writes the record of this host's operation again, under the lock. While it waits, the host does whatever
+// else its member needs.
 func recordAgain(v View) Decision {
 	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
 	switch {
@@ -28,7 +27,7 @@ func recordAgain(v View) Decision {
 	case v.Op != nil:
 		reason = because(v, vetoOperationInFlight).Reasons[0]
 	case v.Pause != nil:
-		reason = Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)}
+		reason = paused(v.Pause)
 	case v.holdsAll():
 		reason, _ = v.unreadable()
 	case v.Health.Hangs:

@@ -60,7 +60,7 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 		{"its record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n2"}, ""},
 		{"another host's record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n1"}, "n2"},
 	} {
-		h, found := turnElsewhere(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
+		h, found := unrecordedOperation(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
 		if h.ID != c.want || found != (c.want != "") {
 			t.Errorf("%s: %q, %v", c.name, h.ID, found)
 		}

@@ -82,7 +82,7 @@ func TestAFindingThatSparesMaintenanceDoesNotBlockAnotherVoters(t *testing.T) {
 	} {
 		v := spareView()
 		slow(&v.Hosts[1], spares)
-		if got := v.doubt(v.Cluster.Members[1], health.Maintenance); got != want {
+		if got := v.notProven(v.Cluster.Members[1], health.Maintenance); got != want {
 			t.Errorf("one that spares %v: %q, want %q", spares.Names(), got, want)
 		}
 	}

@@ -47,9 +47,9 @@ func (v View) goes(h Host) bool {
 		if m.PeerURL != h.PeerURL {
 			continue
 		}
-		dead, _ := v.calledDead(m)
+		dead, _ := v.reportedDead(m)
 		s, well := v.reportedUnhealthy(m)
-		return v.Op.takesPlaceOf(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
+		return v.Op.replacesMember(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
 			v.Limits.UnhealthyGrace > 0 && well == "" && s.In == 0
 	}
 	return false

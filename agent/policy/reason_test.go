@@ -54,7 +54,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 // forgotten returns the view of a host during its operation, after the operation's record was deleted.
 func forgotten() View {
 	v := downView()
-	v.Op, v.Asked.Noted = nil, true
+	v.Op, v.Asked.RecordDeleted = nil, true
 	v.Lock = Lock{Known: true}
 	return v
 }

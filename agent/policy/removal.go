@@ -26,7 +26,7 @@ type Removal struct {
 // lost, and goes before what waits for that. Meanwhile this host does whatever else it has to do.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
-	if v.Asked != nil && v.Asked.Noted { // its own operation is recorded again first
+	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
 		return Decision{}, false
 	}
 	if r == nil || r.Over || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
@@ -83,7 +83,7 @@ func noteRemoval(v View) RemovalNote {
 func lastAgainst(v View) string {
 	r := *v.Removal
 	r.Over, v.Removal = false, &r
-	if d := held(v); len(d.Reasons) > 0 {
+	if d := decideAllowed(v); len(d.Reasons) > 0 {
 		return fmt.Sprintf("; %s: %s", d.Reasons[0].Code, d.Reasons[0].Text)
 	}
 	return ""
@@ -200,8 +200,8 @@ func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 		case other.ID == m.ID:
 		case !other.Live:
 			why = "voter " + other.label() + " does not answer a linearizable read"
-		case well && m.Live && v.doubt(other, health.Maintenance) != "":
-			why = "voter " + other.label() + " " + v.doubt(other, health.Maintenance)
+		case well && m.Live && v.notProven(other, health.Maintenance) != "":
+			why = "voter " + other.label() + " " + v.notProven(other, health.Maintenance)
 		default:
 			others++
 		}
@@ -233,10 +233,10 @@ func listUnsettled(v View) (string, bool) {
 // request from its disk: else anyone who can write the record could get members removed.
 func removals() operation {
 	return operation{
-		kind:   KindRemove,
-		noun:   "removal",
-		phases: []OpPhase{PhaseBegun, PhaseRemoving},
-		out:    func(op *Op) uint64 { return op.MemberID },
+		kind:    KindRemove,
+		noun:    "removal",
+		phases:  []OpPhase{PhaseBegun, PhaseRemoving},
+		removes: func(op *Op) uint64 { return op.MemberID },
 		title: func(t OperationTitle) string {
 			return fmt.Sprintf("removal of member %s (%s) by %s", t.Target, t.Member, t.HostName)
 		},

@@ -177,11 +177,11 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 // unhealthy one: it may be the very host that replaced it.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, untold, why := 0, 0, 0, 0, ""
-	goes := func(m Member) bool { return v.isUnhealthy(m) || v.Op.takesPlaceOf(m) && v.Op.Host == v.Self.ID }
+	goes := func(m Member) bool { return v.isUnhealthy(m) || v.Op.replacesMember(m) && v.Op.Host == v.Self.ID }
 	for m := range v.Cluster.voters() {
 		voters++
 		_, present := v.hostOf(m)
-		switch doubt := v.doubt(m, health.Maintenance); {
+		switch doubt := v.notProven(m, health.Maintenance); {
 		case !m.Live, goes(m):
 			down++
 		case doubt != "":
@@ -207,7 +207,7 @@ func replaceAtRisk(v View) (string, bool) {
 func (v View) stoodIn(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {
-		s, says := h.sight(m.ID)
+		s, says := h.reportOn(m.ID)
 		switch {
 		case h.Own, s.Domain == "" && m.Domain != "", !says && h.Role != RoleVoter:
 		case s.Domain == "" || domain != "" && s.Domain != domain:
@@ -278,7 +278,7 @@ func (v View) awaitsRepair() bool {
 		if m.Live {
 			continue
 		}
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		_, well := v.reportedUnhealthy(m)
 		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.UnhealthyGrace > 0 && well == "" && !v.silent(m)
 		if !dead && !slow {
@@ -304,17 +304,17 @@ func (v View) allDead() bool {
 // agent is gone, a voter's agent ends it and removes the learner that was added for it; what begins next does the rest.
 func replaces() operation {
 	return operation{
-		kind:   KindReplace,
-		noun:   "replacement",
-		phases: []OpPhase{PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
-		asks:   []OpPhase{PhaseBegun, PhaseRemoving},
-		joins:  true,
-		out:    func(op *Op) uint64 { return op.Replaces },
-		carry:  carryReplace,
-		title:  replaceTitle,
+		kind:          KindReplace,
+		noun:          "replacement",
+		phases:        []OpPhase{PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
+		awaitsRecords: []OpPhase{PhaseBegun, PhaseRemoving},
+		joins:         true,
+		removes:       func(op *Op) uint64 { return op.Replaces },
+		carry:         carryReplace,
+		title:         replaceTitle,
 		orphan: func(v View) Decision {
 			if v.Op.Token != v.Lock.Token {
-				return takeBack(v)
+				return rollBackOrphan(v)
 			}
 			return giveBack(v)
 		},
@@ -474,7 +474,7 @@ func giveBack(v View) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 	}
 	for m := range v.Cluster.learners() {
-		if v.Op.concerns(v, m) && m.Standby {
+		if v.Op.isAbout(v, m) && m.Standby {
 			return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 		}
 	}

@@ -89,14 +89,15 @@ func (v View) joinsFirst(who Member) bool {
 // the others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
+	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) &&
+		!v.silent(who) &&
 		mayJoinWithSlow(v.Cluster.Counts())
 }
 
 // reached reports whether the host of a member, or this one, reaches another member.
 func (v View) reached(m Member) bool {
 	for _, h := range v.Hosts {
-		s, says := h.sight(m.ID)
+		s, says := h.reportOn(m.ID)
 		if says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost && !s.Unsure {
 			return true
 		}

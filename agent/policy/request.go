@@ -49,11 +49,11 @@ func noteRequest(v View, step Step) RequestNote {
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // the end of one that is over is on its way
 		return RequestNote{Change: RequestSeen}
-	case own, a.Noted: // its record is gone, but the request is not over
+	case own, a.RecordDeleted: // its record is gone, but the request is not over
 	case a.workOver() && v.gaveUp(m):
 		return ends(MemberLost, gaveUpText(m))
-	case a.Unbegun && !a.Stopped && againstLost(v, a.Work) != nil:
-		return ends(MemberLost, againstLost(v, a.Work).Text)
+	case a.NotBegun && !a.Stopped && againstLostMember(v, a.Work) != nil:
+		return ends(MemberLost, againstLostMember(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().byWord):
 		return ends(Cancelled, "its operation was released")
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
@@ -77,7 +77,7 @@ func ends(code ReasonCode, text string) RequestNote {
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Rollout != "" && !v.foreign() &&
-		(a.Unbegun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
+		(a.NotBegun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
@@ -96,7 +96,8 @@ func turnIn(v View) RequestChange {
 	r := v.Rollout
 	switch {
 	case r == nil || !r.Runs || !v.Looked || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
-		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign() || r.Work != "" && againstLost(v, r.Work) != nil,
+		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign(),
+		r.Work != "" && againstLostMember(v, r.Work) != nil,
 		RolloutNext(v, r.Waiting) != v.Self.ID:
 		return RequestStays
 	case waitsForSnapshot(v):

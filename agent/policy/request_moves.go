@@ -18,12 +18,12 @@ func AgainstAsking(v View, asked bool, request Standing, reboots bool) *Refusal 
 			"quorumctl maintenance on, and reboot by hand")
 	case request.Work == WorkRestart && request.KeepRunning:
 		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "leave one of the two out"}
-	case !MayBeAsked(v, request.Work):
+	case !MayTakeDown(v, request.Work):
 		return conflicts(EtcdExternal,
 			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
 			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
-	case againstLost(v, request.Work) != nil:
-		return againstLost(v, request.Work)
+	case againstLostMember(v, request.Work) != nil:
+		return againstLostMember(v, request.Work)
 	case !asked && v.owns(KindCycle):
 		return conflicts("", "the last one is just ending", "try again in a few seconds")
 	}

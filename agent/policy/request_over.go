@@ -6,7 +6,7 @@ package policy
 // Standing is the part of a request to take a host down that decisions depend on: what was requested, and its progress.
 // The agent builds it from the host's disk, the model from its world: both let it decide whether the request is over,
 // and change it only by the transitions in request_moves.go. Whether the work of an operation in flight is done,
-// `worked` reads from the operation itself.
+// workDone reads from the operation itself.
 type Standing struct {
 	Work        Work   `json:"work"`
 	Program     string `json:"program,omitempty"` // of a command
@@ -59,7 +59,7 @@ func (s Standing) Asked() Asked {
 	return Asked{
 		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
 		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,
-		Over: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
-		Unbegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
+		Done: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
+		NotBegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
 	}
 }

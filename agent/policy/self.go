@@ -26,7 +26,7 @@ func noteSelf(v View) SelfNote {
 		return SelfNote{}
 	}
 	made := v.Bootstrap.Requested && v.Bootstrap.Lists
-	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: notesClean(v), Domains: newDomain(v)}
+	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: recordsHealthyPeriod(v), Domains: newDomain(v)}
 	if m, _ := v.member(); m.ID != v.Self.LostID && v.givesUp(m) {
 		n.Lost = m.ID
 	}

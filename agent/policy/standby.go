@@ -17,7 +17,7 @@ import (
 
 // removeLostStandby lets a voter's agent begin the removal of a lost standby.
 func removeLostStandby(v View) (Decision, bool) {
-	return dismiss(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
+	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
 		if v.strayHeld() != "" {
 			return 0, "", ""
 		}
@@ -34,7 +34,7 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
 	}
-	gone, _ := v.calledDead(m)
+	gone, _ := v.reportedDead(m)
 	stalled := min(m.StalledFor, m.BehindFor) // while it did not answer, no progress was expected
 	h, present := v.hostOf(m)
 	switch {
@@ -71,7 +71,7 @@ func (v View) isStray(m Member) bool {
 
 // doubted returns for how long a standby has been silent, and why it is not lost: not all required hosts report it.
 func (v View) doubted(m Member) (since time.Duration, why, held string) {
-	if _, held = v.calledDead(m); held == "" || m.Live || m.Name == "" {
+	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" {
 		return 0, "", ""
 	}
 	since = min(m.AgentGoneFor, m.DownFor)
@@ -81,7 +81,7 @@ func (v View) doubted(m Member) (since time.Duration, why, held string) {
 
 // notStray explains why a standby is no longer to be removed.
 func (v View) notStray(m Member) string {
-	_, why := v.calledDead(m)
+	_, why := v.reportedDead(m)
 	if why == "" {
 		why = "it has not been lost for long enough"
 	}

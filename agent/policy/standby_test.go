@@ -230,7 +230,7 @@ func TestALostStandbyIsReported(t *testing.T) {
 		if told != (c.want != "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %q", name, text)
 		}
-		if d := Decide(v); c.want != "" && strings.HasPrefix(name, "not ") && !said(d.Reasons, StandbyLost) {
+		if d := Decide(v); c.want != "" && strings.HasPrefix(name, "not ") && !hasCode(d.Reasons, StandbyLost) {
 			t.Errorf("a voter at rest says %+v", d.Reasons)
 		}
 	}

@@ -23,13 +23,13 @@ func stopMember(v View, m Member) Decision {
 		// void then.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
-		case v.Op.Phase == PhaseBegun || !inTheWay || mayRun(v):
+		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
 		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().byWord && !v.Asked.External:
 			return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 		}
-		if d, decided := notSafe(v, m, r); decided {
+		if d, decided := withdrawSafe(v, m, r); decided {
 			return d
 		}
 		return Decision{Reasons: []Reason{r}}
@@ -37,7 +37,7 @@ func stopMember(v View, m Member) Decision {
 	if v.Op.Phase == PhaseBegun {
 		switch h := v.Asked.Before; h.State {
 		case HooksDue:
-			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
+			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
@@ -60,7 +60,7 @@ func stopMember(v View, m Member) Decision {
 		}
 	}
 	if !v.Self.Drives {
-		return lentOut(v)
+		return awaitExternalStop(v)
 	}
 	if v.Asked.Work == WorkRestart {
 		return do(Step{Kind: StepRestartUnit})
@@ -79,7 +79,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 		return Decision{}, false
 	}
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().byWord
-	if v.Op.Phase == PhaseDown && own && !mayRun(v) { // while a program runs it is stopped at once
+	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // while a program runs it is stopped at once
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
 				"asked again",
@@ -153,7 +153,7 @@ func transferLeadership(v View) (Decision, bool) {
 // that is not about to be taken down itself, in good health, with the faster disk, nearer, connected the longest.
 func bestVoter(v View, leaves string) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool {
-		return m.PeerURL != leaves && v.doubt(m, health.Leadership) == ""
+		return m.PeerURL != leaves && v.notProven(m, health.Leadership) == ""
 	})
 }
 

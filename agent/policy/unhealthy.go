@@ -162,7 +162,7 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 			continue
 		}
 		s.TooMany = v.oneTooMany()
-		if s.Held = v.unhealthyHeld(m); v.Op.takesPlaceOf(m) {
+		if s.Held = v.unhealthyHeld(m); v.Op.replacesMember(m) {
 			s.Held, s.Replacement = "", v.Op.HostName
 		}
 		all = append(all, s)
@@ -179,7 +179,7 @@ func (s UnhealthyVoter) Text(grace time.Duration) string {
 
 // unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
 func (v View) unhealthyHeld(m Member) string {
-	if why := v.repairHeld("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
+	if why := v.repairBlocked("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
 		return why
 	}
 	if text, several := v.severalUnfit(v.strained(m)); several {
@@ -218,7 +218,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.reportedUnhealthy(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.takesPlaceOf(m) {
+		if _, why := v.reportedUnhealthy(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.replacesMember(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+

@@ -14,7 +14,7 @@ const (
 	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
 )
 
-// work declares a kind of work. To add one, declare it here, and what is done for it in takeDown and touchable.
+// work declares a kind of work. To add one, declare it here, and what is done for it in takeDown and safeToTouch.
 type work struct {
 	kind Work
 	// byWord: only an operator ends it, and may work on the machine until then. The start guard keeps etcd stopped at a

@@ -21,7 +21,7 @@ type leadershipRing struct {
 func newLeadershipRing(states []health.State, leader int) *leadershipRing {
 	r := &leadershipRing{states: states, leader: leader, transfers: make([]policy.LeadershipTransfers, len(states))}
 	for i := range r.transfers {
-		r.transfers[i] = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
+		r.transfers[i] = policy.LeadershipTransfers{LeadsFor: ages, UnfitFor: ages, LastFor: ages}
 	}
 	return r
 }
@@ -57,7 +57,7 @@ func (r *leadershipRing) round() (to int, transfers bool) {
 		return 0, false
 	}
 	g := &r.transfers[r.leader]
-	g.InRow, g.LastFor = g.Again(v.Limits), 0
+	g.InRow, g.LastFor = g.NextInRow(v.Limits), 0
 	return int(d.Step.MemberID) - 1, true
 }
 

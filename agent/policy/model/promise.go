@@ -339,7 +339,7 @@ func (w *world) countedRight(c choice) bool {
 	case w.opVotes != 0:
 		return c.join == policy.JoinUncounted
 	case c.step == endJoined:
-		return c.join == policy.JoinWorked
+		return c.join == policy.JoinSucceeded
 	case c.outcome == policy.Disowned:
 		return c.join == policy.JoinUncounted
 	}

@@ -221,21 +221,21 @@ func (h *host) finishRequest() {
 
 // program returns the view of a command's program after its operation has begun.
 func program(did uint8) policy.Program {
-	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
-	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
+	p := policy.Program{Name: "upgrade", CanRun: true, Begun: true}
+	p.Observed = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
 	switch did {
 	case 0:
 		return p
 	case programRuns:
-		p.Found.State = policy.HooksRunning
+		p.Observed.State = policy.HooksRunning
 	case programSucceeded:
-		p.Found.State = policy.HooksDone
+		p.Observed.State = policy.HooksDone
 	case programFailed:
-		p.Found.State = policy.HooksFailed
+		p.Observed.State = policy.HooksFailed
 	case programCutOff:
 		p.OtherBoot = true
 	}
-	p.Noted = policy.HooksRunning
+	p.Recorded = policy.HooksRunning
 	return p
 }
 
@@ -247,7 +247,7 @@ func (c *hostRequest) standing() policy.Standing {
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
 		Seen:      c.opSeen != 0, KeepRunning: c.work == maintenanceRunning, Hurried: c.work == externalReboot,
 		By: "root", Reason: "testing", Program: [...]string{"", "upgrade"}[bit(c.work == command)],
-		Ran: program(c.program).Noted,
+		Ran: program(c.program).Recorded,
 	}
 }
 

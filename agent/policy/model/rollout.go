@@ -186,8 +186,8 @@ func (w *rolloutWorld) looksEveryRound(i int) bool {
 		named = named || int(d) == i+1
 	}
 	return policy.LooksEveryRound(policy.RoundNeeds{
-		HoldsLock: w.hosts[i].hasToken != 0, Steps: w.hosts[i].step != rolloutNone, Listed: i < rolloutVoters,
-		Called: named, Operated: w.owns(i),
+		HoldsLock: w.hosts[i].hasToken != 0, StepRunning: w.hosts[i].step != rolloutNone, Listed: i < rolloutVoters,
+		InQueue: named, OwnOperation: w.owns(i),
 	})
 }
 

@@ -202,7 +202,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		v.Backoff = time.Minute
 	}
 	if s.ejection != 0 {
-		v.Ejections = policy.Ejections{Times: 1, WellFor: long(bit(s.ejection == ejectedHealthy))}
+		v.Ejections = policy.Ejections{Times: 1, HealthyFor: long(bit(s.ejection == ejectedHealthy))}
 	}
 	switch bereft := s.dataLost != 0; {
 	case bereft:
@@ -212,7 +212,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.leads != 0 {
-		v.LeadershipTransfers = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
+		v.LeadershipTransfers = policy.LeadershipTransfers{LeadsFor: ages, UnfitFor: ages, LastFor: ages}
 	}
 	if s.stepFailed != 0 && s.opCycle == 0 {
 		v.Failed = policy.FailedStep{Kind: policy.StepPromote, Text: "it timed out"}
