@@ -143,7 +143,7 @@ func TestARunningRolloutsRequestCannotBeCancelledOnItsHost(t *testing.T) {
 		f.takeDown("v3")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
 		must(t, v2.files.TakeTurn(&hoststate.Request{
-			Standing: policy.Standing{Work: policy.WorkReboot}, Rollout: "x", Since: time.Now().UTC(),
+			Request: policy.Request{Work: policy.WorkReboot}, Rollout: "x", Since: time.Now().UTC(),
 		}))
 		value, err := record.Encode(record.Rollout{
 			ID: "x", Work: "reboot", State: record.RolloutRunning,

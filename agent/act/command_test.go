@@ -80,7 +80,7 @@ func commandOptions(t *testing.T, disk hoststate.Files, programs hooks.Programs)
 	opt := options(t, disk)
 	opt.Hooks = programs
 	k := &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
+		Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
 	}
 	ask(t, opt, k)
 	return opt, k

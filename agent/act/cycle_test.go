@@ -16,9 +16,9 @@ import (
 func TestStopForACancelledRequestLeavesTheNewRequestAlone(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
-	decided := &hoststate.Request{Standing: policy.Standing{Work: policy.WorkMaintenance}, Since: time.Unix(1, 0)}
+	decided := &hoststate.Request{Request: policy.Request{Work: policy.WorkMaintenance}, Since: time.Unix(1, 0)}
 	ask(t, opt, &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkMaintenance, KeepRunning: true}, Since: time.Unix(2, 0),
+		Request: policy.Request{Work: policy.WorkMaintenance, KeepRunning: true}, Since: time.Unix(2, 0),
 	})
 	if err := New(opt).noteStop(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
 		!strings.Contains(err.Error(), "cancelled") {
@@ -34,7 +34,7 @@ func TestNoOperationBeginsForACancelledRequest(t *testing.T) {
 	t.Parallel()
 	opt := options(t, hoststate.HostFiles{})
 	r := decided(policy.StepBeginCycle, &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(1, 0),
+		Request: policy.Request{Work: policy.WorkRestart}, Since: time.Unix(1, 0),
 	})
 	err := New(opt).beginCycle(t.Context(), &task{on: r})
 	if err == nil || !strings.Contains(err.Error(), "cancelled") {

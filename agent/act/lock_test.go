@@ -256,7 +256,7 @@ func TestStepEndsWithItsBound(t *testing.T) {
 	b.opt.Unit = unit
 	b.opt.Config.Timing.CallTimeout = 10 * time.Millisecond
 	r := b.seen()
-	r.Request = &hoststate.Request{Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(1, 0)}
+	r.Request = &hoststate.Request{Request: policy.Request{Work: policy.WorkRestart}, Since: time.Unix(1, 0)}
 	r.Decision.Step.Kind = policy.StepRestartUnit
 	done, ended := b.Act(t.Context(), r)
 	if !ended || !errors.Is(done.Err, context.DeadlineExceeded) {

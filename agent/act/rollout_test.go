@@ -23,7 +23,7 @@ func TestRolloutEndsWithItsLastHostEvenIfPausedMeanwhile(t *testing.T) {
 	} {
 		a := New(options(t, hoststate.HostFiles{}))
 		r := &round.Round{
-			Request: &hoststate.Request{Standing: policy.Standing{Work: policy.WorkRestart}, Rollout: "x"},
+			Request: &hoststate.Request{Request: policy.Request{Work: policy.WorkRestart}, Rollout: "x"},
 		}
 		r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.View.Op = &policy.Op{}
@@ -57,7 +57,7 @@ func TestHostsTimeInARolloutStartsAtThePreviousHostsEnd(t *testing.T) {
 		a := New(options(t, hoststate.HostFiles{}))
 		r := &round.Round{
 			Request: &hoststate.Request{
-				Standing: policy.Standing{Work: policy.WorkRestart}, Rollout: "x",
+				Request: policy.Request{Work: policy.WorkRestart}, Rollout: "x",
 			}, Wall: began.Add(70 * time.Second),
 		}
 		r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
@@ -97,7 +97,7 @@ func TestHostsTimeInARolloutIncludesItsReboot(t *testing.T) {
 func TestRolloutStopsIfItsEndCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	a := New(options(t, hoststate.HostFiles{}))
-	r := &round.Round{Request: &hoststate.Request{Standing: policy.Standing{Work: policy.WorkReboot}, Rollout: "x"}}
+	r := &round.Round{Request: &hoststate.Request{Request: policy.Request{Work: policy.WorkReboot}, Rollout: "x"}}
 	r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 	r.View.Op = &policy.Op{}
 	r.Rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}

@@ -18,8 +18,8 @@ func (f *State) Ask(next Request) (refused *policy.Refusal, err error) {
 			value := next
 			k = &value
 		}
-		var renewed policy.Standing
-		renewed, refused = k.At(next.AskedIn).Renewed(next.Standing)
+		var renewed policy.Request
+		renewed, refused = k.At(next.AskedIn).Renewed(next.Request)
 		if k.becomes(renewed); refused == nil {
 			k.Lasts(next.For, next.Since)
 		}
@@ -43,7 +43,7 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 		if k == nil {
 			return nil, nil
 		}
-		var next policy.Standing
+		var next policy.Request
 		var withdrawn bool
 		rolls := w.Rolling != nil && k.Rollout == w.Rolling.ID
 		if next, withdrawn, refused = k.At("").Finished(w.Waives, rolls); withdrawn {
@@ -56,4 +56,4 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 }
 
 // Unhurry records that the machine does not shut down after all, so the request queues like any other.
-func (f *State) Unhurry() error { return f.moves(policy.Standing.Unhurried) }
+func (f *State) Unhurry() error { return f.moves(policy.Request.Unhurried) }

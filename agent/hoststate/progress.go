@@ -38,7 +38,7 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 
 // OperationRecorded records that the operation is in etcd. If the operation disappears from etcd later, an operator has
 // released it.
-func (f *State) OperationRecorded() error { return f.moves(policy.Standing.Recorded) }
+func (f *State) OperationRecorded() error { return f.moves(policy.Request.Recorded) }
 
 // OperationSeen records that the operation of that request was observed in etcd, if exactly that request is still
 // current. If the disk has no beginning, b supplies it; that happens if OperationGivenUp was recorded but the operation
@@ -79,13 +79,13 @@ func (f *State) TakeTurn(next *Request) error {
 // still in force.
 func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
-		inForce = k.begins(of, policy.Standing.StopsEtcd)
+		inForce = k.begins(of, policy.Request.StopsEtcd)
 	})
 	return inForce, err
 }
 
 // EtcdStarted records that etcd was started again.
-func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted) }
+func (f *State) EtcdStarted() error { return f.moves(policy.Request.EtcdStarted) }
 
 // ProgramStarted records the start of that request's program, with the boot ID and the time since boot, before the
 // program is started. An already recorded start keeps its time. It returns the run, and whether the request is still in
@@ -93,7 +93,7 @@ func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted
 func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		before := k.Ran
-		if inForce = k.begins(of, policy.Standing.StartsProgram); !inForce {
+		if inForce = k.begins(of, policy.Request.StartsProgram); !inForce {
 			return
 		}
 		if k.Ran != before {
@@ -128,10 +128,10 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 
 // OperationGivenUp records that the operation ends and that its request waits for another operation. It is recorded
 // before the operation ends in etcd, so that a crash in between does not look like a release by an operator.
-func (f *State) OperationGivenUp() error { return f.moves(policy.Standing.GivenUp) }
+func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }
 
 // begins applies a transition if k is the request of, and reports whether that request is still in force.
-func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.Standing, bool)) bool {
+func (k *Request) begins(of *Request, transition func(policy.Request) (policy.Request, bool)) bool {
 	if !k.Since.Equal(of.Since) {
 		return false
 	}

@@ -39,7 +39,7 @@ func is(t *testing.T, f *State, want Request) {
 
 func TestTheProgressOfAnOperationIsRecorded(t *testing.T) {
 	t.Parallel()
-	k := Request{Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(1, 0).UTC()}
+	k := Request{Request: policy.Request{Work: policy.WorkRestart}, Since: time.Unix(1, 0).UTC()}
 	f, want := asked(t, &k), k
 	began := time.Unix(2, 0)
 	got, err := f.BeginOperation(Beginning{BootID: "boot-1", At: began, Clock: time.Minute, Cluster: 7})
@@ -67,7 +67,7 @@ func TestTheProgressOfAnOperationIsRecorded(t *testing.T) {
 
 func TestAnOperationGivenUpLeavesItsRequestAsIfNeverBegun(t *testing.T) {
 	t.Parallel()
-	k := Request{Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(1, 0).UTC()}
+	k := Request{Request: policy.Request{Work: policy.WorkRestart}, Since: time.Unix(1, 0).UTC()}
 	f := asked(t, &k)
 	_, err := f.BeginOperation(Beginning{BootID: "boot-1", At: time.Unix(2, 0), Clock: time.Minute, Cluster: 7})
 	must(t, err)
@@ -78,7 +78,7 @@ func TestAnOperationGivenUpLeavesItsRequestAsIfNeverBegun(t *testing.T) {
 
 func TestAProgramKeepsTheTimeOfItsFirstStart(t *testing.T) {
 	t.Parallel()
-	k := Request{Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0).UTC()}
+	k := Request{Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0).UTC()}
 	f, want := asked(t, &k), k
 	want.Ran, want.RanIn, want.RanAt = policy.HooksRunning, "boot-1", time.Minute
 	for _, at := range []time.Duration{time.Minute, time.Hour} {
@@ -96,7 +96,7 @@ func TestAProgramKeepsTheTimeOfItsFirstStart(t *testing.T) {
 func TestNothingIsRecordedForACancelledRequest(t *testing.T) {
 	t.Parallel()
 	was := Request{
-		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0).UTC(),
+		Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0).UTC(),
 	}
 	over, another := was, was
 	over.Ended, another.Since = true, time.Unix(2, 0).UTC()
@@ -124,7 +124,7 @@ func TestNothingIsRecordedForACancelledRequest(t *testing.T) {
 
 func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	t.Parallel()
-	k := Request{Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(1, 0).UTC()}
+	k := Request{Request: policy.Request{Work: policy.WorkRestart}, Since: time.Unix(1, 0).UTC()}
 	changed := k
 	changed.For = time.Hour
 	b := Beginning{BootID: "boot-1", At: time.Unix(2, 0).UTC(), Clock: time.Minute, Cluster: 7}
@@ -181,7 +181,7 @@ func TestARequestEndsWithTheResumeCountOfItsRollout(t *testing.T) {
 		"another rollout runs by then": {&record.Rollout{ID: "y", Resumed: 3}, 2},
 		"no rollout runs any more":     {nil, 2},
 	} {
-		f := asked(t, &Request{Rollout: "x", RolloutResumed: 2, Standing: policy.Standing{Work: policy.WorkRestart}})
+		f := asked(t, &Request{Rollout: "x", RolloutResumed: 2, Request: policy.Request{Work: policy.WorkRestart}})
 		must(t, f.OperationEnds(c.in))
 		must(t, f.EndRequest(policy.Cycled, "", time.Unix(9, 0)))
 		if _, end := f.Asked(); end.RolloutResumed != c.want {
@@ -192,7 +192,7 @@ func TestARequestEndsWithTheResumeCountOfItsRollout(t *testing.T) {
 
 func TestAnEndedRequestIsStoredAsInEarlierVersions(t *testing.T) {
 	t.Parallel()
-	k := Request{Standing: policy.Standing{Work: policy.WorkRestart, Ended: true}}
+	k := Request{Request: policy.Request{Work: policy.WorkRestart, Ended: true}}
 	data, err := json.Marshal(k)
 	must(t, err)
 	if !strings.Contains(string(data), `"over":true`) {

@@ -25,7 +25,7 @@ type requestFile struct {
 
 // Request is a request to take this host down and bring it back, as stored on disk.
 type Request struct {
-	policy.Standing
+	policy.Request
 
 	Since          time.Time     `json:"since"`
 	For            time.Duration `json:"for"` // overdue this long after its operation began; 0: never
@@ -78,19 +78,19 @@ func (k *Request) Lasts(d time.Duration, now time.Time) {
 }
 
 // At returns the request as the policy's input. bootID is the current boot.
-func (k *Request) At(bootID string) policy.Standing {
-	s := k.Standing
+func (k *Request) At(bootID string) policy.Request {
+	s := k.Request
 	s.Begun, s.OtherBoot = k.BootID != "", cmp.Or(k.BootID, k.AskedIn) != bootID
 	return s
 }
 
 // becomes records the result of a transition.
-func (k *Request) becomes(s policy.Standing) {
+func (k *Request) becomes(s policy.Request) {
 	if !s.Begun && k.BootID != "" {
 		k.begun(Beginning{})
 	}
 	s.Begun, s.OtherBoot = false, false
-	k.Standing = s
+	k.Request = s
 }
 
 // begun records when and where the request's operation began. The zero value clears the record.
@@ -153,7 +153,7 @@ func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) er
 }
 
 // moves applies a transition to the request, if there is one.
-func (f *State) moves(transition func(policy.Standing) policy.Standing) error {
+func (f *State) moves(transition func(policy.Request) policy.Request) error {
 	return f.markRequest(func(k *Request) { k.becomes(transition(k.At(""))) })
 }
 

@@ -39,7 +39,7 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
 	started := hoststate.Request{
-		Standing: policy.Standing{Ran: policy.HooksRunning}, RanIn: "boot-1", RanAt: minute,
+		Request: policy.Request{Ran: policy.HooksRunning}, RanIn: "boot-1", RanAt: minute,
 	}
 	nothing := hooks.Result{State: hooks.None}
 	for name, c := range map[string]struct {
@@ -112,7 +112,7 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 			policy.HooksFailed, "is not run again",
 		},
 		"its end was noted before the reboot": {
-			hoststate.Request{Standing: policy.Standing{Ran: policy.HooksDone}, RanIn: "boot-1"},
+			hoststate.Request{Request: policy.Request{Ran: policy.HooksDone}, RanIn: "boot-1"},
 			"boot-2",
 			minute,
 			fakePrograms{result: nothing},
@@ -120,7 +120,7 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 		},
 		"its failure was noted": {
 			hoststate.Request{
-				Standing: policy.Standing{Ran: policy.HooksFailed},
+				Request: policy.Request{Ran: policy.HooksFailed},
 				RanText:  "upgrade: exit status 7", RanIn: "boot-1",
 			},
 			"boot-2", minute,
@@ -141,7 +141,7 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 		}
 	}
 	r := &round.Round{
-		Request: &hoststate.Request{Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}},
+		Request: &hoststate.Request{Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade"}},
 	}
 	o := observerOf(Options{})
 	o.askCommand(t.Context(), r)
@@ -154,7 +154,7 @@ func TestTheStateOfACommandIsNotReadBeforeItIsStarted(t *testing.T) {
 	t.Parallel()
 	o := observerOf(Options{BootID: "boot-1", Programs: fakePrograms{err: errors.New("the disk was asked")}})
 	r := &round.Round{Request: &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
+		Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
 	}}
 	o.askCommand(t.Context(), r)
 	if got := o.view.command(r); got.State != policy.HooksDue || strings.Contains(got.Text, "asked") {
@@ -172,7 +172,7 @@ func TestProgramsThatWereJustStartedAreNotStartedAgainAtOnce(t *testing.T) {
 		Config: c, BootID: "boot-1", Programs: fakePrograms{result: hooks.Result{State: hooks.None}},
 	})
 	k := &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade", Ran: policy.HooksRunning},
+		Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade", Ran: policy.HooksRunning},
 		Since:    time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
 	}
 	for run, state := range map[hooks.Run]func(r *round.Round) policy.Hooks{
@@ -225,7 +225,7 @@ func TestTheVersionOfEtcdIsReadAgainAfterACommand(t *testing.T) {
 		look := func(ran policy.HookState, state hooks.State) string {
 			now += time.Second
 			r := &round.Round{At: now, Request: &hoststate.Request{
-				Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade", Ran: ran},
+				Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade", Ran: ran},
 				Since:    time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
 			}}
 			r.Programs.Command = round.HostState[hooks.Result]{Value: hooks.Result{State: state}, OK: true}

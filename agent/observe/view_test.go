@@ -79,7 +79,7 @@ func TestTheViewOfARoundIsTheSameEachTime(t *testing.T) {
 		r := quiet(uint64(i)+1, time.Duration(i+1)*time.Second)
 		r.Op = &record.Op{Kind: policy.KindJoin, Host: "id-n3", Started: time.Unix(1, 0)}
 		r.OpAt, r.Request = 5, &hoststate.Request{
-			Standing: policy.Standing{Work: policy.WorkRestart}, Since: time.Unix(2, 0),
+			Request: policy.Request{Work: policy.WorkRestart}, Since: time.Unix(2, 0),
 		}
 		first := b.View(r, before)
 		if again := b.View(r, before); !reflect.DeepEqual(first, again) {
@@ -108,7 +108,7 @@ func TestTheViewKeepsNothingOfAClusterThatIsUnreachableOnConfirm(t *testing.T) {
 			len(v.Hosts))
 	}
 	r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"} // after Confirm
-	if v := b.View(r, first); v.IdleFor != 0 || v.FreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
+	if v := b.View(r, first); v.IdleFor != 0 || v.PlaceFreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
 		v.Lock.Known || v.Cluster.Reachable {
 		t.Errorf("no voter answers: %+v", v)
 	}

@@ -20,7 +20,7 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
 	now := o.opt.Wall().UTC()
-	request := hoststate.Request{For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID, Standing: policy.Standing{
+	request := hoststate.Request{For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID, Request: policy.Request{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -29,7 +29,7 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 		return control.Maintenance{}, err
 	}
 	asked, _ := o.opt.Files.Asked()
-	against := policy.AgainstAsking(r.View, asked != nil, request.Standing, o.opt.CheckReboot != nil)
+	against := policy.AgainstRequest(r.View, asked != nil, request.Request, o.opt.CheckReboot != nil)
 	if against == nil && request.Work == policy.WorkReboot && !request.External {
 		against = o.unfitToReboot(ctx, "")
 	}

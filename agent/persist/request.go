@@ -65,7 +65,7 @@ func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 // raises an alert.
 func requestOf(rollout record.Rollout, r *round.Round, bootID string) *hoststate.Request {
 	return &hoststate.Request{
-		Standing: policy.Standing{
+		Request: policy.Request{
 			Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
 		}, Rollout: rollout.ID, RolloutResumed: rollout.Resumed,
 		Since: r.Wall.UTC(), AskedIn: bootID, For: control.DefaultMaintenance,

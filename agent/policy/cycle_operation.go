@@ -63,7 +63,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	switch v.Unit.State {
 	case UnitUnknown, UnitMissing:
-		return because(v, vetoUnitUnusable)
+		return blockedBy(v, vetoUnitUnusable)
 	case UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
 	case UnitActivating:
@@ -202,7 +202,7 @@ func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
 		return true
-	case a.Work.info().byWord:
+	case a.Work.info().operatorEnds:
 		return !a.Stopped
 	default: // after a reboot, etcd has started by itself while still recorded as stopped
 		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
@@ -229,7 +229,7 @@ func awaitReturn(v View, m Member) Decision {
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
 		why = fmt.Sprintf("it has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
 			durationfmt.Text(v.Limits.ReturnStable))
-	case Unhealthy(v.Health.State) && v.Health.gates(health.Maintenance):
+	case Unhealthy(v.Health.State) && v.Health.blocks(health.Maintenance):
 		why = v.Health.Text
 	default:
 		return endHealthy(v)
@@ -297,7 +297,7 @@ func startMember(v View, m Member) Decision {
 // The operator may have replaced the disk since, and a voter must not start on an empty one.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
-	return a != nil && a.Work.info().byWord && a.Stopped && a.Done && v.Data.Age > a.DoneFor
+	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Done && v.Data.Age > a.DoneFor
 }
 
 func awaitDataRead() Decision {
@@ -315,7 +315,7 @@ func awaitDataRead() Decision {
 // something else reboots the machine, it already has the permission, so etcd stays down.
 func stoppedWithoutOperation(v View) Decision {
 	a := v.Asked
-	over := a.Done || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	over := a.Done || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
 	notRequested := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {

@@ -113,14 +113,14 @@ func rejoinTarget(v View) (Role, []veto) {
 	if v.standbyReady() {
 		return RoleSpare, common
 	}
-	return RoleVoter, slices.Concat(common, unfit(), []veto{vetoLearnerPresent()})
+	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{vetoLearnerPresent()})
 }
 
 // standbyReady reports whether a standby could become a voter at once.
 func (v View) standbyReady() bool {
 	for m := range v.Cluster.learners() {
 		h, present := v.hostOf(m)
-		well := !gates(h.Health, h.Spares, health.Joins)
+		well := !blocks(h.Health, h.Ungated, health.Joins)
 		if present && h.Role == RoleStandby && h.Manage && well && v.caughtUp(m) {
 			return true
 		}
@@ -167,7 +167,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 // its etcd would not come back. Maintenance is allowed, because an operator needs it to replace a disk.
 func againstLostMember(v View, work Work) *Refusal {
 	m, listed := v.member()
-	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet
+	if !listed || m.Live || m.Learner || work.info().operatorEnds { // a learner that was just added has no data yet
 		return nil
 	}
 	text, gone := dataGone(v, m)

@@ -32,7 +32,7 @@ type Sight struct {
 // a contradiction; 0 and the reason if it is not dead. Decisions use it, because it requires that this round observed
 // the cluster.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
-	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.HostsFresh {
 		return 0, "the cluster was not observed in this round"
 	}
 	return v.reportedDead(m)

@@ -23,7 +23,7 @@ type Dead struct {
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
 	// TooMany: there is one voter more than configured, so it is removed without a replacement.
-	TooMany bool
+	Surplus bool
 }
 
 // DeadVoters returns the voters that are dead by the last observations, and what happens to each.
@@ -37,7 +37,7 @@ func DeadVoters(v View) []Dead {
 		if since == 0 {
 			continue
 		}
-		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), TooMany: v.oneTooMany()}
+		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), Surplus: v.hasSurplus()}
 		for voter := range v.Cluster.voters() {
 			if voter.Live {
 				d.By = append(d.By, voter.label())
@@ -63,7 +63,7 @@ func (v View) deadBlocked(m Member, over bool) string {
 		vetoReplaceEven); holds {
 		return r.Text
 	}
-	if v.oneTooMany() {
+	if v.hasSurplus() {
 		return v.noRemover()
 	}
 	for learner := range v.Cluster.learners() { // only the learner's own host could replace it
@@ -100,7 +100,7 @@ func (v View) repairBlocked(setting string, grace time.Duration) string {
 		return "the cluster is paused by " + v.Pause.By
 	case v.Op != nil:
 		return fmt.Sprintf("the %s of %s must end first", v.Op.Kind, v.Op.HostName)
-	case v.holdsAll():
+	case v.blocksAll():
 		return "a record in etcd cannot be read"
 	}
 	return ""
@@ -140,7 +140,7 @@ const mostNamed = 3
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s, reported by %s", d.Member.label(), durationfmt.Seconds(d.For),
 		strings.Join(d.By, ", "))
-	return text + fate(d.TooMany, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
+	return text + fate(d.Surplus, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
 // fate describes what happens to a dead or unhealthy voter: whether a host replaces it, when, or why none does. The

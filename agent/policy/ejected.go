@@ -55,7 +55,7 @@ func (v View) requiredHealthyPeriod() time.Duration {
 }
 
 // Healthy reports whether a health state continues the healthy period of an ejected host. An unknown state does not.
-func (h Health) Healthy() bool { return h.State == health.Warm || !h.gates(health.Joins) }
+func (h Health) Healthy() bool { return h.State == health.Warm || !h.blocks(health.Joins) }
 
 // Known reports whether the health state is known. It is not for a moment after an agent starts.
 func (h Health) Known() bool { return h.State != health.Unknown && h.State != health.Qualifying }

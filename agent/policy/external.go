@@ -25,7 +25,7 @@ func (v View) externalReason() Reason {
 // member's etcd is managed externally.
 func MayTakeDown(v View, w Work) bool {
 	_, listed := v.member()
-	return v.Self.Drives || !listed || !w.info().alone
+	return v.Self.Drives || !listed || !w.info().automatic
 }
 
 // ExternallyManaged reports whether an external manager stops this host's etcd for its request.
@@ -36,12 +36,12 @@ func ExternallyManaged(v View) bool {
 
 // mayStopExternally reports whether an external manager may stop etcd for this host's request. It may not for a restart
 // or a command, which the agent does itself.
-func (v View) mayStopExternally() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }
+func (v View) mayStopExternally() bool { return !v.Self.Drives && !v.Asked.Work.info().automatic }
 
 // awaitExternalStop continues the operation of a host whose etcd is stopped externally: the host is safe to touch while
 // the other voters tolerate its loss.
 func awaitExternalStop(v View) Decision {
-	if v.Asked.Work.info().alone {
+	if v.Asked.Work.info().automatic {
 		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
 	}
 	d := safeToTouch(v)
@@ -64,7 +64,7 @@ func withdrawSafe(v View, m Member, r Reason) (Decision, bool) {
 
 // awaitExternalStart waits until an external manager starts etcd.
 func awaitExternalStart(v View) Decision {
-	d := because(v, vetoUnitUnusable)
+	d := blockedBy(v, vetoUnitUnusable)
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		d.Reasons = append([]Reason{{NotBack, fmt.Sprintf("for %s: %s", durationfmt.Seconds(v.Op.WrittenFor),
 			d.Reasons[0].Text)}}, d.Reasons...)

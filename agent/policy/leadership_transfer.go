@@ -87,7 +87,7 @@ func stepDown(view View) (Decision, bool) {
 		if _, turn := ownOperationDue(v); !slow || turn || !v.Cluster.Unread {
 			return Decision{}, false
 		}
-		return Decision{Reasons: append([]Reason{r}, silent(view).Reasons...)}, true
+		return Decision{Reasons: append([]Reason{r}, waitForCluster(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
 	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leaderText()}), true
@@ -126,7 +126,7 @@ func transferDueIn(v View) time.Duration {
 // slow leader would return, if nothing changes: such a read would only delay the transfer.
 func TransfersLeadershipSoon(v View) bool {
 	due := transferDueIn(v)
-	return due > 0 && due <= v.Limits.Word
+	return due > 0 && due <= v.Limits.HealthDelay
 }
 
 // notFollowed reports whether too few voters report that they follow this host's member: another member may lead by
@@ -155,7 +155,7 @@ func leadsBadly(v View) bool {
 
 // UnfitToLead reports whether a host with that health state should not lead.
 func UnfitToLead(h Health) bool {
-	return (h.State == health.Warm || Unhealthy(h.State)) && h.gates(health.Leadership)
+	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership)
 }
 
 // leaderText describes this host as a leader, with its health state.
@@ -231,7 +231,7 @@ func tooSoonAgain(v View) (string, bool) {
 func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
-		others = max(others, v.Limits.Word)
+		others = max(others, v.Limits.HealthDelay)
 	}
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }
@@ -258,9 +258,9 @@ func (v View) notBetter(m Member) string {
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
 	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
 	switch {
-	case gates(h.Health, h.Spares, health.Leadership): // notProven ignores WARM
+	case blocks(h.Health, h.Ungated, health.Leadership): // notProven ignores WARM
 		return "is " + h.Health.String()
-	case h.Turn, v.Op.names(h, m):
+	case h.InOperation, v.Op.names(h, m):
 		return "is in an operation"
 	case v.Removal != nil && v.Removal.MemberID == m.ID:
 		return "is to be removed"
@@ -313,7 +313,7 @@ func PublishesWrites(v View) bool {
 	for other := range v.Cluster.voters() {
 		h, present := v.hostOf(other)
 		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) {
-			return gates(h.Health, h.Spares, health.Leadership)
+			return blocks(h.Health, h.Ungated, health.Leadership)
 		}
 	}
 	return false

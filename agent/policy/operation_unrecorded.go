@@ -11,7 +11,7 @@ package policy
 // gone, and whether there is one.
 func unrecordedOperation(v View) (Host, bool) {
 	for _, h := range v.Hosts {
-		if h.Turn && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
+		if h.InOperation && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
 			return h, true
 		}
 	}
@@ -25,10 +25,10 @@ func recordAgain(v View) Decision {
 	switch {
 	case holds:
 	case v.Op != nil:
-		reason = because(v, vetoOperationInFlight).Reasons[0]
+		reason = blockedBy(v, vetoOperationInFlight).Reasons[0]
 	case v.Pause != nil:
 		reason = paused(v.Pause)
-	case v.holdsAll():
+	case v.blocksAll():
 		reason, _ = v.unreadable()
 	case v.Health.Hangs:
 		reason = Reason{HealthBad, v.Health.Text}

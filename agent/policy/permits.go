@@ -26,7 +26,7 @@ func Permits(s health.State) Permission {
 
 // gates reports whether a health state blocks something. One that is unknown or still being determined has no findings
 // that could spare it.
-func gates(s health.State, spares, what health.Gate) bool {
+func blocks(s health.State, spares, what health.Gate) bool {
 	switch s { //exhaustive:enforce
 	case health.OK:
 		return false
@@ -38,7 +38,7 @@ func gates(s health.State, spares, what health.Gate) bool {
 }
 
 // gates reports whether this host's health state blocks something.
-func (h Health) gates(what health.Gate) bool { return gates(h.State, h.Spares, what) }
+func (h Health) blocks(what health.Gate) bool { return blocks(h.State, h.Ungated, what) }
 
 // Unhealthy reports whether a health state means that the host harms the cluster.
 func Unhealthy(s health.State) bool {

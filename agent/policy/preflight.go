@@ -30,7 +30,7 @@ func (k veto) reason(v View) (Reason, bool) {
 		return Reason{}, false
 	}
 	for _, b := range unknownVetoes() {
-		if b.of == k.code && b.holds(v) {
+		if b.veto == k.code && b.holds(v) {
 			return Reason{b.code, text}, true
 		}
 	}
@@ -39,7 +39,7 @@ func (k veto) reason(v View) (Reason, bool) {
 
 // unknownVeto is a veto that applies because data is missing.
 type unknownVeto struct {
-	of, code ReasonCode
+	veto, code ReasonCode
 	holds    func(v View) bool
 }
 
@@ -63,7 +63,7 @@ func vetoed(v View, list ...func() veto) (Reason, bool) {
 }
 
 // because returns the decision to wait until the veto no longer applies.
-func because(v View, by func() veto) Decision {
+func blockedBy(v View, by func() veto) Decision {
 	r, holds := by().reason(v)
 	if !holds {
 		r = Reason{Code: by().code}
@@ -87,7 +87,7 @@ func vetoes() []veto {
 		// marked own although it concerns a voter: if only this host cannot reach the voter, other hosts need not wait
 		vetoVoterNotLive(),
 		vetoTargetMet(),
-	}, unfit(), []veto{
+	}, hostVetoes(), []veto{
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),
@@ -99,7 +99,7 @@ func vetoes() []veto {
 }
 
 // unfit returns the conditions that keep a host from becoming a member in any role.
-func unfit() []veto {
+func hostVetoes() []veto {
 	return []veto{
 		vetoVersionUnknown(), // before the qualifying run, which takes a while
 		vetoVersionUnsafe(),
@@ -168,12 +168,12 @@ func noQuorum(v View) (string, bool) {
 
 // knowsCluster reports whether a cluster exists for this host, even if it does not answer: it must not create another.
 func (v View) knowsCluster() bool {
-	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.Seen != 0 ||
+	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.LastCluster != 0 ||
 		v.Data.State == DataMember
 }
 
 // silent returns the decision to wait for a cluster that does not answer.
-func silent(v View) Decision {
+func waitForCluster(v View) Decision {
 	r, _ := vetoed(v, vetoNoQuorum, vetoUnreachable)
 	return Decision{Reasons: []Reason{r}}
 }
@@ -280,7 +280,7 @@ func (v View) isLearner() bool {
 }
 
 func healthBad(v View) (string, bool) {
-	if _, said := notQualified(v); said || Permits(v.Health.State).Join || !v.Health.gates(health.Joins) {
+	if _, said := notQualified(v); said || Permits(v.Health.State).Join || !v.Health.blocks(health.Joins) {
 		return "", false
 	}
 	return v.Health.Text, true
@@ -532,12 +532,12 @@ func notMyTurn(v View) (string, bool) {
 	if !place {
 		return "", false
 	}
-	if v.Resting && !v.Looked {
+	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
-	if position <= 0 || v.FreeFor >= patience(v, position) {
+	if position <= 0 || v.PlaceFreeFor >= patience(v, position) {
 		return "", false
 	}
 	return list[0].Name + " goes first", true

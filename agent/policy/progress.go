@@ -31,7 +31,7 @@ func Progress(v View, code ReasonCode) (CountedWait, bool) {
 	case LearnerBehind:
 		return behind, m.LagKnown
 	case LearnerNotSteady:
-		longer, caughtUp := stretch(m.LiveFor, v.Limits.PromoteStable), stretch(m.SteadyFor, v.Limits.SteadyLag)
+		longer, caughtUp := secondsWait(m.LiveFor, v.Limits.PromoteStable), secondsWait(m.SteadyFor, v.Limits.SteadyLag)
 		if longer.Goal-longer.Now < caughtUp.Goal-caughtUp.Now {
 			longer = caughtUp
 		}
@@ -43,12 +43,12 @@ func Progress(v View, code ReasonCode) (CountedWait, bool) {
 		case !steady(v, m):
 			return behind, m.LagKnown
 		}
-		served := stretch(min(m.LiveFor, m.SteadyFor), v.Limits.ReturnStable)
+		served := secondsWait(min(m.LiveFor, m.SteadyFor), v.Limits.ReturnStable)
 		return served, served.Now < served.Goal
 	}
 	return CountedWait{}, false
 }
 
-func stretch(so, goal time.Duration) CountedWait {
+func secondsWait(so, goal time.Duration) CountedWait {
 	return CountedWait{so.Seconds(), goal.Seconds(), CountSeconds}
 }

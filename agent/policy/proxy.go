@@ -21,21 +21,21 @@ type ProxyTarget struct {
 }
 
 // forwardBar is a reason not to send clients to a voter.
-type forwardBar struct {
+type proxyBar struct {
 	grave bool // such a voter is of no use, as far as this host knows
 	holds func(v View, m Member) string
 }
 
 // forwardBars are checked in this order; the first that holds is reported.
-func forwardBars() []forwardBar {
-	return []forwardBar{
+func proxyBars() []proxyBar {
+	return []proxyBar{
 		{true, func(_ View, m Member) string {
 			if m.Live {
 				return ""
 			}
 			return "does not answer"
 		}},
-		{false, leaves},
+		{false, whyLeaving},
 		{false, func(v View, m Member) string {
 			if h, present := v.hostOf(m); present && Unhealthy(h.Health) {
 				return "is " + h.Health.String()
@@ -46,7 +46,7 @@ func forwardBars() []forwardBar {
 }
 
 // leaves reports whether the operation in flight takes a voter down or removes it.
-func leaves(v View, m Member) string {
+func whyLeaving(v View, m Member) string {
 	if v.Op == nil {
 		return ""
 	}
@@ -72,7 +72,7 @@ func ProxyTargets(v View) (all []ProxyTarget, ok bool) {
 	least := last
 	for m := range v.Cluster.voters() {
 		f, rank := ProxyTarget{Member: m.ID, Name: m.Name}, best
-		for _, bar := range forwardBars() {
+		for _, bar := range proxyBars() {
 			if f.Why = bar.holds(v, m); f.Why != "" {
 				rank = live
 				if bar.grave {

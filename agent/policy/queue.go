@@ -34,7 +34,7 @@ type QueueNote struct {
 // it, that does no harm, since the queue only names which hosts look. While a voter does not answer no host can join,
 // and called hosts report that and count as not ready: calling others then would go through the whole fleet.
 func noteQueue(v View, role Role) QueueNote {
-	if !v.Looked || v.foreign() || !keepsQueue(v, role) {
+	if !v.HostsFresh || v.foreign() || !keepsQueue(v, role) {
 		return QueueNote{}
 	}
 	q := Queue{Hosts: SizeClass(len(v.Hosts)), Next: Next(v, QueueLength)}

@@ -34,7 +34,7 @@ func activities() []activity {
 			return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return unsettled(v, m) })
 		}},
 		{"a host waits", func(v View) bool {
-			return slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Wants != "" || h.Turn })
+			return slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Wants != "" || h.InOperation })
 		}},
 		{"a host cannot reach a member", func(v View) bool {
 			return slices.ContainsFunc(v.Hosts, func(h Host) bool {

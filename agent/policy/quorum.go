@@ -116,7 +116,7 @@ func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <=
 
 // isOneTooMany reports whether one voter more than wanted makes the number even: a replaced voter has not been removed
 // yet.
-func isOneTooMany(voters, target int) bool { return voters%2 == 0 && voters > target }
+func isSurplus(voters, target int) bool { return voters%2 == 0 && voters > target }
 
 // spareText explains why that many voters tolerate no failure.
 func spareText(voters int) string {

@@ -17,7 +17,7 @@ import (
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, without those to be replaced
 	for _, h := range v.Hosts {
-		if h.Role == RoleVoter && !v.goes(h) {
+		if h.Role == RoleVoter && !v.isOutgoing(h) {
 			voting[h.Domain]++
 		}
 	}
@@ -42,7 +42,7 @@ func candidates(v View, target Role, selfReady bool) []Host {
 
 // goes reports whether the voter of a host is to be replaced: by the last observations, so that hosts that look rarely
 // rank alike.
-func (v View) goes(h Host) bool {
+func (v View) isOutgoing(h Host) bool {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL != h.PeerURL {
 			continue
@@ -50,7 +50,7 @@ func (v View) goes(h Host) bool {
 		dead, _ := v.reportedDead(m)
 		s, well := v.reportedUnhealthy(m)
 		return v.Op.replacesMember(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
-			v.Limits.UnhealthyGrace > 0 && well == "" && s.In == 0
+			v.Limits.UnhealthyGrace > 0 && well == "" && s.GraceLeft == 0
 	}
 	return false
 }
@@ -112,7 +112,7 @@ func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.
 
 // leadershipRank ranks a host last whose health state rules out leading.
 func leadershipRank(h Host) int {
-	if gates(h.Health, h.Spares, health.Leadership) {
+	if blocks(h.Health, h.Ungated, health.Leadership) {
 		return 1
 	}
 	return 0
@@ -121,11 +121,11 @@ func leadershipRank(h Host) int {
 // patience is how long a host at that position of a queue waits for those before it: a first host that does not act,
 // for a reason unknown to it, does not block the others forever.
 func patience(v View, position int) time.Duration {
-	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*turnShare*v.Limits.LockTTL
+	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*ttlsPerPosition*v.Limits.LockTTL
 }
 
 // turnShare is for how many lock TTLs the others wait for each host in the queue.
-const turnShare = 2
+const ttlsPerPosition = 2
 
 // NextInRollout returns the IDs of the hosts without a member that are taken down next, in order, at most n; waiting
 // are those of a rollout. Members observe closely in any case.
@@ -159,7 +159,7 @@ func roleRank(r Role) int {
 
 // voterTurn returns this host's position among the live voters, by member ID: work that any voter may do is tried by
 // the first, then after one lock TTL by the next. It is negative for a host that is no live voter.
-func voterTurn(v View) int {
+func voterPosition(v View) int {
 	turn := 0
 	for _, m := range v.Cluster.Members { // by ID
 		if m.Learner || !m.Live {

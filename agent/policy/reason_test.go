@@ -9,7 +9,7 @@ import (
 )
 
 // own is an expected entry in the list of vetoes: its code, and whether it concerns only this host.
-type own struct {
+type vetoEntry struct {
 	code ReasonCode
 	own  bool
 }
@@ -46,13 +46,13 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	if got := ReasonCode("DANCE").Info(); got != (ReasonInfo{Code: "DANCE"}) {
 		t.Errorf("an undeclared code returns %+v", got)
 	}
-	if got := because(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
+	if got := blockedBy(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
 		t.Errorf("a veto that no longer holds is reported as %+v", got)
 	}
 }
 
 // forgotten returns the view of a host during its operation, after the operation's record was deleted.
-func forgotten() View {
+func unrecordedOperationView() View {
 	v := downView()
 	v.Op, v.Asked.RecordDeleted = nil, true
 	v.Lock = Lock{Known: true}

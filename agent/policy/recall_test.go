@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files with the policy's decisions")
 
 // recall compares the complete decisions for these scenes with a golden file in testdata.
-func recall(t *testing.T, base func() View, scenes []scene) {
+func checkGolden(t *testing.T, base func() View, scenes []scene) {
 	t.Helper()
 	var got bytes.Buffer
 	for _, s := range scenes {

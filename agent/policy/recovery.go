@@ -28,7 +28,7 @@ type CopyState string
 const (
 	CopyNone   CopyState = ""
 	CopyRuns   CopyState = "running"
-	CopyWhole  CopyState = "whole"
+	CopyComplete  CopyState = "whole"
 	CopyFailed CopyState = "failed"
 )
 
@@ -39,7 +39,7 @@ type Copy struct {
 }
 
 // Old reports whether the data directory still holds what the plan was made for.
-func (r *Recovery) old(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
+func (r *Recovery) isOldData(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
 
 // outOfService reports whether this host's etcd must not start at a boot: under a plan in force it would serve the old
 // cluster next to the new one, or, without data, a cluster unknown to the others. If the old cluster answers, the plan
@@ -60,11 +60,11 @@ func recovery(v View) (Decision, bool) {
 	case r.GivenUp:
 		return keepData(v), true
 	case v.Cluster.Reachable && v.Cluster.ID == r.Old && !r.Late:
-		if r.Survivor && !r.old(v.Data) && (!r.Snapshot || v.Data.State != DataEmpty) {
+		if r.Survivor && !r.isOldData(v.Data) && (!r.Snapshot || v.Data.State != DataEmpty) {
 			return wait(Recovering, "the old cluster %x answers again, while this host has the new one's data: keep "+
 				"one of them off", r.Old), true
 		}
-		if r.old(v.Data) && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
+		if r.isOldData(v.Data) && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
 			return bringUp(v), true
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumRestored}), true
@@ -75,7 +75,7 @@ func recovery(v View) (Decision, bool) {
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing || !v.Self.Drives:
-		return because(v, vetoUnitUnusable), true
+		return blockedBy(v, vetoUnitUnusable), true
 	case r.Survivor:
 		return surviveAlone(v), true
 	}
@@ -94,7 +94,7 @@ func keepData(v View) Decision {
 		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail)
 	case v.Unit.State == UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
-	case r.old(v.Data) && (v.Unit.State == UnitInactive || failed):
+	case r.isOldData(v.Data) && (v.Unit.State == UnitInactive || failed):
 		return do(Step{Kind: StepStartUnit, Why: "the plan was given up"})
 	}
 	return do(Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp})
@@ -122,23 +122,23 @@ func surviveAlone(v View) Decision {
 	switch r.Copy.State {
 	case CopyRuns:
 		return wait(Recovering, "a new cluster is built from a copy of this host's data")
-	case CopyWhole:
+	case CopyComplete:
 		return do(Step{Kind: StepPlaceCopy})
 	case CopyFailed:
-		if v.Recovery.retried(v) {
+		if v.Recovery.tooSoonToRetry(v) {
 			return wait(Recovering, "the copy failed and is retried soon: %s", r.Copy.Text)
 		}
 	case CopyNone:
 	}
 	// An interrupted move leaves unreadable data, or nothing: the copy is complete then, and is found.
-	if v.Data.State == DataMember && !r.old(v.Data) {
+	if v.Data.State == DataMember && !r.isOldData(v.Data) {
 		return wait(DataUnusable, "the data belongs to cluster %x, the plan was made for %x", v.Data.ClusterID, r.Old)
 	}
 	return do(Step{Kind: StepCopyData})
 }
 
 // retried reports whether it is too soon to retry a failed copy.
-func (r *Recovery) retried(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
+func (r *Recovery) tooSoonToRetry(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
 // layAside moves this host's old data aside and leaves the rest to the ordinary join. It does so only once the
 // recovered cluster answers: until then operators may need this data, should the survivor's be unusable. A host without

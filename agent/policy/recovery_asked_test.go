@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestAPlanIsAppliedAndAbandonedOnlyIfAllowed(t *testing.T) {
+func TestAPlanIsAppliedAndGivenUpOnlyIfAllowed(t *testing.T) {
 	t.Parallel()
 	v := View{Self: Self{Mode: Manage}}
 	stands := &Recovery{Plan: "x", By: "bob"}
@@ -34,7 +34,7 @@ func TestAPlanIsAppliedAndAbandonedOnlyIfAllowed(t *testing.T) {
 	}
 }
 
-func TestOnlyASnapshotToBeFetchedNeedsASource(t *testing.T) {
+func TestOnlyASnapshotToBeFetchedNeedsAStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ fetched, placed, refused bool }{
 		{false, false, false}, {false, true, false}, {true, true, false}, {true, false, true},

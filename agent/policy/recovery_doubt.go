@@ -25,11 +25,11 @@ const (
 type RecoveryDoubt struct {
 	Name string
 	Text string // what was found
-	Ends string // what resolves it
+	Remedy string // what resolves it
 }
 
 // String returns it as one text.
-func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Ends }
+func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Remedy }
 
 // RecoveryPlan is the result of the facts: the survivor, or the doubt that prevents a plan.
 type RecoveryPlan struct {
@@ -40,8 +40,8 @@ type RecoveryPlan struct {
 // PlanRecovery decides whether a cluster is recovered, and from which host's data.
 func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	for _, d := range recoveryDoubts() {
-		if text, about := d.of(all, w); text != "" {
-			return RecoveryPlan{-1, &RecoveryDoubt{d.name, text, strings.ReplaceAll(d.ends, "{}", about)}}
+		if text, about := d.check(all, w); text != "" {
+			return RecoveryPlan{-1, &RecoveryDoubt{d.name, text, strings.ReplaceAll(d.remedy, "{}", about)}}
 		}
 	}
 	return RecoveryPlan{Survivor: survivor(all, w)}
@@ -50,8 +50,8 @@ func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 // recoveryDoubt declares one. of returns what was found, if anything, and the value of {} in the remedy.
 type recoveryDoubt struct {
 	name string
-	of   func(all []HostRemains, w RecoveryChoice) (text, about string)
-	ends string
+	check   func(all []HostRemains, w RecoveryChoice) (text, about string)
+	remedy string
 }
 
 // recoveryDoubts declares them in the order in which they are reported: each may rely on those before it.
@@ -61,7 +61,7 @@ func recoveryDoubts() []recoveryDoubt {
 			"no facts, or too many", tooMany,
 			"collect them from every reachable host: quorumctl recover collect",
 		},
-		{"a host sees a quorum", each(seesQuorum), "see quorumctl status there"},
+		{"a host sees a quorum", eachHost(seesQuorum), "see quorumctl status there"},
 		{"a host twice", hostTwice, "pass one file per host"},
 		{
 			"clusters that etcd made by default", strayRemains, "if they contain no keys: stop etcd on {}, rename " +
@@ -72,7 +72,7 @@ func recoveryDoubts() []recoveryDoubt {
 		{"the same data twice", dataTwice, "omit the facts of the copy"},
 		{"another cluster's name", otherName, "plan for one cluster at a time"},
 		{"another cluster's data", otherData, "omit the facts of the other cluster"},
-		{"too old", each(factsTooOld), "collect them again with quorumctl recover collect"},
+		{"too old", eachHost(factsTooOld), "collect them again with quorumctl recover collect"},
 		{"the named survivor is missing", namedUnknown, "collect the facts there, or name another with --survivor"},
 		{
 			"the named survivor cannot continue",
@@ -100,7 +100,7 @@ func recoveryDoubts() []recoveryDoubt {
 			"continue it; or give it up there (quorumctl recover give-up) and collect its facts again",
 		},
 		{
-			"an earlier plan may be carried out", planAbroad,
+			"an earlier plan may be carried out", planElsewhere,
 			"start that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or " +
 				"make sure that it never starts again as it is, and confirm that: --kept-off {}",
 		},
@@ -112,7 +112,7 @@ func recoveryDoubts() []recoveryDoubt {
 	}
 }
 
-func each(of func(HostRemains) string) func([]HostRemains, RecoveryChoice) (string, string) {
+func eachHost(of func(HostRemains) string) func([]HostRemains, RecoveryChoice) (string, string) {
 	return func(all []HostRemains, _ RecoveryChoice) (string, string) {
 		for _, r := range all {
 			if text := of(r); text != "" {
@@ -214,8 +214,8 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 		return "", ""
 	}
 	for _, s := range RankHosts(all) {
-		if s.No != "" && all[s.Place].Host == w.Survivor {
-			return fmt.Sprintf("%s cannot be the survivor, %s", w.Survivor, s.No), ""
+		if s.Excluded != "" && all[s.Index].Host == w.Survivor {
+			return fmt.Sprintf("%s cannot be the survivor, %s", w.Survivor, s.Excluded), ""
 		}
 	}
 	return "", ""
@@ -227,7 +227,7 @@ func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 		return "", ""
 	}
 	for _, s := range RankHosts(all) {
-		if r := all[s.Place]; s.No == "" {
+		if r := all[s.Index]; s.Excluded == "" {
 			return fmt.Sprintf("%s has the data of a voter, up to entry %d", r.Host, r.Index), r.Host
 		}
 	}
@@ -235,7 +235,7 @@ func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 }
 
 func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
-	if w.Snapshot || slices.ContainsFunc(RankHosts(all), able) {
+	if w.Snapshot || slices.ContainsFunc(RankHosts(all), canContinue) {
 		return "", ""
 	}
 	return "no host has a voter's data, so nothing can be recovered from these hosts", ""
@@ -245,7 +245,7 @@ func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {
-		if slices.ContainsFunc(voters, r.is) {
+		if slices.ContainsFunc(voters, r.hasDataOf) {
 			there++
 		}
 	}

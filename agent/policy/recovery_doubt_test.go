@@ -34,7 +34,7 @@ func twoOfFive() left {
 }
 
 // doubted returns, for every declared doubt, a change that raises it and the operator's action that resolves it.
-func doubted() map[string]struct{ raise, end func(l *left) } {
+func doubtCases() map[string]struct{ raise, end func(l *left) } {
 	return map[string]struct{ raise, end func(l *left) }{
 		"no facts, or too many": {
 			func(l *left) { l.all = nil }, func(l *left) { l.all = twoOfFive().all },
@@ -117,7 +117,7 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 
 func TestEveryDoubtBlocksAPlanUntilResolved(t *testing.T) {
 	t.Parallel()
-	table := doubted()
+	table := doubtCases()
 	for _, d := range recoveryDoubts() {
 		row, ok := table[d.name]
 		if !ok {
@@ -128,7 +128,7 @@ func TestEveryDoubtBlocksAPlanUntilResolved(t *testing.T) {
 		l := twoOfFive()
 		row.raise(&l)
 		got := PlanRecovery(l.all, l.choice)
-		if got.Doubt == nil || got.Doubt.Name != d.name || got.Doubt.Text == "" || got.Doubt.Ends == "" {
+		if got.Doubt == nil || got.Doubt.Name != d.name || got.Doubt.Text == "" || got.Doubt.Remedy == "" {
 			t.Errorf("%s: %+v", d.name, got.Doubt)
 		}
 		row.end(&l)
@@ -228,7 +228,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 		}
 		p := shown()
 		change(&p)
-		if text := r.of(p); text == "" || PlanRefused(p) != text {
+		if text := r.check(p); text == "" || PlanRefused(p) != text {
 			t.Errorf("%s: %q, and in all %q", r.name, text, PlanRefused(p))
 		}
 	}
@@ -237,7 +237,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	}
 }
 
-func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *testing.T) {
+func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItGaveThePlanUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		older time.Duration // how much older the survivor's facts are than the report of the plan
@@ -256,7 +256,7 @@ func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *test
 		l.all[0].Age = 0 // n1's facts are the newest
 		l.all[0].Plans = []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
 		l.all[1].Age, l.all[1].Plans = l.all[0].Plans[0].Age+c.older, c.plans
-		text, about := planAbroad(l.all, l.choice)
+		text, about := planElsewhere(l.all, l.choice)
 		if (text != "") != c.doubt || c.doubt && about != "n2" {
 			t.Errorf("%s: %q about %q", name, text, about)
 		}

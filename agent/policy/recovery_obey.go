@@ -26,7 +26,7 @@ type OfferedPlan struct {
 // PlanRefused returns why this host does not apply a plan, if it does not.
 func PlanRefused(p OfferedPlan) string {
 	for _, r := range planRefusals() {
-		if text := r.of(p); text != "" {
+		if text := r.check(p); text != "" {
 			return text
 		}
 	}
@@ -36,7 +36,7 @@ func PlanRefused(p OfferedPlan) string {
 // planRefusal declares one reason. The remedy is the same for all: collect the facts again and make another plan.
 type planRefusal struct {
 	name string
-	of   func(p OfferedPlan) string
+	check   func(p OfferedPlan) string
 }
 
 // planRefusals declares them in the order in which they are reported: each may rely on those before it.

@@ -25,7 +25,7 @@ func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 }
 
 // planAbroad finds a plan that a host received and that its survivor is not known to have given up.
-func planAbroad(all []HostRemains, w RecoveryChoice) (text, about string) {
+func planElsewhere(all []HostRemains, w RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {

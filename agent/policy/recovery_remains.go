@@ -53,10 +53,10 @@ type RecoveryChoice struct {
 
 // RankedHost is a host's rank among the others.
 type RankedHost struct {
-	Place  int    // its index in the input
+	Index  int    // its index in the input
 	Behind uint64 // entries that the most advanced host is ahead; at least one if its term is older
 	Chosen bool   // it is the one that would continue
-	No     string // why it cannot be the survivor
+	Excluded     string // why it cannot be the survivor
 }
 
 // RankHosts orders hosts, the most advanced first: by the term of the last entry, then its index, as raft compares
@@ -64,20 +64,20 @@ type RankedHost struct {
 func RankHosts(all []HostRemains) []RankedHost {
 	out, voters := byLog(all), RecoveryVoters(all)
 	for i := range out {
-		switch of, best := all[out[i].Place], all[out[0].Place]; {
+		switch of, best := all[out[i].Index], all[out[0].Index]; {
 		case of.Empty:
-			out[i].No = "it has no data"
+			out[i].Excluded = "it has no data"
 		case of.learner():
-			out[i].No = "it is a learner"
-		case len(voters) > 0 && !slices.ContainsFunc(voters, of.is):
-			out[i].No = "it is no voter any more"
+			out[i].Excluded = "it is a learner"
+		case len(voters) > 0 && !slices.ContainsFunc(voters, of.hasDataOf):
+			out[i].Excluded = "it is no voter any more"
 		case best.Index > of.Index:
 			out[i].Behind = best.Index - of.Index
 		case best.Term > of.Term:
 			out[i].Behind = 1
 		}
 	}
-	if i := slices.IndexFunc(out, able); i >= 0 {
+	if i := slices.IndexFunc(out, canContinue); i >= 0 {
 		out[i].Chosen = true
 	}
 	return out
@@ -87,10 +87,10 @@ func RankHosts(all []HostRemains) []RankedHost {
 func byLog(all []HostRemains) []RankedHost {
 	out := make([]RankedHost, 0, len(all))
 	for i := range all {
-		out = append(out, RankedHost{Place: i})
+		out = append(out, RankedHost{Index: i})
 	}
 	slices.SortStableFunc(out, func(a, b RankedHost) int {
-		x, y := all[a.Place], all[b.Place]
+		x, y := all[a.Index], all[b.Index]
 		return cmp.Or(cmp.Compare(y.Term, x.Term), cmp.Compare(y.Index, x.Index), cmp.Compare(y.Commit, x.Commit),
 			strings.Compare(x.Host, y.Host))
 	})
@@ -98,9 +98,9 @@ func byLog(all []HostRemains) []RankedHost {
 }
 
 // is reports whether the data is that member's.
-func (r HostRemains) is(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
+func (r HostRemains) hasDataOf(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
 
-func able(s RankedHost) bool { return s.No == "" }
+func canContinue(s RankedHost) bool { return s.Excluded == "" }
 
 // learner reports whether the host's own member is listed as a learner.
 func (r HostRemains) learner() bool {
@@ -115,7 +115,7 @@ func (r HostRemains) learner() bool {
 // RecoveryVoters returns the voters that the host with the newest log lists; nil if no host lists any.
 func RecoveryVoters(all []HostRemains) []ListedMember {
 	for _, s := range byLog(all) {
-		for _, list := range [][]ListedMember{all[s.Place].InData, all[s.Place].LastSeen} {
+		for _, list := range [][]ListedMember{all[s.Index].InData, all[s.Index].LastSeen} {
 			voters := slices.DeleteFunc(slices.Clone(list), func(m ListedMember) bool { return m.Learner })
 			if len(voters) > 0 {
 				return voters
@@ -129,7 +129,7 @@ func RecoveryVoters(all []HostRemains) []ListedMember {
 func RecoveryMissing(all []HostRemains) []ListedMember {
 	return slices.DeleteFunc(RecoveryVoters(all), func(m ListedMember) bool {
 		return slices.ContainsFunc(all, func(r HostRemains) bool {
-			return r.is(m) || m.PeerURL != "" && r.PeerURL == m.PeerURL
+			return r.hasDataOf(m) || m.PeerURL != "" && r.PeerURL == m.PeerURL
 		})
 	})
 }
@@ -142,10 +142,10 @@ func survivor(all []HostRemains, w RecoveryChoice) int {
 	}
 	list := RankHosts(all)
 	if !w.Snapshot {
-		return list[slices.IndexFunc(list, able)].Place
+		return list[slices.IndexFunc(list, canContinue)].Index
 	}
 	slices.SortStableFunc(list, func(a, b RankedHost) int {
-		x, y := all[a.Place], all[b.Place]
+		x, y := all[a.Index], all[b.Index]
 		switch {
 		case x.Empty == y.Empty:
 			return strings.Compare(x.Host, y.Host)
@@ -154,7 +154,7 @@ func survivor(all []HostRemains, w RecoveryChoice) int {
 		}
 		return 1
 	})
-	return list[0].Place
+	return list[0].Index
 }
 
 // named returns the index of the host that an operator has named, or -1.

@@ -18,7 +18,7 @@ type Removal struct {
 	Name       string // of the member, for texts
 	By, Reason string
 	Live       bool // also a voter that answers
-	Over       bool // it has expired: it does not begin any more
+	Expired       bool // it has expired: it does not begin any more
 	Begun      bool // its operation has begun, or may have: it begins only once
 }
 
@@ -29,7 +29,7 @@ func removal(v View) (Decision, bool) {
 	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
 		return Decision{}, false
 	}
-	if r == nil || r.Over || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
+	if r == nil || r.Expired || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
 		!v.listed(r.MemberID) {
 		return Decision{}, false
 	}
@@ -73,16 +73,16 @@ func noteRemoval(v View) RemovalNote {
 			true, Cancelled, "its operation was released, or deleted, or ended by another host, or etcd did not say " +
 				"whether it had begun",
 		}
-	case r.Over:
-		return RemovalNote{true, Cancelled, "it expired before it could begin" + lastAgainst(v)}
+	case r.Expired:
+		return RemovalNote{true, Cancelled, "it expired before it could begin" + whyNeverBegun(v)}
 	}
 	return RemovalNote{}
 }
 
 // lastAgainst explains why an expired removal never began.
-func lastAgainst(v View) string {
+func whyNeverBegun(v View) string {
 	r := *v.Removal
-	r.Over, v.Removal = false, &r
+	r.Expired, v.Removal = false, &r
 	if d := decideAllowed(v); len(d.Reasons) > 0 {
 		return fmt.Sprintf("; %s: %s", d.Reasons[0].Code, d.Reasons[0].Text)
 	}
@@ -141,7 +141,7 @@ func AgainstRemoval(v View, r Removal, bare bool) *Refusal {
 // Against returns why a pending removal does not yield to that of another member, or nil: only one that has expired,
 // and whose operation is not in flight, does. For the same member it is renewed.
 func (r Removal) Against(member uint64, runs bool) *Refusal {
-	if r.MemberID == member || r.Over && !runs {
+	if r.MemberID == member || r.Expired && !runs {
 		return nil
 	}
 	return conflicts("",
@@ -277,7 +277,7 @@ func carryRemoval(v View) Decision {
 			return wait(QuorumAtRisk, "%s", text)
 		}
 		return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: asked.Reason})
-	case asked.Over:
+	case asked.Expired:
 		return do(Step{Kind: StepEndOp, Outcome: Cancelled})
 	}
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {

@@ -87,10 +87,10 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 		}, QuorumAtRisk},
 		"another one is slow":         {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
 		"another one is down":         {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"another one of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; more(v, 2) }, ""},
+		"another one of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; addVoters(v, 2) }, ""},
 		"two more of five are down": {func(v *View) {
 			v.Cluster.Members[0].Live, v.Cluster.Members[1].Live = false, false
-			more(v, 2)
+			addVoters(v, 2)
 		}, QuorumAtRisk},
 		"it is a learner": {func(v *View) { aliveAgain(v); v.Cluster.Members[2].Learner = true }, ""},
 		"it is a learner, a voter is down": {func(v *View) {
@@ -128,7 +128,7 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 }
 
 // more adds live voters.
-func more(v *View, n uint64) {
+func addVoters(v *View, n uint64) {
 	for i := range n {
 		v.Cluster.Members = append(v.Cluster.Members, voter(20+i, fmt.Sprintf("w%d", i)))
 	}
@@ -142,7 +142,7 @@ func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
 	}{
 		"the voter answers again":      {aliveAgain, MemberLive},
 		"another voter is down":        {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"its request has expired":      {func(v *View) { v.Removal.Over = true }, Cancelled},
+		"its request has expired":      {func(v *View) { v.Removal.Expired = true }, Cancelled},
 		"another removal is requested": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
 		"it was not requested":         {func(v *View) { v.Removal = nil }, Disowned},
 		"leadership cannot be transferred": {func(v *View) {
@@ -196,7 +196,7 @@ func TestARemovalThatEtcdMayHaveReceivedIsNotAbandoned(t *testing.T) {
 	v := removalView()
 	inRemoval(&v, PhaseRemoving)
 	aliveAgain(&v)
-	v.Removal.Over = true
+	v.Removal.Expired = true
 	if d := Decide(v); d.Step.Kind != StepRemoveMember {
 		t.Errorf("it answers again: %+v", d)
 	}
@@ -251,7 +251,7 @@ func TestARemovalRequestEndsWhenDoneOrReleasedOrExpired(t *testing.T) {
 	const released = "its operation was released, or deleted, or ended by another host, or etcd did not say whether " +
 		"it had begun"
 	gone := func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }
-	over := func(v *View) { v.Removal.Over = true }
+	over := func(v *View) { v.Removal.Expired = true }
 	begun := func(v *View) { v.Removal.Begun = true }
 	for name, c := range map[string]struct {
 		change []func(v *View)
@@ -374,7 +374,7 @@ func TestAnotherRemovalReplacesOnlyAnExpiredIdleOne(t *testing.T) {
 	t.Parallel()
 	for _, over := range []bool{false, true} {
 		for _, runs := range []bool{false, true} {
-			r := Removal{MemberID: 9, Over: over}
+			r := Removal{MemberID: 9, Expired: over}
 			if r.Against(9, runs) != nil {
 				t.Errorf("requested again with over %t and runs %t it is refused", over, runs)
 			}

@@ -26,7 +26,7 @@ func replace(v View) (Decision, bool) {
 	}
 	vetoes := replaceVetoes()
 	if role == RoleVoter {
-		vetoes = completesVetoes()
+		vetoes = surplusVetoes()
 	}
 	reasons := against(v, vetoes)
 	switch {
@@ -97,7 +97,7 @@ func repairVetoes() []veto {
 
 // replaceVetoes declares what keeps a host from replacing a dead voter, in the order in which they are named.
 func replaceVetoes() []veto {
-	return slices.Concat(repairVetoes(), unfit(), []veto{
+	return slices.Concat(repairVetoes(), hostVetoes(), []veto{
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
 		vetoOperationInFlight(),
@@ -121,7 +121,7 @@ const CommonSpan = 30 * time.Minute
 func severalDown(v View) (string, bool) {
 	who, found := v.replaced()
 	alive := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // neither dead nor without its data
-	return v.severalUnfit(alive && v.strained(who))
+	return v.severalImpaired(alive && v.strained(who))
 }
 
 // replaced returns the voter that is being replaced, or would be by this host.
@@ -140,7 +140,7 @@ func (v View) strained(m Member) bool {
 }
 
 // severalUnfit is severalDown with or without the voters that were recently WARM.
-func (v View) severalUnfit(lately bool) (string, bool) {
+func (v View) severalImpaired(lately bool) (string, bool) {
 	var unfit, well []Member
 	var names []string
 	for m := range v.Cluster.voters() {
@@ -161,8 +161,8 @@ func (v View) severalUnfit(lately bool) (string, bool) {
 	if len(unfit) < 2 {
 		return "", false
 	}
-	domain := v.stoodIn(unfit[0])
-	elsewhere := func(m Member) bool { return v.stoodIn(m) != domain }
+	domain := v.agreedDomain(unfit[0])
+	elsewhere := func(m Member) bool { return v.agreedDomain(m) != domain }
 	spread := slices.ContainsFunc(unfit, elsewhere)
 	shared := slices.ContainsFunc(well, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
 	if domain != "" && !spread && !shared {
@@ -194,7 +194,7 @@ func replaceAtRisk(v View) (string, bool) {
 		}
 	}
 	switch {
-	case mayReplaceDead(voters, down, proven), v.oneTooMany() && mayRemoveSurplus(voters, down, proven, untold):
+	case mayReplaceDead(voters, down, proven), v.hasSurplus() && mayRemoveSurplus(voters, down, proven, untold):
 		return "", false
 	case why == "":
 		why = fmt.Sprintf("of %d voters %d are down", voters, down)
@@ -204,7 +204,7 @@ func replaceAtRisk(v View) (string, bool) {
 
 // stoodIn returns the failure domain of a member's host. No host that reports it lost may name another one. If this
 // host, being new, has never heard from it, all voters' hosts must name it.
-func (v View) stoodIn(m Member) string {
+func (v View) agreedDomain(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {
 		s, says := h.reportOn(m.ID)
@@ -248,7 +248,7 @@ func (v View) caughtUp(m Member) bool {
 
 // notNext reports whether another host is better placed to replace a dead voter.
 func notNext(v View) (string, bool) {
-	if v.Resting && !v.Looked {
+	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
@@ -316,7 +316,7 @@ func replaces() operation {
 			if v.Op.Token != v.Lock.Token {
 				return rollBackOrphan(v)
 			}
-			return giveBack(v)
+			return endReplace(v)
 		},
 	}
 }
@@ -337,7 +337,7 @@ func carryReplace(v View) Decision {
 		return d
 	}
 	if v.Op.Phase == PhaseRollback {
-		return giveBack(v)
+		return endReplace(v)
 	}
 	m, listed := v.member()
 	if listed && !m.Learner && m.ID == v.Op.Replaces {
@@ -348,7 +348,7 @@ func carryReplace(v View) Decision {
 	case v.Op.Target != RoleVoter: // it adds no member, even if this host is no longer a voter
 		return removeSurplus(v, who, there)
 	case votes && there:
-		return complete(v, m, who)
+		return completeReplace(v, m, who)
 	}
 	code, text := giveUp(v, m, listed)
 	beside := there && v.joinsFirst(who)
@@ -411,7 +411,7 @@ func replacesLive(v View) (string, bool) {
 	}
 	if s, well := v.unhealthyFor(m); m.Live && v.Limits.UnhealthyGrace > 0 {
 		if well == "" {
-			well = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.In))
+			well = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.GraceLeft))
 		}
 		return m.label() + " is not unhealthy: " + well, true
 	}
@@ -444,9 +444,9 @@ func removeDead(v View, dead Member) Decision {
 // removeOnceReported removes a voter once the hosts of all others have reported again.
 func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
-	switch ids, names := unheard(v, who.PeerURL); {
+	switch ids, names := notReported(v, who.PeerURL); {
 	case asked && len(ids) > 0:
-		d := wait(HealthAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name, listed(names),
+		d := wait(HealthAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name, joinNames(names),
 			who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
@@ -463,7 +463,7 @@ func removeOnceReported(v View, who Member) Decision {
 
 // giveBack ends a replacement. A removal sent to etcd takes effect within the lock's TTL or never: nothing else begins
 // before. A standby stays one.
-func giveBack(v View) Decision {
+func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
 		return wait(Settling, "a removal of %s may be pending in etcd; it takes effect within %s or never",

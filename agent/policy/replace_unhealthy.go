@@ -26,18 +26,18 @@ type outgoing struct {
 // now; for a host that is a voter already, the surplus voter.
 func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
-	if m, found := v.dead(); found && (role != RoleVoter || v.oneTooMany() && m.PeerURL != v.Self.PeerURL) {
+	if m, found := v.dead(); found && (role != RoleVoter || v.hasSurplus() && m.PeerURL != v.Self.PeerURL) {
 		since, _ := v.deadFor(m)
 		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + durationfmt.Seconds(since)}, true
 	}
 	voters, _ := v.Cluster.Counts()
-	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinAsExtra(voters, v.Target.Voters) {
+	if role == RoleVoter && !v.hasSurplus() || role != RoleVoter && !mayJoinAsExtra(voters, v.Target.Voters) {
 		return outgoing{}, false
 	}
 	for m := range v.Cluster.voters() {
 		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isUnhealthy(m) {
 			s, _ := v.unhealthyFor(m)
-			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Witness)
+			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Evidence)
 			return outgoing{m, -v.graceLeft(h), "unhealthy", why}, true
 		}
 	}
@@ -46,9 +46,9 @@ func (v View) outgoing() (outgoing, bool) {
 
 // oneTooMany reports whether one voter more than wanted makes their number even: a dead or unhealthy one is removed
 // without a replacement.
-func (v View) oneTooMany() bool {
+func (v View) hasSurplus() bool {
 	voters, _ := v.Cluster.Counts()
-	return isOneTooMany(voters, v.Target.Voters)
+	return isSurplus(voters, v.Target.Voters)
 }
 
 // leaving counts the voter that this host replaces, while it is there.
@@ -64,7 +64,7 @@ func (v View) leaving() int {
 
 // completesVetoes declares what keeps a voter from removing a dead or unhealthy surplus voter, in the order in which
 // they are named.
-func completesVetoes() []veto {
+func surplusVetoes() []veto {
 	return append(repairVetoes(),
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
@@ -133,18 +133,18 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 // complete removes the voter that this host has replaced, after transferring its leadership. This host votes by then,
 // so there is a surplus voter whatever the other reports meanwhile; if not, none is removed. A voter that is healthy
 // again stays if another is not: that one is the surplus voter then.
-func complete(v View, m, who Member) Decision {
+func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
 			return d
 		}
 	}
 	why := "it votes, and " + who.label() + " still does"
-	other, worse := v.otherUnfit(who)
+	other, worse := v.worseVoter(who)
 	if worse {
 		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
 	}
-	stays := worse || who.Learner || !v.oneTooMany() ||
+	stays := worse || who.Learner || !v.hasSurplus() ||
 		v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
 	switch {
 	case stays && v.Op.Phase == PhaseRemoving: // the removal may have reached etcd
@@ -159,7 +159,7 @@ func complete(v View, m, who Member) Decision {
 }
 
 // otherUnfit returns another voter that is dead or unhealthy while this one is neither.
-func (v View) otherUnfit(than Member) (Member, bool) {
+func (v View) worseVoter(than Member) (Member, bool) {
 	if !than.Live || v.isUnhealthy(than) {
 		return Member{}, false
 	}

@@ -41,7 +41,7 @@ func noteRequest(v View, step Step) RequestNote {
 	}
 	a := v.Asked
 	if a == nil {
-		return RequestNote{Change: turnIn(v)}
+		return RequestNote{Change: rolloutTurn(v)}
 	}
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	m, listed := v.member()
@@ -54,7 +54,7 @@ func noteRequest(v View, step Step) RequestNote {
 		return ends(MemberLost, gaveUpText(m))
 	case a.NotBegun && !a.Stopped && againstLostMember(v, a.Work) != nil:
 		return ends(MemberLost, againstLostMember(v, a.Work).Text)
-	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().byWord):
+	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().operatorEnds):
 		return ends(Cancelled, "its operation was released")
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return ends(Cycled, "its operation has ended")
@@ -92,10 +92,10 @@ func endsWith(outcome ReasonCode) RequestChange {
 }
 
 // turnIn reports whether a running rollout has reached this host.
-func turnIn(v View) RequestChange {
+func rolloutTurn(v View) RequestChange {
 	r := v.Rollout
 	switch {
-	case r == nil || !r.Runs || !v.Looked || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
+	case r == nil || !r.Runs || !v.HostsFresh || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
 		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign(),
 		r.Work != "" && againstLostMember(v, r.Work) != nil,
 		RolloutNext(v, r.Waiting) != v.Self.ID:

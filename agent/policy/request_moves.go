@@ -8,7 +8,7 @@ package policy
 
 // AgainstAsking returns why this host rejects a request, or nil. reboots reports whether its agent can reboot the
 // machine.
-func AgainstAsking(v View, asked bool, request Standing, reboots bool) *Refusal {
+func AgainstRequest(v View, asked bool, request Request, reboots bool) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes",
@@ -33,7 +33,7 @@ func AgainstAsking(v View, asked bool, request Standing, reboots bool) *Refusal 
 // Renewed handles a new request next to a pending one. One for the same work renews it. Any other is refused, and so is
 // one for work that is over, or for a command that has been started: it runs once. That the machine goes down now is
 // recorded anyway if the request allows for that.
-func (s Standing) Renewed(request Standing) (Standing, *Refusal) {
+func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
 	if s.Ended || !same {
@@ -58,7 +58,7 @@ func (s Standing) Renewed(request Standing) (Standing, *Refusal) {
 // Finished handles an operator's end of a request: if nothing was done for it, it is cancelled; a host that is down is
 // brought back. waives: the programs that run after it have failed, and are not waited for. rolls: the running rollout
 // would request it again at once, and stop.
-func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, refused *Refusal) {
+func (s Request) Finished(waives, rolls bool) (next Request, withdrawn bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
 		s.Ended, s.Waived = true, s.Waived || waives
@@ -74,37 +74,37 @@ func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, r
 func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
 
 // Unhurried records that the machine does not go down after all, and it waits for its turn as any other.
-func (s Standing) Unhurried() Standing {
+func (s Request) Unhurried() Request {
 	s.Hurried = false
 	return s
 }
 
 // Begins records that its operation is about to be recorded, in this boot.
-func (s Standing) Begins() Standing {
+func (s Request) Begins() Request {
 	s.Begun, s.OtherBoot = true, false
 	return s
 }
 
 // Recorded records that its operation is in etcd. One that is gone later was released.
-func (s Standing) Recorded() Standing {
+func (s Request) Recorded() Request {
 	s.Seen = true
 	return s
 }
 
 // StopsEtcd records that etcd is about to be stopped for it. guardOf decides about the start guard.
-func (s Standing) StopsEtcd() (next Standing, stands bool) {
+func (s Request) StopsEtcd() (next Request, stands bool) {
 	s.Stopped = s.Stopped || !s.Ended
 	return s, !s.Ended
 }
 
 // EtcdStarted records that etcd was started again.
-func (s Standing) EtcdStarted() Standing {
+func (s Request) EtcdStarted() Request {
 	s.Stopped = false
 	return s
 }
 
 // StartsProgram records that its program is about to be started, if it was not before.
-func (s Standing) StartsProgram() (next Standing, stands bool) {
+func (s Request) StartsProgram() (next Request, stands bool) {
 	if !s.Ended && s.Ran == HooksNone {
 		s.Ran = HooksRunning
 	}
@@ -112,21 +112,21 @@ func (s Standing) StartsProgram() (next Standing, stands bool) {
 }
 
 // ProgramEnded records that its program is done, or has failed.
-func (s Standing) ProgramEnded(how HookState) Standing {
+func (s Request) ProgramEnded(how HookState) Request {
 	s.Ran = how
 	return s
 }
 
 // OperationEnds records that its operation is about to end, and the request with it. A crash in between must not repeat
 // it.
-func (s Standing) OperationEnds() Standing {
+func (s Request) OperationEnds() Request {
 	s.Seen, s.Ended = false, true
 	return s
 }
 
 // GivenUp records that its operation is about to end, and that it waits for another. A crash in between must not look
 // like a release.
-func (s Standing) GivenUp() Standing {
+func (s Request) GivenUp() Request {
 	s.Seen, s.Begun = false, false
 	return s
 }

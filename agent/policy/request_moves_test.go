@@ -10,46 +10,46 @@ import (
 
 func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 	t.Parallel()
-	request := func(change func(s *Standing)) Standing {
-		s := Standing{By: "alice", Work: WorkReboot, Reason: "kernel"}
+	request := func(change func(s *Request)) Request {
+		s := Request{By: "alice", Work: WorkReboot, Reason: "kernel"}
 		if change != nil {
 			change(&s)
 		}
 		return s
 	}
 	for name, c := range map[string]struct {
-		stands, asked func(s *Standing)
+		stands, asked func(s *Request)
 		says          string // refusal; empty if the request is renewed
 		hurried       bool   // Hurried after the renewal
 	}{
-		"the same":                   {asked: func(s *Standing) { s.By = "root" }},
-		"the same, urgent":           {asked: func(s *Standing) { s.Hurried = true }, hurried: true},
-		"the same, no longer urgent": {stands: func(s *Standing) { s.Hurried = true }, hurried: true},
+		"the same":                   {asked: func(s *Request) { s.By = "root" }},
+		"the same, urgent":           {asked: func(s *Request) { s.Hurried = true }, hurried: true},
+		"the same, no longer urgent": {stands: func(s *Request) { s.Hurried = true }, hurried: true},
 		"other work": {
-			asked: func(s *Standing) { s.Work = WorkRestart },
+			asked: func(s *Request) { s.Work = WorkRestart },
 			says:  "another reboot was already requested, by alice: kernel",
 		},
 		"other work, urgent": {
-			asked: func(s *Standing) { s.Work, s.Hurried = WorkMaintenance, true },
+			asked: func(s *Request) { s.Work, s.Hurried = WorkMaintenance, true },
 			says:  "another reboot", hurried: true,
 		},
 		"other work, urgent, next to a request that does not allow a shutdown": {
-			stands: func(s *Standing) { s.Work = WorkRestart }, asked: func(s *Standing) { s.Hurried = true },
+			stands: func(s *Request) { s.Work = WorkRestart }, asked: func(s *Request) { s.Hurried = true },
 			says: "another restart",
 		},
-		"another program":    {asked: func(s *Standing) { s.Program = "upgrade" }, says: "another reboot"},
-		"etcd keeps running": {asked: func(s *Standing) { s.KeepRunning = true }, says: "another reboot"},
-		"external":           {asked: func(s *Standing) { s.External = true }, says: "another reboot"},
+		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, says: "another reboot"},
+		"etcd keeps running": {asked: func(s *Request) { s.KeepRunning = true }, says: "another reboot"},
+		"external":           {asked: func(s *Request) { s.External = true }, says: "another reboot"},
 		"a finished request": {
-			stands: func(s *Standing) { s.Ended = true }, says: "of alice, is just ending",
+			stands: func(s *Request) { s.Ended = true }, says: "of alice, is just ending",
 		},
 		"a finished request, urgent": {
-			stands: func(s *Standing) { s.Ended = true }, asked: func(s *Standing) { s.Hurried = true },
+			stands: func(s *Request) { s.Ended = true }, asked: func(s *Request) { s.Hurried = true },
 			says: "just ending",
 		},
 		"a started command": {
-			stands: func(s *Standing) { s.Ran, s.Program = HooksRunning, "upgrade" },
-			asked:  func(s *Standing) { s.Program = "upgrade" },
+			stands: func(s *Request) { s.Ran, s.Program = HooksRunning, "upgrade" },
+			asked:  func(s *Request) { s.Program = "upgrade" },
 			says:   "upgrade, requested by alice, was started already",
 		},
 	} {
@@ -76,35 +76,35 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 		mode           Mode
 		op             *Op
 		asked, reboots bool
-		request        Standing
+		request        Request
 		says           string // refusal; empty if the request is accepted
 	}{
-		"maintenance": {mode: Manage, request: Standing{Work: WorkMaintenance}},
+		"maintenance": {mode: Manage, request: Request{Work: WorkMaintenance}},
 		"a host that only observes": {
-			mode: Observe, request: Standing{Work: WorkMaintenance}, says: "only observes",
+			mode: Observe, request: Request{Work: WorkMaintenance}, says: "only observes",
 		},
-		"a reboot": {mode: Manage, request: Standing{Work: WorkReboot}, reboots: true},
+		"a reboot": {mode: Manage, request: Request{Work: WorkReboot}, reboots: true},
 		"a reboot without a way to reboot": {
-			mode: Manage, request: Standing{Work: WorkReboot}, says: "no way to reboot",
+			mode: Manage, request: Request{Work: WorkReboot}, says: "no way to reboot",
 		},
-		"an external reboot": {mode: Manage, request: Standing{Work: WorkReboot, External: true}},
-		"a restart":          {mode: Manage, request: Standing{Work: WorkRestart}},
+		"an external reboot": {mode: Manage, request: Request{Work: WorkReboot, External: true}},
+		"a restart":          {mode: Manage, request: Request{Work: WorkRestart}},
 		"a restart that keeps etcd running": {
-			mode: Manage, request: Standing{Work: WorkRestart, KeepRunning: true}, says: "cannot keep etcd running",
+			mode: Manage, request: Request{Work: WorkRestart, KeepRunning: true}, says: "cannot keep etcd running",
 		},
 		"the last one is ending": {
-			mode: Manage, request: Standing{Work: WorkRestart}, op: own, says: "just ending",
+			mode: Manage, request: Request{Work: WorkRestart}, op: own, says: "just ending",
 		},
-		"the last one continues": {mode: Manage, request: Standing{Work: WorkRestart}, op: own, asked: true},
+		"the last one continues": {mode: Manage, request: Request{Work: WorkRestart}, op: own, asked: true},
 		"another host is in its operation": {
-			mode: Manage, request: Standing{Work: WorkRestart}, op: &Op{Kind: KindCycle, Host: "b"},
+			mode: Manage, request: Request{Work: WorkRestart}, op: &Op{Kind: KindCycle, Host: "b"},
 		},
 		"this host joins": {
-			mode: Manage, request: Standing{Work: WorkReboot}, reboots: true, op: &Op{Kind: KindJoin, Host: "a"},
+			mode: Manage, request: Request{Work: WorkReboot}, reboots: true, op: &Op{Kind: KindJoin, Host: "a"},
 		},
 	} {
 		v := View{Self: Self{ID: "a", Mode: c.mode}, Op: c.op}
-		got := AgainstAsking(v, c.asked, c.request, c.reboots)
+		got := AgainstRequest(v, c.asked, c.request, c.reboots)
 		if (got == nil) != (c.says == "") || got != nil && (!strings.Contains(got.Text, c.says) || got.Hint == "") {
 			t.Errorf("%s: %+v, want %q", name, got, c.says)
 		}
@@ -113,26 +113,26 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 
 func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 	t.Parallel()
-	waits := Standing{Work: WorkCommand, Program: "upgrade", OtherBoot: true}
-	all := Standing{
+	waits := Request{Work: WorkCommand, Program: "upgrade", OtherBoot: true}
+	all := Request{
 		Work: WorkCommand, Hurried: true, Ended: true, Waived: true, Begun: true, Seen: true, Stopped: true,
 		Ran: HooksDone, OtherBoot: true,
 	}
 	for name, c := range map[string]struct {
-		move func(Standing) Standing
-		want func(s *Standing)
+		move func(Request) Request
+		want func(s *Request)
 	}{
-		"unhurried":                  {Standing.Unhurried, func(s *Standing) { s.Hurried = false }},
-		"it begins":                  {Standing.Begins, func(s *Standing) { s.Begun, s.OtherBoot = true, false }},
-		"its operation is in etcd":   {Standing.Recorded, func(s *Standing) { s.Seen = true }},
-		"etcd is up":                 {Standing.EtcdStarted, func(s *Standing) { s.Stopped = false }},
-		"its operation ends":         {Standing.OperationEnds, func(s *Standing) { s.Seen, s.Ended = false, true }},
-		"its operation is abandoned": {Standing.GivenUp, func(s *Standing) { s.Seen, s.Begun = false, false }},
+		"unhurried":                  {Request.Unhurried, func(s *Request) { s.Hurried = false }},
+		"it begins":                  {Request.Begins, func(s *Request) { s.Begun, s.OtherBoot = true, false }},
+		"its operation is in etcd":   {Request.Recorded, func(s *Request) { s.Seen = true }},
+		"etcd is up":                 {Request.EtcdStarted, func(s *Request) { s.Stopped = false }},
+		"its operation ends":         {Request.OperationEnds, func(s *Request) { s.Seen, s.Ended = false, true }},
+		"its operation is abandoned": {Request.GivenUp, func(s *Request) { s.Seen, s.Begun = false, false }},
 		"its program has failed": {
-			func(s Standing) Standing { return s.ProgramEnded(HooksFailed) }, func(s *Standing) { s.Ran = HooksFailed },
+			func(s Request) Request { return s.ProgramEnded(HooksFailed) }, func(s *Request) { s.Ran = HooksFailed },
 		},
 	} {
-		for _, s := range []Standing{waits, all} {
+		for _, s := range []Request{waits, all} {
 			want := s
 			c.want(&want)
 			if got := c.move(s); got != want {
@@ -140,7 +140,7 @@ func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 			}
 		}
 	}
-	over := Standing{Ended: true}
+	over := Request{Ended: true}
 	if s, stands := over.StopsEtcd(); stands || s != over {
 		t.Errorf("etcd is stopped for a finished request: %+v", s)
 	}
@@ -150,7 +150,7 @@ func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 	if s, stands := waits.StopsEtcd(); !stands || !s.Stopped || s.Ran != HooksNone {
 		t.Errorf("etcd is not stopped for a waiting request: %+v", s)
 	}
-	ended := Standing{Ran: HooksFailed}
+	ended := Request{Ran: HooksFailed}
 	if s, stands := ended.StartsProgram(); !stands || s != ended {
 		t.Errorf("a finished program becomes %+v", s)
 	}
@@ -161,7 +161,7 @@ func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 
 func TestWaivedProgramsStayWaived(t *testing.T) {
 	t.Parallel()
-	down := Standing{By: "alice", Work: WorkMaintenance, Begun: true, Stopped: true}
+	down := Request{By: "alice", Work: WorkMaintenance, Begun: true, Stopped: true}
 	over, withdrawn, refused := down.Finished(false, false)
 	if !over.Ended || over.Waived || withdrawn || refused != nil {
 		t.Fatalf("got %+v, cancelled %v, refused %v", over, withdrawn, refused)

@@ -7,7 +7,7 @@ package policy
 // The agent builds it from the host's disk, the model from its world: both let it decide whether the request is over,
 // and change it only by the transitions in request_moves.go. Whether the work of an operation in flight is done,
 // workDone reads from the operation itself.
-type Standing struct {
+type Request struct {
 	Work        Work   `json:"work"`
 	Program     string `json:"program,omitempty"` // of a command
 	Reason      string `json:"reason"`
@@ -31,31 +31,31 @@ type Standing struct {
 }
 
 // Rebooted reports whether the machine has been rebooted since its operation began.
-func (s Standing) Rebooted() bool { return s.Begun && s.OtherBoot }
+func (s Request) Rebooted() bool { return s.Begun && s.OtherBoot }
 
 // TooLate reports whether the machine was rebooted externally before its operation began: it will not be rebooted
 // again.
-func (s Standing) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
+func (s Request) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
 
 // Done reports whether its work is done: nothing more is taken down for it.
-func (s Standing) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
+func (s Request) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
 
 // Untouched reports whether nothing of it has been done: an operator's end cancels it at once.
-func (s Standing) Untouched() bool { return !s.Begun && !s.Stopped }
+func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 
 // OutlastsReboot reports whether the machine may also go down while it is safe to touch for this.
-func (s Standing) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
+func (s Request) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
 
 // Gone returns what happened to its operation, which was seen, if etcd has none of this host's any more: an operator
 // released it, or it is of another cluster; otherwise its record was deleted, and it is still in flight by this host's
 // disk.
-func (s Standing) Gone(shown, elsewhere, freed bool) (released, noted bool) {
+func (s Request) Gone(shown, elsewhere, freed bool) (released, noted bool) {
 	gone := s.Seen && !shown
 	return gone && (elsewhere || freed), gone && !elsewhere && !freed
 }
 
 // Asked returns it as the policy uses it; the caller fills in further observations.
-func (s Standing) Asked() Asked {
+func (s Request) Asked() Asked {
 	return Asked{
 		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
 		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,

@@ -17,7 +17,7 @@ import (
 // RestoreTest is what is known about passed restore tests: a snapshot that an etcd of its own has served.
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none runs automatically
-	Proven bool          // there is one
+	Passed bool          // there is one
 	Age    time.Duration // of the last one, by wall clocks; without one, since this agent observes
 	Failed *BackupFailure
 }
@@ -110,7 +110,7 @@ type RestoreTestNote struct {
 	// End is why any restore test that runs on this host is ended, scheduled or not; empty if it may run.
 	End string
 	// EndDue is why a scheduled one is ended. An operator's own continues: its host was chosen.
-	EndDue string
+	EndScheduled string
 }
 
 // restoreTestRetry is the time between two attempts after a failed one, unless restore tests are due more often.
@@ -120,7 +120,7 @@ const restoreTestRetry = time.Hour
 func noteRestoreTest(v View) RestoreTestNote {
 	n := nextRestoreTest(v)
 	n.End = v.endRestoreTest()
-	n.EndDue = cmp.Or(n.End, v.endDueRestoreTest())
+	n.EndScheduled = cmp.Or(n.End, v.endScheduledRestoreTest())
 	return n
 }
 
@@ -138,7 +138,7 @@ func (v View) endRestoreTest() string {
 
 // endDueRestoreTest returns why a scheduled restore test may not run on this host any longer: another host is to run
 // it.
-func (v View) endDueRestoreTest() string {
+func (v View) endScheduledRestoreTest() string {
 	m, isMember := v.member()
 	switch {
 	case isMember && m.Leader:
@@ -166,7 +166,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 			"no host has that could run one; set backup.identityFile on one"}
 	}
 	if len(fit) == 0 {
-		return RestoreTestNote{Text: "no restore test: " + v.restoreTestsNowhere() +
+		return RestoreTestNote{Text: "no restore test: " + v.whyNoRestoreTest() +
 			"; quorumctl snapshot test-restore runs one on any host"}
 	}
 	n := RestoreTestNote{By: fit[0].Name, Due: v.restoreTestDue()}
@@ -175,7 +175,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 			n.By)
 		return n
 	}
-	if keeps := v.keepsFromRestoreTest(fit[0]); keeps != "" {
+	if keeps := v.restoreTestWaits(fit[0]); keeps != "" {
 		n.Text = fmt.Sprintf("the next restore test is due, and %s waits: %s", n.By, keeps)
 		return n
 	}
@@ -186,7 +186,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 
 // keepsFromRestoreTest returns what the best host waits for with a restore test: a spare may be the next to join, and a
 // member carries more load while another voter is unhealthy.
-func (v View) keepsFromRestoreTest(best Host) string {
+func (v View) restoreTestWaits(best Host) string {
 	if v.Op != nil {
 		return fmt.Sprintf("%s is in an operation", cmp.Or(v.Op.HostName, v.Op.Host))
 	}
@@ -242,7 +242,7 @@ func (v View) againstRestoreTest(h Host) string {
 	switch {
 	case !h.Manage:
 		return "is in mode observe"
-	case h.Wants != "" || h.Turn || v.Op != nil && v.Op.Host == h.ID:
+	case h.Wants != "" || h.InOperation || v.Op != nil && v.Op.Host == h.ID:
 		return "has other work"
 	case h.Health != health.OK:
 		return "is " + h.Health.String()
@@ -259,7 +259,7 @@ func (v View) againstRestoreTest(h Host) string {
 }
 
 // restoreTestsNowhere returns for each host why it runs no restore test.
-func (v View) restoreTestsNowhere() string {
+func (v View) whyNoRestoreTest() string {
 	var all []string
 	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {
 		why := v.againstRestoreTest(h)
@@ -294,7 +294,7 @@ func (v View) memberOf(h Host) (Member, bool) {
 func (v View) restoreTestDue() time.Duration {
 	d := v.Backup.RestoreTest
 	due := time.Duration(0)
-	if d.Proven {
+	if d.Passed {
 		due = max(0, d.Every-d.Age.Abs())
 	}
 	if d.Failed != nil {
@@ -304,17 +304,17 @@ func (v View) restoreTestDue() time.Duration {
 }
 
 // unprovenAfter is after how many intervals it is reported: a failed one is retried many times until then.
-const unprovenAfter = 3
+const overdueAfter = 3
 
 // restoreUnproven reports that no recent restore test passed, unless no host has the key: that is reported with the
 // next one, and an alarm would never end.
-func restoreUnproven(v View) (string, bool) {
+func restoreTestOverdue(v View) (string, bool) {
 	d := v.Backup.RestoreTest
-	if d.Every == 0 || d.Age < unprovenAfter*d.Every || noteRestoreTest(v).Sealed {
+	if d.Every == 0 || d.Age < overdueAfter*d.Every || noteRestoreTest(v).Sealed {
 		return "", false
 	}
 	last := "no restore test has ever passed"
-	if d.Proven {
+	if d.Passed {
 		last = fmt.Sprintf("no restore test has passed for more than %s", durationfmt.Text(d.Age.Truncate(d.Every)))
 	}
 	return fmt.Sprintf(
@@ -326,7 +326,7 @@ func restoreUnproven(v View) (string, bool) {
 }
 
 // restoreFailed reports that the last restore test failed.
-func restoreFailed(v View) (string, bool) {
+func restoreTestFailed(v View) (string, bool) {
 	f := v.Backup.RestoreTest.Failed
 	if f == nil {
 		return "", false

@@ -17,7 +17,7 @@ type Rollout struct {
 	Waiting []string // the hosts that have not had their turn
 	Due     bool     // by its own disk this host has not had its turn since the rollout was last resumed
 	Upgrade string   // the etcd version to reach; empty if it is for something else
-	Bare    bool     // an operator waived the snapshot
+	WithoutSnapshot    bool     // an operator waived the snapshot
 	Began   time.Duration
 }
 

@@ -8,7 +8,7 @@ import "fmt"
 // RolloutProgress is a rollout as observed by the host that has just had its turn in it.
 type RolloutProgress struct {
 	Host    string // the name of this host
-	Goes    bool   // it runs or is paused, and was not stopped or aborted
+	Ongoing    bool   // it runs or is paused, and was not stopped or aborted
 	Waiting int    // how many other hosts have not had their turn
 	// Wants is the etcd version to reach, empty for any, and Runs what this host's member reports, empty if unknown.
 	// Both are texts: two unparsable versions are not equal.
@@ -42,5 +42,5 @@ func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 		}
 		return RolloutEnd{Stopped: fmt.Sprintf("%s came back with etcd %s, not %s", t.Host, runs, t.Wants)}
 	}
-	return RolloutEnd{HostDone: true, Done: t.Goes && t.Waiting == 0}
+	return RolloutEnd{HostDone: true, Done: t.Ongoing && t.Waiting == 0}
 }

@@ -21,11 +21,11 @@ const (
 )
 
 // Goes reports whether it runs or is paused: it is neither stopped nor over.
-func (s RolloutState) Goes() bool { return s == RolloutRunning || s == RolloutPaused }
+func (s RolloutState) Ongoing() bool { return s == RolloutRunning || s == RolloutPaused }
 
 // AgainstRollout returns why no rollout may start next to the last one, or nil.
 func AgainstRollout(last RolloutState, by, reason string) *Refusal {
-	if !last.Goes() {
+	if !last.Ongoing() {
 		return nil
 	}
 	return conflicts("", "one of "+by+" is "+string(last)+": "+reason,

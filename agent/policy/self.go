@@ -8,7 +8,7 @@ import "slices"
 // SelfNote is what this host's disk records about the cluster and this host's part in it. The zero value leaves it as
 // it is.
 type SelfNote struct {
-	Met      bool // that this cluster has answered
+	ClusterAnswered      bool // that this cluster has answered
 	Member   bool // that this host is MemberID of it; with 0, that it is no longer a member
 	MemberID uint64
 	Standby  uint64 // the learner that is its standby, from now on until this host begins a join itself
@@ -25,8 +25,8 @@ func noteSelf(v View) SelfNote {
 	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
 		return SelfNote{}
 	}
-	made := v.Bootstrap.Requested && v.Bootstrap.Lists
-	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: recordsHealthyPeriod(v), Domains: newDomain(v)}
+	made := v.Bootstrap.Requested && v.Bootstrap.Listed
+	n := SelfNote{ClusterAnswered: c.ID != v.Bootstrap.LastCluster && !made, Clean: recordsHealthyPeriod(v), Domains: newDomain(v)}
 	if m, _ := v.member(); m.ID != v.Self.LostID && v.givesUp(m) {
 		n.Lost = m.ID
 	}

@@ -49,7 +49,7 @@ func burden(m Member, h Host) int {
 		return 0
 	case m.Leader:
 		return 3
-	case gates(h.Health, h.Spares, health.Leadership):
+	case blocks(h.Health, h.Ungated, health.Leadership):
 		return 2
 	}
 	return 1

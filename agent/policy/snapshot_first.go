@@ -20,7 +20,7 @@ const freshFor = time.Hour
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout
 	switch {
-	case r == nil || !r.Runs || r.Upgrade == "" || r.Bare || len(r.Waiting) == 0 || !v.Backup.HasStore:
+	case r == nil || !r.Runs || r.Upgrade == "" || r.WithoutSnapshot || len(r.Waiting) == 0 || !v.Backup.HasStore:
 		return "", false
 	case v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor+r.Began:
 		return "", false

@@ -18,7 +18,7 @@ import (
 // removeLostStandby lets a voter's agent begin the removal of a lost standby.
 func removeLostStandby(v View) (Decision, bool) {
 	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
-		if v.strayHeld() != "" {
+		if v.standbyRemovalHeld() != "" {
 			return 0, "", ""
 		}
 		since, why = v.lostForNow(m)
@@ -43,7 +43,7 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 			durationfmt.Seconds(gone))
 	case present && !h.Manage: // it is managed by hand
 		return 0, ""
-	case Unhealthy(h.Health) && h.UnhealthySince.For > 0 && gates(h.Health, h.Spares, health.Joins) &&
+	case Unhealthy(h.Health) && h.UnhealthySince.For > 0 && blocks(h.Health, h.Ungated, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
 		return h.UnhealthySince.For, fmt.Sprintf("it has been %s for %s by its own report, and could not replace a "+
 			"voter",
@@ -57,20 +57,20 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 
 // lostForNow is lostFor for decisions: what was not observed in this round proves nothing.
 func (v View) lostForNow(m Member) (since time.Duration, why string) {
-	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.HostsFresh {
 		return 0, ""
 	}
 	return v.lostFor(m)
 }
 
 // isStray reports whether a standby has been lost for so long that it may be removed.
-func (v View) isStray(m Member) bool {
+func (v View) isStandbyRemovable(m Member) bool {
 	since, _ := v.lostForNow(m)
 	return since >= v.Limits.LearnerStall
 }
 
 // doubted returns for how long a standby has been silent, and why it is not lost: not all required hosts report it.
-func (v View) doubted(m Member) (since time.Duration, why, held string) {
+func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) {
 	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" {
 		return 0, "", ""
 	}
@@ -80,7 +80,7 @@ func (v View) doubted(m Member) (since time.Duration, why, held string) {
 }
 
 // notStray explains why a standby is no longer to be removed.
-func (v View) notStray(m Member) string {
+func (v View) whyStandbyStays(m Member) string {
 	_, why := v.reportedDead(m)
 	if why == "" {
 		why = "it has not been lost for long enough"
@@ -89,7 +89,7 @@ func (v View) notStray(m Member) string {
 }
 
 // strayHeld explains why no standby is removed, however lost it is; empty if one may be.
-func (v View) strayHeld() string {
+func (v View) standbyRemovalHeld() string {
 	if text, several := severalDown(v); several {
 		return text
 	}
@@ -108,7 +108,7 @@ func standbyLost(v View) (string, bool) {
 		since, why := v.lostFor(m)
 		held := ""
 		if since == 0 {
-			since, why, held = v.doubted(m)
+			since, why, held = v.unconfirmedLoss(m)
 		}
 		if v.Op != nil || !v.Cluster.Reachable || v.foreign() || since < v.Limits.LearnerStall/2 {
 			continue
@@ -117,9 +117,9 @@ func standbyLost(v View) (string, bool) {
 		switch left := v.Limits.LearnerStall - since; {
 		case held != "":
 			return text + "; it is not removed, because " + held, true
-		case v.strayHeld() != "":
+		case v.standbyRemovalHeld() != "":
 			return fmt.Sprintf("%s; it is removed after %s, but: %s", text, durationfmt.Text(v.Limits.LearnerStall),
-				v.strayHeld()), true
+				v.standbyRemovalHeld()), true
 		case left > 0:
 			return fmt.Sprintf("%s; it is removed in %s, and another host replaces it", text,
 				durationfmt.Seconds(left)), true

@@ -106,7 +106,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 		}, StepNone, Idle},
 		{"its finding spares joins", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
-			v.Hosts[len(v.Hosts)-1].Spares = health.Joins
+			v.Hosts[len(v.Hosts)-1].Ungated = health.Joins
 		}, StepNone, Idle},
 		{"it is unhealthy, and so is a voter", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
@@ -140,7 +140,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 }
 
 // lettingGo returns the view of the voter that removes the standby.
-func lettingGo() View {
+func removingStandby() View {
 	v := lostStandby()
 	underItsLock(&v)
 	v.Op = &Op{
@@ -152,7 +152,7 @@ func lettingGo() View {
 
 func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 	t.Parallel()
-	play(t, lettingGo, []scene{
+	play(t, removingStandby, []scene{
 		{"the member is removed", nil, StepRemoveLearner, ""},
 		{"it is back", lags(0), StepEndOp, ""},
 		{"it has followed since", lags(time.Minute), StepEndOp, ""},
@@ -180,7 +180,7 @@ func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 			"the standby n4 is not removed: voter n2 has no quorumd that reports whether it reaches it",
 		},
 	} {
-		v := lettingGo()
+		v := removingStandby()
 		c.change(&v)
 		if s := Decide(v).Step; s.Kind != StepEndOp || s.Outcome != c.want || s.Why != c.why {
 			t.Errorf("%s: it ends with %s, because %q, and not with %s", name, s.Outcome, s.Why, c.want)

@@ -10,9 +10,9 @@ type StartGuard uint8
 // The changes of the start guard. The zero value leaves it as it is. A step carries one as well: how the guard must be
 // set before the step begins.
 const (
-	HoldAsIs StartGuard = iota // unknown now
-	HoldBack                   // it is set, and the unit does not start
-	HoldNot                    // it is not set
+	GuardUnchanged StartGuard = iota // unknown now
+	GuardSet                   // it is set, and the unit does not start
+	GuardCleared                    // it is not set
 )
 
 // wantHold decides whether etcd may start by itself. It only guards a unit that does not run, based on what the cluster
@@ -23,7 +23,7 @@ const (
 // It removes the guard only where the data of a listed member is: until a join has started etcd, which removes it as
 // well, the unit's environment is not that of the join. A request decides while it exists, and its guard ends with it:
 // otherwise a boot at that moment would find a guard that no request explains.
-func wantHold(v View, request RequestNote) StartGuard {
+func wantGuard(v View, request RequestNote) StartGuard {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
 	futile := v.Unit.State == UnitActivating && v.Cluster.Reachable
@@ -31,27 +31,27 @@ func wantHold(v View, request RequestNote) StartGuard {
 	m, listed := v.member()
 	switch {
 	case v.Recovery != nil && down && v.Recovery.outOfService(v): // if etcd was down before, no step is due
-		return HoldBack
+		return GuardSet
 	case v.Recovery != nil: // its steps set it: see guardOf
-		return HoldAsIs
+		return GuardUnchanged
 	case listed && v.gaveUp(m) && v.Self.Mode == Manage && !v.foreign() && (down || futile):
-		return HoldBack // its etcd would vote, but has forgotten what it acknowledged
+		return GuardSet // its etcd would vote, but has forgotten what it acknowledged
 	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
 		// its steps set it
-		return HoldAsIs
+		return GuardUnchanged
 	case v.Self.Mode != Manage || v.foreign() || v.Data.State == DataUnknown:
-		return HoldAsIs
+		return GuardUnchanged
 	case v.Cluster.Reachable && !v.Cluster.Fresh: // carried-over observations are not the cluster's current state
-		return HoldAsIs
+		return GuardUnchanged
 	case v.Cluster.Reachable && v.Data.State == DataMember && v.listed(v.Data.MemberID),
 		v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
-		return HoldNot
+		return GuardCleared
 	case v.Cluster.Reachable && listed:
-		return HoldAsIs
+		return GuardUnchanged
 	case (down || futile) && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || bare):
-		return HoldBack
+		return GuardSet
 	}
-	return HoldAsIs
+	return GuardUnchanged
 }
 
 // guardOf returns how the start guard must be set before a step begins. During work that only an operator ends, a
@@ -59,20 +59,20 @@ func wantHold(v View, request RequestNote) StartGuard {
 // or an abandoned plan, ends with the step, its guard is removed first: afterwards no record would explain it.
 func guardOf(v View, s Step, request RequestNote, hold StartGuard) StartGuard {
 	switch {
-	case s.Kind == StepTakeDown && v.Asked.Work.info().byWord:
-		return HoldBack
+	case s.Kind == StepTakeDown && v.Asked.Work.info().operatorEnds:
+		return GuardSet
 	case s.Kind == StepEndOp && s.Outcome == MemberLost:
-		return HoldBack
-	case s.Kind == StepEndOp && request.Change == RequestEnding && hold == HoldNot,
-		s.Kind == StepEndRecovery && s.Outcome == RecoveryGivenUp && v.Recovery.old(v.Data):
-		return HoldNot
+		return GuardSet
+	case s.Kind == StepEndOp && request.Change == RequestEnding && hold == GuardCleared,
+		s.Kind == StepEndRecovery && s.Outcome == RecoveryGivenUp && v.Recovery.isOldData(v.Data):
+		return GuardCleared
 	}
 	return s.Kind.Info().Guard
 }
 
 // loosened ends a request with its start guard: once the request is gone, nothing explains the guard.
-func loosened(request RequestNote, hold StartGuard) RequestNote {
-	if request.Change == RequestEnds && hold == HoldNot {
+func withGuard(request RequestNote, hold StartGuard) RequestNote {
+	if request.Change == RequestEnds && hold == GuardCleared {
 		request.Guard = hold
 	}
 	return request

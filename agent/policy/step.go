@@ -86,7 +86,7 @@ func Steps() []StepInfo {
 		{Kind: StepMoveDataAside, Locked: true, Calls: quick, Doing: "moving the old data directory aside"},
 		{Kind: StepAddLearner, Locked: true, Calls: member, Doing: "adding this host to the cluster as a learner"},
 		{Kind: StepWriteEnv, Drives: true, Calls: orders, Doing: "writing etcd's environment"},
-		{Kind: StepStartUnit, Drives: true, Calls: orders, Guard: HoldNot, Doing: "starting etcd"},
+		{Kind: StepStartUnit, Drives: true, Calls: orders, Guard: GuardCleared, Doing: "starting etcd"},
 		{
 			Kind: StepStopUnit, Drives: true, Calls: orders,
 			Doing: "stopping etcd: its member is no longer in the cluster",
@@ -116,12 +116,12 @@ func Steps() []StepInfo {
 			Doing: "recording that this host replaces a voter",
 		},
 		{
-			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: HoldBack,
+			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",
 		},
-		{Kind: StepCopyData, Calls: quick, Guard: HoldBack, Doing: "starting to copy the survivor's data"},
+		{Kind: StepCopyData, Calls: quick, Guard: GuardSet, Doing: "starting to copy the survivor's data"},
 		{Kind: StepPlaceCopy, Calls: orders, Doing: "moving the old data aside and the copy into place"},
-		{Kind: StepLayAside, Calls: orders, Guard: HoldBack, Doing: "moving the old data aside for the recovery"},
+		{Kind: StepLayAside, Calls: orders, Guard: GuardSet, Doing: "moving the old data aside for the recovery"},
 		{Kind: StepEndRecovery, Calls: orders, Doing: "ending the recovery on this host"},
 	}
 }

@@ -26,7 +26,7 @@ func stopMember(v View, m Member) Decision {
 		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
-		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().byWord && !v.Asked.External:
+		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().operatorEnds && !v.Asked.External:
 			return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 		}
 		if d, decided := withdrawSafe(v, m, r); decided {
@@ -51,7 +51,7 @@ func stopMember(v View, m Member) Decision {
 		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
 			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
 	}
-	if d, decided := hearOthers(v, m); decided {
+	if d, decided := awaitReports(v, m); decided {
 		return d
 	}
 	if m.Leader {
@@ -74,11 +74,11 @@ func stopMember(v View, m Member) Decision {
 // after, because no voter answered, they are requested again as well: what is known about the others may be older. Not
 // so if an operator has started it during maintenance, since it was to be down, or if the machine goes down within
 // seconds in any case.
-func hearOthers(v View, m Member) (Decision, bool) {
+func awaitReports(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false
 	}
-	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().byWord
+	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().operatorEnds
 	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // while a program runs it is stopped at once
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
@@ -88,8 +88,8 @@ func hearOthers(v View, m Member) (Decision, bool) {
 	if v.Op.Phase != PhaseReady {
 		return Decision{}, false
 	}
-	if ids, names := unheard(v, v.Self.PeerURL); len(ids) > 0 {
-		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, listed(names))
+	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
+		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, joinNames(names))
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
@@ -107,7 +107,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 // unheard returns the hosts of the other voters that have not published their health state since this host was ready to
 // be stopped. Until they have, their health states may be as old as a hanging agent's record. The member with that peer
 // URL is not asked, nor is this host, which only answers others.
-func unheard(v View, but string) (ids, names []string) {
+func notReported(v View, but string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		asked := m.PeerURL != but && m.PeerURL != v.Self.PeerURL
 		if h, present := v.hostOf(m); asked && present && !h.Answered {
@@ -118,7 +118,7 @@ func unheard(v View, but string) (ids, names []string) {
 }
 
 // listed joins names for a text.
-func listed(names []string) string {
+func joinNames(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
 		return strings.Join(names, "")
@@ -132,7 +132,7 @@ func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
 	switch {
-	case failing && v.Asked.Work.info().byWord:
+	case failing && v.Asked.Work.info().operatorEnds:
 		return Decision{}, false
 	case failing:
 		d := wait(LeadershipNotTransferred, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), v.Failed.Text)

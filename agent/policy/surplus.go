@@ -16,11 +16,11 @@ func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	several := v.Cluster.Reachable && !v.foreign() && live == voters && voters > v.Target.Voters
 	if !several || v.Op != nil || v.Cluster.StableFor < v.Limits.Settle ||
-		v.Limits.UnhealthyGrace > 0 && v.oneTooMany() && len(UnhealthyVoters(v)) > 0 {
+		v.Limits.UnhealthyGrace > 0 && v.hasSurplus() && len(UnhealthyVoters(v)) > 0 {
 		return "", false
 	}
 	text := fmt.Sprintf("%d voters, %d wanted", voters, v.Target.Voters)
-	if isOneTooMany(voters, v.Target.Voters) {
+	if isSurplus(voters, v.Target.Voters) {
 		text += "; while the count is even, no voter is taken down"
 	}
 	return text, true
@@ -50,7 +50,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 {
 		return Disowned, "this host's configuration does not allow this removal"
 	}
-	if who.Learner || !v.oneTooMany() {
+	if who.Learner || !v.hasSurplus() {
 		return TargetMet, "there is no surplus voter any more"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {

@@ -13,10 +13,10 @@ import (
 
 // fourVote returns the view of voter n4, which was promoted to replace n3. n3 recovered before any host removed it, so
 // four members vote.
-func fourVote() View {
+func fourVoters() View {
 	v := promotedExtra()
 	v.Lock = Lock{Known: true}
-	well(&v)
+	recoverN3(&v)
 	return v
 }
 
@@ -44,7 +44,7 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		}, ""},
 		"it is unknown": {func(v *View) { v.Cluster.Reachable = false }, ""},
 	} {
-		v := fourVote()
+		v := fourVoters()
 		c.change(&v)
 		told := ""
 		d := Decide(v)
@@ -57,10 +57,10 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, told, c.text)
 		}
 	}
-	if d := Decide(fourVote()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
+	if d := Decide(fourVoters()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
 		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
-	beside := fourVote() // a reason with precedence turns it into a caution
+	beside := fourVoters() // a reason with precedence turns it into a caution
 	beside.Health = Health{State: health.OK}
 	beside.Unit.NotAtBoot = true
 	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
@@ -242,14 +242,14 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 
 // wellOfSix returns the view of n4, which was promoted to replace n3. There are six voters, and five are configured: n3
 // has recovered, and n5 is unhealthy.
-func wellOfSix() View {
+func recoveredOfSix() View {
 	v := promotedExtra()
 	v.Target.Voters = 5
 	v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 	v.Hosts = append(v.Hosts, ready("n5", RoleVoter), ready("n6", RoleVoter))
 	v.Hosts[4].Health, v.Hosts[4].UnhealthySince = v.Hosts[2].Health, v.Hosts[2].UnhealthySince
 	v.Cluster.Members[4].Fsyncs = v.Cluster.Members[2].Fsyncs
-	well(&v)
+	recoverN3(&v)
 	return v
 }
 
@@ -285,13 +285,13 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 	}
 	play(
 		t,
-		replacing(wellOfSix, PhasePromoted),
+		replacing(recoveredOfSix, PhasePromoted),
 		scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp),
 	)
-	play(t, replacing(wellOfSix, PhaseRemoving), scenes("the same after etcd may have been asked", StepRemoveMember,
+	play(t, replacing(recoveredOfSix, PhaseRemoving), scenes("the same after etcd may have been asked", StepRemoveMember,
 		StepRollBack))
 	play(t, func() View {
-		v := wellOfSix()
+		v := recoveredOfSix()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		return v
 	}, []scene{{"the unhealthy one is removed after that", nil, StepBeginReplace, ""}})

@@ -43,24 +43,24 @@ const hangGrace = time.Minute
 
 // healedBy is how soon a host reports that its writes are fast again: whatever it has reported for the grace period and
 // this long was true for the grace period.
-const healedBy = 90 * time.Second
+const healthyReportDelay = 90 * time.Second
 
 // unwitnessed is why a voter does not count as unhealthy if only its own record reports it.
-const unwitnessed = "only its own host record reports it"
+const unconfirmed = "only its own host record reports it"
 
 // UnhealthyVoter is a voter that is unhealthy by its own report and by evidence.
 type UnhealthyVoter struct {
 	Member  Member
 	State   health.State
 	For     time.Duration
-	Witness string // for people
+	Evidence string // for people
 	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
-	In time.Duration
+	GraceLeft time.Duration
 	// Held is why it is not replaced; empty if it will be.
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
 	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
-	TooMany bool
+	Surplus bool
 }
 
 // reportedUnhealthy returns what makes a voter unhealthy by the last observations, or why it is not.
@@ -75,27 +75,27 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 		return s, fmt.Sprintf("it still reports %s, but its writes are fast again", h.Health)
 	case !Unhealthy(h.Health) || h.UnhealthySince.For == 0:
 		return s, "it is " + h.Health.String() + " by its own report"
-	case !gates(h.Health, h.Spares, health.Joins):
+	case !blocks(h.Health, h.Ungated, health.Joins):
 		return s, "the findings behind its health state would let it join"
 	case !h.Manage:
 		return s, "its quorumd only observes"
-	case h.Turn, v.Op.info().down && v.Op.names(h, m):
+	case h.InOperation, v.Op.info().down && v.Op.names(h, m):
 		return s, "it is in an operation"
 	}
-	witness, seen := v.witness(m)
+	witness, seen := v.evidence(m)
 	if witness == "" {
-		return s, unwitnessed
+		return s, unconfirmed
 	}
-	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Witness: witness}
+	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Evidence: witness}
 	if v.Limits.UnhealthyGrace > 0 {
-		s.In = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
+		s.GraceLeft = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
 	}
 	return s, ""
 }
 
 // graceLeft returns for how much longer a health state must last.
 func (v View) graceLeft(h Host) time.Duration {
-	left := v.Limits.UnhealthyGrace + healedBy - h.UnhealthySince.For
+	left := v.Limits.UnhealthyGrace + healthyReportDelay - h.UnhealthySince.For
 	if h.UnhealthySince.HangsFor > 0 {
 		left = min(left, hangGrace-h.UnhealthySince.HangsFor)
 	}
@@ -110,7 +110,7 @@ func (v View) silent(m Member) bool {
 }
 
 // witness returns the evidence against a voter that has lasted longest, and since when.
-func (v View) witness(m Member) (text string, since time.Duration) {
+func (v View) evidence(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
 		text, since = "it answers no linearizable read, for "+durationfmt.Seconds(m.DownFor), m.DownFor
 	}
@@ -138,7 +138,7 @@ func (f Fsyncs) evidence() string {
 
 // unhealthyFor is reportedUnhealthy for decisions: what was not observed in this round proves nothing.
 func (v View) unhealthyFor(m Member) (UnhealthyVoter, string) {
-	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.HostsFresh {
 		return UnhealthyVoter{}, "the cluster was not observed in this round"
 	}
 	return v.reportedUnhealthy(m)
@@ -147,7 +147,7 @@ func (v View) unhealthyFor(m Member) (UnhealthyVoter, string) {
 // isUnhealthy reports whether a voter has been unhealthy for so long that another host may replace it.
 func (v View) isUnhealthy(m Member) bool {
 	s, why := v.unhealthyFor(m)
-	return v.Limits.UnhealthyGrace > 0 && why == "" && s.In == 0
+	return v.Limits.UnhealthyGrace > 0 && why == "" && s.GraceLeft == 0
 }
 
 // UnhealthyVoters returns the voters that are unhealthy by the last observations, and what happens to each.
@@ -161,7 +161,7 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 		if why != "" {
 			continue
 		}
-		s.TooMany = v.oneTooMany()
+		s.Surplus = v.hasSurplus()
 		if s.Held = v.unhealthyHeld(m); v.Op.replacesMember(m) {
 			s.Held, s.Replacement = "", v.Op.HostName
 		}
@@ -173,8 +173,8 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 // Text describes it, with what happens when.
 func (s UnhealthyVoter) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.State,
-		durationfmt.Seconds(s.For), s.Witness)
-	return text + fate(s.TooMany, s.Replacement, s.Held, s.In, grace, "")
+		durationfmt.Seconds(s.For), s.Evidence)
+	return text + fate(s.Surplus, s.Replacement, s.Held, s.GraceLeft, grace, "")
 }
 
 // unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
@@ -182,7 +182,7 @@ func (v View) unhealthyHeld(m Member) string {
 	if why := v.repairBlocked("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
 		return why
 	}
-	if text, several := v.severalUnfit(v.strained(m)); several {
+	if text, several := v.severalImpaired(v.strained(m)); several {
 		return text
 	}
 	if r, holds := vetoed(v, vetoRepairsUnreadable, vetoRepairsSpent); holds {
@@ -192,7 +192,7 @@ func (v View) unhealthyHeld(m Member) string {
 		return r.Text
 	}
 	switch voters, _ := v.Cluster.Counts(); {
-	case v.oneTooMany():
+	case v.hasSurplus():
 		return ""
 	case !mayJoinAsExtra(voters, v.Target.Voters):
 		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
@@ -218,7 +218,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.reportedUnhealthy(m); why != unwitnessed || v.graceLeft(h) > 0 || v.Op.replacesMember(m) {
+		if _, why := v.reportedUnhealthy(m); why != unconfirmed || v.graceLeft(h) > 0 || v.Op.replacesMember(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+

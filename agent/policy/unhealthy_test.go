@@ -39,7 +39,7 @@ func leaderSeesUnhealthy() View {
 	return v
 }
 
-func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
+func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 	t.Parallel()
 	hangs := func(d time.Duration) func(v *View) {
 		return func(v *View) {
@@ -108,12 +108,12 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 				false, time.Minute
 		}, false, "only its own host record"},
 		"its finding would let it join": {
-			func(v *View) { v.Hosts[2].Spares = health.Joins }, false, "would let it join",
+			func(v *View) { v.Hosts[2].Ungated = health.Joins }, false, "would let it join",
 		},
 		"its agent only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, false, "only observes",
 		},
-		"it is in its operation": {func(v *View) { v.Hosts[2].Turn = true }, false, "in an operation"},
+		"it is in its operation": {func(v *View) { v.Hosts[2].InOperation = true }, false, "in an operation"},
 		"it is taken down": {func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n3", MemberID: 3, Phase: PhaseDown}
 		}, false, "in an operation"},
@@ -141,7 +141,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 	}
 }
 
-func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
+func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 	t.Parallel()
 	const says = "n3 has been SLOW for 12m by its own report, and 99 of 100 syncs of its etcd's own log take up " +
 		"to 256ms; "
@@ -208,7 +208,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 	}
 }
 
-func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T) {
+func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testing.T) {
 	t.Parallel()
 	const (
 		shown  = "5s ago its etcd's metrics showed a minute without a slow fsync"
@@ -255,7 +255,7 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 		}, ""},
 		"it is another cluster":         {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
 		"no quorum is observed":         {func(v *View) { v.Cluster.Reachable = false }, ""},
-		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},
+		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Ungated = health.Joins }, ""},
 	} {
 		v := leaderSeesUnhealthy()
 		v.Limits.PromoteLag = 500

@@ -32,7 +32,7 @@ type Unreadable struct {
 // recordInfo declares what waits for a kind of record, and the remedy for one that cannot be read.
 type recordInfo struct {
 	kind    RecordKind
-	holds   bool // everything: what is in flight, and whether anything may begin, is unknown
+	blocksAll   bool // everything: what is in flight, and whether anything may begin, is unknown
 	meaning string
 	remedy  string // %s is the key
 }
@@ -75,12 +75,12 @@ func (u Unreadable) info() recordInfo {
 			return info
 		}
 	}
-	return recordInfo{kind: u.Kind, holds: true} // unknown kinds are waited for
+	return recordInfo{kind: u.Kind, blocksAll: true} // unknown kinds are waited for
 }
 
 // holdsAll reports whether an unreadable record blocks everything, as a pause does.
-func (v View) holdsAll() bool {
-	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().holds })
+func (v View) blocksAll() bool {
+	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll })
 }
 
 // unreadable returns the reason that names the unreadable records, the most important first.
@@ -89,7 +89,7 @@ func (v View) unreadable() (Reason, bool) {
 		return Reason{}, false
 	}
 	first := v.Unreadable[0]
-	if i := slices.IndexFunc(v.Unreadable, func(u Unreadable) bool { return u.info().holds }); i >= 0 {
+	if i := slices.IndexFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll }); i >= 0 {
 		first = v.Unreadable[i]
 	}
 	text := fmt.Sprintf("%s: %s; %s: %s", first.Key, first.Why, first.info().meaning, first.Hint())
@@ -100,11 +100,11 @@ func (v View) unreadable() (Reason, bool) {
 }
 
 // tell adds the unreadable records to a decision, as a reason of their own.
-func (v View) tell(d Decision) Decision {
+func (v View) withUnreadable(d Decision) Decision {
 	said := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == RecordUnreadable })
 	switch r, holds := v.unreadable(); {
 	case !holds || said:
-	case v.holdsAll() && d.Step.Kind == StepNone:
+	case v.blocksAll() && d.Step.Kind == StepNone:
 		d.Reasons = append([]Reason{r}, d.Reasons...)
 	default:
 		d.Reasons = append(slices.Clone(d.Reasons), r)

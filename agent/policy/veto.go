@@ -76,7 +76,7 @@ func vetoVoterUnhealthy() veto      { return veto{VoterUnhealthy, false, voterUn
 func vetoVoterSuspect() veto        { return veto{VoterSuspect, false, voterSuspect} }
 func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
 func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }
-func vetoRestoreUnproven() veto     { return veto{RestoreTestOverdue, false, restoreUnproven} }
-func vetoRestoreFailed() veto       { return veto{RestoreTestFailed, false, restoreFailed} }
+func vetoRestoreTestOverdue() veto     { return veto{RestoreTestOverdue, false, restoreTestOverdue} }
+func vetoRestoreTestFailed() veto       { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoSurplus() veto             { return veto{TooManyVoters, false, surplus} }

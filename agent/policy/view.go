@@ -39,7 +39,7 @@ type View struct {
 	Ejections           Ejections           // of this host, when its member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read: their content is unknown
 	IdleFor             time.Duration       // since when no operation has been in flight
-	FreeFor             time.Duration       // how long a place for this host has been free, without operation or lock
+	PlaceFreeFor             time.Duration       // how long a place for this host has been free, without operation or lock
 	Backoff             time.Duration       // until the next attempt, after a join that failed
 	Stuck               string              // a step that was started and has not returned, or empty
 	LeadershipTransfers LeadershipTransfers // of this host's leadership
@@ -48,7 +48,7 @@ type View struct {
 	// Resting reports that this host is a spare and others go before it: the members' answers and Hosts may be older,
 	// unless Looked reports that they are of this round. If a host does not rest, the members have answered in this
 	// round; or, while all is quiet (see QuietRounds), in the round before.
-	Resting, Looked bool
+	Resting, HostsFresh bool
 	// PromotionPending reports that this agent requested a promotion so recently that it may still take effect,
 	// whatever the answer.
 	PromotionPending bool
@@ -108,7 +108,7 @@ type Limits struct {
 	LearnerMax    time.Duration // a join that lasts longer is rolled back
 	OrphanGrace   time.Duration // an operation without its lock may be adopted
 	// Word is how long a host takes to publish its health state while reads exceed their time.
-	Word       time.Duration
+	HealthDelay       time.Duration
 	LockTTL    time.Duration
 	StartRetry time.Duration // between two starts of a unit that failed
 	// A leadership transfer that fails for so long is reported; also the time between two attempts to reboot.
@@ -195,7 +195,7 @@ func (d Data) unread() string {
 type Health struct {
 	State     health.State
 	For       time.Duration // since when
-	Spares    health.Gate   // the steps that none of its findings blocks
+	Ungated    health.Gate   // the steps that none of its findings blocks
 	Qualified bool
 	Hangs     bool // a write to the disk hangs now: a lock would not be renewed
 	// SlowWrites reports that slow writes alone keep this host from leading.
@@ -217,8 +217,8 @@ type Bootstrap struct {
 	Done      bool // this host has belonged to a cluster: an empty disk does not make it new
 	// Seen is a cluster that has ever answered this host, although the host is not its member; 0 if none has. That
 	// cluster exists, even if it does not run now.
-	Seen  uint64
-	Lists bool // the cluster that answers lists this host
+	LastCluster  uint64
+	Listed bool // the cluster that answers lists this host
 }
 
 // Cluster is the etcd cluster.
@@ -294,7 +294,7 @@ type Host struct {
 	PeerURL          string
 	Role             Role
 	Health           health.State
-	Spares           health.Gate // the steps that none of its findings blocks
+	Ungated           health.Gate // the steps that none of its findings blocks
 	Qualified        bool
 	Manage           bool
 	P99              time.Duration // of its fsync, quantised; 0 if unknown
@@ -304,7 +304,7 @@ type Host struct {
 	// Answered: its record was written after it had seen the operation's record in its present form; or, for this host
 	// and its own replacement, it has probed since then.
 	Answered bool
-	Turn     bool    // it is in an operation by its own disk, whatever etcd shows, and that was not released
+	InOperation     bool    // it is in an operation by its own disk, whatever etcd shows, and that was not released
 	Own      bool    // the record is the deciding host's, written by its own agent
 	Sees     []Sight // its reports on the other members, if it is a member or decides
 	// MemberLostFor is since when it has reported that its own member can never come back; 0 if it does not.

@@ -19,14 +19,14 @@ type work struct {
 	kind Work
 	// byWord: only an operator ends it, and may work on the machine until then. The start guard keeps etcd stopped at a
 	// boot.
-	byWord bool
+	operatorEnds bool
 	// rebootEnds: it is over once the machine has rebooted.
 	rebootEnds bool
 	// outlastsReboot: the machine may also go down while it is safe to touch.
 	outlastsReboot bool
 	// alone: its agent does all of it. It is over once its operation is gone and etcd is started, so it does not begin
 	// on a host whose etcd an operator has stopped and may be working on.
-	alone bool
+	automatic bool
 	// program: it runs the program named in the request.
 	program bool
 	// needsMember: there is nothing to do on a host without a member.
@@ -37,10 +37,10 @@ type work struct {
 
 func workKinds() [4]work {
 	return [...]work{
-		{kind: WorkMaintenance, byWord: true, outlastsReboot: true},
-		{kind: WorkRestart, alone: true, needsMember: true, rolls: true},
+		{kind: WorkMaintenance, operatorEnds: true, outlastsReboot: true},
+		{kind: WorkRestart, automatic: true, needsMember: true, rolls: true},
 		{kind: WorkReboot, rebootEnds: true, outlastsReboot: true, rolls: true},
-		{kind: WorkCommand, alone: true, program: true, rolls: true},
+		{kind: WorkCommand, automatic: true, program: true, rolls: true},
 	}
 }
 

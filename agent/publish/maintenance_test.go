@@ -18,7 +18,7 @@ func TestARequestNewerThanTheRoundDoesNotShowTheProgramOfTheLast(t *testing.T) {
 	t.Parallel()
 	p := &Publisher{opt: Options{BootID: "boot-1", Wall: time.Now}}
 	k := &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
+		Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade"}, Since: time.Unix(1, 0),
 	}
 	r := &round.Round{Request: k}
 	r.View.Cluster.Reachable = true
@@ -26,12 +26,12 @@ func TestARequestNewerThanTheRoundDoesNotShowTheProgramOfTheLast(t *testing.T) {
 	if got := p.Maintenance(r, k).State; got != control.MaintenanceWorking {
 		t.Errorf("the running request is %s", got)
 	}
-	newer := &hoststate.Request{Standing: policy.Standing{Work: policy.WorkReboot}, Since: time.Unix(2, 0)}
+	newer := &hoststate.Request{Request: policy.Request{Work: policy.WorkReboot}, Since: time.Unix(2, 0)}
 	if got := p.Maintenance(r, newer).State; got != control.MaintenanceWaiting {
 		t.Errorf("the newer request is %s", got)
 	}
 	rebooted := &hoststate.Request{
-		Standing: policy.Standing{Work: policy.WorkReboot, Stopped: true}, Since: time.Unix(2, 0), BootID: "boot-0",
+		Request: policy.Request{Work: policy.WorkReboot, Stopped: true}, Since: time.Unix(2, 0), BootID: "boot-0",
 	}
 	if got := p.Maintenance(r, rebooted).State; got != control.MaintenanceReturning {
 		t.Errorf("the rebooted request is %s", got)

@@ -22,7 +22,7 @@ type rules struct {
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
 	// afterTransition changes what the disk records about a request after a transition, given its state before. It may
 	// be nil.
-	afterTransition      func(before, after policy.Standing) policy.Standing
+	afterTransition      func(before, after policy.Request) policy.Request
 	keptAlive            bool // an unused lease is kept alive as long as the process lives
 	renewedOutsideLoop   bool // another goroutine renews the lock of a hung control loop
 	removeBlindly        bool // a member is removed without looking it up first

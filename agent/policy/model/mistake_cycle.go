@@ -211,7 +211,7 @@ func cycleMistakes() []Mistake {
 			scope: twoRequests(1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
-					v.Hosts[i].Turn = false
+					v.Hosts[i].InOperation = false
 				}
 			}),
 		},
@@ -225,14 +225,14 @@ func wrongRequestChange(right, wrong policy.RequestChange) rules {
 			d.Notes.Request = policy.RequestNote{Change: wrong}
 		}
 		if d.Notes.Request.Change == policy.RequestEnds { // a start guard that stays is another mistake
-			d.Notes.Request.Guard = policy.HoldNot
+			d.Notes.Request.Guard = policy.GuardCleared
 		}
 	}}
 }
 
 // wrongRecord returns a mistake in what the disk records about a request after a transition.
-func wrongRecord(change func(before, after *policy.Standing)) rules {
-	return rules{afterTransition: func(before, after policy.Standing) policy.Standing {
+func wrongRecord(change func(before, after *policy.Request)) rules {
+	return rules{afterTransition: func(before, after policy.Request) policy.Request {
 		change(&before, &after)
 		return after
 	}}
@@ -288,17 +288,17 @@ func requestMistakes() []Mistake {
 		},
 		{
 			Name: "the start of an operation is not recorded", breach: requestUnrecorded, scope: oneRequest(3, 0, 0),
-			rules: wrongRecord(func(before, after *policy.Standing) { after.Begun = before.Begun }),
+			rules: wrongRecord(func(before, after *policy.Request) { after.Begun = before.Begun }),
 		},
 		{
 			Name: "the end of an operation and its request is not recorded", breach: requestUnrecorded,
 			scope: oneRequest(3, 0, 0),
-			rules: wrongRecord(func(before, after *policy.Standing) { after.Ended = before.Ended }),
+			rules: wrongRecord(func(before, after *policy.Request) { after.Ended = before.Ended }),
 		},
 		{
 			Name: "the abort of an operation is not recorded", breach: requestUnrecorded,
 			scope: oneRequest(3, 1, OperatorStop),
-			rules: wrongRecord(func(before, after *policy.Standing) { after.Begun = after.Begun || before.Begun }),
+			rules: wrongRecord(func(before, after *policy.Request) { after.Begun = after.Begun || before.Begun }),
 		},
 		{
 			Name: "an operation in flight is not recorded", breach: opSeenUnrecorded, scope: oneRequest(3, 0, 0),
@@ -330,14 +330,14 @@ func hostDownMistakes() []Mistake {
 		},
 		{
 			Name: "stopping etcd is not recorded", breach: hostNotBack, scope: withLiveness(oneRequest(3, 0, 0)),
-			rules: wrongRecord(func(before, after *policy.Standing) {
+			rules: wrongRecord(func(before, after *policy.Request) {
 				after.Stopped = after.Stopped && before.Stopped
 			}),
 		},
 		{
 			Name: "starting etcd is not recorded", breach: hostNotBack,
 			scope: withLiveness(oneRequest(3, 1, AgentCrash)),
-			rules: wrongRecord(func(before, after *policy.Standing) {
+			rules: wrongRecord(func(before, after *policy.Request) {
 				after.Stopped = after.Stopped || before.Stopped
 			}),
 		},

@@ -28,7 +28,7 @@ func guardMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "maintenance sets no start guard", breach: startedEarly, scope: oneRequest(3, 1, HostCrash),
-			rules: wrongStepGuard(policy.StepTakeDown, policy.HoldAsIs),
+			rules: wrongStepGuard(policy.StepTakeDown, policy.GuardUnchanged),
 		},
 		{
 			Name: "maintenance sets no start guard for an etcd that is already down", breach: startedEarly,
@@ -41,27 +41,27 @@ func guardMistakes() []Mistake {
 		},
 		{
 			Name: "a reboot, restart or command sets the start guard", breach: startGuardStays,
-			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepTakeDown, policy.HoldBack),
+			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepTakeDown, policy.GuardSet),
 		},
 		{
 			Name: "the start guard is not removed before etcd is started", breach: startGuardStays,
-			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepStartUnit, policy.HoldAsIs),
+			scope: oneRequest(3, 1, HostCrash), rules: wrongStepGuard(policy.StepStartUnit, policy.GuardUnchanged),
 		},
 		{
 			Name: "the start guard is removed only if etcd is started", breach: startGuardStays,
 			scope: oneRequest(3, 2, AgentCrash|HostCrash),
 			rules: rules{decision: func(d *policy.Decision) {
-				if d.Notes.StartGuard == policy.HoldNot {
-					d.Notes.StartGuard = policy.HoldAsIs
+				if d.Notes.StartGuard == policy.GuardCleared {
+					d.Notes.StartGuard = policy.GuardUnchanged
 				}
-				d.Notes.Request.Guard = policy.HoldAsIs
+				d.Notes.Request.Guard = policy.GuardUnchanged
 			}},
 		},
 		{
 			Name: "the start guard outlives the request", breach: startGuardStays,
 			scope: oneRequest(3, 1, AgentCrash),
 			rules: rules{decision: func(d *policy.Decision) {
-				d.Notes.Request.Guard = policy.HoldAsIs
+				d.Notes.Request.Guard = policy.GuardUnchanged
 			}},
 		},
 		{
@@ -70,7 +70,7 @@ func guardMistakes() []Mistake {
 		},
 		{
 			Name: "the start guard of a spare is removed", breach: startGuardMissing,
-			rules: wrongStartGuard(policy.HoldBack, policy.HoldNot),
+			rules: wrongStartGuard(policy.GuardSet, policy.GuardCleared),
 		},
 		{
 			Name: "a crash-looping etcd without a member gets no start guard", breach: startGuardMissing,
@@ -83,11 +83,11 @@ func guardMistakes() []Mistake {
 		},
 		{
 			Name: "a member gets the start guard of a spare", breach: startGuardStays,
-			rules: wrongStartGuard(policy.HoldNot, policy.HoldBack),
+			rules: wrongStartGuard(policy.GuardCleared, policy.GuardSet),
 		},
 		{
 			Name: "the start guard is removed before the maintenance ends", breach: startedEarly,
-			scope: oneRequest(3, 1, HostCrash), rules: wrongStartGuard(policy.HoldAsIs, policy.HoldNot),
+			scope: oneRequest(3, 1, HostCrash), rules: wrongStartGuard(policy.GuardUnchanged, policy.GuardCleared),
 		},
 	}
 }

@@ -39,7 +39,7 @@ func quietMistakes() []Mistake {
 			scope: oneRequest(3, 0, 0),
 			rules: wrongQuietView(func(v *policy.View) {
 				for i := range v.Hosts {
-					v.Hosts[i].Wants, v.Hosts[i].Turn = "", false
+					v.Hosts[i].Wants, v.Hosts[i].InOperation = "", false
 				}
 			}),
 		},

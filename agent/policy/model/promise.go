@@ -353,13 +353,13 @@ func (w *world) judgeStartGuard(h int, c choice) breach {
 	// An etcd that keeps restarting, such as a removed member's, gets the start guard like one that is down.
 	idle := a.unit == inactive || a.unit == failed || a.unit == stoppedForRequest || a.unit == starting
 	switch {
-	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
+	case a.list != unlisted && a.data == current && hold == policy.GuardSet:
 		return startGuardStays
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.removesGuard:
 		return startGuardStays // without the request, nothing shows why the guard was set
-	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
+	case a.list == unlisted && a.request == 0 && hold == policy.GuardCleared,
 		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.ownsOperation(h) &&
-			hold != policy.HoldBack:
+			hold != policy.GuardSet:
 		return startGuardMissing
 	}
 	return fine

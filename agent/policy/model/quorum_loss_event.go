@@ -91,7 +91,7 @@ func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 		to := *w
 		to.hosts[i].step = step
 		to.hosts[i].stepPlan = h.plan
-		if d.Notes.StartGuard == policy.HoldBack && h.data != noCluster { // without data etcd could not start anyway
+		if d.Notes.StartGuard == policy.GuardSet && h.data != noCluster { // without data etcd could not start anyway
 			to.hosts[i].startGuard = 1
 		}
 		if o.late != 0 {

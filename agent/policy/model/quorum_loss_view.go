@@ -97,7 +97,7 @@ func (o *lossObservation) view() policy.View {
 			Member:   memberID(int(o.self)), GivenUp: o.host.aborted != 0,
 			Noted: o.host.recorded == recoveredCluster(k),
 			Copy: policy.Copy{State: [...]policy.CopyState{
-				policy.CopyNone, policy.CopyRuns, policy.CopyWhole, policy.CopyFailed,
+				policy.CopyNone, policy.CopyRuns, policy.CopyComplete, policy.CopyFailed,
 			}[o.host.copying]},
 		}
 	case o.late != 0:

@@ -133,7 +133,7 @@ func (s *observation) removalView() *policy.Removal {
 		return nil
 	}
 	return &policy.Removal{
-		MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmEvenLive != 0, Over: s.rmExpired != 0,
+		MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmEvenLive != 0, Expired: s.rmExpired != 0,
 		Begun: s.rmBegun != 0,
 	}
 }

@@ -120,9 +120,9 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {
-	case want == policy.HoldBack && (h.data == current || h.data == old || h.dataLost()):
+	case want == policy.GuardSet && (h.data == current || h.data == old || h.dataLost()):
 		h.startGuard = 1
-	case want == policy.HoldNot:
+	case want == policy.GuardCleared:
 		h.startGuard = 0
 	}
 }
@@ -191,14 +191,14 @@ func (w *world) requestOver(i int) bool {
 }
 
 // transition writes a transition of a host's request to its disk.
-func (m *machine) transition(h *host, next policy.Standing) {
+func (m *machine) transition(h *host, next policy.Request) {
 	if m.afterTransition != nil {
 		next = m.afterTransition(h.standing(), next)
 	}
 	h.setStanding(next)
 }
 
-func (h *host) setStanding(next policy.Standing) {
+func (h *host) setStanding(next policy.Request) {
 	h.ended, h.stopped, h.opSeen = bit(next.Ended), bit(next.Stopped), bit(next.Seen)
 	switch {
 	case next.Begun:
@@ -240,8 +240,8 @@ func program(did uint8) policy.Program {
 }
 
 // standing returns the request as the policy's type for transitions.
-func (c *hostRequest) standing() policy.Standing {
-	return policy.Standing{
+func (c *hostRequest) standing() policy.Request {
+	return policy.Request{
 		Work: work(c.work), External: c.work == externalReboot, Ended: c.ended != 0, Stopped: c.stopped != 0,
 		Begun:     c.begun == begunNow || c.begun == begunBefore,
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,

@@ -70,7 +70,7 @@ func (s *rolloutObservation) view(r Rollout) policy.View {
 	if s.reachable == 0 {
 		return v
 	}
-	v.Resting, v.Looked = s.recordsOnly != 0, s.recordsOnly == 0
+	v.Resting, v.HostsFresh = s.recordsOnly != 0, s.recordsOnly == 0
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
 		m.Leader = m.Live && m.ID == memberID(int(s.leader))

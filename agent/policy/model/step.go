@@ -139,7 +139,7 @@ func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, startGuard: d.Notes.StartGuard,
 		request:      d.Notes.Request.Change,
-		removesGuard: d.Notes.Request.Guard == policy.HoldNot,
+		removesGuard: d.Notes.Request.Guard == policy.GuardCleared,
 		removed:      d.Notes.Removal.Ends, self: d.Notes.Self, join: d.Notes.Join, repairs: d.Notes.Repair,
 	}
 	if len(d.Reasons) > 0 {
@@ -163,7 +163,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 		policy.StepRecordAgain:  beginAgain,
 		policy.StepBeginRemoval: beginRemoval,
 	}
-	if kind, ok := simple[step.Kind]; ok && step.Guard == policy.HoldAsIs {
+	if kind, ok := simple[step.Kind]; ok && step.Guard == policy.GuardUnchanged {
 		return kind, 0
 	}
 	switch step.Kind {
@@ -221,11 +221,11 @@ func guarded(step policy.Step) uint8 {
 func guardOf(step uint8) policy.StartGuard {
 	switch step {
 	case startUnit:
-		return policy.HoldNot
+		return policy.GuardCleared
 	case takeDownHeld:
-		return policy.HoldBack
+		return policy.GuardSet
 	}
-	return policy.HoldAsIs
+	return policy.GuardUnchanged
 }
 
 func (s *observation) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {

@@ -227,7 +227,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		}
 		return v
 	}
-	v.Cluster, v.Looked = s.clusterView(), true
+	v.Cluster, v.HostsFresh = s.clusterView(), true
 	// 1 is between the cool-down and the time that a queued host waits for those before it.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)
@@ -328,7 +328,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.health),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self),
-			Turn: g.inOperation != 0, Own: i == int(s.self), Sees: s.connectionReports(i),
+			InOperation: g.inOperation != 0, Own: i == int(s.self), Sees: s.connectionReports(i),
 			UnhealthySince: policy.UnhealthySince{For: long(bit(g.health == slow))}, Strained: g.health == slow ||
 				g.health == clockWrong,
 			Writes: s.writesOf(i),
