@@ -177,8 +177,8 @@ func (a *Actor) take(ctx context.Context, w way, t *task) error {
 			return err
 		}
 	}
-	if guard := t.step.Guard; guard != policy.HoldAsIs {
-		if err := a.opt.Files.SetStartGuard(ctx, guard == policy.HoldBack); err != nil {
+	if guard := t.step.Guard; guard != policy.GuardUnchanged {
+		if err := a.opt.Files.SetStartGuard(ctx, guard == policy.GuardSet); err != nil {
 			return err
 		}
 	}

@@ -146,11 +146,11 @@ func TestStartGuardIsSetBeforeEtcdIsTouched(t *testing.T) {
 		guard policy.StartGuard
 		want  bool
 	}{
-		{policy.StepStopForRecovery, policy.HoldBack, true},
-		{policy.StepStopUnit, policy.HoldAsIs, true},
-		{policy.StepStartUnit, policy.HoldAsIs, true},
-		{policy.StepStartUnit, policy.HoldNot, false},
-		{policy.StepStopUnit, policy.HoldAsIs, false},
+		{policy.StepStopForRecovery, policy.GuardSet, true},
+		{policy.StepStopUnit, policy.GuardUnchanged, true},
+		{policy.StepStartUnit, policy.GuardUnchanged, true},
+		{policy.StepStartUnit, policy.GuardCleared, false},
+		{policy.StepStopUnit, policy.GuardUnchanged, false},
 	} {
 		r := decided(c.kind, nil)
 		r.Decision.Step.Guard = c.guard

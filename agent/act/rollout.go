@@ -34,7 +34,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 		others--
 	}
 	end := policy.RolloutAfter(policy.RolloutProgress{
-		Host: h.Name, Goes: policy.RolloutState(next.State).Goes(),
+		Host: h.Name, Ongoing: policy.RolloutState(next.State).Ongoing(),
 		Waiting: others, Wants: next.Etcd, Runs: r.Statuses[own.ID].Version, Member: own.ID != 0,
 	}, step)
 	switch {

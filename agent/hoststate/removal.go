@@ -73,7 +73,7 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 func (k *Removal) At(now time.Time) policy.Removal {
 	return policy.Removal{
 		MemberID: uint64(k.MemberID), Name: k.Name, By: k.By, Reason: k.Reason, Live: k.Live,
-		Over: !now.Before(k.Until), Begun: k.Begun,
+		Expired: !now.Before(k.Until), Begun: k.Begun,
 	}
 }
 

@@ -131,7 +131,7 @@ func (n *night) run(t *testing.T, seed uint64, disks [3]nightDisk) {
 			ID: "id-n4", Name: "n4", PeerURL: "http://p4", Role: "spare", Mode: "manage", Health: "OK", Qualified: true,
 		})
 		for _, s := range policy.UnhealthyVoters(b.View(r, nil)) {
-			if s.In == 0 && s.Held == "" {
+			if s.GraceLeft == 0 && s.Held == "" {
 				n.replaced = since
 			}
 		}

@@ -45,9 +45,9 @@ func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builde
 	}
 }
 
-// wordCalls is the maximum number of calls between two reports of a host's health state: the calls for the member list
-// and the members' statuses, and the report itself.
-const wordCalls = 4
+// healthDelayCalls is the maximum number of calls between two reports of a host's health state: the calls for the
+// member list and the members' statuses, and the report itself.
+const healthDelayCalls = 4
 
 func limitsOf(c config.Config) policy.Limits {
 	t := c.Timing
@@ -57,7 +57,7 @@ func limitsOf(c config.Config) policy.Limits {
 		TransferTimeout: t.TransferTimeout, TransferInterval: t.TransferInterval, ReturnStable: t.ReturnStable,
 		ReturnMax:    t.ReturnMax,
 		ReturnGiveUp: t.ReturnGiveUp,
-		Word:         t.Interval + wordCalls*t.CallTimeout,
+		HealthDelay:  t.Interval + healthDelayCalls*t.CallTimeout,
 		OrphanGrace:  t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
 		DeadGrace:   time.Duration(c.Repair.Dead), UnhealthyGrace: time.Duration(c.Repair.Unhealthy),
@@ -101,11 +101,11 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
 			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
-			Done: r.Noted.Cluster != 0, Seen: r.Noted.LastCluster,
+			Done: r.Noted.Cluster != 0, LastCluster: r.Noted.LastCluster,
 		},
 		BootstrapAttempt: bootstrapOf(c, r),
 		Backoff:          r.Noted.Backoff, Unreadable: r.Unreadable,
-		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
+		Resting: r.Resting, HostsFresh: r.HostsAt == r.At && r.Reachable,
 		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
 		Spool: spoolOf(r),
 		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
@@ -119,7 +119,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		OtherNames: r.OtherNames,
 	}
 	if r.Listed {
-		_, v.Bootstrap.Lists = r.Membership.ByPeerURL(c.Etcd.PeerURL)
+		_, v.Bootstrap.Listed = r.Membership.ByPeerURL(c.Etcd.PeerURL)
 		v.Cluster.ID = r.Membership.ClusterID
 		v.Cluster.StableFor = b.since.Of("membership", signature(r.Membership), r.At, r.Number)
 	}
@@ -164,7 +164,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Op = b.operation(r)
 	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
-	v.FreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
+	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
 // members builds the view's members from the list and the answers. It runs after the records, because a pause stops the
@@ -250,14 +250,15 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 		}
 		out = append(out, policy.Host{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
-			Spares: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
+			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
-			Turn: r.Released.InOperation(h),
-			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
-			Sees: b.sights(r, h), MemberLostFor: b.memberLost(r, h), UnhealthySince: b.unhealthySince(r, h, state),
-			Recovers: h.Recovers, Strained: b.strained(r, h, state),
+			InOperation: r.Released.InOperation(h),
+			Own:         h.ID == b.config.Host.ID && b.ours(r, h.Instance),
+			Sees:        b.sights(r, h), MemberLostFor: b.memberLost(r, h),
+			UnhealthySince: b.unhealthySince(r, h, state),
+			Recovers:       h.Recovers, Strained: b.strained(r, h, state),
 			RestoreTests: policy.RestoreTestAbility(h.RestoreTests), Stores: h.Stores, Writes: b.writes(r, h),
 		})
 	}

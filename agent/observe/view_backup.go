@@ -53,7 +53,7 @@ func (b *Builder) restoreTest(r *round.Round) policy.RestoreTest {
 	proven := r.RestoreTest != nil && !r.RestoreTest.Proven.IsZero()
 	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)
 	if proven {
-		out.Proven, out.Age = true, r.Wall.Sub(r.RestoreTest.Proven)
+		out.Passed, out.Age = true, r.Wall.Sub(r.RestoreTest.Proven)
 	}
 	if r.RestoreTest != nil && !r.RestoreTest.Failed.IsZero() {
 		out.Failed = &policy.BackupFailure{

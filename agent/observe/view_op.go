@@ -65,7 +65,7 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 	}
 	return &policy.Rollout{
 		ID: r.Rollout.ID, Work: policy.Work(r.Rollout.Work), Runs: r.Rollout.State == record.RolloutRunning,
-		Upgrade: r.Rollout.Etcd, Bare: r.Rollout.Bare, Began: max(0, r.Wall.Sub(r.Rollout.Started)),
+		Upgrade: r.Rollout.Etcd, WithoutSnapshot: r.Rollout.Bare, Began: max(0, r.Wall.Sub(r.Rollout.Started)),
 		Waiting: r.Rollout.Waiting(), Due: r.LastRequest == nil || !r.LastRequest.Had(*r.Rollout),
 	}
 }

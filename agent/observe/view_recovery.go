@@ -59,7 +59,7 @@ func copyOf(c recovery.Copy, plan string) policy.Copy {
 	case c.Runs:
 		return policy.Copy{State: policy.CopyRuns}
 	case c.Whole:
-		return policy.Copy{State: policy.CopyWhole}
+		return policy.Copy{State: policy.CopyComplete}
 	}
 	return policy.Copy{State: policy.CopyFailed, Text: c.Error}
 }

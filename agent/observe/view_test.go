@@ -106,7 +106,7 @@ func TestTheViewKeepsNothingOfAClusterThatIsUnreachableOnConfirm(t *testing.T) {
 			len(v.Hosts))
 	}
 	r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"} // after Confirm
-	if v := b.View(r, first); v.IdleFor != 0 || v.FreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
+	if v := b.View(r, first); v.IdleFor != 0 || v.PlaceFreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
 		v.Lock.Known || v.Cluster.Reachable {
 		t.Errorf("no voter answers: %+v", v)
 	}

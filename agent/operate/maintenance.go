@@ -28,7 +28,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, err
 	}
 	asked, _ := o.opt.Files.Asked()
-	against := policy.AgainstAsking(r.View, asked != nil, request.Standing, o.opt.CheckReboot != nil)
+	against := policy.AgainstRequest(r.View, asked != nil, request.Standing, o.opt.CheckReboot != nil)
 	if against == nil && request.Work == policy.WorkReboot && !request.External {
 		against = o.unfitToReboot(ctx, "")
 	}

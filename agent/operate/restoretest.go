@@ -35,7 +35,7 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	if job := o.opt.Snapshots.Job(); IsRestoreTest(job) {
 		end := n.End
 		if job.By == schedule {
-			end = n.EndDue
+			end = n.EndScheduled
 		}
 		if end != "" {
 			o.opt.Snapshots.End(control.SnapshotRestoreTest, end)

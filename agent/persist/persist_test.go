@@ -81,7 +81,7 @@ func newBench(t *testing.T) *bench {
 // round returns a round answered by cluster 7. It records that cluster unless the disk already has it.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
-	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.LastCluster() != 7
+	r.View.Cluster.ID, r.Decision.Notes.Self.ClusterAnswered = 7, b.files.LastCluster() != 7
 	return r
 }
 
@@ -187,7 +187,7 @@ func TestStartGuardIsSetAsDecided(t *testing.T) {
 		for _, c := range []struct {
 			want policy.StartGuard
 			held bool
-		}{{policy.HoldBack, true}, {policy.HoldAsIs, true}, {policy.HoldNot, false}} {
+		}{{policy.GuardSet, true}, {policy.GuardUnchanged, true}, {policy.GuardCleared, false}} {
 			r := b.round()
 			r.Decision.Notes.StartGuard = c.want
 			b.keep(r)
@@ -204,7 +204,7 @@ func TestUnreadableStartGuardIsWrittenAgain(t *testing.T) {
 	for _, c := range []struct {
 		want  policy.StartGuard
 		there bool
-	}{{policy.HoldBack, true}, {policy.HoldNot, false}} {
+	}{{policy.GuardSet, true}, {policy.GuardCleared, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
 			dir := t.TempDir()
@@ -214,7 +214,7 @@ func TestUnreadableStartGuardIsWrittenAgain(t *testing.T) {
 			must(t, err)
 			b.files = files
 			r := b.round()
-			r.Decision.Notes.StartGuard = policy.HoldAsIs
+			r.Decision.Notes.StartGuard = policy.GuardUnchanged
 			b.keep(r)
 			if _, err := os.Lstat(path); err != nil {
 				t.Errorf("something was changed without a decision: %v", err)

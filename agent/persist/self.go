@@ -34,7 +34,7 @@ func domainsOf(r *round.Round) map[uint64]string {
 // writes in the background because the disk may hang.
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
-	if note.Met {
+	if note.ClusterAnswered {
 		k.note(ctx, &k.met, "cluster", "cannot save the ID of the cluster",
 			func(context.Context) error { return k.files.SetLastCluster(id, r.Wall) })
 	}

@@ -25,7 +25,7 @@ func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
 // guarded reports whether the start guard is already in the wanted state.
 func (k *Persister) guarded(want policy.StartGuard) bool {
 	held, known := k.files.StartGuarded()
-	return want == policy.HoldAsIs || known && held == (want == policy.HoldBack)
+	return want == policy.GuardUnchanged || known && held == (want == policy.GuardSet)
 }
 
 // guard creates or removes the start guard if necessary.
@@ -33,5 +33,5 @@ func (k *Persister) guard(ctx context.Context, want policy.StartGuard) error {
 	if k.guarded(want) {
 		return nil
 	}
-	return k.files.SetStartGuard(ctx, want == policy.HoldBack)
+	return k.files.SetStartGuard(ctx, want == policy.GuardSet)
 }

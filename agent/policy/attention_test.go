@@ -122,7 +122,7 @@ func TestAVoterWaitsOnlyForItsOwnRequest(t *testing.T) {
 func TestAHostWithAClusterIsNotAdvisedToBootstrap(t *testing.T) {
 	t.Parallel()
 	for what, edit := range map[string]func(*View){
-		"it has seen it":             func(v *View) { v.Bootstrap.Seen = clusterID },
+		"it has seen it":             func(v *View) { v.Bootstrap.LastCluster = clusterID },
 		"it has been a member":       func(v *View) { v.Bootstrap.Done = true },
 		"the configuration names it": func(v *View) { v.Cluster.ExpectedID = clusterID },
 		"its data is here": func(v *View) {

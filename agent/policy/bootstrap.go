@@ -19,7 +19,7 @@ func bootstrap(v View) (Decision, bool) {
 		return do(Step{Kind: StepFinishBootstrap, Outcome: outcome}), true
 	}
 	if v.Cluster.Listed {
-		return silent(v), true // a cluster has just answered, whatever else is wrong
+		return waitForCluster(v), true // a cluster has just answered, whatever else is wrong
 	}
 	if v.Bootstrap.Done {
 		return do(Step{
@@ -37,10 +37,10 @@ func bootstrap(v View) (Decision, bool) {
 		}
 		return bringUp(v), true
 	}
-	if v.Bootstrap.Seen != 0 {
+	if v.Bootstrap.LastCluster != 0 {
 		return do(Step{
 			Kind: StepFinishBootstrap, Outcome: ClusterExists,
-			Why: fmt.Sprintf("this host has seen cluster %x", v.Bootstrap.Seen),
+			Why: fmt.Sprintf("this host has seen cluster %x", v.Bootstrap.LastCluster),
 		}), true
 	}
 	if v.Data.State == DataRemains {
@@ -75,9 +75,9 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	case v.Bootstrap.Done:
 		return conflicts(ClusterExists, fmt.Sprintf("this host has belonged to cluster %x", v.Cluster.ExpectedID),
 			"bring that cluster back; quorumd creates no new one on an empty disk")
-	case v.Bootstrap.Seen != 0:
+	case v.Bootstrap.LastCluster != 0:
 		return conflicts(ClusterExists,
-			fmt.Sprintf("this host has seen cluster %x, which does not answer now", v.Bootstrap.Seen),
+			fmt.Sprintf("this host has seen cluster %x, which does not answer now", v.Bootstrap.LastCluster),
 			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+seenPath+
 				" and restart quorumd")
 	case v.BootstrapAttempt.Attempt != "" && v.BootstrapAttempt.First != v.Self.Name:
@@ -121,7 +121,7 @@ func bringUp(v View) Decision {
 		}
 		return do(Step{Kind: StepStartUnit})
 	case UnitUnknown, UnitMissing:
-		return because(v, vetoUnitUnusable)
+		return blockedBy(v, vetoUnitUnusable)
 	}
 	return wait(Starting, "etcd is %s", v.Unit.State)
 }

@@ -72,8 +72,8 @@ func BootstrapAnswerOf(v View) BootstrapAnswer {
 // too.
 func phase(v View) BootstrapPhase {
 	switch data := v.Data.State; {
-	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.Seen != 0,
-		data != DataEmpty && data != DataUnknown:
+	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done,
+		v.Bootstrap.LastCluster != 0, data != DataEmpty && data != DataUnknown:
 		return BootstrapCluster
 	case v.Bootstrap.Decided:
 		return BootstrapDecided
@@ -91,8 +91,8 @@ func past(v View) string {
 		return "a cluster answers it"
 	case v.Bootstrap.Done:
 		return "it has belonged to a cluster"
-	case v.Bootstrap.Seen != 0:
-		return fmt.Sprintf("it has seen cluster %x", v.Bootstrap.Seen)
+	case v.Bootstrap.LastCluster != 0:
+		return fmt.Sprintf("it has seen cluster %x", v.Bootstrap.LastCluster)
 	case v.Bootstrap.Requested:
 		return "it creates a cluster"
 	case v.Recovery != nil:

@@ -54,7 +54,7 @@ func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 func TestAUsedHostNeitherBootstrapsNorPromises(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *View){
-		"belonged": func(v *View) { v.Bootstrap.Done = true }, "seen": func(v *View) { v.Bootstrap.Seen = 7 },
+		"belonged": func(v *View) { v.Bootstrap.Done = true }, "seen": func(v *View) { v.Bootstrap.LastCluster = 7 },
 		"data": func(v *View) { v.Data.State = DataMember }, "unknown": func(v *View) { v.Data.State = DataUnknown },
 		"answers": func(v *View) { v.Cluster.Listed = true }, "denied": func(v *View) { v.Cluster.Denied = true },
 		"unit": func(v *View) { v.Unit.State = UnitActive }, "observes": func(v *View) { v.Self.Mode = Observe },

@@ -41,9 +41,10 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 			DataUnusable,
 		},
 		{"not if a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
-		{"not if one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},
+		{"not if one has ever answered", func(v *View) { v.Bootstrap.LastCluster = clusterID },
+			StepFinishBootstrap, ""},
 		{"even with its own data", func(v *View) {
-			v.Bootstrap.Seen, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
+			v.Bootstrap.LastCluster, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		}, StepStartUnit, ""},
 		{
 			"not on a host that has belonged to a cluster",
@@ -80,7 +81,9 @@ func TestNoClusterIsBootstrappedWithASignOfAnExistingOne(t *testing.T) {
 			func(v *View) { v.Bootstrap.Done, v.Cluster.ExpectedID = true, 10 }, Conflicts, ClusterExists,
 			"to cluster a",
 		},
-		"it has seen a cluster": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
+		"a cluster has answered it": {
+			func(v *View) { v.Bootstrap.LastCluster = 11 }, Conflicts, ClusterExists, "seen cluster b",
+		},
 		"it has promised another host": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n1" }, Conflicts,
 			ClusterExists, "committed to the attempt of n1",
@@ -101,7 +104,7 @@ func TestNoClusterIsBootstrappedWithASignOfAnExistingOne(t *testing.T) {
 		case (got == nil) != (c.says == ""):
 			t.Errorf("%s: %+v, want %q", name, got, c.says)
 		case got != nil && (got.Kind != c.kind || got.Code != c.code || !strings.Contains(got.Text, c.says) ||
-			strings.Contains(got.Hint, "/seen") != (v.Bootstrap.Seen != 0)):
+			strings.Contains(got.Hint, "/seen") != (v.Bootstrap.LastCluster != 0)):
 			t.Errorf("%s: %+v, want %q", name, got, c.says)
 		}
 	}

@@ -19,8 +19,8 @@ func cautions() []veto {
 		vetoBackupFailed(),
 		vetoBackupOld(),
 		vetoSnapshotFirst(),
-		vetoRestoreFailed(),
-		vetoRestoreUnproven(),
+		vetoRestoreTestFailed(),
+		vetoRestoreTestOverdue(),
 	}
 }
 

@@ -149,7 +149,7 @@ func cycleVetoes() []veto {
 // be working on.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
-	if !listed || !v.Asked.Work.info().alone || v.Asked.Stopped || v.Unit.State != UnitInactive {
+	if !listed || !v.Asked.Work.info().automatic || v.Asked.Stopped || v.Unit.State != UnitInactive {
 		return "", false
 	}
 	if v.Asked.Work.RunsProgram() {
@@ -224,7 +224,7 @@ func (v View) doubt(m Member, to health.Gate) string {
 	switch {
 	case !present:
 		return "has no quorumd that reports its health state"
-	case h.Health != health.Warm && gates(h.Health, h.Spares, to):
+	case h.Health != health.Warm && blocks(h.Health, h.Ungated, to):
 		return "is " + h.Health.String()
 	}
 	return ""
@@ -263,7 +263,7 @@ func cycleQueued(v View) (string, bool) {
 	if v.Asked.Hurried {
 		return "", false
 	}
-	if v.Resting && !v.Looked {
+	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
 	line := queued(v)

@@ -63,7 +63,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	switch v.Unit.State {
 	case UnitUnknown, UnitMissing:
-		return because(v, vetoUnitUnusable)
+		return blockedBy(v, vetoUnitUnusable)
 	case UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
 	case UnitActivating:
@@ -200,7 +200,7 @@ func stoppedSince(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
 		return true
-	case a.Work.info().byWord:
+	case a.Work.info().operatorEnds:
 		return !a.Stopped
 	default: // after a reboot it has started by itself, while still recorded as stopped
 		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
@@ -227,7 +227,7 @@ func returned(v View, m Member) Decision {
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
 		why = fmt.Sprintf("it has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
 			durationfmt.Text(v.Limits.ReturnStable))
-	case Unhealthy(v.Health.State) && v.Health.gates(health.Maintenance):
+	case Unhealthy(v.Health.State) && v.Health.blocks(health.Maintenance):
 		why = v.Health.Text
 	default:
 		return wellAgain(v)
@@ -295,7 +295,7 @@ func startMember(v View, m Member) Decision {
 // The disk may have been replaced since: an etcd that starts on an empty one has forgotten what it acknowledged.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
-	return a != nil && a.Work.info().byWord && a.Stopped && a.Over && v.Data.Age > a.OverFor
+	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Over && v.Data.Age > a.OverFor
 }
 
 func dataAwaited() Decision {
@@ -312,7 +312,7 @@ func dataAwaited() Decision {
 // to.
 func taken(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	over := a.Over || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
 	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {

@@ -577,7 +577,7 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 		}, lookSoon / 2, "n1"},
 		{"the one before has not reported yet, and this host rests", func(v *View) {
 			wants(v, 0, 999)
-			v.Resting, v.Looked = true, true
+			v.Resting, v.HostsFresh = true, true
 		}, 0, ""},
 		{"the first, in the pause after an operation", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - 2*time.Second

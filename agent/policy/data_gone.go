@@ -112,14 +112,14 @@ func rejoinTarget(v View) (Role, []veto) {
 	if v.standbyReady() {
 		return RoleSpare, common
 	}
-	return RoleVoter, slices.Concat(common, unfit(), []veto{vetoLearnerPresent()})
+	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{vetoLearnerPresent()})
 }
 
 // standbyReady reports whether a standby of another host could vote at once.
 func (v View) standbyReady() bool {
 	for m := range v.Cluster.learners() {
 		h, present := v.hostOf(m)
-		well := !gates(h.Health, h.Spares, health.Joins)
+		well := !blocks(h.Health, h.Ungated, health.Joins)
 		if present && h.Role == RoleStandby && h.Manage && well && v.caughtUp(m) {
 			return true
 		}
@@ -166,7 +166,7 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 // that its etcd would not come back. Maintenance is how a disk is replaced.
 func againstLost(v View, work Work) *Refusal {
 	m, listed := v.member()
-	if !listed || m.Live || m.Learner || work.info().byWord { // a learner that was just added has no data yet
+	if !listed || m.Live || m.Learner || work.info().operatorEnds { // a learner that was just added has no data yet
 		return nil
 	}
 	text, gone := dataGone(v, m)

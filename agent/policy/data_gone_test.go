@@ -87,7 +87,7 @@ func TestAHostThatLostItsDataInItsOperationAbandonsItsMemberOnceRecorded(t *test
 	}
 	noted(&v)
 	d := Decide(v)
-	if d.Step.Outcome != MemberLost || d.Step.Guard != HoldBack || d.Notes.Request.Change != RequestEnding {
+	if d.Step.Outcome != MemberLost || d.Step.Guard != GuardSet || d.Notes.Request.Change != RequestEnding {
 		t.Errorf("it takes step %+v, and the request %d", d.Step, d.Notes.Request.Change)
 	}
 }
@@ -231,7 +231,7 @@ func TestAHostWithALostMemberKeepsTheStartGuard(t *testing.T) {
 			w := v
 			w.Data, w.Unit.State = data, state
 			d := Decide(w)
-			if d.Notes.StartGuard != HoldBack || d.Step.Kind == StepStartUnit {
+			if d.Notes.StartGuard != GuardSet || d.Step.Kind == StepStartUnit {
 				t.Errorf("%s and its unit is %s: the guard is %d, and it does %s", name, state, d.Notes.StartGuard,
 					d.Step)
 			}
@@ -271,13 +271,13 @@ func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {
 	v := lostView()
 	v.Self.LostID = 0
 	for _, work := range Works() {
-		r := AgainstAsking(v, false, Standing{Work: work, Program: "x"}, true)
+		r := AgainstRequest(v, false, Standing{Work: work, Program: "x"}, true)
 		if refused := r != nil && r.Code == MemberLost; refused == (work == WorkMaintenance) {
 			t.Errorf("a %s: %+v", work, r)
 		}
 	}
 	v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
-	if r := AgainstAsking(v, false, Standing{Work: WorkReboot}, true); r != nil {
+	if r := AgainstRequest(v, false, Standing{Work: WorkReboot}, true); r != nil {
 		t.Errorf("its data is there, and a reboot is refused: %+v", r)
 	}
 	v = lostView()
@@ -291,7 +291,7 @@ func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {
 	}
 	v.Asked = nil
 	v.Rollout = &Rollout{ID: "r", Work: WorkRestart, Runs: true, Due: true, Waiting: []string{"n3"}}
-	v.Looked = true
+	v.HostsFresh = true
 	if d := Decide(v); d.Notes.Request.Change != RequestStays {
 		t.Errorf("a rollout that reaches it: %+v", d.Notes.Request)
 	}
@@ -326,7 +326,7 @@ func TestAHostRecordsTheMountOfItsData(t *testing.T) {
 
 func TestARolloutStopsAtAHostWithoutItsData(t *testing.T) {
 	t.Parallel()
-	end := RolloutAfter(RolloutProgress{Host: "n3", Goes: true},
+	end := RolloutAfter(RolloutProgress{Host: "n3", Ongoing: true},
 		Step{Kind: StepEndOp, Outcome: MemberLost, Why: "gone"})
 	if end.HostDone || !strings.Contains(end.Stopped, "n3") {
 		t.Errorf("%+v", end)

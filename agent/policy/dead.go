@@ -32,7 +32,7 @@ type Sight struct {
 // contradiction; 0 and the reason if it is not dead. Decisions use it: what was not observed in this round proves
 // nothing.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
-	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.HostsFresh {
 		return 0, "the cluster was not observed in this round"
 	}
 	return v.calledDead(m)

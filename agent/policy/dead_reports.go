@@ -37,7 +37,7 @@ func DeadVoters(v View) []Dead {
 		if since == 0 {
 			continue
 		}
-		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), TooMany: v.oneTooMany()}
+		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), TooMany: v.hasSurplus()}
 		for voter := range v.Cluster.voters() {
 			if voter.Live {
 				d.By = append(d.By, voter.label())
@@ -63,7 +63,7 @@ func (v View) deadHeld(m Member, over bool) string {
 		vetoReplaceEven); holds {
 		return r.Text
 	}
-	if v.oneTooMany() {
+	if v.hasSurplus() {
 		return v.noRemover()
 	}
 	for learner := range v.Cluster.learners() { // only its own host could
@@ -99,7 +99,7 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 		return "the cluster is paused by " + v.Pause.By
 	case v.Op != nil:
 		return fmt.Sprintf("the %s of %s must end first", v.Op.Kind, v.Op.HostName)
-	case v.holdsAll():
+	case v.blocksAll():
 		return "a record in etcd cannot be read"
 	}
 	return ""

@@ -280,7 +280,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 			v.Cluster.Members[2].DownFor = time.Second
 		}, lookSoon, "n2"},
 		"others are called before a spare": {func(v *View) {
-			v.Self.PeerURL, v.Resting, v.Looked = peerPrefix+"n4", true, true
+			v.Self.PeerURL, v.Resting, v.HostsFresh = peerPrefix+"n4", true, true
 			v.Limits.DeadGrace += 2 * time.Second
 		}, 0, ""},
 	} {

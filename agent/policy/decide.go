@@ -12,7 +12,7 @@ import (
 
 // Decide returns the next step, if any, the reasons why nothing more is done, and what to write to the disk.
 func Decide(v View) Decision {
-	d := v.tell(held(v))
+	d := v.withUnreadable(held(v))
 	if d.Step.Kind == StepNone {
 		d.Reasons = caution(v, d.Reasons)
 	}
@@ -24,10 +24,10 @@ func Decide(v View) Decision {
 	}
 	d.First = goesFirst(v, d)
 	request := noteRequest(v, d.Step)
-	hold := wantHold(v, request)
-	d.Step.Guard = guardOf(v, d.Step, request, hold)
+	guard := wantGuard(v, request)
+	d.Step.Guard = guardOf(v, d.Step, request, guard)
 	d.Notes = Notes{
-		StartGuard: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
+		StartGuard: guard, Request: withGuard(request, guard), Removal: noteRemoval(v), Self: noteSelf(v),
 		Queue: noteQueue(v, d.Role), Backup: noteBackup(v),
 		RestoreTest: noteRestoreTest(v), BootstrapAttempt: noteBootstrapAttempt(v),
 		Join: noteJoin(v, d.Step), Repair: countsRepair(v, d.Step), Recovery: noteRecovery(v, d.Step),
@@ -73,7 +73,7 @@ func held(v View) Decision {
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		return withhold(d, paused(v.Pause))
-	case v.holdsAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
+	case v.blocksAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)
 	// checked for every start: a join may come in between
@@ -125,10 +125,10 @@ func wait(code ReasonCode, format string, args ...any) Decision {
 // rest explains why there is nothing to do.
 func rest(v View) Decision {
 	if v.foreign() {
-		return because(v, vetoIDMismatch)
+		return blockedBy(v, vetoIDMismatch)
 	}
 	if v.Op != nil {
-		return Decision{Reasons: because(v, vetoOperationInFlight).Reasons, Again: v.wordAwaited()}
+		return Decision{Reasons: blockedBy(v, vetoOperationInFlight).Reasons, Again: v.wordAwaited()}
 	}
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
@@ -227,7 +227,7 @@ func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped cleanly")
 	if !v.Cluster.Reachable {
 		d.Reasons[0].Text += ", or exited because its member was removed"
-		d.Reasons = append(d.Reasons, silent(v).Reasons...)
+		d.Reasons = append(d.Reasons, waitForCluster(v).Reasons...)
 	}
 	return d
 }

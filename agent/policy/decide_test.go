@@ -32,7 +32,7 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 		{"a step hangs", func(v *View) { v.Stuck = "start-unit has not come back" }, StepNone, StepStuck},
 		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, StepNone, ClusterUnreachable},
 		{"no voter of a known cluster answers", func(v *View) {
-			v.Cluster, v.Bootstrap.Seen = Cluster{Error: "refused"}, clusterID
+			v.Cluster, v.Bootstrap.LastCluster = Cluster{Error: "refused"}, clusterID
 		}, StepNone, NoQuorum},
 		{"it belongs to another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, StepNone, ClusterIDMismatch},
 		{"another host has its name", func(v *View) {
@@ -136,7 +136,7 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 		}, StepNone, NotMyTurn},
 		{"a faster host has not acted for long", func(v *View) {
 			v.Hosts = append([]Host{ready("n0", RoleSpare)}, v.Hosts...)
-			v.FreeFor = 3 * time.Minute
+			v.PlaceFreeFor = 3 * time.Minute
 		}, StepTakeLock, ""},
 		{"a faster host cannot reach a voter", func(v *View) {
 			n0 := ready("n0", RoleSpare)

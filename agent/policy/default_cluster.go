@@ -61,7 +61,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 			continue
 		}
 		lists := slices.Concat(r.InData, r.LastSeen)
-		switch at := slices.IndexFunc(lists, r.is); {
+		switch at := slices.IndexFunc(lists, r.hasDataOf); {
 		case at < 0 && len(r.InData) > 0, at >= 0 && lists[at].PeerURL != defaultPeerURL:
 			continue
 		case at < 0:

@@ -58,8 +58,8 @@ func TestAClusterThatEtcdCreatedByDefaultIsNamed(t *testing.T) {
 		if named != c.stray {
 			t.Errorf("%s: %+v", what, d.Reasons)
 		}
-		if c.stray && (d.Step.Kind != StepNone || d.Notes.StartGuard == HoldBack || what == "the endpoints are it" &&
-			(d.Notes.Self.Met || d.Notes.Self.Member)) {
+		if c.stray && (d.Step.Kind != StepNone || d.Notes.StartGuard == GuardSet || what == "the endpoints are it" &&
+			(d.Notes.Self.ClusterAnswered || d.Notes.Self.Member)) {
 			t.Errorf("%s: it takes step %v and records %+v", what, d.Step, d.Notes)
 		}
 		if r := AgainstBootstrap(
@@ -107,7 +107,7 @@ func TestClustersThatEtcdCreatedByDefaultAreNoCopiesOfOneMember(t *testing.T) {
 		if p.Doubt == nil || p.Doubt.Name != c.name {
 			t.Errorf("%s: %+v", what, p.Doubt)
 		} else if c.name == byDefault && (strings.Contains(p.Doubt.String(), "copy") ||
-			!strings.Contains(p.Doubt.String(), "n1") || !strings.Contains(p.Doubt.Ends, "quorumctl bootstrap")) {
+			!strings.Contains(p.Doubt.String(), "n1") || !strings.Contains(p.Doubt.Remedy, "quorumctl bootstrap")) {
 			t.Errorf("%s: %s", what, p.Doubt)
 		}
 	}

@@ -54,7 +54,7 @@ func (v View) clean() time.Duration {
 }
 
 // Well reports whether a health state continues the healthy period that an ejected host waits for. Unknown does not.
-func (h Health) Well() bool { return h.State == health.Warm || !h.gates(health.Joins) }
+func (h Health) Well() bool { return h.State == health.Warm || !h.blocks(health.Joins) }
 
 // Judged reports whether a health state is known. An agent that has just started has none for a moment.
 func (h Health) Judged() bool { return h.State != health.Unknown && h.State != health.Qualifying }

@@ -25,7 +25,7 @@ func (v View) runByOthers() Reason {
 // MayBeAsked reports whether a host can be taken down for that work, as far as the management of its etcd decides.
 func MayBeAsked(v View, w Work) bool {
 	_, listed := v.member()
-	return v.Self.Drives || !listed || !w.info().alone
+	return v.Self.Drives || !listed || !w.info().automatic
 }
 
 // ExternallyManaged reports whether this host's etcd is stopped externally for its request.
@@ -36,12 +36,12 @@ func ExternallyManaged(v View) bool {
 
 // othersStop reports whether etcd may be stopped externally for this host's request. A restart and a command are the
 // agent's own work.
-func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }
+func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().automatic }
 
 // lentOut is a host in its operation whose etcd is stopped externally: it is safe to touch from now on, until the other
 // voters no longer tolerate its loss.
 func lentOut(v View) Decision {
-	if v.Asked.Work.info().alone {
+	if v.Asked.Work.info().automatic {
 		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.runByOthers().Text})
 	}
 	d := touchable(v)
@@ -64,7 +64,7 @@ func notSafe(v View, m Member, r Reason) (Decision, bool) {
 
 // othersStart waits for etcd to be started externally.
 func othersStart(v View) Decision {
-	d := because(v, vetoUnitUnusable)
+	d := blockedBy(v, vetoUnitUnusable)
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		d.Reasons = append([]Reason{{NotBack, fmt.Sprintf("for %s: %s", durationfmt.Seconds(v.Op.WrittenFor),
 			d.Reasons[0].Text)}}, d.Reasons...)

@@ -105,7 +105,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.Op.MemberID != 0 && !listed:
 		return Orphaned, "the learner was removed by something other than quorumd"
 	// with a common cause nothing is changed
-	case !Permits(v.Health.State).Hold && v.Health.gates(health.Joins) && !common:
+	case !Permits(v.Health.State).Hold && v.Health.blocks(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTimedOut, fmt.Sprintf("it could not be added for %s, the limit is %s",
@@ -205,7 +205,7 @@ func followLearner(v View, m Member) Decision {
 		}
 		switch {
 		case v.Data.State == DataUnknown || v.Data.State == DataUnreadable:
-			return because(v, vetoDataUnusable)
+			return blockedBy(v, vetoDataUnusable)
 		case stale:
 			return moveAside(v)
 		case !v.Unit.EnvReady && v.Data.State == DataEmpty:
@@ -321,8 +321,8 @@ func rollBack(v View) Decision {
 			continue
 		case !m.Learner: // a promotion that timed out took effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
-		case v.Op.Outcome == StandbyLost && !v.isStray(m):
-			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: v.notStray(m)})
+		case v.Op.Outcome == StandbyLost && !v.isStandbyRemovable(m):
+			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: v.whyStandbyStays(m)})
 		case m.Standby && v.Op.Outcome != StandbyLost:
 			return abandonForeignOp(m)
 		}
@@ -366,7 +366,7 @@ func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration,
 	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
-	turn := voterTurn(v)
+	turn := voterPosition(v)
 	if _, other := turnElsewhere(v); other || turn < 0 {
 		return Decision{}, false
 	}

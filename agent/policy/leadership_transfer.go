@@ -87,7 +87,7 @@ func stepDown(view View) (Decision, bool) {
 		if _, turn := ownTurn(v); !slow || turn || !v.Cluster.Unread {
 			return Decision{}, false
 		}
-		return Decision{Reasons: append([]Reason{r}, silent(view).Reasons...)}, true
+		return Decision{Reasons: append([]Reason{r}, waitForCluster(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
 	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
@@ -127,7 +127,7 @@ func dueIn(v View) time.Duration {
 // through a slow leader would return, if nothing changes: such a read would only delay it.
 func TransfersLeadershipSoon(v View) bool {
 	due := dueIn(v)
-	return due > 0 && due <= v.Limits.Word
+	return due > 0 && due <= v.Limits.HealthDelay
 }
 
 // notFollowed reports whether too few voters report that they follow this host's member: another may lead by now, and
@@ -157,7 +157,7 @@ func leadsBadly(v View) bool {
 
 // UnfitToLead reports whether a host with that health state should not lead.
 func UnfitToLead(h Health) bool {
-	return (h.State == health.Warm || Unhealthy(h.State)) && h.gates(health.Leadership)
+	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership)
 }
 
 // leads describes this host as a leader.
@@ -232,7 +232,7 @@ func tooSoonAgain(v View) (string, bool) {
 func (v View) stepDownIn() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
-		others = max(others, v.Limits.Word)
+		others = max(others, v.Limits.HealthDelay)
 	}
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.BadFor)
 }
@@ -259,9 +259,9 @@ func (v View) notBetter(m Member) string {
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
 	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
 	switch {
-	case gates(h.Health, h.Spares, health.Leadership): // WARM is no obstacle elsewhere
+	case blocks(h.Health, h.Ungated, health.Leadership): // WARM is no obstacle elsewhere
 		return "is " + h.Health.String()
-	case h.Turn, v.Op.names(h, m):
+	case h.InOperation, v.Op.names(h, m):
 		return "is in an operation"
 	case v.Removal != nil && v.Removal.MemberID == m.ID:
 		return "is to be removed"
@@ -315,7 +315,7 @@ func PublishesWrites(v View) bool {
 	for other := range v.Cluster.voters() {
 		h, present := v.hostOf(other)
 		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) {
-			return gates(h.Health, h.Spares, health.Leadership)
+			return blocks(h.Health, h.Ungated, health.Leadership)
 		}
 	}
 	return false

@@ -101,7 +101,7 @@ func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 		"the leader is WARM":   {func(*View) {}, true},
 		"the leader is SLOW":   {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
 		"the leader is OK":     {func(v *View) { v.Hosts[1].Health = health.OK }, false},
-		"the leader is spared": {func(v *View) { v.Hosts[1].Spares = health.Leadership }, false},
+		"the leader is spared": {func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false},
 		"the leader's host has no record": {func(v *View) {
 			v.Hosts = []Host{v.Hosts[0], v.Hosts[2]}
 		}, false},
@@ -124,7 +124,7 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		{"not if it is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, Idle},
 		{"not if its health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, Idle},
 		{"not for a finding that spares the leadership", func(v *View) {
-			v.Health.Spares = health.Leadership
+			v.Health.Ungated = health.Leadership
 		}, StepNone, Idle},
 		{"not if another voter leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
@@ -179,7 +179,7 @@ func TestALeaderTransfersLeadershipOnlyToABetterVoter(t *testing.T) {
 			h.Wants, h.Waiting = WorkReboot, CycleQueued
 		}), StepNone, LeaderSlow},
 		{"one is in an operation without a record, the other is queued", func(v *View) {
-			v.Hosts[1].Turn, v.Hosts[2].Waiting = true, InMaintenance
+			v.Hosts[1].InOperation, v.Hosts[2].Waiting = true, InMaintenance
 		}, StepNone, LeaderSlow},
 		{"one is next in the queue, the other next in a rollout", func(v *View) {
 			v.Queue = &Queue{Down: []string{"n2"}}
@@ -273,7 +273,7 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 // unread is slowLeader while linearizable reads time out, so n1 sees only its own member's status.
 func unread() View {
 	led := slowLeader()
-	led.Cluster.Led, led.Cluster.Unread, led.Limits.Word = true, true, 10*time.Second
+	led.Cluster.Led, led.Cluster.Unread, led.Limits.HealthDelay = true, true, 10*time.Second
 	v := slowLeader()
 	v.Cluster = Cluster{Error: "a linearizable read takes longer than 2s", Fresh: true, ExpectedID: v.Cluster.ID}
 	v.Hosts, v.Lock, v.Led = nil, Lock{}, &led
@@ -289,10 +289,10 @@ func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 		}, StepLeaderStepsDown, ""},
 		{"not only by earlier reads", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
 		{"not before the others can have published theirs", func(v *View) {
-			v.Led.LeadershipTransfers.BadFor = v.Led.Limits.Word - time.Second
+			v.Led.LeadershipTransfers.BadFor = v.Led.Limits.HealthDelay - time.Second
 		}, StepNone, LeaderSlow},
 		{"already then if all can be read", func(v *View) {
-			v.Led.LeadershipTransfers.BadFor, v.Led.Cluster.Unread = v.Led.Limits.Word-time.Second, false
+			v.Led.LeadershipTransfers.BadFor, v.Led.Cluster.Unread = v.Led.Limits.HealthDelay-time.Second, false
 		}, StepLeaderStepsDown, ""},
 		{"not while too few voters follow it", func(v *View) {
 			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false

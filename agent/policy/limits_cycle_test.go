@@ -65,7 +65,7 @@ func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 			v.Hosts[2].Wants = ""
 		}, StepTakeLock, ""},
 		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
-		{"it is resting, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
+		{"it is resting, and has looked", func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, ""},
 		{"its unit is unknown", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
 		{"its unit is unknown, and only the permission is wanted", func(v *View) {
 			v.Unit, v.Asked.KeepRunning = Unit{Detail: "no bus"}, true
@@ -95,10 +95,10 @@ func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 			v.Unit.State = UnitFailed
 		}, StepTakeLock, ""},
 		{"the first in the queue sees another host in an operation without a record", func(v *View) {
-			v.Hosts[1].Turn = true
+			v.Hosts[1].InOperation = true
 		}, StepNone, OperationInFlight},
 		{"the second in the queue sees the same", func(v *View) {
-			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Hosts[1].Turn = WorkReboot, 999, true
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Hosts[1].InOperation = WorkReboot, 999, true
 		}, StepNone, OperationInFlight},
 		{"the first, and the lock is held", func(v *View) {
 			v.Lock.Held, v.Lock.Holder = true, "n2"
@@ -172,13 +172,13 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 			v.Asked.Before = Hooks{State: HooksRunning, Text: "drain"}
 		}), StepNone, HookRunning},
 		{"another host is in an operation without a record", begun(func(v *View) {
-			v.Hosts[1].Turn = true
+			v.Hosts[1].InOperation = true
 		}), StepEndOp, ""},
 		{"another host is in an operation without a record, and this one is ready", func(v *View) {
-			v.Hosts[1].Turn = true
+			v.Hosts[1].InOperation = true
 		}, StepSetPhase, ""},
 		{"another host is in an operation without a record, and this one is going down", func(v *View) {
-			v.Hosts[1].Turn, v.Asked.Stopped = true, true
+			v.Hosts[1].InOperation, v.Asked.Stopped = true, true
 		}, StepNone, OperationInFlight},
 		{"two look unhealthy, and this one is ready", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Failed, health.Failed
@@ -369,7 +369,7 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 			aliveAgain(v)
 			v.Removal.Live, v.Cluster.Members = true, v.Cluster.Members[2:]
 		}, StepNone, QuorumAtRisk},
-		{"its request has expired", func(v *View) { v.Removal.Over = true }, StepNone, VoterNotLive},
+		{"its request has expired", func(v *View) { v.Removal.Expired = true }, StepNone, VoterNotLive},
 		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepTakeLock, ""},
 		{"no quorum answers", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed = false, true
@@ -438,7 +438,7 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 		}, StepRemoveMember, ""},
 		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"it was not requested", func(v *View) { v.Removal = nil }, StepEndOp, ""},
-		{"its request has expired", func(v *View) { v.Removal.Over = true }, StepEndOp, ""},
+		{"its request has expired", func(v *View) { v.Removal.Expired = true }, StepEndOp, ""},
 	})
 	for _, c := range []struct {
 		name    string

@@ -61,20 +61,20 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 		}, StepNone, CommonCause},
 		{"the lock's holder is unknown", func(v *View) { v.Lock.Known = false }, StepNone, LockHeld},
 		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, NotMyTurn},
-		{"it is resting, and has looked", func(v *View) { v.Resting, v.Looked = true, true }, StepTakeLock, ""},
+		{"it is resting, and has looked", func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, ""},
 		{"it is resting, and a voter is down", func(v *View) {
-			v.Resting, v.Looked, v.Cluster.Members[1].Live = true, true, false
+			v.Resting, v.HostsFresh, v.Cluster.Members[1].Live = true, true, false
 		}, StepNone, VoterNotLive},
 		{"it is resting, and has no health state", func(v *View) {
-			v.Resting, v.Looked, v.Health.State = true, true, health.Unknown
+			v.Resting, v.HostsFresh, v.Health.State = true, true, health.Unknown
 		}, StepNone, HealthUnknown},
 		{"it has waited just long enough for the host that goes first", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
-			v.FreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL
+			v.PlaceFreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL
 		}, StepTakeLock, ""},
 		{"it waits for the host that goes first", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
-			v.FreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL - 1
+			v.PlaceFreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL - 1
 		}, StepNone, NotMyTurn},
 		{"it has a maintenance request, too", func(v *View) {
 			v.Asked, v.IdleFor = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk"}, 0
@@ -311,7 +311,7 @@ func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, Idle},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, Idle},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, Idle},
-		{"another host is in its operation", func(v *View) { v.Hosts[1].Turn = true }, StepNone, Idle},
+		{"another host is in its operation", func(v *View) { v.Hosts[1].InOperation = true }, StepNone, Idle},
 		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},
 		{"a voter that does not answer leaves it to others", func(v *View) {

@@ -35,7 +35,7 @@ func LooksEveryRound(a RoundNeeds) bool {
 // or the queue is wrong.
 func goesFirst(v View, d Decision) bool {
 	if !v.Cluster.Reachable || v.Self.Mode != Manage || d.Role != RoleSpare || d.Waiting != "" ||
-		(v.Resting && !v.Looked) {
+		(v.Resting && !v.HostsFresh) {
 		return false
 	}
 	for _, reason := range d.Reasons {

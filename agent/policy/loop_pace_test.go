@@ -41,7 +41,7 @@ func TestASpareGoesFirstIfNoOtherHostDoes(t *testing.T) {
 	}{
 		"a spare that is ready":               {func(*View) {}, true},
 		"one that waits for the cool-down":    {func(v *View) { v.IdleFor = 0 }, true},
-		"one that is resting, and has looked": {func(v *View) { v.Resting, v.Looked = true, true }, true},
+		"one that is resting, and has looked": {func(v *View) { v.Resting, v.HostsFresh = true, true }, true},
 		"one that is resting":                 {func(v *View) { v.Resting = true }, false},
 		"one that is cut off":                 {func(v *View) { v.Cluster = Cluster{} }, false},
 		"one that only observes":              {func(v *View) { v.Self.Mode = Observe }, false},

@@ -146,11 +146,11 @@ func ownOperation(v View) (Decision, bool) {
 	o, known := operationOf(op.Kind)
 	switch {
 	case v.Self.Conflict != "": // it may belong to another host with our ID
-		return because(v, vetoHostConflict), true
+		return blockedBy(v, vetoHostConflict), true
 	case !v.Cluster.Reachable:
-		return silent(v), true
+		return waitForCluster(v), true
 	case v.foreign():
-		return because(v, vetoIDMismatch), true
+		return blockedBy(v, vetoIDMismatch), true
 	case !known:
 		return wait(OperationInFlight, "%q is an operation unknown to this agent: upgrade it", op.Kind), true
 	}
@@ -161,7 +161,7 @@ func ownOperation(v View) (Decision, bool) {
 func underLock(v View, why string) (Decision, bool) {
 	switch {
 	case !v.Lock.Known || (v.Lock.Held && !v.Lock.Mine):
-		return because(v, vetoLockHeld), true
+		return blockedBy(v, vetoLockHeld), true
 	case !v.Lock.Mine:
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	case v.Op.Token != v.Lock.Token:
@@ -186,7 +186,7 @@ func othersOperation(v View) (Decision, bool) {
 			v.Lock.Mine
 	}
 	if !v.Lock.Mine {
-		turn := voterTurn(v)
+		turn := voterPosition(v)
 		if turn < 0 || !v.Lock.Known || v.Lock.Held || v.Self.Conflict != "" {
 			return Decision{}, false
 		}

@@ -12,7 +12,7 @@ import "fmt"
 // turnElsewhere reports whether another host publishes an operation of its own whose record is gone.
 func turnElsewhere(v View) (Host, bool) {
 	for _, h := range v.Hosts {
-		if h.Turn && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
+		if h.InOperation && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
 			return h, true
 		}
 	}
@@ -26,10 +26,10 @@ func recordAgain(v View) Decision {
 	switch {
 	case holds:
 	case v.Op != nil:
-		reason = because(v, vetoOperationInFlight).Reasons[0]
+		reason = blockedBy(v, vetoOperationInFlight).Reasons[0]
 	case v.Pause != nil:
 		reason = Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)}
-	case v.holdsAll():
+	case v.blocksAll():
 		reason, _ = v.unreadable()
 	case v.Health.Hangs:
 		reason = Reason{HealthBad, v.Health.Text}

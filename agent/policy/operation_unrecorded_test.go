@@ -55,10 +55,10 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 		want  string
 	}{
 		{"no host reports it", []Host{{ID: "n1"}, {ID: "n3"}}, nil, ""},
-		{"this host reports it", []Host{{ID: "n3", Turn: true}}, nil, ""},
-		{"another host reports it", []Host{{ID: "n1"}, {ID: "n2", Turn: true}}, nil, "n2"},
-		{"its record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n2"}, ""},
-		{"another host's record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n1"}, "n2"},
+		{"this host reports it", []Host{{ID: "n3", InOperation: true}}, nil, ""},
+		{"another host reports it", []Host{{ID: "n1"}, {ID: "n2", InOperation: true}}, nil, "n2"},
+		{"its record is there", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n2"}, ""},
+		{"another host's record is there", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n1"}, "n2"},
 	} {
 		h, found := turnElsewhere(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
 		if h.ID != c.want || found != (c.want != "") {

@@ -36,17 +36,17 @@ func TestAFindingBlocksOnlyWhatItGates(t *testing.T) {
 		health.OK: false, health.Warm: false, health.Slow: false, health.Stalled: false, health.Failed: false,
 		health.Unknown: true, health.Qualifying: true, health.State(99): true,
 	} {
-		if gates(state, health.Joins, health.Joins) != want {
+		if blocks(state, health.Joins, health.Joins) != want {
 			t.Errorf("%s gates joins: %t, though its findings spare them", state, !want)
 		}
-		if gates(state, health.Leadership|health.Maintenance, health.Joins) != (state != health.OK) {
+		if blocks(state, health.Leadership|health.Maintenance, health.Joins) != (state != health.OK) {
 			t.Errorf("%s gates joins: %t", state, state == health.OK)
 		}
 	}
 }
 
 // slow makes a host SLOW because of a finding that blocks everything except the gates in spares.
-func slow(h *Host, spares health.Gate) { h.Health, h.Spares = health.Slow, spares }
+func slow(h *Host, spares health.Gate) { h.Health, h.Ungated = health.Slow, spares }
 
 func TestAFindingThatSparesJoinsBlocksNoJoin(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestAFindingThatSparesJoinsBlocksNoJoin(t *testing.T) {
 		health.Nothing: StepNone, health.Leadership | health.Maintenance: StepNone, health.Joins: StepTakeLock,
 	} {
 		v := spareView()
-		v.Health.State, v.Health.Spares = health.Slow, spares
+		v.Health.State, v.Health.Ungated = health.Slow, spares
 		if d := Decide(v); d.Step.Kind != want {
 			t.Errorf("one that spares %v decides %s: %v", spares.Names(), d.Step.Kind, d.Reasons)
 		}
@@ -67,7 +67,7 @@ func TestAFindingThatSparesJoinsRollsBackNone(t *testing.T) {
 		health.Nothing: HealthLost, health.Leadership | health.Maintenance: HealthLost, health.Joins: "",
 	} {
 		v := joinView()
-		v.Health.State, v.Health.Spares = health.Slow, spares
+		v.Health.State, v.Health.Ungated = health.Slow, spares
 		m, listed := v.member()
 		if code, text := giveUp(v, m, listed); code != want {
 			t.Errorf("one that spares %v returns %q: %s", spares.Names(), code, text)
@@ -106,7 +106,7 @@ func TestOnlyFindingsThatGateMaintenanceBlockAnotherVoters(t *testing.T) {
 			t.Errorf("removed next to one that spares %v: at risk %t", spares.Names(), holds)
 		}
 		v = backView()
-		v.Health.State, v.Health.Spares, v.Health.Text = health.Slow, spares, "slow"
+		v.Health.State, v.Health.Ungated, v.Health.Text = health.Slow, spares, "slow"
 		if d := Decide(v); (d.Step.Kind == StepNone) != risk {
 			t.Errorf("back with a finding that spares %v: %+v", spares.Names(), d)
 		}

@@ -14,7 +14,7 @@ import (
 func queueView(spares int) View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
-	v.Cluster.Fresh, v.Looked = true, true
+	v.Cluster.Fresh, v.HostsFresh = true, true
 	v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 	v.Hosts[2].Role = RoleVoter
@@ -42,7 +42,7 @@ func TestTheFirstPresentVoterKeepsTheQueue(t *testing.T) {
 		{"another host claims its name", func(v *View) { v.Self.Conflict = "n9" }, false},
 		{"the member list has it as a non-voter", func(v *View) { v.Cluster.Members[0].Learner = true }, false},
 		{"no host is present", func(v *View) { v.Hosts = nil }, false},
-		{"the hosts were not read in this round", func(v *View) { v.Looked = false }, false},
+		{"the hosts were not read in this round", func(v *View) { v.HostsFresh = false }, false},
 		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, false},
 		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, false},
 	} {

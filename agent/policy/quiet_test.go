@@ -14,7 +14,7 @@ import (
 func quietView() View {
 	v := threeVoters()
 	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleVoter)}
-	v.Health.State, v.Cluster.StableFor, v.Looked = health.OK, time.Hour, true
+	v.Health.State, v.Cluster.StableFor, v.HostsFresh = health.OK, time.Hour, true
 	v.Queue = &Queue{Hosts: 4}
 	return v
 }
@@ -47,7 +47,7 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 		},
 		"a host waits": {
 			func(v *View) { v.Hosts[1].Wants = WorkRestart },
-			func(v *View) { v.Hosts[1].Turn = true },
+			func(v *View) { v.Hosts[1].InOperation = true },
 		},
 		"a host cannot reach a member": {
 			func(v *View) { v.Hosts[1].MemberLostFor = time.Second },

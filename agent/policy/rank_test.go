@@ -157,19 +157,19 @@ func TestWhichHostIsTakenDownNext(t *testing.T) {
 func TestTheQueuePositionOfAVoter(t *testing.T) {
 	t.Parallel()
 	v := spareView()
-	if got := voterTurn(v); got >= 0 {
+	if got := voterPosition(v); got >= 0 {
 		t.Errorf("a spare has place %d", got)
 	}
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
-	if got := voterTurn(v); got != 2 {
+	if got := voterPosition(v); got != 2 {
 		t.Errorf("the third has place %d", got)
 	}
 	v.Cluster.Members[0].Live, v.Cluster.Members[1].Learner = false, true
-	if got := voterTurn(v); got != 0 {
+	if got := voterPosition(v); got != 0 {
 		t.Errorf("next to one that is down and a learner: %d", got)
 	}
 	v.Cluster.Members[2].Live = false
-	if got := voterTurn(v); got >= 0 {
+	if got := voterPosition(v); got >= 0 {
 		t.Errorf("one that is down has place %d", got)
 	}
 }

@@ -46,7 +46,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	if got := ReasonCode("DANCE").Info(); got != (ReasonInfo{Code: "DANCE"}) {
 		t.Errorf("an undeclared code returns %+v", got)
 	}
-	if got := because(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
+	if got := blockedBy(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
 		t.Errorf("a veto that no longer holds is reported as %+v", got)
 	}
 }

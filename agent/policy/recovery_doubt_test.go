@@ -128,7 +128,7 @@ func TestEveryDoubtBlocksAPlanUntilResolved(t *testing.T) {
 		l := twoOfFive()
 		row.raise(&l)
 		got := PlanRecovery(l.all, l.choice)
-		if got.Doubt == nil || got.Doubt.Name != d.name || got.Doubt.Text == "" || got.Doubt.Ends == "" {
+		if got.Doubt == nil || got.Doubt.Name != d.name || got.Doubt.Text == "" || got.Doubt.Remedy == "" {
 			t.Errorf("%s: %+v", d.name, got.Doubt)
 		}
 		row.end(&l)
@@ -152,7 +152,7 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	}
 	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
 	l.choice.KeptOff = []string{"n4"}
-	const abroad = "n2 received plan p1, by which n5 continues alone, and nothing says that n5 has given it up: " +
+	const abroad = "n2 received plan p1, by which n5 continues alone, and n5 is not known to have given it up: " +
 		"start " +
 		"that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
 		"that it never starts again as it is, and confirm that: --kept-off n4,n5"
@@ -228,7 +228,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 		}
 		p := shown()
 		change(&p)
-		if text := r.of(p); text == "" || PlanRefused(p) != text {
+		if text := r.check(p); text == "" || PlanRefused(p) != text {
 			t.Errorf("%s: %q, and in all %q", r.name, text, PlanRefused(p))
 		}
 	}
@@ -256,7 +256,7 @@ func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *test
 		l.all[0].Age = 0 // n1's facts are the newest
 		l.all[0].Plans = []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
 		l.all[1].Age, l.all[1].Plans = l.all[0].Plans[0].Age+c.older, c.plans
-		text, about := planAbroad(l.all, l.choice)
+		text, about := planElsewhere(l.all, l.choice)
 		if (text != "") != c.doubt || c.doubt && about != "n2" {
 			t.Errorf("%s: %q about %q", name, text, about)
 		}

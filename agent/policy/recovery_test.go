@@ -72,7 +72,7 @@ func (s site) after(step Step) []site {
 		done.copy = CopyRuns
 		done.dup = s.unit == UnitActive
 		whole := done
-		whole.copy, whole.made = CopyWhole, true
+		whole.copy, whole.made = CopyComplete, true
 		failed := done
 		failed.copy = CopyFailed
 		return []site{done, whole, failed}
@@ -105,7 +105,7 @@ func (s site) after(step Step) []site {
 	case StepNone:
 		if s.copy == CopyRuns { // the copy continues without a step
 			whole, failed := s, s
-			whole.copy, whole.made, failed.copy = CopyWhole, true, CopyFailed
+			whole.copy, whole.made, failed.copy = CopyComplete, true, CopyFailed
 			return []site{whole, failed}
 		}
 	}
@@ -314,21 +314,21 @@ func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootNextToTheRecoveredClus
 		change func(*View)
 		want   StartGuard
 	}{
-		"old data":                  {func(*View) {}, HoldBack},
-		"with a failed unit":        {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
-		"no data":                   {func(v *View) { v.Data = Data{State: DataEmpty} }, HoldBack},
-		"old data, on the survivor": {func(v *View) { v.Recovery.Survivor = true }, HoldBack},
-		"the new cluster's data":    {func(v *View) { v.Data.ClusterID = newCluster }, HoldAsIs},
-		"unknown data":              {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
+		"old data":                  {func(*View) {}, GuardSet},
+		"with a failed unit":        {func(v *View) { v.Unit.State = UnitFailed }, GuardSet},
+		"no data":                   {func(v *View) { v.Data = Data{State: DataEmpty} }, GuardSet},
+		"old data, on the survivor": {func(v *View) { v.Recovery.Survivor = true }, GuardSet},
+		"the new cluster's data":    {func(v *View) { v.Data.ClusterID = newCluster }, GuardUnchanged},
+		"unknown data":              {func(v *View) { v.Data.State = DataUnknown }, GuardUnchanged},
 		"and the old cluster answers": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ID = true, oldCluster
-		}, HoldAsIs},
-		"and the plan is abandoned":    {func(v *View) { v.Recovery.GivenUp = true }, HoldAsIs},
-		"and it only observes":         {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
-		"and it runs: a step stops it": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
+		}, GuardUnchanged},
+		"and the plan is abandoned":    {func(v *View) { v.Recovery.GivenUp = true }, GuardUnchanged},
+		"and it only observes":         {func(v *View) { v.Self.Mode = Observe }, GuardUnchanged},
+		"and it runs: a step stops it": {func(v *View) { v.Unit.State = UnitActive }, GuardUnchanged},
 		"and the recovered cluster is up": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ID = true, newCluster
-		}, HoldBack},
+		}, GuardSet},
 	} {
 		v := site{data: oldCluster, unit: UnitInactive}.view()
 		v.Recovery = &Recovery{Old: oldCluster, New: newCluster}

@@ -142,7 +142,7 @@ func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
 	}{
 		"the voter answers again":      {aliveAgain, MemberLive},
 		"another voter is down":        {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"its request has expired":      {func(v *View) { v.Removal.Over = true }, Cancelled},
+		"its request has expired":      {func(v *View) { v.Removal.Expired = true }, Cancelled},
 		"another removal is requested": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
 		"it was not requested":         {func(v *View) { v.Removal = nil }, Disowned},
 		"leadership cannot be transferred": {func(v *View) {
@@ -196,7 +196,7 @@ func TestARemovalThatEtcdMayHaveReceivedIsNotAbandoned(t *testing.T) {
 	v := removalView()
 	inRemoval(&v, PhaseRemoving)
 	aliveAgain(&v)
-	v.Removal.Over = true
+	v.Removal.Expired = true
 	if d := Decide(v); d.Step.Kind != StepRemoveMember {
 		t.Errorf("it answers again: %+v", d)
 	}
@@ -248,10 +248,10 @@ func TestOnlyItsOwnHostContinuesARemovalThatEtcdMayHaveReceived(t *testing.T) {
 
 func TestARemovalRequestEndsWhenDoneOrReleasedOrExpired(t *testing.T) {
 	t.Parallel()
-	const released = "its operation was released, or deleted, or ended by another host, or etcd did not say whether " +
+	const released = "its operation was released, deleted or ended by another host, or etcd did not confirm that " +
 		"it had begun"
 	gone := func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }
-	over := func(v *View) { v.Removal.Over = true }
+	over := func(v *View) { v.Removal.Expired = true }
 	begun := func(v *View) { v.Removal.Begun = true }
 	for name, c := range map[string]struct {
 		change []func(v *View)
@@ -374,7 +374,7 @@ func TestAnotherRemovalReplacesOnlyAnExpiredIdleOne(t *testing.T) {
 	t.Parallel()
 	for _, over := range []bool{false, true} {
 		for _, runs := range []bool{false, true} {
-			r := Removal{MemberID: 9, Over: over}
+			r := Removal{MemberID: 9, Expired: over}
 			if r.Against(9, runs) != nil {
 				t.Errorf("requested again with over %t and runs %t it is refused", over, runs)
 			}

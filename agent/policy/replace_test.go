@@ -210,7 +210,7 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		}, StepNone, VoterNotLive},
 		{
 			"another host publishes that it is in its operation",
-			func(v *View) { v.Hosts[1].Turn = true },
+			func(v *View) { v.Hosts[1].InOperation = true },
 			StepNone,
 			OperationInFlight,
 		},
@@ -421,7 +421,7 @@ func TestTheStandbyIsTheFirstToReplaceADeadVoter(t *testing.T) {
 	if text, holds := notNext(v); !holds || text != "n9 goes first" {
 		t.Errorf("the text is %q", text)
 	}
-	if v.Resting = true; v.Looked {
+	if v.Resting = true; v.HostsFresh {
 		t.Error("it has looked")
 	} else if text, holds := notNext(v); !holds || text != "other hosts go first" {
 		t.Errorf("the text about a resting host is %q", text)

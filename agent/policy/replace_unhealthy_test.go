@@ -99,7 +99,7 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 		{"the member list has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
 		{
 			"another host publishes that it is in its operation",
-			func(v *View) { v.Hosts[1].Turn = true },
+			func(v *View) { v.Hosts[1].InOperation = true },
 			StepNone,
 			OperationInFlight,
 		},

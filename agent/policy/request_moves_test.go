@@ -41,7 +41,7 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 		"etcd keeps running": {asked: func(s *Standing) { s.KeepRunning = true }, says: "another reboot"},
 		"external":           {asked: func(s *Standing) { s.External = true }, says: "another reboot"},
 		"a finished request": {
-			stands: func(s *Standing) { s.Ended = true }, says: "of alice, is just ending",
+			stands: func(s *Standing) { s.Ended = true }, says: "by alice, is just ending",
 		},
 		"a finished request, urgent": {
 			stands: func(s *Standing) { s.Ended = true }, asked: func(s *Standing) { s.Hurried = true },
@@ -104,7 +104,7 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 		},
 	} {
 		v := View{Self: Self{ID: "a", Mode: c.mode}, Op: c.op}
-		got := AgainstAsking(v, c.asked, c.request, c.reboots)
+		got := AgainstRequest(v, c.asked, c.request, c.reboots)
 		if (got == nil) != (c.says == "") || got != nil && (!strings.Contains(got.Text, c.says) || got.Hint == "") {
 			t.Errorf("%s: %+v, want %q", name, got, c.says)
 		}

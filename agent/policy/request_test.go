@@ -12,7 +12,7 @@ import (
 func requestView() View {
 	v := spareView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
-	v.Cluster.Fresh, v.Looked = true, true
+	v.Cluster.Fresh, v.HostsFresh = true, true
 	v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 2
 	v.Asked = &Asked{Work: WorkMaintenance, By: "root", Unbegun: true, RebootFor: Never}
 	return v
@@ -116,7 +116,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		v := requestView()
 		c.change(&v)
 		if _, member := v.member(); member && c.want.Change == RequestEnds { // from then on, etcd starts at every boot
-			c.want.Guard = HoldNot
+			c.want.Guard = GuardCleared
 		}
 		if got := Decide(v).Notes.Request; got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.when, got, c.want)
@@ -183,7 +183,7 @@ func TestAHostTakesItsTurnInARollout(t *testing.T) {
 		}, RequestStays},
 		{"it does not run", func(v *View) { v.Rollout.Runs = false }, RequestStays},
 		{"there is none", func(v *View) { v.Rollout = nil }, RequestStays},
-		{"the hosts were not read in this round", func(v *View) { v.Looked = false }, RequestStays},
+		{"the hosts were not read in this round", func(v *View) { v.HostsFresh = false }, RequestStays},
 		{"an operation is in flight", func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n3"} }, RequestStays},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, RequestStays},
 		{"the pause is unreadable", func(v *View) {

@@ -22,7 +22,7 @@ func restoreTestView() View {
 		})
 	}
 	v.Self.ID, v.Self.PeerURL = "n5", "http://n5"
-	v.Backup.RestoreTest = RestoreTest{Every: 24 * time.Hour, Proven: true, Age: 10 * time.Hour}
+	v.Backup.RestoreTest = RestoreTest{Every: 24 * time.Hour, Passed: true, Age: 10 * time.Hour}
 	return v
 }
 
@@ -51,7 +51,7 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 	}{
 		"not yet":                {func(*View) {}, false, "the next restore test is in 14h, by n5"},
 		"due":                    {due, true, "is due now, by n5"},
-		"the first":              {func(v *View) { v.Backup.RestoreTest.Proven = false }, true, "now, by n5"},
+		"the first":              {func(v *View) { v.Backup.RestoreTest.Passed = false }, true, "now, by n5"},
 		"off":                    {func(v *View) { due(v); v.Backup.RestoreTest.Every = 0 }, false, ""},
 		"no window for snapshot": {func(v *View) { due(v); v.Backup.Open = false }, true, "now, by n5"},
 		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
@@ -206,7 +206,7 @@ func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 			runs = append(runs, v.Hosts[self].Name)
 			own := v.Hosts[self]
 			if self == leader && leader < 3 || own.Health != health.OK || own.RestoreTests != RestoreTestReady ||
-				note.EndDue != "" {
+				note.EndScheduled != "" {
 				t.Errorf("case %d: %s runs it: %+v", n, v.Hosts[self].Name, note)
 			}
 		}
@@ -242,7 +242,7 @@ func TestARestoreTestEndsIfItsHostIsNeeded(t *testing.T) {
 		v.Cluster.DBSize = 100 << 20
 		c.change(&v)
 		if got := noteRestoreTest(v); !strings.Contains(got.End, c.end) || (c.end == "") != (got.End == "") ||
-			!strings.Contains(got.EndDue, c.due) || (c.due == "") != (got.EndDue == "") {
+			!strings.Contains(got.EndScheduled, c.due) || (c.due == "") != (got.EndScheduled == "") {
 			t.Errorf("%s: %+v, want %q and %q", name, got, c.end, c.due)
 		}
 	}
@@ -307,7 +307,7 @@ func TestOnlyOneHostRunsARestoreTest(t *testing.T) {
 	runs := 0
 	for _, h := range restoreTestView().Hosts {
 		v := restoreTestView()
-		v.Backup.RestoreTest.Proven, v.Self.ID, v.Self.PeerURL = false, h.ID, h.PeerURL
+		v.Backup.RestoreTest.Passed, v.Self.ID, v.Self.PeerURL = false, h.ID, h.PeerURL
 		if noteRestoreTest(v).Run {
 			runs++
 		}
@@ -335,7 +335,7 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 			v.Backup.RestoreTest.Age = 75 * time.Hour
 		}, RestoreTestOverdue, "no restore test has passed for more than 3d; one is due every 1d"},
 		"never": {func(v *View) {
-			v.Backup.RestoreTest.Proven, v.Backup.RestoreTest.Age = false, 72*time.Hour
+			v.Backup.RestoreTest.Passed, v.Backup.RestoreTest.Age = false, 72*time.Hour
 		}, RestoreTestOverdue, "no restore test has ever passed"},
 		"failed": {func(v *View) {
 			v.Backup.RestoreTest.Failed = &BackupFailure{Host: "n6", Text: "it is damaged"}

@@ -7,7 +7,7 @@ import "testing"
 
 func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 	t.Parallel()
-	upgrade := RolloutProgress{Host: "n2", Goes: true, Waiting: 1, Member: true, Wants: "3.6.5", Runs: "3.6.5"}
+	upgrade := RolloutProgress{Host: "n2", Ongoing: true, Waiting: 1, Member: true, Wants: "3.6.5", Runs: "3.6.5"}
 	for what, c := range map[string]struct {
 		edit func(*RolloutProgress)
 		step Step
@@ -18,7 +18,7 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 			func(r *RolloutProgress) { r.Waiting = 0 }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true, Done: true},
 		},
 		"it was the last of one that was aborted": {
-			func(r *RolloutProgress) { r.Waiting, r.Goes = 0, false },
+			func(r *RolloutProgress) { r.Waiting, r.Ongoing = 0, false },
 			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
 		},

@@ -27,7 +27,7 @@ func TestARolloutIsStartedChangedAndStoppedOnlyInMatchingStates(t *testing.T) {
 			t.Errorf("one that is %s stops with a release: %t", state, got)
 		}
 	}
-	if r := AgainstRollout(RolloutPaused, "bob", "kernel"); !strings.Contains(r.Text, "one of bob is paused: kernel") {
+	if r := AgainstRollout(RolloutPaused, "bob", "kernel"); !strings.Contains(r.Text, "a rollout by bob is paused: kernel") {
 		t.Errorf("%+v", r)
 	}
 	for _, op := range []*Op{{Kind: KindJoin, Host: "a"}, {Kind: KindCycle, Host: "b"}} {

@@ -15,8 +15,8 @@ func metView() View {
 
 func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 	t.Parallel()
-	member := SelfNote{Met: true, Member: true, MemberID: 1}
-	met := SelfNote{Met: true}
+	member := SelfNote{ClusterAnswered: true, Member: true, MemberID: 1}
+	met := SelfNote{ClusterAnswered: true}
 	known := func(v *View) { v.Self.ClusterID, v.Self.MemberID = clusterID, 1 }
 	learns := func(v *View) { v.Cluster.Members[0].Learner = true }
 	gone := func(v *View) { v.Data.MemberID = 9 }
@@ -26,18 +26,18 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 	}{
 		"nothing is recorded": {nil, member},
 		"it is recorded": {
-			[]func(v *View){func(v *View) { v.Bootstrap.Seen = clusterID }}, SelfNote{Member: true, MemberID: 1},
+			[]func(v *View){func(v *View) { v.Bootstrap.LastCluster = clusterID }}, SelfNote{Member: true, MemberID: 1},
 		},
-		"another one is recorded": {[]func(v *View){func(v *View) { v.Bootstrap.Seen = 9 }}, member},
+		"another one is recorded": {[]func(v *View){func(v *View) { v.Bootstrap.LastCluster = 9 }}, member},
 		"it is being created here": {
-			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Lists = true, true }},
+			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Listed = true, true }},
 			SelfNote{Member: true, MemberID: 1},
 		},
 		"another one is requested here": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member,
 		},
 		"it lists this host": {
-			[]func(v *View){func(v *View) { v.Bootstrap.Lists = true }}, member,
+			[]func(v *View){func(v *View) { v.Bootstrap.Listed = true }}, member,
 		},
 		"the observation was carried over": {
 			[]func(v *View){func(v *View) { v.Cluster.Fresh = false }}, SelfNote{},
@@ -55,7 +55,7 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 		"a member of another cluster is recorded": {
 			[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member,
 		},
-		"it is no longer a member": {[]func(v *View){known, gone}, SelfNote{Met: true, Member: true}},
+		"it is no longer a member": {[]func(v *View){known, gone}, SelfNote{ClusterAnswered: true, Member: true}},
 		"it was never a member":    {[]func(v *View){gone}, met},
 		"its data is gone": {
 			[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met,
@@ -64,7 +64,7 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 		"it is another cluster":         {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
 		"a host has published its failure domain": {
 			[]func(v *View){known, func(v *View) { v.Cluster.Members[1].Domain = "a" }},
-			SelfNote{Met: true, Domains: true},
+			SelfNote{ClusterAnswered: true, Domains: true},
 		},
 		"a host's failure domain is unchanged": {[]func(v *View){known, func(v *View) {
 			v.Cluster.Members[1].Domain, v.Cluster.Members[1].NotedDomain = "a", "a"
@@ -72,12 +72,13 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 		"a host of another cluster has published its failure domain": {[]func(v *View){func(v *View) {
 			v.Cluster.ExpectedID, v.Cluster.Members[1].Domain = 9, "a"
 		}}, met},
-		"it is a learner": {[]func(v *View){known, learns}, SelfNote{Met: true, Standby: 1}},
+		"it is a learner": {[]func(v *View){known, learns}, SelfNote{ClusterAnswered: true, Standby: 1}},
 		"it is a recorded learner": {
 			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 1 }}, met,
 		},
 		"it is a different learner": {
-			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 2 }}, SelfNote{Met: true, Standby: 1},
+			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 2 }},
+			SelfNote{ClusterAnswered: true, Standby: 1},
 		},
 		"it is a learner that has never started": {
 			[]func(v *View){known, learns, func(v *View) { v.Cluster.Members[0].Name = "" }}, met,

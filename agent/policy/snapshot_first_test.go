@@ -15,7 +15,7 @@ import (
 // hours old.
 func upgrading() View {
 	v := backedUp()
-	v.Looked, v.Self.ID, v.Backup.Stored, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
+	v.HostsFresh, v.Self.ID, v.Backup.Stored, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
 	v.Op, v.Asked = nil, nil
 	v.Rollout = &Rollout{
 		ID: "r", Work: WorkRestart, Runs: true, Waiting: []string{v.Self.ID}, Due: true, Upgrade: "3.7.3",
@@ -40,7 +40,7 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 			v.Backup.Age, v.Rollout.Began = 5*time.Hour, 4*time.Hour
 		}, "", false},
 		"for other work":      {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
-		"without a snapshot":  {func(v *View) { v.Rollout.Bare = true }, "", false},
+		"without a snapshot":  {func(v *View) { v.Rollout.WithoutSnapshot = true }, "", false},
 		"no host has a store": {func(v *View) { v.Backup.Stored, v.Backup.Every = false, 0 }, "", false},
 		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed a moment ago": {func(v *View) {
@@ -71,7 +71,7 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		if waits != (c.waits != "") || !strings.HasPrefix(text, c.waits) {
 			t.Errorf("%s: %q, want %q", name, text, c.waits)
 		}
-		if turn := turnIn(v); waits && turn != RequestStays || !waits && v.Rollout.Runs && turn != RequestTurn {
+		if turn := rolloutTurn(v); waits && turn != RequestStays || !waits && v.Rollout.Runs && turn != RequestTurn {
 			t.Errorf("%s: the step is %v", name, turn)
 		}
 		if note := noteBackup(v); note.Take != c.take {

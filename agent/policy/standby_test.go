@@ -106,7 +106,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 		}, StepNone, Idle},
 		{"its finding spares joins", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
-			v.Hosts[len(v.Hosts)-1].Spares = health.Joins
+			v.Hosts[len(v.Hosts)-1].Ungated = health.Joins
 		}, StepNone, Idle},
 		{"it is unhealthy, and so is a voter", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)

@@ -21,74 +21,74 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 		change func(*View)
 		want   StartGuard
 	}{
-		"a spare":                {func(*View) {}, HoldBack},
-		"with a failed unit":     {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
-		"with a restarting unit": {func(v *View) { v.Unit.State = UnitActivating }, HoldBack},
+		"a spare":                {func(*View) {}, GuardSet},
+		"with a failed unit":     {func(v *View) { v.Unit.State = UnitFailed }, GuardSet},
+		"with a restarting unit": {func(v *View) { v.Unit.State = UnitActivating }, GuardSet},
 		"with a starting unit, without an answer of etcd in this round": {func(v *View) {
 			v.Unit.State, v.Cluster.Fresh = UnitActivating, false
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"with a unit that starts for its join": {func(v *View) {
 			v.Unit.State, v.Op = UnitActivating, &Op{Kind: KindJoin, Host: "h2"}
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"with a starting unit, and added": {func(v *View) {
 			v.Unit.State, v.Self.PeerURL = UnitActivating, "http://p1"
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"without a known cluster, and with a starting unit": {func(v *View) {
 			v.Cluster, v.Unit.State = Cluster{}, UnitActivating
-		}, HoldAsIs},
-		"with a running etcd without membership": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
+		}, GuardUnchanged},
+		"with a running etcd without membership": {func(v *View) { v.Unit.State = UnitActive }, GuardUnchanged},
 		"with the data of a former member": {func(v *View) {
 			v.Data.State, v.Data.MemberID = DataMember, 9
-		}, HoldBack},
-		"that only observes":             {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
-		"that has never known a cluster": {func(v *View) { v.Cluster = Cluster{} }, HoldBack},
+		}, GuardSet},
+		"that only observes":             {func(v *View) { v.Self.Mode = Observe }, GuardUnchanged},
+		"that has never known a cluster": {func(v *View) { v.Cluster = Cluster{} }, GuardSet},
 		"that bootstraps a cluster": {func(v *View) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
-		}, HoldNot},
+		}, GuardCleared},
 		"that has a bootstrap request, and was a member of a cluster": {func(v *View) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
 			v.Data.State, v.Data.MemberID = DataMember, 9
-		}, HoldAsIs},
-		"without an answer of etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, HoldAsIs},
+		}, GuardUnchanged},
+		"without an answer of etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, GuardUnchanged},
 		"whose etcd was stopped for its request": {func(v *View) {
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true}
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"whose etcd runs during its maintenance": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true}
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"whose etcd runs and whose released maintenance ends": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 			v.Self.PeerURL = "http://p1"
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true, Over: true, Ended: true}
-		}, HoldNot},
+		}, GuardCleared},
 		"a member of an older observation": {func(v *View) {
 			v.Cluster.Fresh, v.Data.State, v.Data.MemberID = false, DataMember, 1
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"while the joining host is unknown": {func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordOp}}
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"that is cut off": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ExpectedID = false, 7
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"that is cut off, with data": {func(v *View) {
 			v.Cluster.Reachable, v.Data.State = false, DataMember
-		}, HoldAsIs},
-		"that reaches another cluster": {func(v *View) { v.Cluster.ExpectedID = 8 }, HoldAsIs},
-		"whose etcd runs":              {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
-		"with unknown data":            {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
-		"that joins":                   {func(v *View) { v.Op = &Op{Host: "h2"} }, HoldAsIs},
-		"that creates a cluster":       {func(v *View) { v.Bootstrap.Requested = true }, HoldAsIs},
-		"while another joins":          {func(v *View) { v.Op = &Op{Host: "h3"} }, HoldBack},
+		}, GuardUnchanged},
+		"that reaches another cluster": {func(v *View) { v.Cluster.ExpectedID = 8 }, GuardUnchanged},
+		"whose etcd runs":              {func(v *View) { v.Unit.State = UnitActive }, GuardUnchanged},
+		"with unknown data":            {func(v *View) { v.Data.State = DataUnknown }, GuardUnchanged},
+		"that joins":                   {func(v *View) { v.Op = &Op{Host: "h2"} }, GuardUnchanged},
+		"that creates a cluster":       {func(v *View) { v.Bootstrap.Requested = true }, GuardUnchanged},
+		"while another joins":          {func(v *View) { v.Op = &Op{Host: "h3"} }, GuardSet},
 		"a learner that was just added": {func(v *View) {
 			v.Cluster.Members[0].PeerURL = "http://p2"
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"a learner with old data": {func(v *View) {
 			v.Cluster.Members[0].PeerURL, v.Data.State, v.Data.MemberID = "http://p2", DataMember, 9
-		}, HoldAsIs},
+		}, GuardUnchanged},
 		"a member by its data": {func(v *View) {
 			v.Data.State, v.Data.MemberID = DataMember, 1
-		}, HoldNot},
+		}, GuardCleared},
 	} {
 		v := spare()
 		c.change(&v)
@@ -101,16 +101,16 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 func TestAStepDeclaresItsStartGuardBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	ours := map[StepKind]StartGuard{
-		StepStartUnit: HoldNot, StepStopForRecovery: HoldBack, StepCopyData: HoldBack, StepLayAside: HoldBack,
+		StepStartUnit: GuardCleared, StepStopForRecovery: GuardSet, StepCopyData: GuardSet, StepLayAside: GuardSet,
 	}
 	for _, step := range Steps() {
 		for _, w := range []Work{WorkMaintenance, WorkReboot, WorkCommand, WorkRestart} {
 			want := ours[step.Kind]
 			if step.Kind == StepTakeDown && w == WorkMaintenance {
-				want = HoldBack
+				want = GuardSet
 			}
 			v := View{Asked: &Asked{Work: w}}
-			if got := guardOf(v, Step{Kind: step.Kind}, RequestNote{}, HoldNot); got != want {
+			if got := guardOf(v, Step{Kind: step.Kind}, RequestNote{}, GuardCleared); got != want {
 				t.Errorf("%s for %s: %d, want %d", step.Kind, w, got, want)
 			}
 		}
@@ -129,17 +129,17 @@ func TestTheStartGuardIsReleasedBeforeTheStepThatEndsItsPurpose(t *testing.T) {
 		hold    StartGuard
 		want    StartGuard
 	}{
-		"a request, of a member":  {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldNot, HoldNot},
-		"a request, of no member": {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldBack, HoldAsIs},
-		"a pending request":       {View{}, Step{Kind: StepEndOp}, RequestRetried, HoldNot, HoldAsIs},
+		"a request, of a member":  {View{}, Step{Kind: StepEndOp}, RequestEnding, GuardCleared, GuardCleared},
+		"a request, of no member": {View{}, Step{Kind: StepEndOp}, RequestEnding, GuardSet, GuardUnchanged},
+		"a pending request":       {View{}, Step{Kind: StepEndOp}, RequestRetried, GuardCleared, GuardUnchanged},
 		"an abandoned plan": {
-			planned, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, HoldAsIs, HoldNot,
+			planned, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, GuardUnchanged, GuardCleared,
 		},
 		"an abandoned plan without data": {
-			parted, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, HoldAsIs, HoldAsIs,
+			parted, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, GuardUnchanged, GuardUnchanged,
 		},
 		"a completed plan": {
-			planned, Step{Kind: StepEndRecovery, Outcome: Recovered}, RequestStays, HoldAsIs, HoldAsIs,
+			planned, Step{Kind: StepEndRecovery, Outcome: Recovered}, RequestStays, GuardUnchanged, GuardUnchanged,
 		},
 	} {
 		if got := guardOf(c.v, c.step, RequestNote{Change: c.request}, c.hold); got != c.want {

@@ -18,7 +18,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepMoveDataAside, Locked: true, Calls: 2, Doing: "moving the old data directory aside"},
 		{Kind: StepAddLearner, Locked: true, Calls: 3, Doing: "adding this host to the cluster as a learner"},
 		{Kind: StepWriteEnv, Drives: true, Calls: 4, Doing: "writing etcd's environment"},
-		{Kind: StepStartUnit, Drives: true, Calls: 4, Guard: HoldNot, Doing: "starting etcd"},
+		{Kind: StepStartUnit, Drives: true, Calls: 4, Guard: GuardCleared, Doing: "starting etcd"},
 		{
 			Kind: StepStopUnit, Drives: true, Calls: 4,
 			Doing: "stopping etcd: its member is no longer in the cluster",
@@ -41,10 +41,10 @@ func declaredSteps() []StepInfo {
 		{Kind: StepBeginRemoval, Locked: true, Calls: 2, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},
 		{Kind: StepBeginReplace, Locked: true, Calls: 2, Doing: "recording that this host replaces a voter"},
-		{Kind: StepStopForRecovery, Drives: true, Calls: 4, Guard: HoldBack, Doing: "stopping etcd for the recovery"},
-		{Kind: StepCopyData, Calls: 2, Guard: HoldBack, Doing: "starting to copy the survivor's data"},
+		{Kind: StepStopForRecovery, Drives: true, Calls: 4, Guard: GuardSet, Doing: "stopping etcd for the recovery"},
+		{Kind: StepCopyData, Calls: 2, Guard: GuardSet, Doing: "starting to copy the survivor's data"},
 		{Kind: StepPlaceCopy, Calls: 4, Doing: "moving the old data aside and the copy into place"},
-		{Kind: StepLayAside, Calls: 4, Guard: HoldBack, Doing: "moving the old data aside for the recovery"},
+		{Kind: StepLayAside, Calls: 4, Guard: GuardSet, Doing: "moving the old data aside for the recovery"},
 		{Kind: StepEndRecovery, Calls: 4, Doing: "ending the recovery on this host"},
 	}
 }

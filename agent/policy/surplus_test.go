@@ -22,7 +22,7 @@ func fourVote() View {
 
 func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	t.Parallel()
-	const even = "4 voters, 3 wanted; while the count is even, no voter is taken down"
+	const even = "4 voters, 3 configured; while the count is even, no voter is taken down"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
@@ -34,7 +34,7 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		}, even},
 		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
 		"three of one": {
-			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted",
+			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 configured",
 		},
 		"as many as wanted":   {func(v *View) { v.Target.Voters = 5 }, ""},
 		"one does not answer": {unreached, ""},
@@ -151,7 +151,7 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 			{"it has not been dead for long enough by now", func(v *View) {
 				v.Hosts[1].Sees[0].For = time.Minute
 			}, gone, ""},
-			{"there is no surplus voter any more", func(v *View) { v.Target.Voters = 5 }, gone, ""},
+			{"there is no longer a surplus voter", func(v *View) { v.Target.Voters = 5 }, gone, ""},
 			{"not forever", func(v *View) {
 				v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 			}, gone, ""},
@@ -191,7 +191,7 @@ func TestTheRemovalOfASurplusVoterIsNoJoin(t *testing.T) {
 	if d := Decide(v); !d.Notes.Repair {
 		t.Error("it does not count for the daily limit")
 	}
-	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a voter too many by n1" {
+	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a surplus voter by n1" {
 		t.Errorf("it is called %q", got)
 	}
 }

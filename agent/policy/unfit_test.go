@@ -47,7 +47,7 @@ func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 		!strings.Contains(d.Step.Why, "input/output error") {
 		t.Errorf("it ends with %+v, and the request %d", d.Step, d.Notes.Request.Change)
 	}
-	if end := RolloutAfter(RolloutProgress{Host: "n3", Goes: true}, d.Step); end.HostDone || end.Stopped == "" {
+	if end := RolloutAfter(RolloutProgress{Host: "n3", Ongoing: true}, d.Step); end.HostDone || end.Stopped == "" {
 		t.Errorf("its rollout: %+v", end)
 	}
 }

@@ -108,12 +108,12 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 				false, time.Minute
 		}, false, "only its own host record"},
 		"its finding would let it join": {
-			func(v *View) { v.Hosts[2].Spares = health.Joins }, false, "would let it join",
+			func(v *View) { v.Hosts[2].Ungated = health.Joins }, false, "would let it join",
 		},
 		"its agent only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, false, "only observes",
 		},
-		"it is in its operation": {func(v *View) { v.Hosts[2].Turn = true }, false, "in an operation"},
+		"it is in its operation": {func(v *View) { v.Hosts[2].InOperation = true }, false, "in an operation"},
 		"it is taken down": {func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n3", MemberID: 3, Phase: PhaseDown}
 		}, false, "in an operation"},
@@ -125,7 +125,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 		},
 		"the records were read earlier": {func(v *View) { v.Resting = true }, false, "not observed in this round"},
 		"it is a learner": {
-			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is no voter",
+			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is not a voter",
 		},
 		"a minority decides": {
 			func(v *View) { v.Cluster.Reachable = false }, false, "not observed in this round",
@@ -255,7 +255,7 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 		}, ""},
 		"it is another cluster":         {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
 		"no quorum is observed":         {func(v *View) { v.Cluster.Reachable = false }, ""},
-		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},
+		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Ungated = health.Joins }, ""},
 	} {
 		v := leaderSeesUnhealthy()
 		v.Limits.PromoteLag = 500

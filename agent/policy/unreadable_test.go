@@ -24,13 +24,13 @@ func TestWhatWaitsForAnUnreadableRecord(t *testing.T) {
 		{"dance", true, ""},
 	} {
 		u := Unreadable{c.kind, "KEY", "not JSON"}
-		if got := u.info(); got.kind != c.kind || got.holds != c.holds {
+		if got := u.info(); got.kind != c.kind || got.blocksAll != c.holds {
 			t.Errorf("%s: %+v", c.kind, got)
 		}
 		if got := u.Hint(); got != c.hint {
 			t.Errorf("%s: %q, want %q", c.kind, got, c.hint)
 		}
-		if got := (View{Unreadable: []Unreadable{u}}).holdsAll(); got != c.holds {
+		if got := (View{Unreadable: []Unreadable{u}}).blocksAll(); got != c.holds {
 			t.Errorf("%s blocks everything: %v", c.kind, got)
 		}
 	}

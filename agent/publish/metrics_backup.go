@@ -73,7 +73,7 @@ func restoreGauges() []gauge {
 				if r == nil || !r.View.Cluster.Reachable {
 					return
 				}
-				if d := r.View.Backup.RestoreTest; d.Proven || d.Every > 0 {
+				if d := r.View.Backup.RestoreTest; d.Passed || d.Every > 0 {
 					emit(d.Age.Seconds())
 				}
 			},

@@ -74,7 +74,7 @@ type Loss struct {
 func Compare(all []Facts) []Loss {
 	out := make([]Loss, 0, len(all))
 	for _, s := range policy.RankHosts(remainsOf(all, time.Time{})) {
-		out = append(out, Loss{all[s.Place], s.Behind, s.Chosen, s.No})
+		out = append(out, Loss{all[s.Index], s.Behind, s.Chosen, s.Excluded})
 	}
 	return out
 }

@@ -118,9 +118,9 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 func (w *world) noteHold(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {
-	case want == policy.HoldBack && (h.data == current || h.data == old || h.bereft()):
+	case want == policy.GuardSet && (h.data == current || h.data == old || h.bereft()):
 		h.held = 1
-	case want == policy.HoldNot:
+	case want == policy.GuardCleared:
 		h.held = 0
 	}
 }

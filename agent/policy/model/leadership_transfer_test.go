@@ -38,7 +38,7 @@ func (r *ring) look() (to int, transfers bool) {
 			State: r.states[r.leader], Qualified: true, SlowWrites: r.states[r.leader] <= health.Slow, Writes: slowMean,
 		},
 		Cluster: policy.Cluster{Reachable: true, Listed: true, Fresh: true, ID: clusterID, StableFor: ages},
-		Lock:    policy.Lock{Known: true}, Looked: true, LeadershipTransfers: r.gave[r.leader],
+		Lock:    policy.Lock{Known: true}, HostsFresh: true, LeadershipTransfers: r.gave[r.leader],
 	}
 	v.Self.MemberID = memberID(r.leader)
 	for i, state := range r.states {

@@ -108,7 +108,7 @@ func graveCycleMistakes() []Mistake {
 				}
 				eachMember(v, func(m *policy.Member) { m.Live = true })
 				for i := range v.Hosts {
-					v.Hosts[i].Health, v.Hosts[i].Turn = health.OK, false
+					v.Hosts[i].Health, v.Hosts[i].InOperation = health.OK, false
 				}
 			}}, recordOverwritten, stopAtRisk),
 		},

@@ -203,7 +203,7 @@ func cycleMistakes() []Mistake {
 			scope: asking2(1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
-					v.Hosts[i].Turn = false
+					v.Hosts[i].InOperation = false
 				}
 			}),
 		},
@@ -217,7 +217,7 @@ func requesting(right, wrong policy.RequestChange) rules {
 			d.Notes.Request = policy.RequestNote{Change: wrong}
 		}
 		if d.Notes.Request.Change == policy.RequestEnds { // with its start guard: that is another mistake
-			d.Notes.Request.Guard = policy.HoldNot
+			d.Notes.Request.Guard = policy.GuardCleared
 		}
 	}}
 }

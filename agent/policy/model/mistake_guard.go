@@ -28,7 +28,7 @@ func guardMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "maintenance sets no start guard", breach: startedEarly, scope: asking(3, 1, HostCrash),
-			rules: stepping(policy.StepTakeDown, policy.HoldAsIs),
+			rules: stepping(policy.StepTakeDown, policy.GuardUnchanged),
 		},
 		{
 			Name: "maintenance sets no start guard for an etcd that is already down", breach: startedEarly,
@@ -41,27 +41,27 @@ func guardMistakes() []Mistake {
 		},
 		{
 			Name: "a reboot, restart or command sets the start guard", breach: heldBack,
-			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepTakeDown, policy.HoldBack),
+			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepTakeDown, policy.GuardSet),
 		},
 		{
 			Name: "the start guard is not removed before etcd is started", breach: heldBack,
-			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepStartUnit, policy.HoldAsIs),
+			scope: asking(3, 1, HostCrash), rules: stepping(policy.StepStartUnit, policy.GuardUnchanged),
 		},
 		{
 			Name: "the start guard is removed only where etcd is started", breach: heldBack,
 			scope: asking(3, 2, AgentCrash|HostCrash),
 			rules: rules{say: func(d *policy.Decision) {
-				if d.Notes.StartGuard == policy.HoldNot {
-					d.Notes.StartGuard = policy.HoldAsIs
+				if d.Notes.StartGuard == policy.GuardCleared {
+					d.Notes.StartGuard = policy.GuardUnchanged
 				}
-				d.Notes.Request.Guard = policy.HoldAsIs
+				d.Notes.Request.Guard = policy.GuardUnchanged
 			}},
 		},
 		{
 			Name: "the start guard outlives the request", breach: heldBack,
 			scope: asking(3, 1, AgentCrash),
 			rules: rules{say: func(d *policy.Decision) {
-				d.Notes.Request.Guard = policy.HoldAsIs
+				d.Notes.Request.Guard = policy.GuardUnchanged
 			}},
 		},
 		{
@@ -70,7 +70,7 @@ func guardMistakes() []Mistake {
 		},
 		{
 			Name: "the start guard of a spare is removed", breach: leftLoose,
-			rules: guarding(policy.HoldBack, policy.HoldNot),
+			rules: guarding(policy.GuardSet, policy.GuardCleared),
 		},
 		{
 			Name: "a crash-looping etcd without a member gets no start guard", breach: leftLoose,
@@ -83,11 +83,11 @@ func guardMistakes() []Mistake {
 		},
 		{
 			Name: "a member gets the start guard of a spare", breach: heldBack,
-			rules: guarding(policy.HoldNot, policy.HoldBack),
+			rules: guarding(policy.GuardCleared, policy.GuardSet),
 		},
 		{
 			Name: "the start guard is removed before the maintenance ends", breach: startedEarly,
-			scope: asking(3, 1, HostCrash), rules: guarding(policy.HoldAsIs, policy.HoldNot),
+			scope: asking(3, 1, HostCrash), rules: guarding(policy.GuardUnchanged, policy.GuardCleared),
 		},
 	}
 }

@@ -118,13 +118,13 @@ func lostMistakes() []Mistake {
 			scope:  swapped(1, HostCrash),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Notes.Request.Change == policy.RequestEnds {
-					d.Notes.Request.Guard = policy.HoldNot
+					d.Notes.Request.Guard = policy.GuardCleared
 				}
 				if d.Step.Outcome == policy.MemberLost || d.Notes.Self.Lost != 0 {
-					d.Notes.StartGuard = policy.HoldNot
+					d.Notes.StartGuard = policy.GuardCleared
 				}
-				if d.Notes.StartGuard == policy.HoldBack {
-					d.Notes.StartGuard = policy.HoldAsIs
+				if d.Notes.StartGuard == policy.GuardSet {
+					d.Notes.StartGuard = policy.GuardUnchanged
 				}
 			}},
 		},

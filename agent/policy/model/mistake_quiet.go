@@ -38,7 +38,7 @@ func quietMistakes() []Mistake {
 			scope: asking(3, 0, 0),
 			rules: calming(func(v *policy.View) {
 				for i := range v.Hosts {
-					v.Hosts[i].Wants, v.Hosts[i].Turn = "", false
+					v.Hosts[i].Wants, v.Hosts[i].InOperation = "", false
 				}
 			}),
 		},

@@ -92,7 +92,7 @@ func removalMistakes() []Mistake {
 			Name: "a removal is cancelled before it expires", breach: removalDropped, scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil {
-					v.Removal.Over = true
+					v.Removal.Expired = true
 				}
 			}),
 		},

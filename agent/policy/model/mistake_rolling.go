@@ -89,7 +89,7 @@ func mistakesOfTurns() []RollMistake {
 				v.Lock.Held, v.Lock.Mine, v.Lock.Token, v.Lock.ValidFor = true, true, tokenNow, ages
 				v.IdleFor = ages
 				for i := range v.Hosts {
-					v.Hosts[i].Wants, v.Hosts[i].Turn = "", false
+					v.Hosts[i].Wants, v.Hosts[i].InOperation = "", false
 				}
 				for i := range v.Cluster.Members {
 					v.Cluster.Members[i].Live, v.Cluster.Members[i].Leader = true, false

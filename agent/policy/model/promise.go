@@ -347,13 +347,13 @@ func (w *world) judgeHold(h int, c choice) breach {
 	// An etcd that keeps restarting, as a removed member's does, is held back like one that is down.
 	idle := a.unit == inactive || a.unit == failed || a.unit == taken || a.unit == starting
 	switch {
-	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
+	case a.list != unlisted && a.data == current && hold == policy.GuardSet:
 		return heldBack
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
 		return heldBack // afterwards nothing shows what the guard was set for
-	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
+	case a.list == unlisted && a.request == 0 && hold == policy.GuardCleared,
 		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
-			hold != policy.HoldBack:
+			hold != policy.GuardSet:
 		return leftLoose
 	}
 	return fine

@@ -129,7 +129,7 @@ func (s *sight) removalView() *policy.Removal {
 		return nil
 	}
 	return &policy.Removal{
-		MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmLive != 0, Over: s.rmOver != 0,
+		MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmLive != 0, Expired: s.rmOver != 0,
 		Begun: s.rmRuns != 0,
 	}
 }

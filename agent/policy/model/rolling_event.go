@@ -362,7 +362,7 @@ func (m *rollMachine) turn(w *rolling, i int, outcome uint8) (policy.RolloutProg
 		others += int(w.waiting >> k & 1 & bit(k != i))
 	}
 	t := policy.RolloutProgress{
-		Host: hostName(i), Goes: w.state == rollRuns || w.state == rollPaused, Waiting: others, Wants: "3.6.16",
+		Host: hostName(i), Ongoing: w.state == rollRuns || w.state == rollPaused, Waiting: others, Wants: "3.6.16",
 		Runs: "3.6.16", Member: i < rollVoters,
 	}
 	if w.hosts[i].stale != 0 {

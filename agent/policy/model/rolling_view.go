@@ -70,7 +70,7 @@ func (s *rollSight) view(r Roll) policy.View {
 	if s.reachable == 0 {
 		return v
 	}
-	v.Resting, v.Looked = s.rests != 0, s.rests == 0
+	v.Resting, v.HostsFresh = s.rests != 0, s.rests == 0
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
 		m.Leader = m.Live && m.ID == memberID(int(s.leader))

@@ -90,7 +90,7 @@ func (m *ruinMachine) agentActs(w *ruins, i int, add adder) {
 		to := *w
 		to.hosts[i].step = step
 		to.hosts[i].on = h.plan
-		if d.Notes.StartGuard == policy.HoldBack && h.data != nowhere { // without data nothing could start
+		if d.Notes.StartGuard == policy.GuardSet && h.data != nowhere { // without data nothing could start
 			to.hosts[i].held = 1
 		}
 		if o.late != 0 {

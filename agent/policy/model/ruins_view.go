@@ -96,7 +96,7 @@ func (o *outlook) view() policy.View {
 			Survivor: o.survivor != 0,
 			Member:   memberID(int(o.self)), GivenUp: o.host.givenUp != 0, Noted: o.host.noted == made(k),
 			Copy: policy.Copy{State: [...]policy.CopyState{
-				policy.CopyNone, policy.CopyRuns, policy.CopyWhole, policy.CopyFailed,
+				policy.CopyNone, policy.CopyRuns, policy.CopyComplete, policy.CopyFailed,
 			}[o.host.copying]},
 		}
 	case o.late != 0:

@@ -225,7 +225,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		}
 		return v
 	}
-	v.Cluster, v.Looked = s.clusterView(), true
+	v.Cluster, v.HostsFresh = s.clusterView(), true
 	// between the cool-down and the patience of a waiting host
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
 	v.Hosts = s.hostsView(r)
@@ -324,8 +324,8 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		}
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.fit),
-			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
-			Own: i == int(s.self), Sees: s.wordOf(i),
+			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self),
+			InOperation: g.turn != 0, Own: i == int(s.self), Sees: s.wordOf(i),
 			UnhealthySince: policy.UnhealthySince{For: long(bit(g.fit == slow))}, Strained: g.fit == slow ||
 				g.fit == off,
 			Writes: s.writesOf(i),

@@ -137,7 +137,7 @@ type choice struct {
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.StartGuard, request: d.Notes.Request.Change,
-		loosens: d.Notes.Request.Guard == policy.HoldNot,
+		loosens: d.Notes.Request.Guard == policy.GuardCleared,
 		removed: d.Notes.Removal.Ends, self: d.Notes.Self, counts: d.Notes.Join, repairs: d.Notes.Repair,
 	}
 	if len(d.Reasons) > 0 {
@@ -161,7 +161,7 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		policy.StepRecordAgain:  beginAgain,
 		policy.StepBeginRemoval: beginRemoval,
 	}
-	if kind, ok := simple[step.Kind]; ok && step.Guard == policy.HoldAsIs {
+	if kind, ok := simple[step.Kind]; ok && step.Guard == policy.GuardUnchanged {
 		return kind, 0
 	}
 	switch step.Kind {
@@ -219,11 +219,11 @@ func guarded(step policy.Step) uint8 {
 func guardOf(step uint8) policy.StartGuard {
 	switch step {
 	case startUnit:
-		return policy.HoldNot
+		return policy.GuardCleared
 	case takeDownHeld:
-		return policy.HoldBack
+		return policy.GuardSet
 	}
-	return policy.HoldAsIs
+	return policy.GuardUnchanged
 }
 
 func (s *sight) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {
