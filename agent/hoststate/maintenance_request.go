@@ -12,7 +12,7 @@ import (
 
 // RequestSpec is an operator's request for an operation on this host.
 type RequestSpec struct {
-	policy.Standing
+	policy.Request
 
 	For    time.Duration
 	At     time.Time
@@ -28,8 +28,8 @@ func (f *State) Ask(w RequestSpec) (refused *policy.Refusal, err error) {
 				KeepRunning: w.KeepRunning, External: w.External,
 			}
 		}
-		var next policy.Standing
-		next, refused = k.Standing(w.BootID).Renewed(w.Standing)
+		var next policy.Request
+		next, refused = k.ForPolicy(w.BootID).Renewed(w.Request)
 		if k.becomes(next); refused == nil {
 			k.Lasts(w.For, w.At)
 		}
@@ -53,10 +53,10 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 		if k == nil {
 			return nil, nil
 		}
-		var next policy.Standing
+		var next policy.Request
 		var withdrawn bool
 		rolls := w.Rolling != nil && k.Rollout == w.Rolling.ID
-		if next, withdrawn, refused = k.Standing("").Finished(w.Waives, rolls); withdrawn {
+		if next, withdrawn, refused = k.ForPolicy("").Finished(w.Waives, rolls); withdrawn {
 			return nil, k.End(policy.Cancelled, "by "+w.By, w.At.UTC())
 		}
 		k.becomes(next)
@@ -66,4 +66,4 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 }
 
 // Unhurry records that the machine does not shut down after all, so the request queues like any other.
-func (f *State) Unhurry() error { return f.moves(policy.Standing.Unhurried) }
+func (f *State) Unhurry() error { return f.moves(policy.Request.Unhurried) }

@@ -21,7 +21,7 @@ func newState(t *testing.T) *State {
 
 func reboot() RequestSpec {
 	return RequestSpec{
-		Standing: policy.Standing{Work: policy.WorkReboot, Reason: "kernel", By: "root"}, For: time.Hour,
+		Request: policy.Request{Work: policy.WorkReboot, Reason: "kernel", By: "root"}, For: time.Hour,
 		At: time.Unix(1000, 0),
 	}
 }

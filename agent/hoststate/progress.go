@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// This file records the progress of a request while its operation runs, as transitions of policy.Standing. By the time
+// This file records the progress of a request while its operation runs, as transitions of policy.Request. By the time
 // a transition is recorded, an operator may have cancelled the request and made another. So a transition for a given
 // request applies to that request only, and reports whether the request is still in force.
 
@@ -28,7 +28,7 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	var asked *Request
 	b.At = b.At.UTC().Round(0)
 	err := f.markRequest(func(k *Request) {
-		k.becomes(k.Standing("").Begins())
+		k.becomes(k.ForPolicy("").Begins())
 		k.begun(b)
 		value := *k
 		asked = &value
@@ -38,7 +38,7 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 
 // OperationRecorded records that the operation is in etcd. If the operation disappears from etcd later, an operator has
 // released it.
-func (f *State) OperationRecorded() error { return f.moves(policy.Standing.Recorded) }
+func (f *State) OperationRecorded() error { return f.moves(policy.Request.Recorded) }
 
 // OperationSeen records that the operation of that request was observed in etcd, if exactly that request is still
 // current. If the disk has no beginning, b supplies it; that happens if OperationGivenUp was recorded but the operation
@@ -48,7 +48,7 @@ func (f *State) OperationSeen(of *Request, b Beginning) error {
 		if *k != *of {
 			return
 		}
-		k.becomes(k.Standing("").Recorded())
+		k.becomes(k.ForPolicy("").Recorded())
 		if k.Began.IsZero() {
 			k.begun(b)
 		}
@@ -79,13 +79,13 @@ func (f *State) TakeTurn(next *Request) error {
 // still in force.
 func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
-		inForce = k.begins(of, policy.Standing.StopsEtcd)
+		inForce = k.begins(of, policy.Request.StopsEtcd)
 	})
 	return inForce, err
 }
 
 // EtcdStarted records that etcd was started again.
-func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted) }
+func (f *State) EtcdStarted() error { return f.moves(policy.Request.EtcdStarted) }
 
 // ProgramStarted records the start of that request's program, with the boot ID and the time since boot, before the
 // program is started. An already recorded start keeps its time. It returns the run, and whether the request is still in
@@ -93,7 +93,7 @@ func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted
 func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		before := k.Ran
-		if inForce = k.begins(of, policy.Standing.StartsProgram); !inForce {
+		if inForce = k.begins(of, policy.Request.StartsProgram); !inForce {
 			return
 		}
 		if k.Ran != before {
@@ -108,7 +108,7 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) error {
 	return f.markRequest(func(k *Request) {
 		if k.Since.Equal(of.Since) {
-			k.becomes(k.Standing("").ProgramEnded(how))
+			k.becomes(k.ForPolicy("").ProgramEnded(how))
 			k.RanText = text
 		}
 	})
@@ -122,20 +122,20 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 		if in != nil && in.ID == k.Rollout {
 			k.RolloutResumed = max(k.RolloutResumed, in.Resumed)
 		}
-		k.becomes(k.Standing("").OperationEnds())
+		k.becomes(k.ForPolicy("").OperationEnds())
 	})
 }
 
 // OperationGivenUp records that the operation ends and that its request waits for another operation. It is recorded
 // before the operation ends in etcd, so that a crash in between does not look like a release by an operator.
-func (f *State) OperationGivenUp() error { return f.moves(policy.Standing.GivenUp) }
+func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }
 
 // begins applies a transition if k is the request of, and reports whether that request is still in force.
-func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.Standing, bool)) bool {
+func (k *Request) begins(of *Request, transition func(policy.Request) (policy.Request, bool)) bool {
 	if !k.Since.Equal(of.Since) {
 		return false
 	}
-	next, inForce := transition(k.Standing(""))
+	next, inForce := transition(k.ForPolicy(""))
 	k.becomes(next)
 	return inForce
 }

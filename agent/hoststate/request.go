@@ -23,7 +23,7 @@ type requestFile struct {
 	Last *End     `json:"last,omitempty"`
 }
 
-// Request is a request to take this host down and bring it back, as stored on disk. policy.Standing documents its flags
+// Request is a request to take this host down and bring it back, as stored on disk. policy.Request documents its flags
 // and their transitions.
 type Request struct {
 	Work           policy.Work   `json:"work"`
@@ -82,9 +82,9 @@ func (k *Request) Lasts(d time.Duration, now time.Time) {
 	}
 }
 
-// Standing converts the request to the policy's input. bootID is the current boot.
-func (k *Request) Standing(bootID string) policy.Standing {
-	return policy.Standing{
+// ForPolicy converts the request to the policy's input. bootID is the current boot.
+func (k *Request) ForPolicy(bootID string) policy.Request {
+	return policy.Request{
 		By: k.By, Reason: k.Reason, Work: k.Work, Program: k.Program,
 		KeepRunning: k.KeepRunning, External: k.External, Hurried: k.Hurried,
 		Ended: k.Ended, Waived: k.Waived, Begun: k.BootID != "", Seen: k.Seen, Stopped: k.Stopped, Ran: k.Ran,
@@ -93,7 +93,7 @@ func (k *Request) Standing(bootID string) policy.Standing {
 }
 
 // becomes copies the result of a transition into the request.
-func (k *Request) becomes(s policy.Standing) {
+func (k *Request) becomes(s policy.Request) {
 	k.Reason, k.Hurried, k.Ended, k.Waived = s.Reason, s.Hurried, s.Ended, s.Waived
 	k.Seen, k.Stopped, k.Ran = s.Seen, s.Stopped, s.Ran
 	if !s.Begun && k.BootID != "" {
@@ -161,8 +161,8 @@ func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) er
 }
 
 // moves applies a transition to the request, if there is one.
-func (f *State) moves(transition func(policy.Standing) policy.Standing) error {
-	return f.markRequest(func(k *Request) { k.becomes(transition(k.Standing(""))) })
+func (f *State) moves(transition func(policy.Request) policy.Request) error {
+	return f.markRequest(func(k *Request) { k.becomes(transition(k.ForPolicy(""))) })
 }
 
 // markRequest changes the request, if there is one.

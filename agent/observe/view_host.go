@@ -142,7 +142,7 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	if asked == nil {
 		return nil
 	}
-	v := asked.Standing(b.bootID).Asked()
+	v := asked.ForPolicy(b.bootID).Asked()
 	v.Rollout = asked.Rollout
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)

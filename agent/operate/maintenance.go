@@ -19,7 +19,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	request := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Standing: policy.Standing{
+	request := hoststate.RequestSpec{For: req.For, At: o.opt.Wall(), BootID: o.opt.BootID, Request: policy.Request{
 		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
 		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 	}}
@@ -28,7 +28,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, err
 	}
 	asked, _ := o.opt.Files.Asked()
-	against := policy.AgainstRequest(r.View, asked != nil, request.Standing, o.opt.CheckReboot != nil)
+	against := policy.AgainstRequest(r.View, asked != nil, request.Request, o.opt.CheckReboot != nil)
 	if against == nil && request.Work == policy.WorkReboot && !request.External {
 		against = o.unfitToReboot(ctx, "")
 	}

@@ -11,7 +11,7 @@ import (
 
 // backedUp returns the cluster of guarded from the view of its standby, with a snapshot taken an hour ago.
 func backedUp() View {
-	v := guarded()
+	v := fourMembers()
 	for i := range v.Hosts {
 		v.Hosts[i].Manage, v.Hosts[i].Name = true, v.Hosts[i].ID[len("http://"):]
 	}

@@ -271,13 +271,13 @@ func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {
 	v := lostView()
 	v.Self.LostID = 0
 	for _, work := range Works() {
-		r := AgainstRequest(v, false, Standing{Work: work, Program: "x"}, true)
+		r := AgainstRequest(v, false, Request{Work: work, Program: "x"}, true)
 		if refused := r != nil && r.Code == MemberLost; refused == (work == WorkMaintenance) {
 			t.Errorf("a %s: %+v", work, r)
 		}
 	}
 	v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
-	if r := AgainstRequest(v, false, Standing{Work: WorkReboot}, true); r != nil {
+	if r := AgainstRequest(v, false, Request{Work: WorkReboot}, true); r != nil {
 		t.Errorf("its data is there, and a reboot is refused: %+v", r)
 	}
 	v = lostView()

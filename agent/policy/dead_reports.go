@@ -22,8 +22,8 @@ type Dead struct {
 	// Held is why it is not replaced; empty if it will be.
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
-	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
-	TooMany bool
+	// Surplus reports that there is a surplus voter, so this one is removed without a replacement.
+	Surplus bool
 }
 
 // DeadVoters returns the voters that are dead by the last observations, and what happens to each.
@@ -37,7 +37,7 @@ func DeadVoters(v View) []Dead {
 		if since == 0 {
 			continue
 		}
-		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), TooMany: v.hasSurplus()}
+		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), Surplus: v.hasSurplus()}
 		for voter := range v.Cluster.voters() {
 			if voter.Live {
 				d.By = append(d.By, voter.label())
@@ -139,7 +139,7 @@ const mostNamed = 3
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s, reported by %s", d.Member.label(), durationfmt.Seconds(d.For),
 		strings.Join(d.By, ", "))
-	return text + fate(d.TooMany, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
+	return text + fate(d.Surplus, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
 // fate describes what happens to a dead or unhealthy voter: which host replaces it, in how long, or why none does.

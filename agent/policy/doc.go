@@ -19,7 +19,7 @@
 // seconds, and the next Views show its progress.
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
-// is refused, and package operate reports that. A request to take a host down is a Standing: request_over.go decides
+// is refused, and package operate reports that. A request to take a host down is a Request: request_over.go decides
 // when it is over, request_moves.go how each call and step changes it, such as stopping etcd for it, request.go when it
 // is dropped, and start_guard.go whether etcd may start by itself meanwhile. Package hoststate writes all that to disk.
 //

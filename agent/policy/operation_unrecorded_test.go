@@ -16,7 +16,7 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 			change(v)
 		}
 	}
-	play(t, forgotten, []scene{
+	play(t, unrecordedOperation, []scene{
 		{"the lock is free", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) { v.Lock.Held, v.Lock.Mine = true, true }, StepRecordAgain, ""},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, InMaintenance},

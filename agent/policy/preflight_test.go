@@ -12,9 +12,9 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		list []veto
-		want []own
+		want []vetoEntry
 	}{
-		"from joining": {vetoes(), []own{
+		"from joining": {vetoes(), []vetoEntry{
 			{NoQuorum, false},
 			{ClusterUnreachable, false},
 			{ClusterIDMismatch, true},
@@ -51,7 +51,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{NotMyTurn, false},
 			{EvenVoters, false},
 		}},
-		"from being taken down": {cycleVetoes(), []own{
+		"from being taken down": {cycleVetoes(), []vetoEntry{
 			{HostConflict, true},
 			{EtcdCorrupt, false},
 			{UnitUnusable, true},
@@ -66,7 +66,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{Settling, false},
 			{CycleQueued, false},
 		}},
-		"from removing a member": {removalVetoes(), []own{
+		"from removing a member": {removalVetoes(), []vetoEntry{
 			{HostConflict, true},
 			{EtcdCorrupt, false},
 			{MemberLive, false},
@@ -76,7 +76,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{LockHeld, false},
 			{Settling, false},
 		}},
-		"from transferring leadership": {stepDownVetoes(), []own{
+		"from transferring leadership": {stepDownVetoes(), []vetoEntry{
 			{HostConflict, true},
 			{OperationInFlight, true},
 			{LeaderSlow, true},
@@ -84,7 +84,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{LeaderSlow, true},
 			{LeaderSlow, true},
 		}},
-		"from nothing": {cautions(), []own{
+		"from nothing": {cautions(), []vetoEntry{
 			{VersionUnsafe, true},
 			{VersionUntested, true},
 			{UnitDisabled, true},
@@ -101,9 +101,9 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{RestoreTestOverdue, false},
 		}},
 	} {
-		var got []own
+		var got []vetoEntry
 		for _, v := range c.list {
-			got = append(got, own{v.code, v.own})
+			got = append(got, vetoEntry{v.code, v.own})
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("a host is kept %s by\n%v\nwant\n%v", name, got, c.want)

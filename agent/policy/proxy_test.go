@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// forwardView returns a view of a cluster of three voters and a learner, all healthy.
-func forwardView() View {
+// proxyView returns a view of a cluster of three voters and a learner, all healthy.
+func proxyView() View {
 	v := View{Cluster: Cluster{Reachable: true}}
 	for i, name := range []string{"n1", "n2", "n3", "n4"} {
 		v.Cluster.Members = append(v.Cluster.Members,
@@ -21,7 +21,7 @@ func forwardView() View {
 	return v
 }
 
-func TestTheProxyUsesVotersThatAreLiveAndHealthyAndStay(t *testing.T) {
+func TestTheProxyUsesLiveAndHealthyVotersThatAreNotTakenDown(t *testing.T) {
 	t.Parallel()
 	const used, unused = true, false
 	for name, c := range map[string]struct {
@@ -60,12 +60,12 @@ func TestTheProxyUsesVotersThatAreLiveAndHealthyAndStay(t *testing.T) {
 		"one is removed": {
 			func(v *View) { v.Op = &Op{Kind: KindRemove, Host: "id-n2", MemberID: 1} },
 			[]bool{unused, used, used},
-			"is taken out (remove)",
+			"is being removed (remove)",
 		},
 		"one is replaced": {
 			func(v *View) { v.Op = &Op{Kind: KindReplace, Host: "id-n4", Replaces: 1} },
 			[]bool{unused, used, used},
-			"is taken out (replace)",
+			"is being removed (replace)",
 		},
 		"all are unhealthy": {
 			func(v *View) {
@@ -96,7 +96,7 @@ func TestTheProxyUsesVotersThatAreLiveAndHealthyAndStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := forwardView()
+			v := proxyView()
 			c.change(&v)
 			all, ok := ProxyTargets(v)
 			if !ok || len(all) != 3 {
@@ -116,7 +116,7 @@ func TestTheProxyUsesVotersThatAreLiveAndHealthyAndStay(t *testing.T) {
 
 func TestTheProxyUsesNoMemberOfAnUnreachedOrAnotherCluster(t *testing.T) {
 	t.Parallel()
-	silent, foreign, empty := forwardView(), forwardView(), View{Cluster: Cluster{Reachable: true}}
+	silent, foreign, empty := proxyView(), proxyView(), View{Cluster: Cluster{Reachable: true}}
 	silent.Cluster.Reachable = false
 	foreign.Cluster.ID, foreign.Cluster.ExpectedID = 1, 2
 	for name, v := range map[string]View{"silent": silent, "foreign": foreign, "empty": empty} {
@@ -131,7 +131,7 @@ func TestTheProxyAlwaysUsesAVoterAndNoWorseOne(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(16, 6))
 	for range 20_000 {
-		v := forwardView()
+		v := proxyView()
 		for i := range v.Hosts {
 			v.Cluster.Members[i].Live = r.IntN(2) == 0
 			v.Hosts[i].Health = health.State(r.IntN(int(health.Failed) + 1))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// own is an expected entry in the list of vetoes: its code, and whether it concerns only this host.
-type own struct {
+// vetoEntry is an expected entry in the list of vetoes: its code, and whether it concerns only this host.
+type vetoEntry struct {
 	code ReasonCode
 	own  bool
 }
@@ -51,8 +51,8 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	}
 }
 
-// forgotten returns the view of a host during its operation, after the operation's record was deleted.
-func forgotten() View {
+// unrecordedOperation returns the view of a host during its operation, after the operation's record was deleted.
+func unrecordedOperation() View {
 	v := downView()
 	v.Op, v.Asked.Noted = nil, true
 	v.Lock = Lock{Known: true}

@@ -261,7 +261,7 @@ func votersUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Snapshot || len(RecoveryVoters(all)) > 0 {
 		return "", ""
 	}
-	return "no host knows who the voters are", ""
+	return "no host lists the voters", ""
 }
 
 func voterMissing(all []HostRemains, w RecoveryChoice) (text, about string) {

@@ -33,8 +33,8 @@ func twoOfFive() left {
 	return l
 }
 
-// doubted returns, for every declared doubt, a change that raises it and the operator's action that resolves it.
-func doubted() map[string]struct{ raise, end func(l *left) } {
+// doubtCases returns, for every declared doubt, a change that raises it and the operator's action that resolves it.
+func doubtCases() map[string]struct{ raise, end func(l *left) } {
 	return map[string]struct{ raise, end func(l *left) }{
 		"no facts, or too many": {
 			func(l *left) { l.all = nil }, func(l *left) { l.all = twoOfFive().all },
@@ -117,7 +117,7 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 
 func TestEveryDoubtBlocksAPlanUntilResolved(t *testing.T) {
 	t.Parallel()
-	table := doubted()
+	table := doubtCases()
 	for _, d := range recoveryDoubts() {
 		row, ok := table[d.name]
 		if !ok {
@@ -152,11 +152,11 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	}
 	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
 	l.choice.KeptOff = []string{"n4"}
-	const abroad = "n2 received plan p1, by which n5 continues alone, and n5 is not known to have given it up: " +
-		"start " +
-		"that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
+	const elsewhere = "n2 received plan p1, by which n5 continues alone, and n5 is not known to have given it up: " +
+		"start that " +
+		"host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
 		"that it never starts again as it is, and confirm that: --kept-off n4,n5"
-	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != abroad {
+	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != elsewhere {
 		t.Errorf("%s", got.Doubt)
 	}
 	l.all[1].Plans = nil
@@ -237,16 +237,16 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	}
 }
 
-func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItAbandonedThePlan(t *testing.T) {
+func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItGaveThePlanUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		older time.Duration // how much older the survivor's facts are than the report of the plan
 		plans []KnownPlan
 		doubt bool
 	}{
-		"younger, and it knows of no such plan": {-time.Second, nil, false},
-		"as old, and it knows of no such plan":  {0, nil, true},
-		"older, and it knows of no such plan":   {time.Minute, nil, true},
+		"younger, and it lists no such plan": {-time.Second, nil, false},
+		"as old, and it lists no such plan":  {0, nil, true},
+		"older, and it lists no such plan":   {time.Minute, nil, true},
 		"older, and it gave the plan up": {
 			time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
 		},

@@ -58,9 +58,9 @@ func (f fleet) with(i int, s site) fleet {
 	return f
 }
 
-// people returns the states that operators can cause: they apply the plan on a host that sees no quorum, or switch on
-// the third host.
-func (f fleet) people() []fleet {
+// operators returns the states that operators can cause: they apply the plan on a host that sees no quorum, or switch
+// on the third host.
+func (f fleet) operators() []fleet {
 	var all []fleet
 	for i := range 2 {
 		if s := f.seen(i); !s.planned && s.outcome == "" && s.serves == 0 && s.old() {
@@ -135,7 +135,7 @@ func exploreFleet(decide func(View) Decision) (states int, err error) {
 		if err != nil {
 			return len(seen), err
 		}
-		all = append(all, f.people()...)
+		all = append(all, f.operators()...)
 		if len(all) == 0 {
 			if err := f.ended(); err != nil {
 				return len(seen), err
@@ -192,7 +192,7 @@ func TestAMistakeInTheRecoveryOfAFleetIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
-		"another host waits for nothing": func(v View, d Decision) Step {
+		"another host never ends its plan": func(v View, d Decision) Step {
 			if !v.Recovery.Survivor && d.Step.Kind == StepEndRecovery {
 				return Step{}
 			}

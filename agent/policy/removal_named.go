@@ -17,7 +17,7 @@ func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	var names []string
 	for _, m := range v.Cluster.Members {
 		id := fmt.Sprintf("%x", m.ID)
-		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "one that has never started"), id))
+		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "never started"), id))
 		if id == name || m.Name != "" && m.Name == name {
 			found = append(found, m)
 		}

@@ -55,7 +55,7 @@ func TestAMemberIsRemovedStepByStep(t *testing.T) {
 	}
 	inRemoval(&v, PhaseRemoving)
 	if d := Decide(v); d.Step.Kind != StepRemoveMember || d.Step.MemberID != 9 {
-		t.Fatalf("when etcd may be asked %+v", d)
+		t.Fatalf("when the removal may be sent to etcd %+v", d)
 	}
 	v.Cluster.Members = v.Cluster.Members[:2]
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
@@ -87,10 +87,10 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 		}, QuorumAtRisk},
 		"another one is slow":         {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
 		"another one is down":         {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"another one of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; more(v, 2) }, ""},
+		"another one of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; addVoters(v, 2) }, ""},
 		"two more of five are down": {func(v *View) {
 			v.Cluster.Members[0].Live, v.Cluster.Members[1].Live = false, false
-			more(v, 2)
+			addVoters(v, 2)
 		}, QuorumAtRisk},
 		"it is a learner": {func(v *View) { aliveAgain(v); v.Cluster.Members[2].Learner = true }, ""},
 		"it is a learner, a voter is down": {func(v *View) {
@@ -127,8 +127,8 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 	}
 }
 
-// more adds live voters.
-func more(v *View, n uint64) {
+// addVoters adds live voters.
+func addVoters(v *View, n uint64) {
 	for i := range n {
 		v.Cluster.Members = append(v.Cluster.Members, voter(20+i, fmt.Sprintf("w%d", i)))
 	}
@@ -331,11 +331,11 @@ func TestARemovalWithoutItsOperationDoesNotBeginAgain(t *testing.T) {
 func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(v *View)
-		member uint64
-		bare   bool
-		code   ReasonCode
-		says   string // refusal; empty if the removal is accepted
+		change  func(v *View)
+		member  uint64
+		bare    bool
+		code    ReasonCode
+		refusal string // text; empty if the removal is accepted
 	}{
 		"a voter that is gone":    {member: 9},
 		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},
@@ -362,8 +362,9 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		if got == nil {
 			got = AgainstRemoval(v, Removal{MemberID: c.member, Live: true}, c.bare)
 		}
-		if (got == nil) != (c.says == "") || got != nil && (got.Code != c.code || !strings.Contains(got.Text, c.says)) {
-			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		if (got == nil) != (c.refusal == "") ||
+			got != nil && (got.Code != c.code || !strings.Contains(got.Text, c.refusal)) {
+			t.Errorf("%s: %+v, want %q", name, got, c.refusal)
 		}
 	}
 }

@@ -95,9 +95,9 @@ func ofFive(domain, other string) func(v *View) {
 	}
 }
 
-// informedOf is ofFive for a spare that has never seen the failure domains of the dead voters. Each of the other voters
-// reports one of these domains for both.
-func informedOf(domains ...string) func(v *View) {
+// reportedDomains is ofFive for a spare that never read the failure domains of the dead voters. Each of the other
+// voters reports one of these domains for both.
+func reportedDomains(domains ...string) func(v *View) {
 	return func(v *View) {
 		ofFive("", "")(v)
 		voters := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Own })
@@ -111,8 +111,8 @@ func informedOf(domains ...string) func(v *View) {
 	}
 }
 
-// knowing adds to a change that this host itself knows the dead voters to have been in "rack".
-func knowing(others func(v *View)) func(v *View) {
+// knowingDomain adds to a change that this host itself has recorded "rack" as the domain of the dead voters.
+func knowingDomain(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)
 		for i := range v.Cluster.Members {
@@ -131,8 +131,8 @@ func ofFour(v *View, wanted int) {
 	v.Target.Voters = wanted
 }
 
-// ofFiveWanted makes one of five voters dead and sets the configured number of voters.
-func ofFiveWanted(wanted int) func(v *View) {
+// oneOfFive makes one of five voters dead and sets the configured number of voters.
+func oneOfFive(wanted int) func(v *View) {
 	return func(v *View) {
 		ofFour(v, wanted)
 		m, h := voter(6, "n6"), ready("n6", RoleVoter)
@@ -146,8 +146,8 @@ func TestAReplacementKeepsTheNumberOfVotersEvenIfEven(t *testing.T) {
 	play(t, deadView, []scene{
 		{"one of four, with one spare", func(v *View) { ofFour(v, 5) }, StepTakeLock, ""},
 		{"one of four with three configured, which leaves three", func(v *View) { ofFour(v, 3) }, StepTakeLock, ""},
-		{"one of five with three configured, which would leave four", ofFiveWanted(3), StepNone, EvenVoters},
-		{"one of five", ofFiveWanted(5), StepTakeLock, ""},
+		{"one of five with three configured, which would leave four", oneOfFive(3), StepNone, EvenVoters},
+		{"one of five", oneOfFive(5), StepTakeLock, ""},
 	})
 	gone := func(change func(v *View)) func(v *View) {
 		return func(v *View) {
@@ -236,15 +236,15 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		{"in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
 		{
 			"in one failure domain, as reported by all others, which know it",
-			informedOf("rack", "rack", "rack"),
+			reportedDomains("rack", "rack", "rack"),
 			StepTakeLock,
 			"",
 		},
-		{"one of them knows another one", informedOf("rack", "rack", "shelf"), StepNone, CommonCause},
-		{"one of them knows none", informedOf("rack", "", "rack"), StepNone, CommonCause},
-		{"they name their own failure domain", informedOf("hall", "hall", "hall"), StepNone, CommonCause},
+		{"one of them knows another one", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
+		{"one of them knows none", reportedDomains("rack", "", "rack"), StepNone, CommonCause},
+		{"they name their own failure domain", reportedDomains("hall", "hall", "hall"), StepNone, CommonCause},
 		{"one of them does not report the second voter", func(v *View) {
-			informedOf("rack", "rack", "rack")(v)
+			reportedDomains("rack", "rack", "rack")(v)
 			for i := range v.Hosts {
 				if h := &v.Hosts[i]; h.Name == "n5" {
 					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s Sight) bool { return s.MemberID == 6 })
@@ -253,11 +253,14 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		}, StepNone, CommonCause},
 		{
 			"this host knows one, and another voter knows another one",
-			knowing(informedOf("rack", "shelf", "rack")), StepNone, CommonCause,
+			knowingDomain(reportedDomains("rack", "shelf", "rack")), StepNone, CommonCause,
 		},
-		{"this host knows it, and one of them knows none", knowing(informedOf("rack", "", "rack")), StepTakeLock, ""},
+		{
+			"this host knows it, and one of them knows none",
+			knowingDomain(reportedDomains("rack", "", "rack")), StepTakeLock, "",
+		},
 		{"this host knows a different one", func(v *View) {
-			informedOf("rack", "rack", "rack")(v)
+			reportedDomains("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"
 		}, StepNone, CommonCause},
 	})

@@ -141,7 +141,7 @@ func completeReplace(v View, m, who Member) Decision {
 	why := "it votes, and " + who.label() + " still does"
 	other, worse := v.worseVoter(who)
 	if worse {
-		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
+		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " is removed"
 	}
 	stays := worse || who.Learner || !v.hasSurplus() ||
 		v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax

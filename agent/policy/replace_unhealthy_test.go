@@ -24,7 +24,7 @@ func standbyOfUnhealthy() View {
 	return v
 }
 
-// promotedExtra is standbyOfUnhealthy after n4 was promoted, so there is one voter too many.
+// promotedExtra is standbyOfUnhealthy after n4 was promoted, so there is a surplus voter.
 func promotedExtra() View {
 	v := standbyOfUnhealthy()
 	m := &v.Cluster.Members[3]
@@ -64,7 +64,7 @@ func strain(hosts ...int) func(v *View) {
 	}
 }
 
-func well(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{} }
+func recoverN3(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{} }
 
 func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 	play(t, replacing(unhealthyView, PhaseBegun), []scene{
 		{"a spare is added", nil, StepAddLearner, ""},
 		{"it does not wait for a free place", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
-		{"not if it is healthy again", well, StepEndOp, ""},
+		{"not if it is healthy again", recoverN3, StepEndOp, ""},
 		{
 			"nor if its grace period has restarted", func(v *View) { v.Hosts[2].UnhealthySince.For = time.Minute },
 			StepEndOp, "",
@@ -166,7 +166,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 	})
 	play(t, replacing(standbyOfUnhealthy, PhaseStarted), []scene{
 		{"a standby is promoted", nil, StepPromote, ""},
-		{"not if the unhealthy one is healthy again", well, StepRollBack, ""},
+		{"not if the unhealthy one is healthy again", recoverN3, StepRollBack, ""},
 		{"nor while its etcd does not confirm it", func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, MemberLive},
@@ -217,7 +217,7 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 		{"but not forever", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Slow, 3*time.Hour
 		}, StepEndOp, ""},
-		{"its own health state no longer matters: there is a surplus voter", well, StepSetPhase, ""},
+		{"its own health state no longer matters: there is a surplus voter", recoverN3, StepSetPhase, ""},
 		{"without a surplus voter none is removed", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
 		{"with replacement off no voter is removed", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepEndOp, ""},
 		{"the new one does not serve yet", func(v *View) {
@@ -239,17 +239,17 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 
 func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 	t.Parallel()
-	tooMany := func() View {
+	surplusView := func() View {
 		v := promotedExtra()
 		v.Lock = Lock{Known: true}
 		return v
 	}
-	play(t, tooMany, []scene{
+	play(t, surplusView, []scene{
 		{"its operation was abandoned after the promotion", nil, StepTakeLock, ""},
 		{"and begins again", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"not if no voter is unhealthy: the surplus is reported", well, StepNone, TooManyVoters},
+		{"not if no voter is unhealthy: the surplus is reported", recoverN3, StepNone, TooManyVoters},
 		{"nor if unhealthy voters stay", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepNone, VoterUnhealthy},
 		{"nor if there is no surplus", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterUnhealthy},
 		{"nor if another one's health is unknown", func(v *View) {
@@ -308,7 +308,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 			v.Limits.UnhealthyGrace = 0
 		}, VoterNotLive},
 		"nor if it may hang": {silentUnhealthy, VoterNotLive},
-		"nor without a witness": {func(v *View) {
+		"nor without evidence": {func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, VoterNotLive},

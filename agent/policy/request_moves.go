@@ -8,7 +8,7 @@ package policy
 
 // AgainstRequest returns why this host rejects a request, or nil. pending reports whether it has a request already, and
 // canReboot whether its agent can reboot the machine.
-func AgainstRequest(v View, pending bool, request Standing, canReboot bool) *Refusal {
+func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes",
@@ -33,7 +33,7 @@ func AgainstRequest(v View, pending bool, request Standing, canReboot bool) *Ref
 // Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
 // that has ended or its command has been started, since a command runs once. Any other request is refused. If the
 // refused request reports that the machine goes down now, that is recorded anyway, if the pending one allows for it.
-func (s Standing) Renewed(request Standing) (Standing, *Refusal) {
+func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
 	if s.Ended || !same {
@@ -58,7 +58,7 @@ func (s Standing) Renewed(request Standing) (Standing, *Refusal) {
 // Finished handles an operator's end of a request. If nothing has been done for it, the request is cancelled; otherwise
 // the host is brought back. waives reports that the hooks after it have failed and are ignored, and rolls that the
 // running rollout would request it again at once and then stop.
-func (s Standing) Finished(waives, rolls bool) (next Standing, cancelled bool, refused *Refusal) {
+func (s Request) Finished(waives, rolls bool) (next Request, cancelled bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
 		s.Ended, s.Waived = true, s.Waived || waives
@@ -74,39 +74,39 @@ func (s Standing) Finished(waives, rolls bool) (next Standing, cancelled bool, r
 func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
 
 // Unhurried records that the machine does not go down after all: the request waits for its turn again.
-func (s Standing) Unhurried() Standing {
+func (s Request) Unhurried() Request {
 	s.Hurried = false
 	return s
 }
 
 // Begins records that the operation is about to be written to etcd, in this boot.
-func (s Standing) Begins() Standing {
+func (s Request) Begins() Request {
 	s.Begun, s.OtherBoot = true, false
 	return s
 }
 
 // Recorded records that the operation is in etcd. If its record disappears later, it was released or deleted.
-func (s Standing) Recorded() Standing {
+func (s Request) Recorded() Request {
 	s.Seen = true
 	return s
 }
 
 // StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. guardOf decides
 // about the start guard.
-func (s Standing) StopsEtcd() (next Standing, valid bool) {
+func (s Request) StopsEtcd() (next Request, valid bool) {
 	s.Stopped = s.Stopped || !s.Ended
 	return s, !s.Ended
 }
 
 // EtcdStarted records that etcd was started again.
-func (s Standing) EtcdStarted() Standing {
+func (s Request) EtcdStarted() Request {
 	s.Stopped = false
 	return s
 }
 
 // StartsProgram records that the command's program is about to be started, unless it was before; valid is false if the
 // request has ended.
-func (s Standing) StartsProgram() (next Standing, valid bool) {
+func (s Request) StartsProgram() (next Request, valid bool) {
 	if !s.Ended && s.Ran == HooksNone {
 		s.Ran = HooksRunning
 	}
@@ -114,21 +114,21 @@ func (s Standing) StartsProgram() (next Standing, valid bool) {
 }
 
 // ProgramEnded records that the program is done, or has failed.
-func (s Standing) ProgramEnded(how HookState) Standing {
+func (s Request) ProgramEnded(how HookState) Request {
 	s.Ran = how
 	return s
 }
 
 // OperationEnds records that the operation is about to end, and the request with it. After a crash in between the
 // operation must not be repeated.
-func (s Standing) OperationEnds() Standing {
+func (s Request) OperationEnds() Request {
 	s.Seen, s.Ended = false, true
 	return s
 }
 
 // GivenUp records that the operation is about to end, and that the request waits for another one. After a crash in
 // between the missing record must not look like a release.
-func (s Standing) GivenUp() Standing {
+func (s Request) GivenUp() Request {
 	s.Seen, s.Begun = false, false
 	return s
 }

@@ -3,11 +3,11 @@
 
 package policy
 
-// Standing is a request to take a host down: its content and its progress, as far as decisions depend on them. The
+// Request is a request to take a host down: its content and its progress, as far as decisions depend on them. The
 // agent builds it from the host's disk, and the model from its world. Both use its methods to decide whether the
 // request is over, and change it only by the transitions in request_moves.go. `worked` decides whether the work of an
 // operation in flight is done.
-type Standing struct {
+type Request struct {
 	By, Reason  string
 	Work        Work
 	Program     string // of a command
@@ -28,31 +28,31 @@ type Standing struct {
 }
 
 // Rebooted reports whether the machine has rebooted since the operation began.
-func (s Standing) Rebooted() bool { return s.Begun && s.OtherBoot }
+func (s Request) Rebooted() bool { return s.Begun && s.OtherBoot }
 
 // TooLate reports whether the machine was rebooted externally before the operation began: it will not be rebooted
 // again.
-func (s Standing) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
+func (s Request) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
 
 // Done reports whether the work is done, so that the host need not be taken down.
-func (s Standing) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
+func (s Request) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
 
 // Untouched reports whether nothing has been done for the request: an operator's end cancels it at once.
-func (s Standing) Untouched() bool { return !s.Begun && !s.Stopped }
+func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 
 // OutlastsReboot reports whether the machine may also go down during the operation.
-func (s Standing) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
+func (s Request) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
 
 // Gone returns what happened to the operation if it was observed and is no longer recorded in etcd. It counts as
 // released if an operator released it or it was an operation of another cluster. Otherwise its record was deleted, and
 // the operation is still in flight according to this host's disk (noted).
-func (s Standing) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
+func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
 	gone := s.Seen && !recorded
 	return gone && (otherCluster || releasedByOperator), gone && !otherCluster && !releasedByOperator
 }
 
 // Asked returns the request as part of a View. The caller adds further observations.
-func (s Standing) Asked() Asked {
+func (s Request) Asked() Asked {
 	return Asked{
 		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
 		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,

@@ -8,19 +8,19 @@ import "testing"
 func TestAMissingOperationWasReleasedOrItsRecordDeleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		seen, shown, elsewhere, freed bool
-		released, noted               bool
+		seen, recorded, otherCluster, byOperator bool
+		released, noted                          bool
 	}{
 		"its record was deleted":   {seen: true, noted: true},
-		"an operator has ended it": {seen: true, freed: true, released: true},
-		"it is another cluster":    {seen: true, elsewhere: true, released: true},
-		"it is in flight":          {seen: true, shown: true, freed: true},
-		"it was never in flight":   {freed: true, elsewhere: true},
-		"it is in flight, unseen":  {shown: true},
+		"an operator has ended it": {seen: true, byOperator: true, released: true},
+		"it is another cluster":    {seen: true, otherCluster: true, released: true},
+		"it is in flight":          {seen: true, recorded: true, byOperator: true},
+		"it was never in flight":   {byOperator: true, otherCluster: true},
+		"it is in flight, unseen":  {recorded: true},
 	} {
-		released, noted := Standing{Seen: c.seen}.Gone(c.shown, c.elsewhere, c.freed)
+		released, noted := Request{Seen: c.seen}.Gone(c.recorded, c.otherCluster, c.byOperator)
 		if released != c.released || noted != c.noted {
-			t.Errorf("%s: released %t, recorded %t", name, released, noted)
+			t.Errorf("%s: released %t, noted %t", name, released, noted)
 		}
 	}
 }
@@ -28,35 +28,35 @@ func TestAMissingOperationWasReleasedOrItsRecordDeleted(t *testing.T) {
 func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		s                                    Standing
+		s                                    Request
 		done, tooLate, untouched, outlasting bool
 	}{
-		"it is queued": {s: Standing{Work: WorkReboot}, untouched: true, outlasting: true},
+		"it is queued": {s: Request{Work: WorkReboot}, untouched: true, outlasting: true},
 		"the machine reboots before its operation": {
-			s: Standing{Work: WorkReboot, OtherBoot: true}, untouched: true, outlasting: true,
+			s: Request{Work: WorkReboot, OtherBoot: true}, untouched: true, outlasting: true,
 		},
-		"a restart waits": {s: Standing{Work: WorkRestart}, untouched: true},
-		"a command waits": {s: Standing{Work: WorkCommand}, untouched: true},
+		"a restart waits": {s: Request{Work: WorkRestart}, untouched: true},
+		"a command waits": {s: Request{Work: WorkCommand}, untouched: true},
 		"maintenance waits": {
-			s: Standing{Work: WorkMaintenance}, untouched: true, outlasting: true,
+			s: Request{Work: WorkMaintenance}, untouched: true, outlasting: true,
 		},
-		"its operation has begun":                  {s: Standing{Work: WorkReboot, Begun: true}, outlasting: true},
-		"etcd was stopped for a missing operation": {s: Standing{Work: WorkRestart, Stopped: true}},
+		"its operation has begun":                  {s: Request{Work: WorkReboot, Begun: true}, outlasting: true},
+		"etcd was stopped for a missing operation": {s: Request{Work: WorkRestart, Stopped: true}},
 		"the machine has rebooted": {
-			s: Standing{Work: WorkReboot, Begun: true, OtherBoot: true}, done: true, outlasting: true,
+			s: Request{Work: WorkReboot, Begun: true, OtherBoot: true}, done: true, outlasting: true,
 		},
-		"it has rebooted in the middle of a restart": {s: Standing{Work: WorkRestart, Begun: true, OtherBoot: true}},
-		"it has rebooted in the middle of a command": {s: Standing{Work: WorkCommand, Begun: true, OtherBoot: true}},
+		"it has rebooted in the middle of a restart": {s: Request{Work: WorkRestart, Begun: true, OtherBoot: true}},
+		"it has rebooted in the middle of a command": {s: Request{Work: WorkCommand, Begun: true, OtherBoot: true}},
 		"it has rebooted in the middle of maintenance": {
-			s: Standing{Work: WorkMaintenance, Begun: true, OtherBoot: true}, outlasting: true,
+			s: Request{Work: WorkMaintenance, Begun: true, OtherBoot: true}, outlasting: true,
 		},
-		"an operator has ended it": {s: Standing{Work: WorkMaintenance, Begun: true, Ended: true}, done: true},
+		"an operator has ended it": {s: Request{Work: WorkMaintenance, Begun: true, Ended: true}, done: true},
 		"an external reboot has happened before its operation": {
-			s:       Standing{Work: WorkReboot, External: true, OtherBoot: true},
+			s:       Request{Work: WorkReboot, External: true, OtherBoot: true},
 			tooLate: true, untouched: true, outlasting: true,
 		},
 		"an external reboot has happened in its operation": {
-			s: Standing{Work: WorkReboot, External: true, Begun: true, OtherBoot: true}, done: true, outlasting: true,
+			s: Request{Work: WorkReboot, External: true, Begun: true, OtherBoot: true}, done: true, outlasting: true,
 		},
 	} {
 		if c.s.Done() != c.done || c.s.TooLate() != c.tooLate || c.s.Untouched() != c.untouched ||
@@ -66,7 +66,7 @@ func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 		}
 		if a := c.s.Asked(); a.Over != (c.done || c.tooLate) || a.workOver() != c.done || a.Ended != c.s.Ended ||
 			a.Unbegun == c.s.Begun {
-			t.Errorf("%s: the policy sees %+v", what, a)
+			t.Errorf("%s: the view is %+v", what, a)
 		}
 	}
 }

@@ -77,7 +77,7 @@ type scene struct {
 
 func play(t *testing.T, base func() View, scenes []scene) {
 	t.Helper()
-	recall(t, base, scenes)
+	checkGolden(t, base, scenes)
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// guarded returns a view of a cluster of a leader, two followers and a standby.
-func guarded() View {
+// fourMembers returns a view of a cluster of a leader, two followers and a standby.
+func fourMembers() View {
 	v := View{}
 	v.Cluster.Reachable, v.Limits.PromoteLag = true, 100
 	for i, role := range []Role{RoleVoter, RoleVoter, RoleVoter, RoleStandby} {
@@ -53,7 +53,7 @@ func TestASnapshotIsTakenOnTheHostWithTheLowestCost(t *testing.T) {
 		"on no unreachable member":        {func(v *View) { v.Cluster.Reachable = false }, 0},
 		"on no member of another cluster": {func(v *View) { v.Cluster.ID, v.Cluster.ExpectedID = 1, 2 }, 0},
 	} {
-		v := guarded()
+		v := fourMembers()
 		c.change(&v)
 		got, why := SnapshotSource(v)
 		if got.ID != c.want || (got.ID == 0) != (why != "") {

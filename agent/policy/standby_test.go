@@ -104,7 +104,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Health = health.Warm
 		}, StepNone, Idle},
-		{"its finding spares joins", func(v *View) {
+		{"its finding does not gate joins", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Ungated = health.Joins
 		}, StepNone, Idle},
@@ -139,8 +139,8 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 	})
 }
 
-// lettingGo returns the view of the voter that removes the standby.
-func lettingGo() View {
+// removingStandby returns the view of the voter that removes the standby.
+func removingStandby() View {
 	v := lostStandby()
 	underItsLock(&v)
 	v.Op = &Op{
@@ -152,7 +152,7 @@ func lettingGo() View {
 
 func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 	t.Parallel()
-	play(t, lettingGo, []scene{
+	play(t, removingStandby, []scene{
 		{"the member is removed", nil, StepRemoveLearner, ""},
 		{"it is back", lags(0), StepEndOp, ""},
 		{"it has followed since", lags(time.Minute), StepEndOp, ""},
@@ -180,7 +180,7 @@ func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 			"the standby n4 is not removed: voter n2 has no quorumd that reports whether it reaches it",
 		},
 	} {
-		v := lettingGo()
+		v := removingStandby()
 		c.change(&v)
 		if s := Decide(v).Step; s.Kind != StepEndOp || s.Outcome != c.want || s.Why != c.why {
 			t.Errorf("%s: it ends with %s, because %q, and not with %s", name, s.Outcome, s.Why, c.want)
@@ -226,12 +226,12 @@ func TestALostStandbyIsReported(t *testing.T) {
 	} {
 		v := lostStandby()
 		c.change(&v)
-		text, told := standbyLost(v)
-		if told != (c.want != "") || !strings.Contains(text, c.want) {
+		text, reported := standbyLost(v)
+		if reported != (c.want != "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %q", name, text)
 		}
 		if d := Decide(v); c.want != "" && strings.HasPrefix(name, "not ") && !said(d.Reasons, StandbyLost) {
-			t.Errorf("a voter at rest says %+v", d.Reasons)
+			t.Errorf("the reasons of a voter with nothing to do are %+v", d.Reasons)
 		}
 	}
 }

@@ -16,9 +16,9 @@ const (
 )
 
 // wantGuard returns how the start guard changes. It sets the guard only for a unit that does not run, or that keeps
-// restarting because its host has no member. This requires that the cluster answered in this round, or that the host
-// has no data and never knew a cluster: such a host may reboot before there is one. The guard never stops a running
-// etcd.
+// restarting: on a host that has given up its member, or that has no member. The latter requires that the cluster
+// answered in this round, or that the host has no data and never had a cluster: such a host may reboot before there is
+// one. The guard never stops a running etcd.
 //
 // It clears the guard if the data directory is that of a listed member. During a join, the step that starts etcd clears
 // the guard, since the unit's environment is not written before. While a request has etcd stopped, its steps change the

@@ -13,7 +13,7 @@ import (
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
-		// the hooks have not run yet, so other hosts may go first
+		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}

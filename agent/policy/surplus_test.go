@@ -11,12 +11,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// fourVote returns the view of voter n4, which was promoted to replace n3. n3 recovered before any host removed it, so
-// four members vote.
-func fourVote() View {
+// fourVoters returns the view of voter n4, which was promoted to replace n3. n3 recovered before any host removed it,
+// so four members vote.
+func fourVoters() View {
 	v := promotedExtra()
 	v.Lock = Lock{Known: true}
-	well(&v)
+	recoverN3(&v)
 	return v
 }
 
@@ -36,34 +36,34 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		"three of one": {
 			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 configured",
 		},
-		"as many as wanted":   {func(v *View) { v.Target.Voters = 5 }, ""},
-		"one does not answer": {unreached, ""},
-		"just now":            {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
+		"as many as configured": {func(v *View) { v.Target.Voters = 5 }, ""},
+		"one does not answer":   {unreached, ""},
+		"just now":              {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
 		"an operation is in flight": {func(v *View) {
 			v.Op = &Op{Kind: KindReplace, Host: "n1", HostName: "n1", Replaces: 3, Phase: PhasePromoted}
 		}, ""},
 		"it is unknown": {func(v *View) { v.Cluster.Reachable = false }, ""},
 	} {
-		v := fourVote()
+		v := fourVoters()
 		c.change(&v)
-		told := ""
+		reported := ""
 		d := Decide(v)
 		for _, r := range d.Reasons {
 			if r.Code == TooManyVoters {
-				told = r.Text
+				reported = r.Text
 			}
 		}
-		if told != c.text {
-			t.Errorf("%s: %q, want %q", name, told, c.text)
+		if reported != c.text {
+			t.Errorf("%s: %q, want %q", name, reported, c.text)
 		}
 	}
-	if d := Decide(fourVote()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
+	if d := Decide(fourVoters()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
 		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
-	beside := fourVote() // a reason with precedence turns it into a caution
-	beside.Health = Health{State: health.OK}
-	beside.Unit.NotAtBoot = true
-	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
+	other := fourVoters() // a reason with precedence turns it into a caution
+	other.Health = Health{State: health.OK}
+	other.Unit.NotAtBoot = true
+	if d := Decide(other); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
 		t.Errorf("it is not reported: %+v", d.Reasons)
 	}
 }
@@ -240,16 +240,16 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 	}
 }
 
-// wellOfSix returns the view of n4, which was promoted to replace n3. There are six voters, and five are configured: n3
-// has recovered, and n5 is unhealthy.
-func wellOfSix() View {
+// recoveredOfSix returns the view of n4, which was promoted to replace n3. There are six voters, and five are
+// configured: n3 has recovered, and n5 is unhealthy.
+func recoveredOfSix() View {
 	v := promotedExtra()
 	v.Target.Voters = 5
 	v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 	v.Hosts = append(v.Hosts, ready("n5", RoleVoter), ready("n6", RoleVoter))
 	v.Hosts[4].Health, v.Hosts[4].UnhealthySince = v.Hosts[2].Health, v.Hosts[2].UnhealthySince
 	v.Cluster.Members[4].Fsyncs = v.Cluster.Members[2].Fsyncs
-	well(&v)
+	recoverN3(&v)
 	return v
 }
 
@@ -285,13 +285,13 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 	}
 	play(
 		t,
-		replacing(wellOfSix, PhasePromoted),
+		replacing(recoveredOfSix, PhasePromoted),
 		scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp),
 	)
-	play(t, replacing(wellOfSix, PhaseRemoving), scenes("the same after etcd may have been asked", StepRemoveMember,
-		StepRollBack))
+	play(t, replacing(recoveredOfSix, PhaseRemoving),
+		scenes("the same after etcd may have been asked", StepRemoveMember, StepRollBack))
 	play(t, func() View {
-		v := wellOfSix()
+		v := recoveredOfSix()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		return v
 	}, []scene{{"the unhealthy one is removed after that", nil, StepBeginReplace, ""}})

@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// brokenView returns the view of a host whose maintenance is over and whose etcd was restarted, but whose disk stays
-// FAILED.
-func brokenView() View {
+// failedDiskView returns the view of a host whose maintenance is over and whose etcd was restarted, but whose disk
+// stays FAILED.
+func failedDiskView() View {
 	v := downView()
 	v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Asked.Stopped = true, true, 3*time.Hour, false
 	v.Unit.State, v.Op.Phase, v.Op.WrittenFor = UnitActive, PhaseBack, 3*time.Hour
@@ -25,7 +25,7 @@ func brokenView() View {
 
 func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 	t.Parallel()
-	play(t, brokenView, []scene{
+	play(t, failedDiskView, []scene{
 		{"the limit is over", nil, StepEndOp, ""},
 		{"its etcd does not stay up", func(v *View) {
 			v.Unit.State, v.Op.Phase, v.Cluster.Members[2].Live = UnitFailed, PhaseDown, false
@@ -42,7 +42,7 @@ func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 			v.Unit.State, v.Asked.Stopped = UnitInactive, true
 		}, StepNone, InMaintenance},
 	})
-	d := Decide(brokenView())
+	d := Decide(failedDiskView())
 	if d.Step.Outcome != HealthBad || d.Notes.Request.Change != RequestEnding ||
 		!strings.Contains(d.Step.Why, "input/output error") {
 		t.Errorf("it ends with %+v, and the request %d", d.Step, d.Notes.Request.Change)

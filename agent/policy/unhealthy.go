@@ -79,7 +79,7 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	case !Unhealthy(h.Health) || h.UnhealthySince.For == 0:
 		return s, "it is " + h.Health.String() + " by its own report"
 	case !blocks(h.Health, h.Ungated, health.Joins):
-		return s, "the findings behind its health state would let it join"
+		return s, "no finding behind its health state blocks joins"
 	case !h.Manage:
 		return s, "its quorumd only observes"
 	case h.InOperation, v.Op.info().down && v.Op.names(h, m):

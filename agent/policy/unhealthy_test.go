@@ -39,7 +39,7 @@ func leaderSeesUnhealthy() View {
 	return v
 }
 
-func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
+func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 	t.Parallel()
 	hangs := func(d time.Duration) func(v *View) {
 		return func(v *View) {
@@ -76,7 +76,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "only its own host record",
 		},
 		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, false, ""},
-		"its witness is too recent": {
+		"the evidence is too recent": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 29 * time.Second }, false, "",
 		},
 		"only its own health state reports it": {
@@ -107,8 +107,8 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,
 				false, time.Minute
 		}, false, "only its own host record"},
-		"its finding would let it join": {
-			func(v *View) { v.Hosts[2].Ungated = health.Joins }, false, "would let it join",
+		"its finding does not gate joins": {
+			func(v *View) { v.Hosts[2].Ungated = health.Joins }, false, "blocks joins",
 		},
 		"its agent only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, false, "only observes",
@@ -141,7 +141,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndAWitnessForLongEnough(t *testing.T) {
 	}
 }
 
-func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
+func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 	t.Parallel()
 	const says = "n3 has been SLOW for 12m by its own report, and 99 of 100 syncs of its etcd's own log take up " +
 		"to 256ms; "
@@ -193,14 +193,14 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 	} {
 		v := leaderSeesUnhealthy()
 		c.change(&v)
-		told := ""
+		reported := ""
 		for _, r := range Decide(v).Reasons {
 			if r.Code == VoterUnhealthy {
-				told = r.Text
+				reported = r.Text
 			}
 		}
-		if told != c.text {
-			t.Errorf("%s: %q\nwant %q", name, told, c.text)
+		if reported != c.text {
+			t.Errorf("%s: %q\nwant %q", name, reported, c.text)
 		}
 	}
 	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterUnhealthy {
@@ -208,7 +208,7 @@ func TestAnUnhealthyVoterIsNamedWithItsWitnessAndItsReplacement(t *testing.T) {
 	}
 }
 
-func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T) {
+func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testing.T) {
 	t.Parallel()
 	const (
 		shown  = "5s ago its etcd's metrics showed a minute without a slow fsync"
@@ -261,14 +261,14 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithWhatIsMissing(t *testing.T)
 		v.Limits.PromoteLag = 500
 		v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		c.change(&v)
-		told := ""
+		reported := ""
 		for _, r := range Decide(v).Reasons {
 			if r.Code == VoterSuspect {
-				told = r.Text
+				reported = r.Text
 			}
 		}
-		if told != c.text {
-			t.Errorf("%s: %q\nwant %q", name, told, c.text)
+		if reported != c.text {
+			t.Errorf("%s: %q\nwant %q", name, reported, c.text)
 		}
 	}
 }

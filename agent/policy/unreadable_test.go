@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestWhatWaitsForAnUnreadableRecord(t *testing.T) {
+func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		kind  RecordKind

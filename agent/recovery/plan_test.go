@@ -85,7 +85,9 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 		"a learner": {
 			with(func(f *Facts) { f.Log.Members[0].Learner = true }), choice(gone...), "no host has a voter's data",
 		},
-		"the voters are unknown": {with(func(f *Facts) { f.Log.Members = nil }), choice(gone...), "who the voters are"},
+		"the voters are unknown": {
+			with(func(f *Facts) { f.Log.Members = nil }), choice(gone...), "no host lists the voters",
+		},
 		"another name": {with(func(*Facts) {}), Choice{
 			Cluster: "demi", Gone: gone, At: at(), ID: "abcdefghijkl", New: 2,
 		}, `but "demi" was typed`},

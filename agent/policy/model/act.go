@@ -20,7 +20,7 @@ type rules struct {
 	takeUnfenced        bool // taking the lock is not bound to the record that was read
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
 	// noted changes what the disk records about a request after a transition, given its state before. It may be nil.
-	noted         func(before, after policy.Standing) policy.Standing
+	noted         func(before, after policy.Request) policy.Request
 	keptAlive     bool // an unused lease is kept alive as long as the process lives
 	renewedAside  bool // the lock of a hung loop is renewed by another goroutine
 	removeBlindly bool // a member is removed without looking it up first

@@ -186,14 +186,14 @@ func (w *world) isOver(i int) bool {
 }
 
 // moves records a transition of a host's request on its disk.
-func (m *machine) moves(h *host, next policy.Standing) {
+func (m *machine) moves(h *host, next policy.Request) {
 	if m.noted != nil {
 		next = m.noted(h.standing(), next)
 	}
 	h.becomes(next)
 }
 
-func (h *host) becomes(next policy.Standing) {
+func (h *host) becomes(next policy.Request) {
 	h.ended, h.stopped, h.seen = bit(next.Ended), bit(next.Stopped), bit(next.Seen)
 	switch {
 	case next.Begun:
@@ -235,8 +235,8 @@ func program(did uint8) policy.Program {
 }
 
 // standing returns what decides whether the request is over.
-func (c *cycling) standing() policy.Standing {
-	return policy.Standing{
+func (c *cycling) standing() policy.Request {
+	return policy.Request{
 		Work: work(c.ask), External: c.ask == external, Ended: c.ended != 0, Stopped: c.stopped != 0,
 		Begun:     c.begun == begunNow || c.begun == begunBefore,
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,

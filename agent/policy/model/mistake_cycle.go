@@ -223,8 +223,8 @@ func requesting(right, wrong policy.RequestChange) rules {
 }
 
 // noting is a mistake about what the disk records about a request after a transition.
-func noting(change func(before, after *policy.Standing)) rules {
-	return rules{noted: func(before, after policy.Standing) policy.Standing {
+func noting(change func(before, after *policy.Request)) rules {
+	return rules{noted: func(before, after policy.Request) policy.Request {
 		change(&before, &after)
 		return after
 	}}
@@ -278,17 +278,17 @@ func requestMistakes() []Mistake {
 		},
 		{
 			Name: "the start of an operation is not recorded", breach: cycleUnnoted, scope: asking(3, 0, 0),
-			rules: noting(func(before, after *policy.Standing) { after.Begun = before.Begun }),
+			rules: noting(func(before, after *policy.Request) { after.Begun = before.Begun }),
 		},
 		{
 			Name: "the end of an operation and its request is not recorded", breach: cycleUnnoted,
 			scope: asking(3, 0, 0),
-			rules: noting(func(before, after *policy.Standing) { after.Ended = before.Ended }),
+			rules: noting(func(before, after *policy.Request) { after.Ended = before.Ended }),
 		},
 		{
 			Name: "the abort of an operation is not recorded", breach: cycleUnnoted,
 			scope: asking(3, 1, OperatorStop),
-			rules: noting(func(before, after *policy.Standing) { after.Begun = after.Begun || before.Begun }),
+			rules: noting(func(before, after *policy.Request) { after.Begun = after.Begun || before.Begun }),
 		},
 		{
 			Name: "an operation in flight is not recorded", breach: turnUnnoted, scope: asking(3, 0, 0),
@@ -319,11 +319,11 @@ func cyclingMistakes() []Mistake {
 		},
 		{
 			Name: "stopping etcd is not recorded", breach: notBack, scope: lively(asking(3, 0, 0)),
-			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped && before.Stopped }),
+			rules: noting(func(before, after *policy.Request) { after.Stopped = after.Stopped && before.Stopped }),
 		},
 		{
 			Name: "starting etcd is not recorded", breach: notBack, scope: lively(asking(3, 1, AgentCrash)),
-			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped || before.Stopped }),
+			rules: noting(func(before, after *policy.Request) { after.Stopped = after.Stopped || before.Stopped }),
 		},
 		{
 			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),
