@@ -235,14 +235,14 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		{"in no failure domain", ofFive("", ""), StepNone, CommonCause},
 		{"in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
 		{
-			"in one failure domain, as reported by all others, which know it",
+			"in one failure domain, as reported by all others",
 			reportedDomains("rack", "rack", "rack"),
 			StepTakeLock,
 			"",
 		},
-		{"one of them knows another one", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
-		{"one of them knows none", reportedDomains("rack", "", "rack"), StepNone, CommonCause},
-		{"they name their own failure domain", reportedDomains("hall", "hall", "hall"), StepNone, CommonCause},
+		{"one of them reports another domain", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
+		{"one of them reports no domain", reportedDomains("rack", "", "rack"), StepNone, CommonCause},
+		{"they report their own failure domain", reportedDomains("hall", "hall", "hall"), StepNone, CommonCause},
 		{"one of them does not report the second voter", func(v *View) {
 			reportedDomains("rack", "rack", "rack")(v)
 			for i := range v.Hosts {
@@ -252,14 +252,14 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			}
 		}, StepNone, CommonCause},
 		{
-			"this host knows one, and another voter knows another one",
+			"this host has recorded one, and another voter reports another one",
 			knowingDomain(reportedDomains("rack", "shelf", "rack")), StepNone, CommonCause,
 		},
 		{
-			"this host knows it, and one of them knows none",
+			"this host has recorded it, and one of them reports no domain",
 			knowingDomain(reportedDomains("rack", "", "rack")), StepTakeLock, "",
 		},
-		{"this host knows a different one", func(v *View) {
+		{"this host has recorded a different one", func(v *View) {
 			reportedDomains("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"
 		}, StepNone, CommonCause},

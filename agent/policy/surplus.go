@@ -64,8 +64,8 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 }
 
 // probedAgain reports whether this host has probed the voter to be removed since the operation's record was last
-// written. It is also true if this host's report does not count: it is no voter, or the other voter is not removed as
-// dead.
+// written. It is also true if this host's report does not count: it is not a voter, or the other voter is not removed
+// as dead.
 func (v View) probedAgain() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {
