@@ -50,7 +50,7 @@ func (r *Recovery) outOfService(v View) bool {
 	return v.Self.Mode == Manage && !r.GivenUp && !r.Late && !recovered && !back && v.Data.State != DataUnknown
 }
 
-// recovery carries out this host's part of a plan in small steps, each of which is safe to repeat.
+// recovery carries out this host's part of a plan in small steps that are safe to repeat.
 func recovery(v View) (Decision, bool) {
 	r := v.Recovery
 	if r == nil {

@@ -13,7 +13,7 @@ type SelfNote struct {
 	MemberID        uint64
 	Standby         uint64 // the learner that is this host's standby, until this host begins a join; 0: as it is
 	Domains         bool   // the failure domain of each member's host, from the view
-	Lost            uint64 // the listed member that this host gives up because its data is gone; it never starts again
+	Lost            uint64 // the listed member to give up, because its data is gone; it never starts again
 	Mount           string // the mount points of the file systems with the member's data
 	Clean           bool   // for how long this host has been healthy since it was ejected, from the view
 }
