@@ -86,7 +86,7 @@ func hooksOf(r *round.Round) hooks.Run {
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	if out := r.View.Op.Out(); out != 0 {
+	if out := r.View.Op.RemovedMember(); out != 0 {
 		m, ok = r.Membership.ByID(out)
 	}
 	if !ok || len(m.ClientURLs) == 0 {
@@ -110,7 +110,7 @@ func (a *Actor) stepDown(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) steppedDown(t *task) {
-	a.did.SteppedDown, a.did.SteppedDownInRow = a.now(), t.on.View.LeadershipTransfers.Again(t.on.View.Limits)
+	a.did.SteppedDown, a.did.SteppedDownInRow = a.now(), t.on.View.LeadershipTransfers.NextInRow(t.on.View.Limits)
 }
 
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {

@@ -36,12 +36,12 @@ func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 		{"ejection read", time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{
 			"it stays well", 2 * time.Minute, &once, health.Warm, false,
-			policy.Ejections{Times: 1, Ago: time.Hour, WellFor: time.Minute},
+			policy.Ejections{Times: 1, Ago: time.Hour, HealthyFor: time.Minute},
 		},
 		{"no voter answers for a moment", 2*time.Minute + 3*time.Second, nil, health.OK, true, policy.Ejections{}},
 		{
 			"the stretch continues", 3 * time.Minute, &once, health.OK, false,
-			policy.Ejections{Times: 1, Ago: time.Hour, WellFor: 2 * time.Minute},
+			policy.Ejections{Times: 1, Ago: time.Hour, HealthyFor: 2 * time.Minute},
 		},
 		{"its disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{"healthy again", 5 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
@@ -54,7 +54,7 @@ func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 		},
 		{
 			"the stretch restarted", 11 * time.Minute, &ahead, health.OK, false,
-			policy.Ejections{Times: 2, WellFor: time.Minute},
+			policy.Ejections{Times: 2, HealthyFor: time.Minute},
 		},
 		{"repairs record unreadable", 12 * time.Minute, nil, health.OK, false, policy.Ejections{}},
 	} {
@@ -104,8 +104,8 @@ func TestCleanStretchContinuesAcrossARestartOfTheAgent(t *testing.T) {
 			}
 			got = b.View(r, nil).Ejections
 		}
-		if got.WellFor != k.want {
-			t.Errorf("%s: well for %s, want %s", name, got.WellFor, k.want)
+		if got.HealthyFor != k.want {
+			t.Errorf("%s: well for %s, want %s", name, got.HealthyFor, k.want)
 		}
 	}
 }

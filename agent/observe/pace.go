@@ -172,8 +172,8 @@ func (o *Observer) attentive(r *round.Round) bool {
 	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	return policy.LooksEveryRound(policy.RoundNeeds{
 		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, HoldsLock: r.Did.Token != 0,
-		Steps:  r.Did.Stuck != "",
-		Silent: !r.Reachable, Attended: o.pace.attends, Listed: listed, Called: r.Queue.Calls(id),
-		GoesFirst: o.in.First, Operated: r.Op != nil && r.Op.Host == id,
+		StepRunning:  r.Did.Stuck != "",
+		StateUnknown: !r.Reachable, LookedBefore: o.pace.attends, Listed: listed, InQueue: r.Queue.Calls(id),
+		GoesFirst: o.in.First, OwnOperation: r.Op != nil && r.Op.Host == id,
 	})
 }

@@ -16,7 +16,7 @@ func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return
 	}
-	if _, settled := o.view.program(r).Settled(); !settled {
+	if _, settled := o.view.program(r).KnownState(); !settled {
 		r.Programs.Command = o.askProgram(ctx, r.Request.CommandRun())
 	}
 }
@@ -93,13 +93,13 @@ func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()
 	p := policy.Program{
-		Name: k.Program, Noted: k.Ran, NotedText: k.RanText, OtherBoot: k.RanIn != b.bootID, Able: b.programs,
-		Begun: k.BootID != "", Found: hooksView(found.Value), NotBegun: r.At > run.Until,
-		Killed:   r.At > run.Until+b.config.Maintenance.CommandTimeout+hooks.EndWithin,
+		Name: k.Program, Recorded: k.Ran, RecordedText: k.RanText, OtherBoot: k.RanIn != b.bootID, CanRun: b.programs,
+		Begun: k.BootID != "", Observed: hooksView(found.Value), StartTimedOut: r.At > run.Until,
+		TimedOut:   r.At > run.Until+b.config.Maintenance.CommandTimeout+hooks.EndWithin,
 		Launched: b.launchedNow(r, run),
 	}
 	if found.Err != nil {
-		p.Unseen = found.Err.Error()
+		p.Unobserved = found.Err.Error()
 	}
 	return p
 }

@@ -127,7 +127,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		b.etcd(&v, r, before)
 	} else { // a short gap does not restart the durations after which a member counts as dead
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
-		if v.Health.Well() { // nor a healthy period: a resting host reads etcd rarely
+		if v.Health.Healthy() { // nor a healthy period: a resting host reads etcd rarely
 			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}

@@ -21,13 +21,13 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(b.config.Cluster.Name)) // never fails
 	out := policy.Backup{
-		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), Open: c.Open(r.Wall),
+		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), WindowOpen: c.Open(r.Wall),
 	}
-	out.RestoreTest, out.Stored = b.restoreTest(r), c.Store.Directory != "" || c.Store.S3 != nil
+	out.RestoreTest, out.HasStore = b.restoreTest(r), c.Store.Directory != "" || c.Store.S3 != nil
 	saved := r.Backup != nil && !r.Backup.Saved.IsZero()
 	lacking := b.since.truth("no snapshot", !saved, r.At, r.Number)
 	if saved {
-		out.Saved, out.Age = true, r.Wall.Sub(r.Backup.Saved)
+		out.HasSnapshot, out.Age = true, r.Wall.Sub(r.Backup.Saved)
 	} else {
 		out.Age = lacking
 	}

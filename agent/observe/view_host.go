@@ -147,7 +147,7 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)
 	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
-	v.OverFor = b.since.truth(carried+"asked/over", v.Over, r.At, r.Number)
+	v.DoneFor = b.since.truth(carried+"asked/over", v.Done, r.At, r.Number)
 	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	return &v
 }
@@ -172,17 +172,17 @@ func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	out := policy.Ejections{Times: times, Ago: max(0, r.Wall.Sub(last.Time)), Member: uint64(last.Member)}
 	noted := r.Noted.HealthyPeriod
 	if noted != (hoststate.HealthyPeriod{}) && uint64(noted.Member) == out.Member {
-		out.NotedFor, out.NotedAgo = max(1, r.At-noted.Began), r.At-noted.Seen
+		out.RecordedFor, out.RecordedAgo = max(1, r.At-noted.Began), r.At-noted.Seen
 	}
-	if v.Health.Judged() {
+	if v.Health.Known() {
 		first := !b.judged
 		b.judged = true
-		if first && out.NotedFor > 0 && out.NotedAgo <= wellIntervals*b.config.Timing.Interval {
+		if first && out.RecordedFor > 0 && out.RecordedAgo <= wellIntervals*b.config.Timing.Interval {
 			b.since.begin(cleanStretch, last.Member.String(), noted.Began)
 		}
 	}
-	if v.Health.Well() { // another ejection restarts the period
-		out.WellFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
+	if v.Health.Healthy() { // another ejection restarts the period
+		out.HealthyFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
 	}
 	return out
 }
@@ -206,7 +206,7 @@ func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.Lea
 	}
 	return policy.LeadershipTransfers{
 		LeadsFor: b.since.truth("leads", leads, r.At, r.Number),
-		BadFor:   b.since.truth("keeps from leading", policy.UnfitToLead(v.Health), r.At, r.Number),
+		UnfitFor:   b.since.truth("keeps from leading", policy.UnfitToLead(v.Health), r.At, r.Number),
 		LastFor:  min(r.Did.SteppedDown.Age(r.At), b.since.Of("looks", "", r.At, r.Number)),
 		InRow:    r.Did.SteppedDownInRow,
 	}

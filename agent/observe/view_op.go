@@ -54,8 +54,8 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	// also true for 0: the operation began under an agent that did not record the cluster
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
-	v.Asked.Released, v.Asked.Noted = k.ForPolicy(b.bootID).Gone(shown, elsewhere, r.Released.Releases(id, k.Began))
-	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
+	v.Asked.Released, v.Asked.RecordDeleted = k.ForPolicy(b.bootID).Gone(shown, elsewhere, r.Released.Releases(id, k.Began))
+	v.Asked.EndChanged = own && !r.Op.Until.Equal(k.Until())
 }
 
 // rolloutOf makes the view of the rollout.

@@ -139,17 +139,17 @@ func TestAnUnknownLeadershipTransferCountsFromTheFirstLook(t *testing.T) {
 	}{
 		{10 * s, true, true, round.ActorState{}, policy.LeadershipTransfers{}},
 		{30 * s, true, true, round.ActorState{}, policy.LeadershipTransfers{
-			LeadsFor: 20 * s, BadFor: 20 * s,
+			LeadsFor: 20 * s, UnfitFor: 20 * s,
 			LastFor: 20 * s,
 		}},
-		{50 * s, false, true, did, policy.LeadershipTransfers{BadFor: 40 * s, LastFor: 10 * s, InRow: 2}},
-		{70 * s, true, true, did, policy.LeadershipTransfers{BadFor: 60 * s, LastFor: 30 * s, InRow: 2}},
+		{50 * s, false, true, did, policy.LeadershipTransfers{UnfitFor: 40 * s, LastFor: 10 * s, InRow: 2}},
+		{70 * s, true, true, did, policy.LeadershipTransfers{UnfitFor: 60 * s, LastFor: 30 * s, InRow: 2}},
 		{80 * s, false, false, did, policy.LeadershipTransfers{
-			LeadsFor: 10 * s, BadFor: 70 * s, LastFor: 40 * s,
+			LeadsFor: 10 * s, UnfitFor: 70 * s, LastFor: 40 * s,
 			InRow: 2,
 		}},
 		{90 * s, true, true, did, policy.LeadershipTransfers{
-			LeadsFor: 20 * s, BadFor: 80 * s, LastFor: 50 * s,
+			LeadsFor: 20 * s, UnfitFor: 80 * s, LastFor: 50 * s,
 			InRow: 2,
 		}},
 	} {

@@ -164,7 +164,7 @@ func TestHealthyTimeAfterAnEjectionIsRecordedAndRemoved(t *testing.T) {
 		noted := func(well time.Duration) hoststate.HealthyPeriod {
 			time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 			r := b.round()
-			r.View.Ejections = policy.Ejections{Times: 1, Member: 9, WellFor: well}
+			r.View.Ejections = policy.Ejections{Times: 1, Member: 9, HealthyFor: well}
 			r.Decision.Notes.Self = policy.SelfNote{Clean: true}
 			b.keep(r)
 			return b.files.Noted("boot-1", b.opt.Now(), 0).HealthyPeriod

@@ -13,10 +13,10 @@ import (
 // stretchOf returns the current healthy period of this host, or the zero value.
 func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
 	t := r.View.Ejections
-	if t.WellFor == 0 {
+	if t.HealthyFor == 0 {
 		return hoststate.HealthyPeriod{}
 	}
-	return hoststate.HealthyPeriod{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
+	return hoststate.HealthyPeriod{BootID: bootID, Member: hoststate.ID(t.Member), Began: r.At - t.HealthyFor, Seen: r.At}
 }
 
 // domainsOf returns the known failure domains of the members' hosts, by member ID.

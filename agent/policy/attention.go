@@ -15,7 +15,7 @@ import (
 // ownMemberDown explains a member of this host that does not answer.
 func ownMemberDown(v View, m Member) Decision {
 	if !v.Self.Drives && v.Self.Conflict == "" {
-		return wait(MemberDown, "%s; member %s does not answer", v.runByOthers().Text, m.label())
+		return wait(MemberDown, "%s; member %s does not answer", v.externalReason().Text, m.label())
 	}
 	if r, holds := vetoed(v, vetoHostConflict, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}

@@ -12,11 +12,11 @@ import (
 
 // Backup is what is known about the cluster's snapshots.
 type Backup struct {
-	Stored      bool          // there is a store for them
+	HasStore      bool          // there is a store for them
 	Every       time.Duration // the interval; 0 if none is taken automatically
 	Spread      time.Duration // less than a tenth of that, different for each cluster: not all are due at once
-	Open        bool          // the configured windows allow one now
-	Saved       bool          // there is one
+	WindowOpen        bool          // the configured windows allow one now
+	HasSnapshot       bool          // there is one
 	Age         time.Duration // of the newest, by wall clocks; without one, since this agent observes
 	Failed      *BackupFailure
 	RestoreTest RestoreTest
@@ -57,7 +57,7 @@ func noteBackup(v View) BackupNote {
 	switch {
 	case n.Due > 0:
 		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
-	case !v.Backup.Open && !first:
+	case !v.Backup.WindowOpen && !first:
 		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
 	default:
 		n.Text = fmt.Sprintf("the next snapshot is due, by %s", n.By)
@@ -69,7 +69,7 @@ func noteBackup(v View) BackupNote {
 // backupSource returns the member whose host takes a snapshot of it, or why there is none.
 func (v View) backupSource() (Member, string) {
 	m, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage && h.Stores })
-	if why != "" && v.Backup.Stored {
+	if why != "" && v.Backup.HasStore {
 		if _, any := snapshotSource(v, func(Member, Host) bool { return true }); any == "" {
 			why = "no suitable host in mode manage reports that backup.store is set"
 		}
@@ -83,7 +83,7 @@ func (v View) backupDue() time.Duration {
 	b := v.Backup
 	_, first := snapshotFirst(v)
 	due := time.Duration(0)
-	if b.Saved && !first {
+	if b.HasSnapshot && !first {
 		due = max(0, b.Every-b.Spread-b.Age.Abs())
 	}
 	return max(due, b.retry())
@@ -106,7 +106,7 @@ func backupOld(v View) (string, bool) {
 	switch {
 	case b.Every == 0 || b.Age < 2*b.Every:
 		return "", false
-	case !b.Saved:
+	case !b.HasSnapshot:
 		return fmt.Sprintf("there is no snapshot; one is due every %s", durationfmt.Text(b.Every)), true
 	}
 	return fmt.Sprintf("the newest snapshot is more than %s old; one is due every %s",

@@ -16,7 +16,7 @@ func backedUp() View {
 		v.Hosts[i].Manage, v.Hosts[i].Name = true, v.Hosts[i].ID[len("http://"):]
 	}
 	v.Self.PeerURL, v.Self.Mode = "http://n4", Manage
-	v.Backup = Backup{Every: 6 * time.Hour, Spread: 20 * time.Minute, Open: true, Saved: true, Age: time.Hour}
+	v.Backup = Backup{Every: 6 * time.Hour, Spread: 20 * time.Minute, WindowOpen: true, HasSnapshot: true, Age: time.Hour}
 	return v
 }
 
@@ -30,9 +30,9 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 	}{
 		"not yet":             {func(*View) {}, false, "the next snapshot is due in 4h40m, by n4"},
 		"due":                 {due, true, "the next snapshot is due, by n4"},
-		"the first":           {func(v *View) { v.Backup.Saved, v.Backup.Age = false, 0 }, true, "due, by n4"},
+		"the first":           {func(v *View) { v.Backup.HasSnapshot, v.Backup.Age = false, 0 }, true, "due, by n4"},
 		"off":                 {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
-		"no window":           {func(v *View) { due(v); v.Backup.Open = false }, false, "n4 waits for a window"},
+		"no window":           {func(v *View) { due(v); v.Backup.WindowOpen = false }, false, "n4 waits for a window"},
 		"paused":              {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, by n4"},
 		"elsewhere":           {func(v *View) { due(v); v.Self.PeerURL = "http://n3" }, false, "due, by n4"},
 		"only observed there": {func(v *View) { due(v); v.Hosts[3].Manage = false }, false, "due, by n3"},
@@ -85,9 +85,9 @@ func TestAnOldOrFailedSnapshotIsReported(t *testing.T) {
 		backup Backup
 		want   map[ReasonCode]string
 	}{
-		"young": {Backup{Every: time.Hour, Saved: true, Age: 119 * time.Minute}, nil},
+		"young": {Backup{Every: time.Hour, HasSnapshot: true, Age: 119 * time.Minute}, nil},
 		"off":   {Backup{Age: 1000 * time.Hour}, nil},
-		"old": {Backup{Every: time.Hour, Saved: true, Age: 190 * time.Minute}, map[ReasonCode]string{
+		"old": {Backup{Every: time.Hour, HasSnapshot: true, Age: 190 * time.Minute}, map[ReasonCode]string{
 			BackupOld: "the newest snapshot is more than 3h old; one is due every 1h",
 		}},
 		"none": {Backup{Every: time.Hour, Age: 2 * time.Hour}, map[ReasonCode]string{

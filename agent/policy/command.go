@@ -8,30 +8,30 @@ package policy
 type Program struct {
 	Name string
 	// Noted is what this host's disk records: running, once it was started; done or failed; or nothing.
-	Noted     HookState
-	NotedText string
+	Recorded     HookState
+	RecordedText string
 	OtherBoot bool // it was started in an earlier boot of the machine
-	Able      bool // this agent can run programs
+	CanRun      bool // this agent can run programs
 	Begun     bool // the operation that it is for has begun
 	// Found is the state that was observed: due if it has reported nothing; Unseen is why it could not be observed.
-	Found    Hooks
-	Unseen   string
-	NotBegun bool // the time within which it had to begin is over
-	Killed   bool // the time within which it had to end is over, and it would have been killed
+	Observed    Hooks
+	Unobserved   string
+	StartTimedOut bool // the time within which it had to begin is over
+	TimedOut   bool // the time within which it had to end is over, and it would have been killed
 	Launched bool // this agent started it so recently that starting it again would change nothing
 }
 
 // Settled returns its state if that needs no observation. As long as the host waits for its turn, it is not observed:
 // the disk with the program may hang, and the loop with it.
-func (p Program) Settled() (Hooks, bool) {
-	started := p.Noted == HooksRunning
+func (p Program) KnownState() (Hooks, bool) {
+	started := p.Recorded == HooksRunning
 	switch {
-	case p.Noted == HooksDone || p.Noted == HooksFailed:
-		return Hooks{State: p.Noted, Text: p.NotedText}, true
+	case p.Recorded == HooksDone || p.Recorded == HooksFailed:
+		return Hooks{State: p.Recorded, Text: p.RecordedText}, true
 	case started && p.OtherBoot:
 		return p.failed("the machine rebooted after it was started, so its outcome is unknown: check what it did; " +
 			"it is not run again"), true
-	case !p.Able:
+	case !p.CanRun:
 		return p.failed("this agent cannot run it"), true
 	case !p.Begun && !started:
 		return Hooks{State: HooksDue, Text: p.Name}, true
@@ -42,25 +42,25 @@ func (p Program) Settled() (Hooks, bool) {
 // State returns its state. Once started it counts as running until its end is known or no end is possible any more:
 // etcd must not start next to it, and it runs only once.
 func (p Program) State() Hooks {
-	if settled, is := p.Settled(); is {
+	if settled, is := p.KnownState(); is {
 		return settled
 	}
-	started := p.Noted == HooksRunning
+	started := p.Recorded == HooksRunning
 	switch {
-	case p.Unseen != "" && started && p.Killed: // if it ever began
-		return p.failed("it timed out, and its outcome is unknown: " + p.Unseen)
-	case p.Unseen != "" && started: // it may well run
-		return Hooks{State: HooksRunning, Text: p.Name + ": " + p.Unseen}
-	case p.Unseen != "":
-		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unseen}
-	case p.Found.State == HooksDue && started && p.NotBegun:
+	case p.Unobserved != "" && started && p.TimedOut: // if it ever began
+		return p.failed("it timed out, and its outcome is unknown: " + p.Unobserved)
+	case p.Unobserved != "" && started: // it may well run
+		return Hooks{State: HooksRunning, Text: p.Name + ": " + p.Unobserved}
+	case p.Unobserved != "":
+		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unobserved}
+	case p.Observed.State == HooksDue && started && p.StartTimedOut:
 		return p.failed("it was launched and has not started: see \"journalctl -u 'quorumd*'\"")
-	case p.Found.State == HooksDue && started:
+	case p.Observed.State == HooksDue && started:
 		return Hooks{State: HooksStarting, Text: p.Name + ": it is being started", Launched: p.Launched}
-	case p.Found.State == HooksRunning:
+	case p.Observed.State == HooksRunning:
 		return Hooks{State: HooksRunning, Text: p.Name + " runs"}
 	}
-	return p.Found
+	return p.Observed
 }
 
 func (p Program) failed(text string) Hooks {

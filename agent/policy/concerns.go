@@ -22,7 +22,7 @@ func concerns() []concern {
 		{"requested member removal", removal},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
-		{"single-member cluster made by default", ownDefault},
+		{"single-member cluster made by default", ownDefaultCluster},
 		{"etcd of this host's member", ownUnit},
 		{"CORRUPT alarm", corruption},
 		{"NOSPACE alarm", fullDatabase},

@@ -23,21 +23,21 @@ type Asked struct {
 	KeepRunning bool // only the permission is wanted, etcd keeps running
 	External    bool // something else reboots the machine
 	Hurried     bool // it goes down within seconds in any case: only safety delays its operation
-	Over        bool // it no longer needs to be taken down
+	Done        bool // it no longer needs to be taken down
 	// OverFor is since when that has been so, as observed by this agent; 0 while it is not.
-	OverFor  time.Duration
+	DoneFor  time.Duration
 	Ended    bool   // an operator has ended it, or its operation is about to end
 	TooLate  bool   // something else was to reboot the machine, and did so before the operation began
 	Seen     bool   // its operation was seen in etcd
-	Unbegun  bool   // its operation has not begun
+	NotBegun  bool   // its operation has not begun
 	Rollout  string // the rollout that requested it; empty if none
 	Overdue  bool   // it has exceeded its announced duration; that is only reported
-	Retimed  bool   // the record of its operation names another end
+	EndChanged  bool   // the record of its operation names another end
 	Stopped  bool   // this agent has stopped etcd for it, and has not started it since
 	Released bool   // an operator has released its operation: it does not begin again
 	// its operation is in flight by this host's disk, but etcd has no record of it, or another host's: the record was
 	// deleted
-	Noted    bool
+	RecordDeleted    bool
 	Rebooted bool // the machine has rebooted since its operation began
 	// RebootFor is since when this agent has requested a reboot; Never if it has not.
 	RebootFor time.Duration
@@ -100,10 +100,10 @@ func cycle(v View) (Decision, bool) {
 		v.foreign() {
 		return Decision{}, false
 	}
-	if v.Asked.Noted {
+	if v.Asked.RecordDeleted {
 		return recordAgain(v), true
 	}
-	if v.Asked.Over || halted(v) {
+	if v.Asked.Done || halted(v) {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())
@@ -122,7 +122,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Lock.Mine && v.Op == nil {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
-	after, behind := again(v, reasons[0].Code)
+	after, behind := lookAgain(v, reasons[0].Code)
 	return Decision{Reasons: reasons, Again: after, Behind: behind}, true
 }
 
@@ -134,7 +134,7 @@ func cycleVetoes() []veto {
 		vetoMemberUnitUnusable(),
 		vetoMemberLost(),
 		vetoRestartOfStopped(),
-		vetoStrangerRuns(),
+		vetoNonMemberEtcdRuns(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),
@@ -160,7 +160,7 @@ func restartOfStopped(v View) (string, bool) {
 
 // strangerRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member: a
 // learner that has never started and will be removed, or an etcd of another cluster.
-func strangerRuns(v View) (string, bool) {
+func nonMemberEtcdRuns(v View) (string, bool) {
 	m, listed := v.member()
 	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
@@ -176,7 +176,7 @@ func memberUnitUnusable(v View) (string, bool) {
 	switch {
 	case !listed || v.Asked.KeepRunning:
 		return "", false
-	case v.othersStop() && v.Unit.State != UnitUnknown:
+	case v.mayStopExternally() && v.Unit.State != UnitUnknown:
 		return "", false
 	}
 	return unitUnusable(v)
@@ -196,7 +196,7 @@ func quorumAtRisk(v View) (string, bool) {
 		if other.ID == m.ID {
 			continue
 		}
-		if doubt := v.doubt(other, health.Maintenance); doubt != "" {
+		if doubt := v.notProven(other, health.Maintenance); doubt != "" {
 			why = "voter " + other.label() + " " + doubt
 			continue
 		}
@@ -213,7 +213,7 @@ func quorumAtRisk(v View) (string, bool) {
 
 // doubt explains why a voter is not known to be live and healthy enough for what its findings may block; empty if it
 // is.
-func (v View) doubt(m Member, to health.Gate) string {
+func (v View) notProven(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
 	}
@@ -288,10 +288,10 @@ func queued(v View) []Host {
 // hosts that it reads then. Only the next one in the queue does, so that it follows within a second: it is the first,
 // or the one before it is in its operation or has just ended it and may not have published that yet. It knows when a
 // pause ends.
-func again(v View, code ReasonCode) (after time.Duration, behind []string) {
+func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
-	before, turn := turnElsewhere(v)
+	before, turn := unrecordedOperation(v)
 	switch {
 	case own == 0 && turn:
 		behind = []string{before.ID}

@@ -17,7 +17,7 @@ func cycles() operation {
 		kind:   KindCycle,
 		noun:   "cycle",
 		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
-		asks:   []OpPhase{PhaseReady},
+		awaitsRecords:   []OpPhase{PhaseReady},
 		down:   true,
 		carry:  ownCycle,
 		title: func(t OperationTitle) string {
@@ -33,7 +33,7 @@ func ownCycle(v View) Decision {
 	// a different operation removes it
 	listed = listed && !neverStarted(m)
 	// a returning member is not taken down once more, whatever its etcd does
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) {
+	if v.Asked != nil && !v.Asked.Done && v.Op.Phase != PhaseBack && !workDone(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -41,7 +41,7 @@ func ownCycle(v View) Decision {
 
 // worked reports whether the work that the host was taken down for is done. Maintenance is done when an operator ends
 // it.
-func worked(v View) bool {
+func workDone(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
 		return v.Op.Restarted
@@ -59,7 +59,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return d
 	}
 	if !listed || v.Asked.KeepRunning { // there is nothing to stop
-		return touchable(v)
+		return safeToTouch(v)
 	}
 	switch v.Unit.State {
 	case UnitUnknown, UnitMissing:
@@ -85,17 +85,17 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case !v.Asked.Stopped: // from now on this operation owns it: guarded now, started again at the end
 		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
-	return touchable(v)
+	return safeToTouch(v)
 }
 
 // touchable is a host in its operation whose etcd is in the required state: now the work is done.
-func touchable(v View) Decision {
+func safeToTouch(v View) Decision {
 	a := v.Asked
-	stranger, busy := strangerRuns(v)
+	stranger, busy := nonMemberEtcdRuns(v)
 	switch {
 	case busy && a.Command.State == HooksDue:
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
-	case v.Op.Phase != PhaseDown || a.Retimed: // the other hosts see by the record that it is overdue
+	case v.Op.Phase != PhaseDown || a.EndChanged: // the other hosts see by the record that it is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
@@ -104,7 +104,7 @@ func touchable(v View) Decision {
 	case a.Command.State == HooksRunning || busy:
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case a.Work.RunsProgram():
-		return start(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+		return launchPrograms(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
 	case a.Work == WorkRestart: // of a host without a member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
@@ -114,7 +114,7 @@ func touchable(v View) Decision {
 }
 
 // start launches programs. They show only once they have begun: until then it waits, and does not launch them again.
-func start(h Hooks, code ReasonCode, s Step) Decision {
+func launchPrograms(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
 	}
@@ -125,7 +125,7 @@ func start(h Hooks, code ReasonCode, s Step) Decision {
 
 // mayRun reports whether the program of a command runs, or may begin at any moment. Until that is over etcd is not
 // started, even if an operator ends the request.
-func mayRun(v View) bool {
+func commandMayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
 
@@ -134,17 +134,17 @@ func bringBack(v View, m Member, listed bool) Decision {
 	untouched := untouched(v)
 	keeps := v.Asked != nil && v.Asked.KeepRunning
 	switch {
-	case mayRun(v):
+	case commandMayRun(v):
 		return wait(CommandRunning, "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
 	case diskGivenUp(v):
-		return endUnfit(v)
+		return endDiskFailed(v)
 	case !v.Self.Drives && !unitRuns(v):
-		return othersStart(v)
+		return awaitExternalStart(v)
 	case !v.Self.Drives:
 	case v.Unit.State == UnitDeactivating: // it does not run again yet
 		return wait(Stopping, "etcd is stopping")
-	case v.Unit.State == UnitInactive && stoppedSince(v):
+	case v.Unit.State == UnitInactive && stoppedByOperator(v):
 		return stopped(v)
 	case !unitRuns(v):
 		return startMember(v, m)
@@ -162,22 +162,22 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case v.Op.Phase != PhaseBack:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
-	return returned(v, m)
+	return awaitReturn(v, m)
 }
 
 // diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its
 // etcd was started: its future needs no operation.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
-	if v.Asked != nil && v.Asked.Over {
-		since = min(since, v.Asked.OverFor)
+	if v.Asked != nil && v.Asked.Done {
+		since = min(since, v.Asked.DoneFor)
 	}
 	started := v.Unit.State == UnitFailed || v.Unit.State == UnitActive
 	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
 }
 
 // endUnfit ends the operation of a host whose disk stays FAILED. No other voter goes down while it is.
-func endUnfit(v View) Decision {
+func endDiskFailed(v View) Decision {
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
@@ -196,7 +196,7 @@ func untouched(v View) bool {
 
 // stoppedSince reports whether an operator stopped an etcd that was stopped cleanly: either it had run again since this
 // operation stopped it, or this operation never did.
-func stoppedSince(v View) bool {
+func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
 		return true
@@ -215,7 +215,7 @@ func stoppedAfterReboot(v View) bool {
 }
 
 // returned ends the operation of a member that has been healthy again for long enough.
-func returned(v View, m Member) Decision {
+func awaitReturn(v View, m Member) Decision {
 	var why string
 	switch {
 	case !m.Live:
@@ -230,7 +230,7 @@ func returned(v View, m Member) Decision {
 	case Unhealthy(v.Health.State) && v.Health.blocks(health.Maintenance):
 		why = v.Health.Text
 	default:
-		return wellAgain(v)
+		return endHealthy(v)
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)
@@ -240,11 +240,11 @@ func returned(v View, m Member) Decision {
 
 // wellAgain runs the hooks that come after, and ends the operation. Failed hooks keep the operation, so that no other
 // host is taken down, until an operator ends it anyway.
-func wellAgain(v View) Decision {
+func endHealthy(v View) Decision {
 	if v.Asked != nil && !v.Asked.Waived {
 		switch h := v.Asked.After; h.State {
 		case HooksDue:
-			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
+			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
@@ -283,7 +283,7 @@ func startMember(v View, m Member) Decision {
 			orUnknown(v.Data.State))
 	}
 	if dataMayBeSwapped(v) {
-		return dataAwaited()
+		return awaitDataRead()
 	}
 	if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -295,10 +295,10 @@ func startMember(v View, m Member) Decision {
 // The disk may have been replaced since: an etcd that starts on an empty one has forgotten what it acknowledged.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
-	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Over && v.Data.Age > a.OverFor
+	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Done && v.Data.Age > a.DoneFor
 }
 
-func dataAwaited() Decision {
+func awaitDataRead() Decision {
 	d := wait(DataNotKnown, "the data directory has not been read since the work ended")
 	d.Again = lookSoon
 	return d
@@ -310,18 +310,18 @@ func dataAwaited() Decision {
 // just after this one was stopped, and this one's vote restores the quorum: a machine that has not been rebooted yet
 // starts etcd, and is rebooted in a later operation. Where something else reboots the machine, it was already allowed
 // to.
-func taken(v View) Decision {
+func stoppedWithoutOperation(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	over := a.Done || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
 	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {
-	case mayRun(v):
+	case commandMayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
 	case over && dataMayBeSwapped(v):
-		return dataAwaited()
+		return awaitDataRead()
 	case over, unasked:
 		return bringUp(v)
 	case a.Work == WorkReboot:

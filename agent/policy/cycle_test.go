@@ -59,7 +59,7 @@ func turnView() View {
 func backView() View {
 	v := turnView()
 	v.Op.Phase = PhaseBack
-	v.Asked.Over = true
+	v.Asked.Done = true
 	return v
 }
 
@@ -92,7 +92,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		}, StepBeginCycle, ""},
 		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, Idle},
 		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, Idle},
-		{"it ended before it began", func(v *View) { v.Asked.Over = true }, StepNone, Idle},
+		{"it ended before it began", func(v *View) { v.Asked.Done = true }, StepNone, Idle},
 		{"it is unhealthy itself", func(v *View) {
 			v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed
 		}, StepTakeLock, ""},
@@ -255,7 +255,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		}, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
-		{"it is cancelled", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},
+		{"it is cancelled", func(v *View) { v.Asked.Done = true }, StepEndOp, ""},
 		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
 		{"another host has its ID", func(v *View) {
@@ -267,13 +267,13 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		}, StepTakeDown, ""},
 		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
 		{"it is cancelled, and etcd is stopping", func(v *View) {
-			v.Asked.Over, v.Unit.State = true, UnitDeactivating
+			v.Asked.Done, v.Unit.State = true, UnitDeactivating
 		}, StepNone, Stopping},
 		{"it is cancelled, and the restart is in progress", func(v *View) {
-			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitActivating
+			v.Asked.Work, v.Asked.Done, v.Unit.State = WorkRestart, true, UnitActivating
 		}, StepSetPhase, ""},
 		{"it is cancelled, and the restart has failed", func(v *View) {
-			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitFailed
+			v.Asked.Work, v.Asked.Done, v.Unit.State = WorkRestart, true, UnitFailed
 		}, StepStartUnit, ""},
 		{"etcd is down already: the operation is recorded first", func(v *View) {
 			v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed
@@ -339,21 +339,21 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 	play(t, downView, []scene{
 		{"maintenance", nil, StepNone, InMaintenance},
 		{"overdue maintenance", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
-		{"finished maintenance", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
+		{"finished maintenance", func(v *View) { v.Asked.Done = true }, StepStartUnit, ""},
 		{"finished maintenance, but the disk is new", func(v *View) {
-			v.Asked.Over, v.Data = true, Data{State: DataEmpty}
+			v.Asked.Done, v.Data = true, Data{State: DataEmpty}
 		}, StepNone, DataUnusable},
 		{"finished maintenance, without the lock", func(v *View) {
-			v.Asked.Over, v.Lock = true, Lock{Known: true}
+			v.Asked.Done, v.Lock = true, Lock{Known: true}
 		}, StepStartUnit, ""},
 		{"finished maintenance, while the cluster is paused", func(v *View) {
-			v.Asked.Over, v.Pause = true, &Pause{}
+			v.Asked.Done, v.Pause = true, &Pause{}
 		}, StepStartUnit, ""},
 		{"finished maintenance, without a quorum", func(v *View) {
-			v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID}
+			v.Asked.Done, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
 		{"finished maintenance, after its operation was released", func(v *View) {
-			v.Asked.Over, v.Op = true, nil
+			v.Asked.Done, v.Op = true, nil
 		}, StepStartUnit, ""},
 		{"without a quorum", func(v *View) {
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
@@ -385,7 +385,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, UnitStopped},
 		{"a cancelled reboot", func(v *View) {
-			v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true
+			v.Asked.Work, v.Asked.Done, v.Unit.Ran = WorkReboot, true, true
 		}, StepStartUnit, ""},
 		{"a released reboot", func(v *View) {
 			v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true
@@ -415,14 +415,14 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 		}, StepNone, InMaintenance},
 		{"an interrupted restart", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
 		{"finished, but an operator has stopped etcd since it was started", func(v *View) {
-			v.Asked.Over, v.Asked.Stopped = true, false
+			v.Asked.Done, v.Asked.Stopped = true, false
 		}, StepNone, UnitStopped},
 		{"rebooted, but an operator stops it before its operation is over", func(v *View) {
 			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
 		}, StepNone, UnitStopped},
 		{"the request is no longer known", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
 		{"finished, and etcd runs already", func(v *View) {
-			v.Asked.Over, v.Unit.State = true, UnitActive
+			v.Asked.Done, v.Unit.State = true, UnitActive
 		}, StepStartUnit, ""},
 		{"the end of its work is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 	})
@@ -468,10 +468,10 @@ func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never}
 		}, StepEndOp, ""},
 		{"a reboot was cancelled before the machine went down", func(v *View) {
-			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Over: true}
+			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Done: true}
 		}, StepEndOp, ""},
 		{"a reboot was cancelled after the machine had rebooted", func(v *View) {
-			v.Asked, v.Op.SameBoot = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Over: true}, false
+			v.Asked, v.Op.SameBoot = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Done: true}, false
 		}, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
@@ -503,7 +503,7 @@ func TestASpareHasNothingToStopInItsOperation(t *testing.T) {
 		{"its operation may begin", turn(func(*View) {}), StepNone, InMaintenance},
 		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
 		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
-		{"it is over", turn(func(v *View) { v.Asked.Over = true }), StepEndOp, ""},
+		{"it is over", turn(func(v *View) { v.Asked.Done = true }), StepEndOp, ""},
 		{"its learner has never started", turn(func(v *View) {
 			v.Asked.Work = WorkRestart
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 9, PeerURL: v.Self.PeerURL, Learner: true})

@@ -18,12 +18,12 @@ import (
 // can be read and hold no member, as observed after the work has ended. Not mounted is not gone.
 
 // placed reports whether the file systems are mounted on which the member's data was last seen.
-func (d Data) placed(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
+func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
 // Mounted returns what is known about the member's data: unknown if the file system that held it is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
-	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.placed(self) {
+	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {
 		return d
 	}
 	d.State = DataUnknown
@@ -33,30 +33,30 @@ func (d Data) Mounted(self Self) Data {
 
 // workUnderWay reports whether this host is in an operation whose work is not over, or that is managed externally: a
 // removed disk may come back with its end.
-func (v View) workUnderWay() bool {
+func (v View) workInProgress() bool {
 	a := v.Asked
-	begun := a != nil && (!a.Unbegun || a.Stopped)
-	return begun && !a.Over && !a.Released && !worksAlone(v)
+	begun := a != nil && (!a.NotBegun || a.Stopped)
+	return begun && !a.Done && !a.Released && !needsOnlyStart(v)
 }
 
 // worksAlone reports whether the work of this host's operation is done, or is done once its etcd starts.
-func worksAlone(v View) bool {
-	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && worked(v)
+func needsOnlyStart(v View) bool {
+	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
 // givesUp reports whether this host abandons its own member now, which was taken down cleanly: the work is over, and
 // the data was read since then and is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
-	if m.Learner || m.Live || !gone || !v.Data.placed(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
+	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also once its operation was released
-	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workUnderWay() {
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Done // also once its operation was released
+	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}
-	return v.Asked == nil || !v.Asked.Over ||
-		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
+	return v.Asked == nil || !v.Asked.Done ||
+		v.Asked.DoneFor > v.Limits.Settle && v.Data.Age < v.Asked.DoneFor-v.Limits.Settle
 }
 
 // gaveUp reports whether this host's disk records that its own member is given up.
@@ -129,7 +129,7 @@ func (v View) standbyReady() bool {
 
 // removeLost removes this host's own member, whose data was lost. No other host needs to report it dead.
 func removeLost(v View, m Member) Decision {
-	code, text := lostStays(v, m)
+	code, text := whyLostStays(v, m)
 	switch {
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
@@ -146,7 +146,7 @@ func removeLost(v View, m Member) Decision {
 }
 
 // lostStays returns why this host's own member is not removed, if there is a reason.
-func lostStays(v View, m Member) (ReasonCode, string) {
+func whyLostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
@@ -164,7 +164,7 @@ func lostStays(v View, m Member) (ReasonCode, string) {
 
 // againstLost returns why this host may not be taken down for that work, or nil: the data of its member is gone, so
 // that its etcd would not come back. Maintenance is how a disk is replaced.
-func againstLost(v View, work Work) *Refusal {
+func againstLostMember(v View, work Work) *Refusal {
 	m, listed := v.member()
 	if !listed || m.Live || m.Learner || work.info().operatorEnds { // a learner that was just added has no data yet
 		return nil
@@ -185,7 +185,7 @@ func memberLost(v View) (string, bool) {
 	if v.Asked == nil {
 		return "", false
 	}
-	if r := againstLost(v, v.Asked.Work); r != nil {
+	if r := againstLostMember(v, v.Asked.Work); r != nil {
 		return r.Text, true
 	}
 	return "", false

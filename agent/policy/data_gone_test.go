@@ -14,7 +14,7 @@ import (
 // emptiedView returns the view of a host whose maintenance is over and whose data is gone.
 func emptiedView() View {
 	v := downView()
-	v.Asked.Over, v.Asked.Ended, v.Asked.Seen, v.Asked.OverFor = true, true, true, time.Minute
+	v.Asked.Done, v.Asked.Ended, v.Asked.Seen, v.Asked.DoneFor = true, true, true, time.Minute
 	v.Unit.Since = time.Hour
 	v.Data = Data{State: DataEmpty, Free: 100 << 30, FreeKnown: true, Mount: "/var/lib/etcd"}
 	v.Self.DataMount, v.Self.ClusterID = "/var/lib/etcd", clusterID
@@ -65,7 +65,7 @@ func TestAHostThatLostItsDataInItsOperationAbandonsItsMemberOnceRecorded(t *test
 		},
 		{"the lock is free", func(v *View) { noted(v); v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"an operator still works there", func(v *View) {
-			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = false, false, 0
+			v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor = false, false, 0
 		}, StepNone, InMaintenance},
 		{"the cluster is paused", func(v *View) { noted(v); v.Pause = &Pause{By: "root"} }, StepNone, Paused},
 		{"it is back with its old disk afterwards", func(v *View) {
@@ -78,7 +78,7 @@ func TestAHostThatLostItsDataInItsOperationAbandonsItsMemberOnceRecorded(t *test
 		}, StepEndOp, ""},
 		{"it is a restart", func(v *View) {
 			noted(v)
-			v.Asked.Work, v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = WorkRestart, false, false, 0
+			v.Asked.Work, v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor = WorkRestart, false, false, 0
 		}, StepEndOp, ""},
 	})
 	v := emptiedView()
@@ -100,15 +100,15 @@ func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 		"it cannot be read":                  func(v *View) { v.Data.State = DataUnreadable },
 		"it was not read":                    func(v *View) { v.Data.State = DataUnknown },
 		"it was read before etcd was down":   func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
-		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.OverFor },
-		"the work has only just ended":       func(v *View) { v.Asked.OverFor = time.Second },
+		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.DoneFor },
+		"the work has only just ended":       func(v *View) { v.Asked.DoneFor = time.Second },
 		"another member's data is there":     func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
 		"its member answers":                 func(v *View) { v.Cluster.Members[2].Live = true },
 		"its etcd runs":                      func(v *View) { v.Unit.State = UnitActive },
 		"its disk records another member":    func(v *View) { v.Self.MemberID = 8 },
 		"the cluster is another one":         func(v *View) { v.Cluster.ID++ },
 		"the program of its command may have started": func(v *View) {
-			v.Asked.Work, v.Asked.Over = WorkCommand, false
+			v.Asked.Work, v.Asked.Done = WorkCommand, false
 		},
 		"it is a learner": func(v *View) { v.Cluster.Members[2].Learner = true },
 	} {
@@ -245,11 +245,11 @@ func TestTheOthersReportAMemberDeadThatItsHostReportsLost(t *testing.T) {
 	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.LostID = "n1", "n1", peerPrefix+"n1", 0
 	v.Op = &Op{Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, MemberID: 3}
 	m := v.Cluster.Members[2]
-	if since, why := v.abandoned(m); since != 0 || !strings.Contains(why, "on purpose") {
+	if since, why := v.unattendedFor(m); since != 0 || !strings.Contains(why, "on purpose") {
 		t.Errorf("in its operation it has been dead for %s: %s", since, why)
 	}
 	v.Hosts[2].MemberLostFor = time.Minute
-	if since, why := v.abandoned(m); since != time.Minute {
+	if since, why := v.unattendedFor(m); since != time.Minute {
 		t.Errorf("it is lost, and has been dead for %s: %s", since, why)
 	}
 }
@@ -260,7 +260,7 @@ func TestAHostReportsNoLostMemberDuringMaintenance(t *testing.T) {
 	if !OwnMemberLost(v) {
 		t.Error("the work is over, and it does not report the loss")
 	}
-	v.Asked.Over, v.Asked.Ended = false, false
+	v.Asked.Done, v.Asked.Ended = false, false
 	if OwnMemberLost(v) {
 		t.Error("its disk is out, and it reports its member lost")
 	}
@@ -281,11 +281,11 @@ func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {
 		t.Errorf("its data is there, and a reboot is refused: %+v", r)
 	}
 	v = lostView()
-	v.Asked = &Asked{Work: WorkReboot, Unbegun: true, RebootFor: Never}
+	v.Asked = &Asked{Work: WorkReboot, NotBegun: true, RebootFor: Never}
 	if d := Decide(v); d.Notes.Request.Change != RequestEnds || d.Notes.Request.Code != MemberLost {
 		t.Errorf("an earlier request: %+v", d.Notes.Request)
 	}
-	v.Asked = &Asked{Work: WorkMaintenance, Ended: true, Over: true, Stopped: true, OverFor: time.Minute}
+	v.Asked = &Asked{Work: WorkMaintenance, Ended: true, Done: true, Stopped: true, DoneFor: time.Minute}
 	if d := Decide(v); d.Notes.Request.Change != RequestEnds || d.Notes.Request.Code != MemberLost {
 		t.Errorf("an ended request that its disk does not record: %+v", d.Notes.Request)
 	}
@@ -338,7 +338,7 @@ func TestEtcdStartsAfterMaintenanceOnlyOnDataReadSince(t *testing.T) {
 	back := func() View {
 		v := emptiedView()
 		v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
-		v.Asked.OverFor = 2 * time.Second
+		v.Asked.DoneFor = 2 * time.Second
 		v.Unit.SinceStart = time.Hour
 		return v
 	}

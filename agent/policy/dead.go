@@ -35,16 +35,16 @@ func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.HostsFresh {
 		return 0, "the cluster was not observed in this round"
 	}
-	return v.calledDead(m)
+	return v.reportedDead(m)
 }
 
 // calledDead is deadFor by the last observations.
-func (v View) calledDead(m Member) (since time.Duration, why string) {
-	gone, why := v.abandoned(m)
+func (v View) reportedDead(m Member) (since time.Duration, why string) {
+	gone, why := v.unattendedFor(m)
 	if why != "" {
 		return 0, why
 	}
-	words, why := v.words(m)
+	words, why := v.deadReports(m)
 	if why != "" {
 		return 0, why
 	}
@@ -54,13 +54,13 @@ func (v View) calledDead(m Member) (since time.Duration, why string) {
 // abandoned returns since when no agent on a member's own host has been in charge of it: the agent is gone, or reports
 // that the member can never come back. A present agent answers for an etcd that does not run: it was stopped on
 // purpose, or is about to be started.
-func (v View) abandoned(m Member) (since time.Duration, why string) {
+func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 	switch {
 	case m.Live:
 		return 0, "it answers this host"
 	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
 		return 0, "a record in etcd cannot be read and may be its host's"
-	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.saysLost(m):
+	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL) && !v.reportsLost(m):
 		return 0, "it was taken down on purpose"
 	}
 	since = m.AgentGoneFor
@@ -79,23 +79,23 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 }
 
 // saysLost reports whether a member's host reports that the member can never come back.
-func (v View) saysLost(m Member) bool {
+func (v View) reportsLost(m Member) bool {
 	h, present := v.hostOf(m)
 	return present && h.MemberLostFor > 0
 }
 
 // wordAwaited returns how soon a voter's host probes again while its report on dead members is awaited, by an operation
 // or because a voter has just fallen silent; 0 if it is not.
-func (v View) wordAwaited() time.Duration {
+func (v View) reportAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
 	}
-	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
+	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && AwaitsRecords(v.Op.Kind, v.Op.Phase)
 	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // it ends then, unless it is paused
 		return lookSoon
 	}
 	for m := range v.Cluster.voters() {
-		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < fallsSilent {
+		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < silenceWindow {
 			return lookSoon
 		}
 	}
@@ -104,27 +104,27 @@ func (v View) wordAwaited() time.Duration {
 
 // fallsSilent is how long it takes to know whether a voter that has just fallen silent is dead, and, once its grace is
 // over, until another host has recorded its replacement.
-const fallsSilent = 15 * time.Second
+const silenceWindow = 15 * time.Second
 
 // repairNears returns how soon a host that may replace a voter, or must report whether one is dead, looks again: when
 // the grace of a dead voter ends; soon while the reports of the hosts in behind are awaited; soon while the record of
 // the replacement is awaited. 0 otherwise.
-func (v View) repairNears() (soon time.Duration, behind []string) {
+func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
 		v.Limits.DeadGrace == 0 || !v.Cluster.Reachable || v.foreign() {
 		return 0, nil
 	}
 	for m := range v.Cluster.voters() {
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		left := v.Limits.DeadGrace - since
 		switch {
 		case m.Live:
-		case since == 0 && m.DownFor < fallsSilent && role != RoleVoter:
-			return lookSoon, v.untold(m)
+		case since == 0 && m.DownFor < silenceWindow && role != RoleVoter:
+			return lookSoon, v.missingReports(m)
 		case since > 0 && left > 0 && (soon == 0 || left < soon):
 			soon = left
-		case since > 0 && left <= 0 && left > -fallsSilent && role == RoleVoter:
+		case since > 0 && left <= 0 && left > -silenceWindow && role == RoleVoter:
 			return lookSoon, nil
 		}
 	}
@@ -132,10 +132,10 @@ func (v View) repairNears() (soon time.Duration, behind []string) {
 }
 
 // untold returns the hosts of the live voters that do not report a member dead.
-func (v View) untold(m Member) (ids []string) {
+func (v View) missingReports(m Member) (ids []string) {
 	for voter := range v.Cluster.voters() {
 		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {
-			if _, why := v.word(voter, m); why != "" {
+			if _, why := v.deadReport(voter, m); why != "" {
 				ids = append(ids, h.ID)
 			}
 		}
@@ -144,14 +144,14 @@ func (v View) untold(m Member) (ids []string) {
 }
 
 // words returns for how long every required host has reported a member dead without any other contradicting it.
-func (v View) words(m Member) (since time.Duration, why string) {
+func (v View) deadReports(m Member) (since time.Duration, why string) {
 	since = Never
 	leader, speakers := false, 0
 	for voter := range v.Cluster.voters() {
 		if !voter.Live || voter.ID == m.ID {
 			continue
 		}
-		said, why := v.word(voter, m)
+		said, why := v.deadReport(voter, m)
 		if why != "" {
 			return 0, why
 		}
@@ -160,7 +160,7 @@ func (v View) words(m Member) (since time.Duration, why string) {
 		since = min(since, said)
 	}
 	for _, h := range v.Hosts { // hosts that need not report it dead must not contradict it
-		if s, says := h.sight(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
+		if s, says := h.reportOn(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
 			if why := s.contradicts(h.Name); why != "" {
 				return 0, why
 			}
@@ -176,12 +176,12 @@ func (v View) words(m Member) (since time.Duration, why string) {
 }
 
 // word returns for how long the agent of a live voter has reported a member dead.
-func (v View) word(voter, m Member) (since time.Duration, why string) {
+func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(voter)
 	if !present {
 		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches it"
 	}
-	s, says := h.sight(m.ID)
+	s, says := h.reportOn(m.ID)
 	if !says {
 		return 0, voter.label() + " has not reported yet whether it reaches it"
 	}
@@ -208,7 +208,7 @@ func (s Sight) contradicts(name string) string {
 }
 
 // sight returns what a host reports about a member, if anything.
-func (h Host) sight(id uint64) (Sight, bool) {
+func (h Host) reportOn(id uint64) (Sight, bool) {
 	i := slices.IndexFunc(h.Sees, func(s Sight) bool { return s.MemberID == id })
 	if i < 0 {
 		return Sight{}, false
@@ -224,7 +224,7 @@ func (v View) isMember(peerURL string) bool {
 // OwnMemberLost reports whether this host's member can never come back; it is published for the others.
 func OwnMemberLost(v View) bool {
 	m, listed := v.member()
-	if !listed || m.Live || v.workUnderWay() {
+	if !listed || m.Live || v.workInProgress() {
 		return false
 	}
 	_, gone := dataGone(v, m)

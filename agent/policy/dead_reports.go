@@ -33,7 +33,7 @@ func DeadVoters(v View) []Dead {
 	}
 	var all []Dead
 	for m := range v.Cluster.voters() {
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		if since == 0 {
 			continue
 		}
@@ -44,7 +44,7 @@ func DeadVoters(v View) []Dead {
 			}
 		}
 		slices.Sort(d.By)
-		if d.Held = v.deadHeld(m, d.In == 0); v.Op.takesPlaceOf(m) {
+		if d.Held = v.deadBlocked(m, d.In == 0); v.Op.replacesMember(m) {
 			d.Held, d.Replacement = "", v.Op.HostName
 		}
 		all = append(all, d)
@@ -55,8 +55,8 @@ func DeadVoters(v View) []Dead {
 // deadHeld explains why no host replaces a dead voter; empty if one may. Once the grace is over, a host that still
 // waits for it to answer does not report it dead, or not for long enough: an agent that has restarted counts again from
 // zero.
-func (v View) deadHeld(m Member, over bool) string {
-	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
+func (v View) deadBlocked(m Member, over bool) string {
+	if why := v.repairBlocked("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
@@ -75,9 +75,9 @@ func (v View) deadHeld(m Member, over bool) string {
 			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
 				v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
 		}
-		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
+		return v.noneReady(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
-	return v.unready(m, over, func(Host) bool { return true })
+	return v.noneReady(m, over, func(Host) bool { return true })
 }
 
 // noRemover explains why no other voter's host removes a dead surplus voter; empty if one may.
@@ -91,7 +91,7 @@ func (v View) noRemover() string {
 }
 
 // repairHeld explains why no voter is replaced now; empty if one may be. The setting is the one that defines the grace.
-func (v View) repairHeld(setting string, grace time.Duration) string {
+func (v View) repairBlocked(setting string, grace time.Duration) string {
 	switch {
 	case grace == 0:
 		return setting + " is off"
@@ -107,11 +107,11 @@ func (v View) repairHeld(setting string, grace time.Duration) string {
 
 // noReplacement explains why no host could replace a voter; empty if one could.
 func (v View) noReplacement(m Member) string {
-	return v.unready(m, false, func(Host) bool { return true })
+	return v.noneReady(m, false, func(Host) bool { return true })
 }
 
 // unready explains why none of these hosts could replace a voter; empty if one could.
-func (v View) unready(dead Member, over bool, among func(Host) bool) string {
+func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
 		switch {
@@ -190,7 +190,7 @@ func (v View) deadVoterSummary() (text string, dead bool) {
 		if m.Live || v.Limits.DeadGrace == 0 {
 			continue
 		}
-		if since, why := v.calledDead(m); since == 0 {
+		if since, why := v.reportedDead(m); since == 0 {
 			text += fmt.Sprintf("; %s does not count as dead: %s", m.label(), why)
 		}
 	}

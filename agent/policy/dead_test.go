@@ -286,7 +286,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 	} {
 		v := leaderSeesDead()
 		c.change(&v)
-		again, behind := v.repairNears()
+		again, behind := v.repairDue()
 		if again != c.again || strings.Join(behind, ",") != c.behind {
 			t.Errorf("%s: looks again in %s at %v, want %s at %q", name, again, behind, c.again, c.behind)
 		}

@@ -12,14 +12,14 @@ import (
 
 // Decide returns the next step, if any, the reasons why nothing more is done, and what to write to the disk.
 func Decide(v View) Decision {
-	d := v.withUnreadable(held(v))
+	d := v.withUnreadable(decideAllowed(v))
 	if d.Step.Kind == StepNone {
 		d.Reasons = caution(v, d.Reasons)
 	}
-	if due := dueIn(v); due > 0 && v.Led != nil && (d.Again == 0 || due < d.Again) {
+	if due := transferDueIn(v); due > 0 && v.Led != nil && (d.Again == 0 || due < d.Again) {
 		d.Again = due
 	}
-	if soon, behind := v.repairNears(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
+	if soon, behind := v.repairDue(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
 		d.Again, d.Behind = soon, append(d.Behind, behind...)
 	}
 	d.First = goesFirst(v, d)
@@ -37,10 +37,10 @@ func Decide(v View) Decision {
 }
 
 // held withholds a step that must not be taken now.
-func held(v View) Decision {
+func decideAllowed(v View) Decision {
 	d := decide(v)
 	if v.Cluster.Denied {
-		tellDenied(d.Reasons)
+		reportDenied(d.Reasons)
 	}
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
@@ -66,7 +66,7 @@ func held(v View) Decision {
 	case v.Stuck != "":
 		return withhold(d, Reason{StepStuck, v.Stuck})
 	case d.Step.Kind.Info().Drives && !v.Self.Drives:
-		return withhold(d, v.runByOthers())
+		return withhold(d, v.externalReason())
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
 	case v.Recovery != nil && !v.Recovery.Late: // the operator ordered it, and no cluster can be paused now
@@ -77,7 +77,7 @@ func held(v View) Decision {
 		r, _ := v.unreadable()
 		return withhold(d, r)
 	// checked for every start: a join may come in between
-	case mayRun(v) && d.Step.Kind == StepStartUnit:
+	case commandMayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // taking the lock again and again would keep it from all others
 		return withhold(d, Reason{HealthBad, v.Health.Text})
@@ -86,7 +86,7 @@ func held(v View) Decision {
 }
 
 // tellDenied reports that etcd answers and refuses. From inside, that looks like a cluster without a quorum.
-func tellDenied(reasons []Reason) {
+func reportDenied(reasons []Reason) {
 	for i := range reasons {
 		if code := reasons[i].Code; code == ClusterUnreachable || code == NoQuorum {
 			reasons[i].Code = PermissionDenied
@@ -128,7 +128,7 @@ func rest(v View) Decision {
 		return blockedBy(v, vetoIDMismatch)
 	}
 	if v.Op != nil {
-		return Decision{Reasons: blockedBy(v, vetoOperationInFlight).Reasons, Again: v.wordAwaited()}
+		return Decision{Reasons: blockedBy(v, vetoOperationInFlight).Reasons, Again: v.reportAwaited()}
 	}
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
@@ -138,7 +138,7 @@ func rest(v View) Decision {
 		if _, dead := v.deadVoterSummary(); dead {
 			code = VoterDead
 		}
-		return Decision{Reasons: []Reason{{code, text}}, Again: v.wordAwaited()}
+		return Decision{Reasons: []Reason{{code, text}}, Again: v.reportAwaited()}
 	}
 	if r, slow := leaderSlow(v); slow && Unhealthy(v.Health.State) { // WARM is only a caution
 		return Decision{Reasons: []Reason{r}}
@@ -205,7 +205,7 @@ func ownUnit(v View) (Decision, bool) {
 	}
 	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
 	if down && v.Asked != nil && v.Asked.Stopped {
-		return taken(v), true
+		return stoppedWithoutOperation(v), true
 	}
 	switch v.Unit.State {
 	case UnitFailed:

@@ -43,7 +43,7 @@ func strayDefault(v View) (string, bool) {
 }
 
 // ownDefault keeps such a cluster from being taken for this host's: nothing is started, joined or brought back.
-func ownDefault(v View) (Decision, bool) {
+func ownDefaultCluster(v View) (Decision, bool) {
 	text, stray := strayDefault(v)
 	if !stray {
 		return Decision{}, false

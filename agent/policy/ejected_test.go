@@ -14,7 +14,7 @@ import (
 func outView() View {
 	v := spareView()
 	v.Limits.CleanFor = 10 * time.Minute
-	v.Ejections = Ejections{Times: 1, Ago: 14 * time.Minute, WellFor: 4 * time.Minute}
+	v.Ejections = Ejections{Times: 1, Ago: 14 * time.Minute, HealthyFor: 4 * time.Minute}
 	return v
 }
 
@@ -22,28 +22,28 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 	t.Parallel()
 	play(t, outView, []scene{
 		{"it waits", nil, StepNone, Ejected},
-		{"it is unhealthy now", func(v *View) { v.Ejections.WellFor = 0 }, StepNone, Ejected},
+		{"it is unhealthy now", func(v *View) { v.Ejections.HealthyFor = 0 }, StepNone, Ejected},
 		{"it is unhealthy, which is reported first", func(v *View) {
-			v.Ejections.WellFor, v.Health.State = 0, health.Slow
+			v.Ejections.HealthyFor, v.Health.State = 0, health.Slow
 		}, StepNone, HealthBad},
 		{"it has been healthy for just long enough", func(v *View) {
-			v.Ejections.WellFor = 10 * time.Minute
+			v.Ejections.HealthyFor = 10 * time.Minute
 		}, StepTakeLock, ""},
 		{"it has been healthy for almost long enough", func(v *View) {
-			v.Ejections.WellFor = 10*time.Minute - 1
+			v.Ejections.HealthyFor = 10*time.Minute - 1
 		}, StepNone, Ejected},
 		{"it was never ejected", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
 		{"the second time it is twice as long", func(v *View) {
-			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}
+			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, HealthyFor: 14 * time.Minute}
 		}, StepNone, Ejected},
 		{"and over then", func(v *View) {
-			v.Ejections = Ejections{Times: 2, WellFor: 20 * time.Minute}
+			v.Ejections = Ejections{Times: 2, HealthyFor: 20 * time.Minute}
 		}, StepTakeLock, ""},
 		{"it doubles up to a day", func(v *View) {
-			v.Ejections = Ejections{Times: 16, WellFor: 24*time.Hour - time.Second}
+			v.Ejections = Ejections{Times: 16, HealthyFor: 24*time.Hour - time.Second}
 		}, StepNone, Ejected},
 		{"and no further", func(v *View) {
-			v.Ejections = Ejections{Times: 16, WellFor: 24 * time.Hour}
+			v.Ejections = Ejections{Times: 16, HealthyFor: 24 * time.Hour}
 		}, StepTakeLock, ""},
 		{"its configuration disables the wait", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
 		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
@@ -106,7 +106,7 @@ func TestOnlyAGoodHealthStateKeepsAPeriodHealthy(t *testing.T) {
 		health.OK: true, health.Warm: true, health.Unknown: false, health.Qualifying: false, health.Slow: false,
 		health.Stalled: false, health.Failed: false,
 	} {
-		if got := (Health{State: state}).Well(); got != want {
+		if got := (Health{State: state}).Healthy(); got != want {
 			t.Errorf("%s: healthy %t, want %t", state, got, want)
 		}
 	}
@@ -120,28 +120,28 @@ func TestAHealthyPeriodIsRecordedAsItGrowsAndForgottenWhenItEnds(t *testing.T) {
 		want   bool
 	}{
 		"the disk records it":                      {func(*View) {}, false},
-		"the disk records nothing":                 {func(v *View) { v.Ejections.NotedFor = 0 }, true},
-		"the disk records an earlier period":       {func(v *View) { v.Ejections.NotedAgo = time.Minute }, true},
-		"the disk records it for another ejection": {func(v *View) { v.Ejections.NotedFor = time.Hour }, true},
+		"the disk records nothing":                 {func(v *View) { v.Ejections.RecordedFor = 0 }, true},
+		"the disk records an earlier period":       {func(v *View) { v.Ejections.RecordedAgo = time.Minute }, true},
+		"the disk records it for another ejection": {func(v *View) { v.Ejections.RecordedFor = time.Hour }, true},
 		"it has just begun": {
-			func(v *View) { v.Ejections.WellFor, v.Ejections.NotedFor = 1, 0 }, false,
+			func(v *View) { v.Ejections.HealthyFor, v.Ejections.RecordedFor = 1, 0 }, false,
 		},
 		"it is unhealthy": {
-			func(v *View) { v.Ejections.WellFor, v.Health.State = 0, health.Slow }, true,
+			func(v *View) { v.Ejections.HealthyFor, v.Health.State = 0, health.Slow }, true,
 		},
 		"its health is unknown": {func(v *View) {
-			v.Ejections.WellFor, v.Health.State = 0, health.Unknown
+			v.Ejections.HealthyFor, v.Health.State = 0, health.Unknown
 		}, false},
 		"it was never ejected": {func(v *View) { v.Ejections = Ejections{} }, false},
 		"it is unknown": {func(v *View) {
-			v.Cluster.Fresh, v.Ejections.NotedAgo = false, time.Hour
+			v.Cluster.Fresh, v.Ejections.RecordedAgo = false, time.Hour
 		}, false},
 		"it is unhealthy, as recorded": {func(v *View) {
-			v.Ejections.WellFor, v.Ejections.NotedFor, v.Health.State = 0, 0, health.Slow
+			v.Ejections.HealthyFor, v.Ejections.RecordedFor, v.Health.State = 0, 0, health.Slow
 		}, false},
 	} {
 		v := outView()
-		v.Cluster.Listed, v.Cluster.Fresh, v.Ejections.WellFor, v.Ejections.NotedFor = true, true, well, well
+		v.Cluster.Listed, v.Cluster.Fresh, v.Ejections.HealthyFor, v.Ejections.RecordedFor = true, true, well, well
 		if c.change(&v); Decide(v).Notes.Self.Clean != c.want {
 			t.Errorf("%s: recorded %t, want %t", name, !c.want, c.want)
 		}

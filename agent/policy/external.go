@@ -16,14 +16,14 @@ import (
 // then stops and starts etcd, and quorumd observes that from its ports.
 
 // runByOthers returns that reason.
-func (v View) runByOthers() Reason {
+func (v View) externalReason() Reason {
 	return Reason{EtcdExternal, fmt.Sprintf("this host's etcd is managed externally and is %s: quorumd neither "+
 		"starts nor "+
 		"stops it", cmp.Or(string(v.Unit.State), "unknown"))}
 }
 
 // MayBeAsked reports whether a host can be taken down for that work, as far as the management of its etcd decides.
-func MayBeAsked(v View, w Work) bool {
+func MayTakeDown(v View, w Work) bool {
 	_, listed := v.member()
 	return v.Self.Drives || !listed || !w.info().automatic
 }
@@ -31,20 +31,20 @@ func MayBeAsked(v View, w Work) bool {
 // ExternallyManaged reports whether this host's etcd is stopped externally for its request.
 func ExternallyManaged(v View) bool {
 	_, listed := v.member()
-	return listed && v.Asked != nil && v.othersStop() && !v.Asked.KeepRunning
+	return listed && v.Asked != nil && v.mayStopExternally() && !v.Asked.KeepRunning
 }
 
 // othersStop reports whether etcd may be stopped externally for this host's request. A restart and a command are the
 // agent's own work.
-func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().automatic }
+func (v View) mayStopExternally() bool { return !v.Self.Drives && !v.Asked.Work.info().automatic }
 
 // lentOut is a host in its operation whose etcd is stopped externally: it is safe to touch from now on, until the other
 // voters no longer tolerate its loss.
-func lentOut(v View) Decision {
+func awaitExternalStop(v View) Decision {
 	if v.Asked.Work.info().automatic {
-		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.runByOthers().Text})
+		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
 	}
-	d := touchable(v)
+	d := safeToTouch(v)
 	for i, r := range d.Reasons {
 		if r.Code == InMaintenance {
 			d.Reasons[i].Text += "; etcd runs and may be stopped now"
@@ -54,7 +54,7 @@ func lentOut(v View) Decision {
 }
 
 // notSafe revokes that this host is safe to touch, while its etcd still runs.
-func notSafe(v View, m Member, r Reason) (Decision, bool) {
+func withdrawSafe(v View, m Member, r Reason) (Decision, bool) {
 	if v.Self.Drives || v.Op.Phase != PhaseDown {
 		return Decision{}, false
 	}
@@ -63,7 +63,7 @@ func notSafe(v View, m Member, r Reason) (Decision, bool) {
 }
 
 // othersStart waits for etcd to be started externally.
-func othersStart(v View) Decision {
+func awaitExternalStart(v View) Decision {
 	d := blockedBy(v, vetoUnitUnusable)
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		d.Reasons = append([]Reason{{NotBack, fmt.Sprintf("for %s: %s", durationfmt.Seconds(v.Op.WrittenFor),

@@ -43,7 +43,7 @@ func joins() operation {
 		phases: []OpPhase{PhaseBegun, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
 		joins:  true,
 		carry:  carryJoin,
-		orphan: takeBack,
+		orphan: rollBackOrphan,
 		title:  joinTitle,
 	}
 }
@@ -77,7 +77,7 @@ func carryJoin(v View) Decision {
 }
 
 // takeBack ends the join of another host whose agent is gone. The outcome recorded by that host stays.
-func takeBack(v View) Decision {
+func rollBackOrphan(v View) Decision {
 	switch {
 	case v.Op.Token == v.Lock.Token:
 		return rollBack(v)
@@ -113,7 +113,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.Op.Elapsed > v.Limits.LearnerMax:
 		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
 			durationfmt.Text(v.Limits.LearnerMax))
-	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
+	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
 	}
@@ -127,14 +127,14 @@ func steady(v View, m Member) bool {
 }
 
 // missed reports whether a learner that looks caught up has not applied an earlier write.
-func missed(v View, m Member) bool {
+func missedWrite(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
 // follows makes sure that the learner has applied something just now. In an idle cluster a learner that is cut off
 // looks caught up: neither index moves. It answers its clients and never notices that its leader is gone. So something
 // is written for it.
-func follows(v View, m Member, then Step) Decision {
+func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:
 		return do(then)
@@ -226,7 +226,7 @@ func followLearner(v View, m Member) Decision {
 			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
 			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return follows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
+		return confirmFollows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
 	}
 	return promote(v, m)
 }
@@ -255,7 +255,7 @@ func promote(v View, m Member) Decision {
 	if v.Self.MemberID != m.ID { // recorded, its etcd is started again even after quorum loss
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
-	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
+	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
 
 // finishJoin waits until the new voter reports itself as a voter and serves.
@@ -317,7 +317,7 @@ func (op *Op) concerns(v View, m Member) bool {
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch {
-		case !v.Op.concerns(v, m) || v.Op.takesOut(m):
+		case !v.Op.concerns(v, m) || v.Op.removesMember(m):
 			continue
 		case !m.Learner: // a promotion that timed out took effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
@@ -352,7 +352,7 @@ func (op *Op) rolledBack() ReasonCode {
 // leftover lets a voter's agent remove a learner that has never started and that belongs to no operation: it was added
 // after its join was rolled back. It would block every other join.
 func leftover(v View) (Decision, bool) {
-	return dismiss(v, LearnerStalled, func(m Member) (since time.Duration, why, errand string) {
+	return removeLostLearner(v, LearnerStalled, func(m Member) (since time.Duration, why, errand string) {
 		if m.Name != "" {
 			return 0, "", ""
 		}
@@ -362,12 +362,12 @@ func leftover(v View) (Decision, bool) {
 
 // dismiss lets a voter's agent begin the removal of an abandoned learner once that has lasted as long as a learner may
 // stall: the first voter's agent, and if that does not, the next one's.
-func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, errand string)) (Decision, bool) {
+func removeLostLearner(v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, errand string)) (Decision, bool) {
 	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
 	turn := voterPosition(v)
-	if _, other := turnElsewhere(v); other || turn < 0 {
+	if _, other := unrecordedOperation(v); other || turn < 0 {
 		return Decision{}, false
 	}
 	for m := range v.Cluster.learners() {

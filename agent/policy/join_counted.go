@@ -12,7 +12,7 @@ type JoinNote uint8
 const (
 	JoinUncounted JoinNote = iota
 	JoinFailed             // the next one waits, longer with each failure in a row
-	JoinWorked             // earlier failures are forgotten
+	JoinSucceeded             // earlier failures are forgotten
 )
 
 // noteJoin counts the end of an operation that was to make this host a member. A replacement that ended before anything
@@ -25,7 +25,7 @@ func noteJoin(v View, s Step) JoinNote {
 		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTimedOut:
 		return JoinUncounted
 	case s.Outcome == Joined:
-		return JoinWorked
+		return JoinSucceeded
 	}
 	return JoinFailed
 }

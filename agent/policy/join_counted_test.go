@@ -17,7 +17,7 @@ func TestOnlyAJoinAttemptCounts(t *testing.T) {
 		want             JoinNote
 	}{
 		{"a join", KindJoin, "n3", PhaseAdded, LearnerStalled, JoinFailed},
-		{"a successful join", KindJoin, "n3", PhasePromoted, Joined, JoinWorked},
+		{"a successful join", KindJoin, "n3", PhasePromoted, Joined, JoinSucceeded},
 		{"one that never began", KindJoin, "n3", PhaseBegun, HealthLost, JoinFailed},
 		{"another host's join", KindJoin, "n1", PhaseAdded, LearnerStalled, JoinUncounted},
 		{"a join that this host has not begun", KindJoin, "n3", PhaseAdded, Disowned, JoinUncounted},

@@ -38,7 +38,7 @@ import (
 // LeadershipTransfers is what this agent knows about its own member's leadership and its transfers.
 type LeadershipTransfers struct {
 	LeadsFor time.Duration // since when its member has led without a break; 0 if it does not
-	BadFor   time.Duration // since when its health state has ruled out leading without a break; 0 if it does not
+	UnfitFor   time.Duration // since when its health state has ruled out leading without a break; 0 if it does not
 	LastFor  time.Duration // since it last requested a transfer; if it never has, since it began to observe
 	InRow    int           // how many transfers it requested, each within the memory of the one before
 }
@@ -60,7 +60,7 @@ func (g LeadershipTransfers) pace(l Limits) time.Duration {
 }
 
 // Again returns how many transfers in a row another one would make now. The count expires after twice the longest wait.
-func (g LeadershipTransfers) Again(l Limits) int {
+func (g LeadershipTransfers) NextInRow(l Limits) int {
 	if g.LastFor > l.TransferInterval<<(stepDownDoublings+1) {
 		return 1
 	}
@@ -84,13 +84,13 @@ func stepDown(view View) (Decision, bool) {
 	}
 	if len(against(v, stepDownVetoes())) > 0 {
 		r, slow := leaderSlow(view)
-		if _, turn := ownTurn(v); !slow || turn || !v.Cluster.Unread {
+		if _, turn := ownOperationDue(v); !slow || turn || !v.Cluster.Unread {
 			return Decision{}, false
 		}
 		return Decision{Reasons: append([]Reason{r}, waitForCluster(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
-	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
+	return do(Step{Kind: StepLeaderStepsDown, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leaderText()}), true
 }
 
 // stepDownVetoes declares what keeps an unhealthy leader from transferring leadership, in the order in which they are
@@ -98,7 +98,7 @@ func stepDown(view View) (Decision, bool) {
 func stepDownVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
-		vetoOwnTurn(),
+		vetoOwnOperationDue(),
 		vetoNotFollowed(),
 		vetoAllUnhealthy(),
 		vetoNoneBetter(),
@@ -116,17 +116,17 @@ func leaderSlow(v View) (Reason, bool) {
 
 // dueIn returns how long it takes until leadership may be transferred, if nothing else speaks against it; 0 if it may
 // now, or if something does.
-func dueIn(v View) time.Duration {
+func transferDueIn(v View) time.Duration {
 	if v = v.leading(); !leadsBadly(v) || len(against(v, stepDownVetoes())) != 1 {
 		return 0
 	}
-	return v.stepDownIn()
+	return v.tooSoonFor()
 }
 
 // TransfersLeadershipSoon reports whether this host's leadership will be transferred before a read of the cluster
 // through a slow leader would return, if nothing changes: such a read would only delay it.
 func TransfersLeadershipSoon(v View) bool {
-	due := dueIn(v)
+	due := transferDueIn(v)
 	return due > 0 && due <= v.Limits.HealthDelay
 }
 
@@ -137,7 +137,7 @@ func notFollowed(v View) (string, bool) {
 	if !v.Cluster.Led || live >= Quorum(voters) {
 		return "", false
 	}
-	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leads(), voters,
+	return fmt.Sprintf("%s, by its own report, but of %d voters only %d follow it, and %d must", v.leaderText(), voters,
 		live,
 		Quorum(voters)), true
 }
@@ -161,15 +161,15 @@ func UnfitToLead(h Health) bool {
 }
 
 // leads describes this host as a leader.
-func (v View) leads() string {
+func (v View) leaderText() string {
 	return fmt.Sprintf("%s leads and is %s (%s)", v.Self.Name, v.Health.State, v.Health.Text)
 }
 
 // ownTurn reports whether this host is about to begin an operation, or is in one whose record is gone: those transfer
 // leadership themselves. An operation with a record comes first.
-func ownTurn(v View) (string, bool) {
+func ownOperationDue(v View) (string, bool) {
 	return "this host is in an operation, or about to begin one",
-		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.Noted || v.Asked.Stopped)
+		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.RecordDeleted || v.Asked.Stopped)
 }
 
 // allUnhealthy reports whether all voters are unhealthy together: the cause is shared, and a transfer would not help.
@@ -184,7 +184,7 @@ func allUnhealthy(v View) (string, bool) {
 		}
 		others++
 	}
-	return v.leads() + ", and all other voters are unhealthy as well: leadership stays here",
+	return v.leaderText() + ", and all other voters are unhealthy as well: leadership stays here",
 		others > 0 && Unhealthy(v.Health.State)
 }
 
@@ -200,7 +200,7 @@ func noneBetter(v View) (string, bool) {
 			continue
 		}
 		text := v.notBetter(m)
-		if h, _ := v.hostOf(m); text == v.noFaster(h) {
+		if h, _ := v.hostOf(m); text == v.notFaster(h) {
 			none = ", and no other voter measures at least 1.5 times better: "
 		}
 		why = append(why, m.label()+" "+text)
@@ -208,17 +208,17 @@ func noneBetter(v View) (string, bool) {
 	if len(why) == 0 {
 		why = []string{"it is the only one"}
 	}
-	return v.leads() + none + strings.Join(why, ", "), true
+	return v.leaderText() + none + strings.Join(why, ", "), true
 }
 
 // tooSoonAgain reports whether the last transfer, the start of the leadership or the bad health state is too recent:
 // the others must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
-	left := v.stepDownIn()
+	left := v.tooSoonFor()
 	if left <= 0 {
 		return "", false
 	}
-	text := v.leads()
+	text := v.leaderText()
 	if to, found := betterVoter(v); found {
 		text += fmt.Sprintf("; it transfers leadership to %s in %s", to.label(), durationfmt.Tenths(left))
 	}
@@ -229,12 +229,12 @@ func tooSoonAgain(v View) (string, bool) {
 }
 
 // stepDownIn returns for how much longer it is too soon.
-func (v View) stepDownIn() time.Duration {
+func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.HealthDelay)
 	}
-	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.BadFor)
+	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }
 
 // betterVoter returns the best voter that may take over leadership from this host.
@@ -248,7 +248,7 @@ func (v View) notBetter(m Member) string {
 	if !m.Live && v.Cluster.Led {
 		return "does not follow it"
 	}
-	if doubt := v.doubt(m, health.Leadership); doubt != "" {
+	if doubt := v.notProven(m, health.Leadership); doubt != "" {
 		return doubt
 	}
 	if m.BehindFor >= v.Limits.Settle {
@@ -268,7 +268,7 @@ func (v View) notBetter(m Member) string {
 	case h.Wants != "", h.Waiting != "", down, next:
 		return "is to be taken down"
 	}
-	return v.noFaster(h)
+	return v.notFaster(h)
 }
 
 // writesOldest is how old a host's measurement of its writes may be: it publishes one a minute while the leader is
@@ -285,7 +285,7 @@ func hangs(s health.State) bool { return s == health.Stalled || s == health.Fail
 
 // noFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if it is not slow
 // writes that keep this host from leading.
-func (v View) noFaster(h Host) string {
+func (v View) notFaster(h Host) string {
 	own, other := v.Health.Writes, h.Writes
 	switch {
 	case !v.comparesWrites():

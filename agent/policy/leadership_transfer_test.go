@@ -18,7 +18,7 @@ func slowLeader() View {
 	v.Health = Health{State: health.Slow, Qualified: true, Text: "99 of 100 writes took up to 200 ms"}
 	v.Hosts[0].Health = health.Slow
 	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
-	v.LeadershipTransfers = LeadershipTransfers{LeadsFor: time.Hour, BadFor: time.Hour, LastFor: time.Hour}
+	v.LeadershipTransfers = LeadershipTransfers{LeadsFor: time.Hour, UnfitFor: time.Hour, LastFor: time.Hour}
 	v.Health.SlowWrites, v.Health.Writes = true, 9*time.Millisecond
 	v.Hosts[1].Writes, v.Hosts[2].Writes = Writes{Mean: 6 * time.Millisecond}, Writes{Mean: 6 * time.Millisecond}
 	return v
@@ -231,10 +231,10 @@ func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 			v.LeadershipTransfers.LeadsFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
 		{"its health state is so new that the others may not have published theirs", func(v *View) {
-			v.LeadershipTransfers.BadFor = v.Limits.Settle - time.Second
+			v.LeadershipTransfers.UnfitFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
 		{"its health state has lasted for long enough", func(v *View) {
-			v.LeadershipTransfers.BadFor = v.Limits.Settle
+			v.LeadershipTransfers.UnfitFor = v.Limits.Settle
 		}, StepLeaderStepsDown, ""},
 		{
 			"it has led for long enough", func(v *View) { v.LeadershipTransfers.LeadsFor = v.Limits.Settle },
@@ -256,7 +256,7 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 		v := slowLeader()
 		v.LeadershipTransfers = LeadershipTransfers{
 			LeadsFor: 10 * time.Hour,
-			BadFor:   time.Hour,
+			UnfitFor:   time.Hour,
 			InRow:    inRow,
 			LastFor:  pace - 1,
 		}
@@ -289,10 +289,10 @@ func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 		}, StepLeaderStepsDown, ""},
 		{"not only by earlier reads", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
 		{"not before the others can have published theirs", func(v *View) {
-			v.Led.LeadershipTransfers.BadFor = v.Led.Limits.HealthDelay - time.Second
+			v.Led.LeadershipTransfers.UnfitFor = v.Led.Limits.HealthDelay - time.Second
 		}, StepNone, LeaderSlow},
 		{"already then if all can be read", func(v *View) {
-			v.Led.LeadershipTransfers.BadFor, v.Led.Cluster.Unread = v.Led.Limits.HealthDelay-time.Second, false
+			v.Led.LeadershipTransfers.UnfitFor, v.Led.Cluster.Unread = v.Led.Limits.HealthDelay-time.Second, false
 		}, StepLeaderStepsDown, ""},
 		{"not while too few voters follow it", func(v *View) {
 			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false
@@ -321,7 +321,7 @@ func TestTheCountOfLeadershipTransfersIsForgottenInTime(t *testing.T) {
 	t.Parallel()
 	limits := Limits{TransferInterval: time.Minute}
 	for last, want := range map[time.Duration]int{0: 4, 64 * time.Minute: 4, 64*time.Minute + 1: 1, Never: 1} {
-		if got := (LeadershipTransfers{LastFor: last, InRow: 3}).Again(limits); got != want {
+		if got := (LeadershipTransfers{LastFor: last, InRow: 3}).NextInRow(limits); got != want {
 			t.Errorf("%s after the third time it is number %d, want %d", last, got, want)
 		}
 	}

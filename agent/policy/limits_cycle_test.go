@@ -202,24 +202,24 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"a reboot was requested beyond the limit", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout+1
 		}, StepReboot, ""},
-		{"its end has a different outcome", func(v *View) { v.Asked.Retimed = true }, StepSetPhase, ""},
+		{"its end has a different outcome", func(v *View) { v.Asked.EndChanged = true }, StepSetPhase, ""},
 		{"it is over, and the data is another member's", func(v *View) {
-			v.Asked.Over, v.Data.MemberID = true, 9
+			v.Asked.Done, v.Data.MemberID = true, 9
 		}, StepNone, DataUnusable},
 		{"it is over, and the data is unknown", func(v *View) {
-			v.Asked.Over, v.Data = true, Data{}
+			v.Asked.Done, v.Data = true, Data{}
 		}, StepNone, DataUnusable},
 		{"it is over, and the version is unknown", func(v *View) {
-			v.Asked.Over, v.Self.Etcd = true, Version{}
+			v.Asked.Done, v.Self.Etcd = true, Version{}
 		}, StepNone, VersionUnknown},
 		{"it is over, and its start has just failed", func(v *View) {
-			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry-1
+			v.Asked.Done, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry-1
 		}, StepNone, Starting},
 		{"it is over, and its start has failed just long enough ago", func(v *View) {
-			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
+			v.Asked.Done, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
 		}, StepStartUnit, ""},
 		{"it is over, and only the permission was wanted", func(v *View) {
-			v.Asked.Over, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
+			v.Asked.Done, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
 		}, StepEndOp, ""},
 	})
 	play(t, backView, []scene{

@@ -9,13 +9,13 @@ type RoundNeeds struct {
 	Bootstraps bool // it has a request to create a cluster
 	Removes    bool // it has a request to remove a member
 	HoldsLock  bool
-	Steps      bool // a step of its own is running
-	Silent     bool // the cluster state is unknown
-	Attended   bool // it looked in every round before
+	StepRunning      bool // a step of its own is running
+	StateUnknown     bool // the cluster state is unknown
+	LookedBefore   bool // it looked in every round before
 	Listed     bool // it is a member
-	Called     bool // the queue names it
+	InQueue     bool // the queue names it
 	GoesFirst  bool // it has observed itself that no host goes before it
-	Operated   bool // the operation in flight is its own
+	OwnOperation   bool // the operation in flight is its own
 }
 
 // LooksEveryRound reports whether a host may have to act, so that it looks in every round: it is a member or becomes
@@ -23,12 +23,12 @@ type RoundNeeds struct {
 // cluster state is unknown, it continues as before: in a small fleet it looks in every round anyway.
 func LooksEveryRound(a RoundNeeds) bool {
 	switch {
-	case a.Bootstraps, a.Removes, a.HoldsLock, a.Steps:
+	case a.Bootstraps, a.Removes, a.HoldsLock, a.StepRunning:
 		return true
-	case a.Silent:
-		return a.Attended
+	case a.StateUnknown:
+		return a.LookedBefore
 	}
-	return a.Listed || a.Called || a.GoesFirst || a.Operated
+	return a.Listed || a.InQueue || a.GoesFirst || a.OwnOperation
 }
 
 // goesFirst reports whether a decision has found that no other host goes first. It matters if no host keeps the queue,

@@ -12,20 +12,20 @@ func TestAHostLooksEveryRoundIfItMayHaveToAct(t *testing.T) {
 		want  bool
 	}{
 		"a spare with others before it":                 {RoundNeeds{}, false},
-		"one that looked every round until now":         {RoundNeeds{Attended: true}, false},
+		"one that looked every round until now":         {RoundNeeds{LookedBefore: true}, false},
 		"one with a bootstrap request":                  {RoundNeeds{Bootstraps: true}, true},
 		"one with a removal request":                    {RoundNeeds{Removes: true}, true},
 		"one with the lock":                             {RoundNeeds{HoldsLock: true}, true},
-		"one with a step in progress":                   {RoundNeeds{Steps: true}, true},
+		"one with a step in progress":                   {RoundNeeds{StepRunning: true}, true},
 		"a member":                                      {RoundNeeds{Listed: true}, true},
-		"one that the queue names":                      {RoundNeeds{Called: true}, true},
+		"one that the queue names":                      {RoundNeeds{InQueue: true}, true},
 		"one that goes first":                           {RoundNeeds{GoesFirst: true}, true},
-		"one in its own operation":                      {RoundNeeds{Operated: true}, true},
-		"a spare that is cut off":                       {RoundNeeds{Silent: true}, false},
-		"a host that looked every round and is cut off": {RoundNeeds{Silent: true, Attended: true}, true},
-		"one that is cut off and has the lock":          {RoundNeeds{Silent: true, HoldsLock: true}, true},
-		"one that bootstraps a cluster":                 {RoundNeeds{Silent: true, Bootstraps: true}, true},
-		"one that is cut off, and was listed":           {RoundNeeds{Silent: true, Listed: true}, false},
+		"one in its own operation":                      {RoundNeeds{OwnOperation: true}, true},
+		"a spare that is cut off":                       {RoundNeeds{StateUnknown: true}, false},
+		"a host that looked every round and is cut off": {RoundNeeds{StateUnknown: true, LookedBefore: true}, true},
+		"one that is cut off and has the lock":          {RoundNeeds{StateUnknown: true, HoldsLock: true}, true},
+		"one that bootstraps a cluster":                 {RoundNeeds{StateUnknown: true, Bootstraps: true}, true},
+		"one that is cut off, and was listed":           {RoundNeeds{StateUnknown: true, Listed: true}, false},
 	} {
 		if got := LooksEveryRound(c.knows); got != c.want {
 			t.Errorf("%s: %t, want %t", what, got, c.want)

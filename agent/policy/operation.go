@@ -25,11 +25,11 @@ type operation struct {
 	// down is true if it stops its host's member cleanly and brings it back.
 	down bool
 	// out returns the member that it removes for good; nil if it removes none.
-	out func(*Op) uint64
+	removes func(*Op) uint64
 	// title is its name in the history.
 	title func(OperationTitle) string
 	// asks are the phases in which every voter's host must publish its health state and what it observes again.
-	asks []OpPhase
+	awaitsRecords []OpPhase
 	// ownerOnly reports whether only its own host may touch it now, even if the agent there is gone; nil if never.
 	ownerOnly func(View) bool
 }
@@ -65,12 +65,12 @@ func TakesDown(kind string) bool {
 // request on its host's disk.
 func Removes(kind string) bool {
 	o, _ := operationOf(kind)
-	return o.out != nil && !o.joins
+	return o.removes != nil && !o.joins
 }
 
 // Out returns the member that an operation removes for good; 0 if it removes none or there is no operation.
-func (op *Op) Out() uint64 {
-	if out := op.info().out; out != nil {
+func (op *Op) RemovedMember() uint64 {
+	if out := op.info().removes; out != nil {
 		return out(op)
 	}
 	return 0
@@ -98,15 +98,15 @@ func Phases(kind string) []OpPhase {
 
 // Asks reports whether an operation of that kind waits in that phase for every voter's host to publish its health state
 // and what it observes again.
-func Asks(kind string, phase OpPhase) bool {
+func AwaitsRecords(kind string, phase OpPhase) bool {
 	o, _ := operationOf(kind)
-	return slices.Contains(o.asks, phase)
+	return slices.Contains(o.awaitsRecords, phase)
 }
 
 // Answers reports whether the operation in flight waits for this host, of that role, to publish its record again: every
 // voter's host does, except the operation's own.
-func Answers(v View, role Role) bool {
-	return v.Op != nil && Asks(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
+func MustPublish(v View, role Role) bool {
+	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
 }
 
 // joins reports whether the operation makes its host a member.
@@ -124,13 +124,13 @@ func (op *Op) info() operation {
 }
 
 // takesOut reports whether it removes that member for good.
-func (op *Op) takesOut(m Member) bool {
-	out := op.info().out
+func (op *Op) removesMember(m Member) bool {
+	out := op.info().removes
 	return out != nil && out(op) == m.ID
 }
 
 // takesPlaceOf reports whether its host replaces that member.
-func (op *Op) takesPlaceOf(m Member) bool { return op.joins() && op.takesOut(m) }
+func (op *Op) replacesMember(m Member) bool { return op.joins() && op.removesMember(m) }
 
 // owns reports whether the operation in flight is this host's and of that kind.
 func (v View) owns(kind string) bool {

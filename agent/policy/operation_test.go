@@ -17,8 +17,8 @@ func TestEveryKindOfOperationIsDeclaredInFull(t *testing.T) {
 			t.Errorf("%q is declared twice or in part: %+v", o.kind, o)
 		}
 		seen[o.kind] = true
-		for _, p := range o.asks {
-			if !Asks(o.kind, p) || !slices.Contains(Phases(o.kind), p) {
+		for _, p := range o.awaitsRecords {
+			if !AwaitsRecords(o.kind, p) || !slices.Contains(Phases(o.kind), p) {
 				t.Errorf("%s asks in %s, which is no phase of it", o.kind, p)
 			}
 		}
@@ -40,7 +40,7 @@ func TestEveryOtherVotersHostAnswersAnOperationThatAsks(t *testing.T) {
 		"there is none":        {nil, RoleVoter, false},
 	} {
 		v := View{Op: c.op}
-		if v.Self.ID = "2"; Answers(v, c.role) != c.want {
+		if v.Self.ID = "2"; MustPublish(v, c.role) != c.want {
 			t.Errorf("%s: it answers: %t", name, !c.want)
 		}
 	}
@@ -68,14 +68,14 @@ func TestKindsOfOperationsDifferOnlyByTheirDeclarations(t *testing.T) {
 	}
 	for kind, want := range differs {
 		op.Kind, titled.Kind = kind, kind
-		if TakesDown(kind) != want.takesDown || Removes(kind) != want.removes || op.Out() != want.out ||
+		if TakesDown(kind) != want.takesDown || Removes(kind) != want.removes || op.RemovedMember() != want.out ||
 			Title(titled) != want.title {
 			t.Errorf("%s: takes down %t, removes %t, takes out %d, is called %q; want %+v", kind, TakesDown(kind),
-				Removes(kind), op.Out(), Title(titled), want)
+				Removes(kind), op.RemovedMember(), Title(titled), want)
 		}
 	}
 	var none *Op
-	if none.Out() != 0 || Title(OperationTitle{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
+	if none.RemovedMember() != 0 || Title(OperationTitle{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
 		t.Error("an undefined operation removes no member, and its target is called by its role")
 	}
 }

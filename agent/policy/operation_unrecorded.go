@@ -10,7 +10,7 @@ import "fmt"
 // so the host also publishes it in its host record, and records it again.
 
 // turnElsewhere reports whether another host publishes an operation of its own whose record is gone.
-func turnElsewhere(v View) (Host, bool) {
+func unrecordedOperation(v View) (Host, bool) {
 	for _, h := range v.Hosts {
 		if h.InOperation && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
 			return h, true

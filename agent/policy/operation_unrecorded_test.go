@@ -16,7 +16,7 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 			change(v)
 		}
 	}
-	play(t, unrecordedOperation, []scene{
+	play(t, unrecordedOperationView, []scene{
 		{"the lock is free", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) { v.Lock.Held, v.Lock.Mine = true, true }, StepRecordAgain, ""},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, InMaintenance},
@@ -60,7 +60,7 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 		{"its record is there", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n2"}, ""},
 		{"another host's record is there", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n1"}, "n2"},
 	} {
-		h, found := turnElsewhere(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
+		h, found := unrecordedOperation(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
 		if h.ID != c.want || found != (c.want != "") {
 			t.Errorf("%s: %q, %v", c.name, h.ID, found)
 		}

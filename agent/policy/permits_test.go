@@ -82,7 +82,7 @@ func TestAFindingThatDoesNotGateMaintenanceDoesNotBlockAnotherVoters(t *testing.
 	} {
 		v := spareView()
 		slow(&v.Hosts[1], ungated)
-		if got := v.doubt(v.Cluster.Members[1], health.Maintenance); got != want {
+		if got := v.notProven(v.Cluster.Members[1], health.Maintenance); got != want {
 			t.Errorf("with %v ungated: %q, want %q", ungated.Names(), got, want)
 		}
 	}

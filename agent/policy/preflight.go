@@ -195,7 +195,7 @@ func (v View) foreign() bool { return v.Cluster.Foreign() }
 // inMaintenance reports whether the host's operation has begun, even if no voter answers or the operation was released.
 func inMaintenance(v View) (string, bool) {
 	a := v.Asked
-	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Over && !a.Released && !a.Noted {
+	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Done && !a.Released && !a.RecordDeleted {
 		return "", false
 	}
 	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true
@@ -409,7 +409,7 @@ func unitUnusable(v View) (string, bool) {
 	case v.Unit.State == UnitUnknown:
 		return "the state of the unit is unknown: " + v.Unit.Detail, true
 	case !v.Self.Drives:
-		return v.runByOthers().Text, true
+		return v.externalReason().Text, true
 	case v.Unit.State == UnitMissing:
 		return v.Unit.Detail, true
 	}
@@ -449,7 +449,7 @@ func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
 
 func operationInFlight(v View) (string, bool) {
 	if v.Op == nil || v.Op.Host == v.Self.ID {
-		h, found := turnElsewhere(v)
+		h, found := unrecordedOperation(v)
 		return h.Name + " reports an operation of its own, but etcd has no record of it", found
 	}
 	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
@@ -551,7 +551,7 @@ func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	keeps := v.Op.joins() && v.Op.info().out != nil && v.Op.Host == v.Self.ID // a replacement keeps the number
+	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // a replacement keeps the number
 	if !place || target != RoleVoter || keeps {
 		return "", false
 	}

@@ -52,7 +52,7 @@ func whyLeaving(v View, m Member) string {
 	}
 	h, present := v.hostOf(m)
 	switch {
-	case v.Op.takesOut(m):
+	case v.Op.removesMember(m):
 		return fmt.Sprintf("is being removed (%s)", v.Op.Kind)
 	case v.Op.info().down && present && h.ID == v.Op.Host && v.Op.Phase != PhaseBack:
 		return "is taken down"

@@ -47,9 +47,9 @@ func (v View) isOutgoing(h Host) bool {
 		if m.PeerURL != h.PeerURL {
 			continue
 		}
-		dead, _ := v.calledDead(m)
+		dead, _ := v.reportedDead(m)
 		s, healthy := v.reportedUnhealthy(m)
-		return v.Op.takesPlaceOf(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
+		return v.Op.replacesMember(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
 			v.Limits.UnhealthyGrace > 0 && healthy == "" && s.GraceLeft == 0
 	}
 	return false

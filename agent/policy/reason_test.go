@@ -52,9 +52,9 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 }
 
 // unrecordedOperation returns the view of a host during its operation, after the operation's record was deleted.
-func unrecordedOperation() View {
+func unrecordedOperationView() View {
 	v := downView()
-	v.Op, v.Asked.Noted = nil, true
+	v.Op, v.Asked.RecordDeleted = nil, true
 	v.Lock = Lock{Known: true}
 	return v
 }

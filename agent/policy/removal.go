@@ -27,7 +27,7 @@ type Removal struct {
 // other steps.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
-	if v.Asked != nil && v.Asked.Noted { // its own operation is recorded again first
+	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
 		return Decision{}, false
 	}
 	if r == nil || r.Expired || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
@@ -85,7 +85,7 @@ func noteRemoval(v View) RemovalNote {
 func whyNeverBegun(v View) string {
 	r := *v.Removal
 	r.Expired, v.Removal = false, &r
-	if d := held(v); len(d.Reasons) > 0 {
+	if d := decideAllowed(v); len(d.Reasons) > 0 {
 		return fmt.Sprintf("; %s: %s", d.Reasons[0].Code, d.Reasons[0].Text)
 	}
 	return ""
@@ -203,8 +203,8 @@ func (v View) lossAtRisk(id uint64, healthy bool) (string, bool) {
 		case other.ID == m.ID:
 		case !other.Live:
 			why = "voter " + other.label() + " does not answer a linearizable read"
-		case healthy && m.Live && v.doubt(other, health.Maintenance) != "":
-			why = "voter " + other.label() + " " + v.doubt(other, health.Maintenance)
+		case healthy && m.Live && v.notProven(other, health.Maintenance) != "":
+			why = "voter " + other.label() + " " + v.notProven(other, health.Maintenance)
 		default:
 			others++
 		}
@@ -240,7 +240,7 @@ func removals() operation {
 		kind:   KindRemove,
 		noun:   "removal",
 		phases: []OpPhase{PhaseBegun, PhaseRemoving},
-		out:    func(op *Op) uint64 { return op.MemberID },
+		removes:    func(op *Op) uint64 { return op.MemberID },
 		title: func(t OperationTitle) string {
 			return fmt.Sprintf("removal of member %s (%s) by %s", t.Target, t.Member, t.HostName)
 		},

@@ -369,7 +369,7 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 	}
 }
 
-func liveAndStored(v *View) { aliveAgain(v); v.Backup.Stored = true }
+func liveAndStored(v *View) { aliveAgain(v); v.Backup.HasStore = true }
 
 func TestAnotherRemovalReplacesOnlyAnExpiredIdleOne(t *testing.T) {
 	t.Parallel()

@@ -178,11 +178,11 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 // agent does not block the removal: its host may be the one that has replaced the unhealthy voter.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, unknown, why := 0, 0, 0, 0, ""
-	outgoing := func(m Member) bool { return v.isUnhealthy(m) || v.Op.takesPlaceOf(m) && v.Op.Host == v.Self.ID }
+	outgoing := func(m Member) bool { return v.isUnhealthy(m) || v.Op.replacesMember(m) && v.Op.Host == v.Self.ID }
 	for m := range v.Cluster.voters() {
 		voters++
 		_, present := v.hostOf(m)
-		switch doubt := v.doubt(m, health.Maintenance); {
+		switch doubt := v.notProven(m, health.Maintenance); {
 		case !m.Live, outgoing(m):
 			down++
 		case doubt != "":
@@ -209,7 +209,7 @@ func replaceAtRisk(v View) (string, bool) {
 func (v View) agreedDomain(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {
-		s, reports := h.sight(m.ID)
+		s, reports := h.reportOn(m.ID)
 		switch {
 		case h.Own, s.Domain == "" && m.Domain != "", !reports && h.Role != RoleVoter:
 		case s.Domain == "" || domain != "" && s.Domain != domain:
@@ -280,7 +280,7 @@ func (v View) awaitsRepair() bool {
 		if m.Live {
 			continue
 		}
-		since, _ := v.calledDead(m)
+		since, _ := v.reportedDead(m)
 		_, healthy := v.reportedUnhealthy(m)
 		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.UnhealthyGrace > 0 && healthy == "" && !v.silent(m)
 		if !dead && !slow {
@@ -310,14 +310,14 @@ func replaces() operation {
 		kind:   KindReplace,
 		noun:   "replacement",
 		phases: []OpPhase{PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
-		asks:   []OpPhase{PhaseBegun, PhaseRemoving},
+		awaitsRecords:   []OpPhase{PhaseBegun, PhaseRemoving},
 		joins:  true,
-		out:    func(op *Op) uint64 { return op.Replaces },
+		removes:    func(op *Op) uint64 { return op.Replaces },
 		carry:  carryReplace,
 		title:  replaceTitle,
 		orphan: func(v View) Decision {
 			if v.Op.Token != v.Lock.Token {
-				return takeBack(v)
+				return rollBackOrphan(v)
 			}
 			return endReplace(v)
 		},

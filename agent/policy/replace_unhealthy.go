@@ -89,14 +89,14 @@ func (v View) joinsFirst(who Member) bool {
 // without fault tolerance. So some host must reach it, after a time in which a dead voter would have been noticed.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
+	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
 		mayJoinWithSlow(v.Cluster.Counts())
 }
 
 // reached reports whether this host or another member's host reaches a member.
 func (v View) reached(m Member) bool {
 	for _, h := range v.Hosts {
-		s, reports := h.sight(m.ID)
+		s, reports := h.reportOn(m.ID)
 		if reports && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost && !s.Unsure {
 			return true
 		}

@@ -50,11 +50,11 @@ func noteRequest(v View, step Step) RequestNote {
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // a request that has ended is about to be deleted
 		return RequestNote{Change: RequestSeen}
-	case own, a.Noted: // in flight; with Noted, its record was deleted
+	case own, a.RecordDeleted: // in flight; with Noted, its record was deleted
 	case a.workOver() && v.gaveUp(m):
 		return ends(MemberLost, gaveUpText(m))
-	case a.Unbegun && !a.Stopped && againstLost(v, a.Work) != nil:
-		return ends(MemberLost, againstLost(v, a.Work).Text)
+	case a.NotBegun && !a.Stopped && againstLostMember(v, a.Work) != nil:
+		return ends(MemberLost, againstLostMember(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().operatorEnds):
 		return ends(Cancelled, "its operation was released")
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
@@ -78,7 +78,7 @@ func ends(code ReasonCode, text string) RequestNote {
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Rollout != "" && !v.foreign() &&
-		(a.Unbegun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
+		(a.NotBegun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
@@ -97,7 +97,7 @@ func rolloutTurn(v View) RequestChange {
 	r := v.Rollout
 	switch {
 	case r == nil || !r.Runs || !v.HostsFresh || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
-		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign() || r.Work != "" && againstLost(v, r.Work) != nil,
+		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign() || r.Work != "" && againstLostMember(v, r.Work) != nil,
 		RolloutNext(v, r.Waiting) != v.Self.ID:
 		return RequestStays
 	case waitsForSnapshot(v):

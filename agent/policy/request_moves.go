@@ -18,12 +18,12 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 			"quorumctl maintenance on, and reboot by hand")
 	case request.Work == WorkRestart && request.KeepRunning:
 		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "omit one of the two options"}
-	case !MayBeAsked(v, request.Work):
+	case !MayTakeDown(v, request.Work):
 		return conflicts(EtcdExternal,
 			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
 			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
-	case againstLost(v, request.Work) != nil:
-		return againstLost(v, request.Work)
+	case againstLostMember(v, request.Work) != nil:
+		return againstLostMember(v, request.Work)
 	case !pending && v.owns(KindCycle):
 		return conflicts("", "the last operation is just ending", "try again in a few seconds")
 	}

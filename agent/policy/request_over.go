@@ -56,7 +56,7 @@ func (s Request) Asked() Asked {
 	return Asked{
 		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
 		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,
-		Over: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
-		Unbegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
+		Done: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
+		NotBegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
 	}
 }

@@ -24,11 +24,11 @@ func StateOf(v View) RequestState {
 	}
 	own := v.owns(KindCycle)
 	stopped := a.Stopped && v.Unit.State != UnitActive && v.Unit.State != UnitDeactivating
-	down := own && v.Op.Phase == PhaseDown || (!v.Cluster.Reachable || a.Noted) && stopped
+	down := own && v.Op.Phase == PhaseDown || (!v.Cluster.Reachable || a.RecordDeleted) && stopped
 	switch {
-	case mayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
+	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Done:
 		return RequestWorking
-	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
+	case a.Done && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
 		return RequestReturning
 	case down:
 		return RequestSafe

@@ -14,15 +14,15 @@ func requestView() View {
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
 	v.Cluster.Fresh, v.HostsFresh = true, true
 	v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 2
-	v.Asked = &Asked{Work: WorkMaintenance, By: "root", Unbegun: true, RebootFor: Never}
+	v.Asked = &Asked{Work: WorkMaintenance, By: "root", NotBegun: true, RebootFor: Never}
 	return v
 }
 
 func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 	t.Parallel()
-	began := func(v *View) { v.Asked.Seen, v.Asked.Unbegun = true, false }
+	began := func(v *View) { v.Asked.Seen, v.Asked.NotBegun = true, false }
 	own := func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", SameBoot: true} }
-	over := func(v *View) { began(v); v.Asked.Seen, v.Asked.Ended, v.Asked.Over = false, true, true }
+	over := func(v *View) { began(v); v.Asked.Seen, v.Asked.Ended, v.Asked.Done = false, true, true }
 	down := func(v *View) { v.Asked.Stopped, v.Unit.State = true, UnitInactive }
 	released := func(v *View) { began(v); v.Asked.Released = true }
 	rolling := func(v *View) {
@@ -39,7 +39,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		{"and its end is in flight", func(v *View) { own(v); over(v) }, RequestNote{}},
 		{"this host joins meanwhile", func(v *View) { own(v); v.Op.Kind = KindJoin }, RequestNote{}},
 		{"another host is in its operation", func(v *View) { own(v); v.Op.Host = "n1" }, RequestNote{}},
-		{"its record was deleted", func(v *View) { began(v); v.Asked.Noted = true }, RequestNote{}},
+		{"its record was deleted", func(v *View) { began(v); v.Asked.RecordDeleted = true }, RequestNote{}},
 		{"its operation was released", released, releasedNote()},
 		{"while etcd is down for it", func(v *View) { released(v); down(v) }, RequestNote{}},
 		{"and etcd has been started by hand", func(v *View) {
@@ -75,14 +75,14 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, overNote()},
 		{"the machine has rebooted for it", func(v *View) {
 			began(v)
-			v.Asked.Seen, v.Asked.Work, v.Asked.Rebooted, v.Asked.Over = false, WorkReboot, true, true
+			v.Asked.Seen, v.Asked.Work, v.Asked.Rebooted, v.Asked.Done = false, WorkReboot, true, true
 		}, overNote()},
 		{"the machine has rebooted in its maintenance", func(v *View) {
 			began(v)
 			v.Asked.Seen, v.Asked.Rebooted = false, true
 		}, RequestNote{}},
 		{"an operator has rebooted the machine before its operation", func(v *View) {
-			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Over = WorkReboot, true, true, true
+			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Done = WorkReboot, true, true, true
 		}, ends(Cancelled, "the machine was rebooted before the operation began")},
 		{"its rollout runs", rolling, RequestNote{}},
 		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
@@ -100,17 +100,17 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, RequestNote{}},
 		{"its rollout has stopped before it began, although its disk records the beginning", func(v *View) {
 			rolling(v)
-			v.Asked.Unbegun, v.Rollout = false, nil
+			v.Asked.NotBegun, v.Rollout = false, nil
 		}, haltedNote()},
 		{"its rollout has stopped, and its record was deleted", func(v *View) {
 			rolling(v)
 			began(v)
-			v.Asked.Noted, v.Rollout = true, nil
+			v.Asked.RecordDeleted, v.Rollout = true, nil
 		}, RequestNote{}},
 		{"its rollout has stopped, and etcd is down for it", func(v *View) {
 			rolling(v)
 			down(v)
-			v.Asked.Unbegun, v.Rollout = false, nil
+			v.Asked.NotBegun, v.Rollout = false, nil
 		}, RequestNote{}},
 	} {
 		v := requestView()
@@ -153,7 +153,7 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 	v := requestView()
 	v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseBegun, SameBoot: true, Token: 7}
 	v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: v.Limits.LockTTL}
-	v.Asked.Ended, v.Asked.Over = true, true
+	v.Asked.Ended, v.Asked.Done = true, true
 	if d := Decide(v); d.Step.Outcome != Cancelled || d.Notes.Request.Change != RequestEnding {
 		t.Errorf("cancelled before anything was done: %+v, %+v", d.Step, d.Notes)
 	}
@@ -215,7 +215,7 @@ func TestAHostIsNotTakenDownForAHaltedRollout(t *testing.T) {
 	} {
 		for _, mine := range []bool{false, true} {
 			v := askedView()
-			v.Asked.Work, v.Asked.Rollout, v.Asked.Unbegun, v.Rollout = WorkRestart, "r1", true, c.rollout
+			v.Asked.Work, v.Asked.Rollout, v.Asked.NotBegun, v.Rollout = WorkRestart, "r1", true, c.rollout
 			want := StepTakeLock
 			if mine {
 				v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: time.Minute}

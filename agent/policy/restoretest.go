@@ -159,7 +159,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 		return RestoreTestNote{}
 	case !v.Cluster.Reachable || v.Cluster.Foreign():
 		return RestoreTestNote{Text: "no restore test: the cluster cannot be reached from here"}
-	case !v.Backup.Saved:
+	case !v.Backup.HasSnapshot:
 		return RestoreTestNote{Text: "no restore test: there is no snapshot yet"}
 	}
 	fit := v.restoreTesters(RestoreTestReady)

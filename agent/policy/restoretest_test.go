@@ -53,12 +53,12 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		"due":                    {due, true, "is due now, by n5"},
 		"the first":              {func(v *View) { v.Backup.RestoreTest.Passed = false }, true, "now, by n5"},
 		"off":                    {func(v *View) { due(v); v.Backup.RestoreTest.Every = 0 }, false, ""},
-		"no window for snapshot": {func(v *View) { due(v); v.Backup.Open = false }, true, "now, by n5"},
+		"no window for snapshot": {func(v *View) { due(v); v.Backup.WindowOpen = false }, true, "now, by n5"},
 		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
 		"observing":              {func(v *View) { due(v); v.Self.Mode = Observe }, false, "now, by n5"},
 		"out of reach":           {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
 		"no snapshot to test": {
-			func(v *View) { due(v); v.Backup.Saved = false }, false, "there is no snapshot yet",
+			func(v *View) { due(v); v.Backup.HasSnapshot = false }, false, "there is no snapshot yet",
 		},
 		"maintenance is requested": {
 			func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "now, by n6",

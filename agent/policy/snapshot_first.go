@@ -19,9 +19,9 @@ const freshFor = time.Hour
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout
 	switch {
-	case r == nil || !r.Runs || r.Upgrade == "" || r.WithoutSnapshot || len(r.Waiting) == 0 || !v.Backup.Stored:
+	case r == nil || !r.Runs || r.Upgrade == "" || r.WithoutSnapshot || len(r.Waiting) == 0 || !v.Backup.HasStore:
 		return "", false
-	case v.Backup.Saved && v.Backup.Age.Abs() <= freshFor+r.Began:
+	case v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor+r.Began:
 		return "", false
 	}
 	next := "the next host"
@@ -54,12 +54,12 @@ func waitsForSnapshot(v View) bool {
 func removalWants(v View, r Removal) (string, bool) {
 	m, _ := v.memberByID(r.MemberID)
 	h, _ := v.hostOf(m)
-	fresh := v.Backup.Saved && v.Backup.Age.Abs() <= freshFor
-	if !v.Backup.Stored || fresh || !r.Live || !m.Live || m.Learner || Unhealthy(h.Health) {
+	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
+	if !v.Backup.HasStore || fresh || !r.Live || !m.Live || m.Learner || Unhealthy(h.Health) {
 		return "", false
 	}
 	text := "there is no snapshot yet"
-	if v.Backup.Saved {
+	if v.Backup.HasSnapshot {
 		text = fmt.Sprintf("the newest snapshot is %s old, the limit is %s",
 			durationfmt.Text(v.Backup.Age.Round(time.Minute)), durationfmt.Text(freshFor))
 	}

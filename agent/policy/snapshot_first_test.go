@@ -15,7 +15,7 @@ import (
 // hours old.
 func upgrading() View {
 	v := backedUp()
-	v.HostsFresh, v.Self.ID, v.Backup.Stored, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
+	v.HostsFresh, v.Self.ID, v.Backup.HasStore, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
 	v.Op, v.Asked = nil, nil
 	v.Rollout = &Rollout{
 		ID: "r", Work: WorkRestart, Runs: true, Waiting: []string{v.Self.ID}, Due: true, Upgrade: "3.7.3",
@@ -32,16 +32,16 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		take   bool
 	}{
 		"an old one":         {func(*View) {}, "n4 takes a snapshot before etcd on n4 becomes 3.7.3", true},
-		"none at all":        {func(v *View) { v.Backup.Saved = false }, "n4 takes a snapshot", true},
+		"none at all":        {func(v *View) { v.Backup.HasSnapshot = false }, "n4 takes a snapshot", true},
 		"without schedule":   {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
-		"outside its window": {func(v *View) { v.Backup.Open = false }, "n4 takes a snapshot", true},
+		"outside its window": {func(v *View) { v.Backup.WindowOpen = false }, "n4 takes a snapshot", true},
 		"one from just now":  {func(v *View) { v.Backup.Age = 10 * time.Second }, "", false},
 		"one from an hour before it began": {func(v *View) {
 			v.Backup.Age, v.Rollout.Began = 5*time.Hour, 4*time.Hour
 		}, "", false},
 		"for other work":      {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
 		"without a snapshot":  {func(v *View) { v.Rollout.WithoutSnapshot = true }, "", false},
-		"no host has a store": {func(v *View) { v.Backup.Stored, v.Backup.Every = false, 0 }, "", false},
+		"no host has a store": {func(v *View) { v.Backup.HasStore, v.Backup.Every = false, 0 }, "", false},
 		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed a moment ago": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
@@ -88,10 +88,10 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 	}{
 		"healthy": {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
 		"none at all": {
-			func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot",
+			func(v *View, _ *Removal) { v.Backup.HasSnapshot = false }, "there is no snapshot",
 		},
 		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
-		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},
+		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.HasStore = false }, ""},
 		"unhealthy":                      {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
 		"lost":                           {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
 		"not requested as a live member": {func(_ *View, r *Removal) { r.Live = false }, ""},

@@ -17,7 +17,7 @@ import (
 
 // removeLostStandby begins the removal of a lost standby on a voter's host.
 func removeLostStandby(v View) (Decision, bool) {
-	return dismiss(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
+	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
 		if v.standbyRemovalHeld() != "" {
 			return 0, "", ""
 		}
@@ -38,7 +38,7 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
 	}
-	gone, _ := v.calledDead(m)
+	gone, _ := v.reportedDead(m)
 	stalled := min(m.StalledFor, m.BehindFor) // BehindFor excludes times without an answer
 	h, present := v.hostOf(m)
 	switch {
@@ -76,7 +76,7 @@ func (v View) isStandbyRemovable(m Member) bool {
 // unconfirmedLoss returns for how long a standby has been silent, with the evidence, and why it does not count as lost
 // yet: not all required hosts report it.
 func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) {
-	if _, held = v.calledDead(m); held == "" || m.Live || m.Name == "" {
+	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" {
 		return 0, "", ""
 	}
 	since = min(m.AgentGoneFor, m.DownFor)
@@ -86,7 +86,7 @@ func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) 
 
 // whyStandbyStays returns why the removal of a standby is cancelled.
 func (v View) whyStandbyStays(m Member) string {
-	_, why := v.calledDead(m)
+	_, why := v.reportedDead(m)
 	if why == "" {
 		why = "it has not been lost for long enough"
 	}

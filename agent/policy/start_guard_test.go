@@ -60,7 +60,7 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 		"whose etcd runs and whose released maintenance ends": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 			v.Self.PeerURL = "http://p1"
-			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true, Over: true, Ended: true}
+			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true, Done: true, Ended: true}
 		}, GuardCleared},
 		"a member of an older observation": {func(v *View) {
 			v.Cluster.Fresh, v.Data.State, v.Data.MemberID = false, DataMember, 1

@@ -23,13 +23,13 @@ func stopMember(v View, m Member) Decision {
 		// stopped. So the operation returns to its first phase, which invalidates such a call.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
-		case v.Op.Phase == PhaseBegun || !inTheWay || mayRun(v):
+		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
 		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().operatorEnds && !v.Asked.External:
 			return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
 		}
-		if d, decided := notSafe(v, m, r); decided {
+		if d, decided := withdrawSafe(v, m, r); decided {
 			return d
 		}
 		return Decision{Reasons: []Reason{r}}
@@ -37,7 +37,7 @@ func stopMember(v View, m Member) Decision {
 	if v.Op.Phase == PhaseBegun {
 		switch h := v.Asked.Before; h.State {
 		case HooksDue:
-			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
+			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
@@ -60,7 +60,7 @@ func stopMember(v View, m Member) Decision {
 		}
 	}
 	if !v.Self.Drives {
-		return lentOut(v)
+		return awaitExternalStop(v)
 	}
 	if v.Asked.Work == WorkRestart {
 		return do(Step{Kind: StepRestartUnit})
@@ -78,7 +78,7 @@ func awaitReports(v View, m Member) (Decision, bool) {
 		return Decision{}, false
 	}
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().operatorEnds
-	if v.Op.Phase == PhaseDown && own && !mayRun(v) { // if a program runs, etcd is stopped again at once
+	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // if a program runs, etcd is stopped again at once
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
 				"asked again",
@@ -152,7 +152,7 @@ func transferLeadership(v View) (Decision, bool) {
 // betterLeader defines the order.
 func bestVoter(v View, leaving string) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool {
-		return m.PeerURL != leaving && v.doubt(m, health.Leadership) == ""
+		return m.PeerURL != leaving && v.notProven(m, health.Leadership) == ""
 	})
 }
 

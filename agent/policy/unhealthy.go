@@ -165,7 +165,7 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 			continue
 		}
 		s.Surplus = v.hasSurplus()
-		if s.Held = v.unhealthyHeld(m); v.Op.takesPlaceOf(m) {
+		if s.Held = v.unhealthyHeld(m); v.Op.replacesMember(m) {
 			s.Held, s.Replacement = "", v.Op.HostName
 		}
 		all = append(all, s)
@@ -182,7 +182,7 @@ func (s UnhealthyVoter) Text(grace time.Duration) string {
 
 // unhealthyHeld returns why no host replaces an unhealthy voter; empty if one may.
 func (v View) unhealthyHeld(m Member) string {
-	if why := v.repairHeld("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
+	if why := v.repairBlocked("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
 		return why
 	}
 	if text, several := v.severalImpaired(v.strained(m)); several {
@@ -221,7 +221,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.reportedUnhealthy(m); why != unconfirmed || v.graceLeft(h) > 0 || v.Op.takesPlaceOf(m) {
+		if _, why := v.reportedUnhealthy(m); why != unconfirmed || v.graceLeft(h) > 0 || v.Op.replacesMember(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+

@@ -44,7 +44,7 @@ func vetoEvenVoters() veto          { return veto{EvenVoters, false, evenVoters}
 func vetoMemberUnitUnusable() veto  { return veto{UnitUnusable, true, memberUnitUnusable} }
 func vetoMemberLost() veto          { return veto{MemberLost, true, memberLost} }
 func vetoRestartOfStopped() veto    { return veto{UnitStopped, true, restartOfStopped} }
-func vetoStrangerRuns() veto        { return veto{UnitBusy, true, strangerRuns} }
+func vetoNonMemberEtcdRuns() veto        { return veto{UnitBusy, true, nonMemberEtcdRuns} }
 func vetoQuorumAtRisk() veto        { return veto{QuorumAtRisk, false, quorumAtRisk} }
 func vetoLearnerUnsettled() veto    { return veto{LearnerUnsettled, false, learnerUnsettled} }
 func vetoNotSettled() veto          { return veto{Settling, false, notSettled} }
@@ -65,7 +65,7 @@ func vetoStandbyBehind() veto       { return veto{LearnerNotSteady, true, standb
 func vetoNotNext() veto             { return veto{NotMyTurn, false, notNext} }
 func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven} }
 func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }
-func vetoOwnTurn() veto             { return veto{OperationInFlight, true, ownTurn} }
+func vetoOwnOperationDue() veto             { return veto{OperationInFlight, true, ownOperationDue} }
 func vetoNotFollowed() veto         { return veto{LeaderSlow, true, notFollowed} }
 func vetoAllUnhealthy() veto        { return veto{CommonCause, true, allUnhealthy} }
 func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} }

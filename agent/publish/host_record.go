@@ -237,7 +237,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		Waiting:  string(r.Decision.Waiting),
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
-	if r.Request != nil && !r.View.Asked.Over {
+	if r.Request != nil && !r.View.Asked.Done {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
 	h.Turn = r.OperationBegan()
@@ -266,7 +266,7 @@ func (p *presence) record(r *round.Round) record.Host {
 // voter, or to replace a dead one, waits until all other hosts have published theirs. A round during which the machine
 // was suspended does not count: its health state may date from before the suspension.
 func (p *presence) asks(r *round.Round) bool {
-	return policy.Answers(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
+	return policy.MustPublish(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }
 
 // p99Every is how often the disk's published p99 may change. It only ranks hosts, and the p99 of a busy disk changes

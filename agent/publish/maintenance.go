@@ -35,7 +35,7 @@ func (p *Publisher) viewOf(r *round.Round, k *hoststate.Request) policy.View {
 	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the observed program belongs to another request
 		now.Command = policy.Hooks{}
 	}
-	now.Work, now.Over, now.Stopped = k.Work, k.ForPolicy(p.opt.BootID).Done(), k.Stopped
+	now.Work, now.Done, now.Stopped = k.Work, k.ForPolicy(p.opt.BootID).Done(), k.Stopped
 	v.Asked = &now
 	return v
 }

@@ -27,7 +27,7 @@ func backupGauges() []gauge {
 			"quorumd_backup_age_seconds",
 			"Age of the newest snapshot; if there is none, time since this agent started looking for one.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				if r != nil && r.View.Cluster.Reachable && (r.View.Backup.Saved || r.View.Backup.Every > 0) {
+				if r != nil && r.View.Cluster.Reachable && (r.View.Backup.HasSnapshot || r.View.Backup.Every > 0) {
 					emit(r.View.Backup.Age.Seconds())
 				}
 			},

@@ -216,21 +216,21 @@ func (h *host) saidOver() {
 
 // program returns what is known about a command's program once its operation has begun.
 func program(did uint8) policy.Program {
-	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
-	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
+	p := policy.Program{Name: "upgrade", CanRun: true, Begun: true}
+	p.Observed = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
 	switch did {
 	case 0:
 		return p
 	case runs:
-		p.Found.State = policy.HooksRunning
+		p.Observed.State = policy.HooksRunning
 	case ranWell:
-		p.Found.State = policy.HooksDone
+		p.Observed.State = policy.HooksDone
 	case ranBadly:
-		p.Found.State = policy.HooksFailed
+		p.Observed.State = policy.HooksFailed
 	case lost:
 		p.OtherBoot = true
 	}
-	p.Noted = policy.HooksRunning
+	p.Recorded = policy.HooksRunning
 	return p
 }
 
@@ -241,7 +241,7 @@ func (c *cycling) standing() policy.Request {
 		Begun:     c.begun == begunNow || c.begun == begunBefore,
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
 		Seen:      c.seen != 0, KeepRunning: c.ask == keeping, Hurried: c.ask == external, By: "root",
-		Reason: "testing", Program: [...]string{"", "upgrade"}[bit(c.ask == command)], Ran: program(c.did).Noted,
+		Reason: "testing", Program: [...]string{"", "upgrade"}[bit(c.ask == command)], Ran: program(c.did).Recorded,
 	}
 }
 

@@ -78,7 +78,7 @@ func ejectedMistakes() []Mistake {
 		},
 		{
 			Name: "an ejected host is never readmitted", breach: targetMissed, scope: lively(byStandby(0, 0)),
-			rules: seeing(func(v *policy.View) { v.Ejections.WellFor = 0 }),
+			rules: seeing(func(v *policy.View) { v.Ejections.HealthyFor = 0 }),
 		},
 		{
 			Name: "an ejection is recorded only after the removal", breach: ejectionForgotten,

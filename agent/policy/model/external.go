@@ -88,7 +88,7 @@ func externalMistakes() []Mistake {
 			Name: "an external etcd that was stopped externally is started at the end", breach: stoppedStarted,
 			scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
+				if v.Asked != nil && v.Asked.Done && v.Unit.State == policy.UnitInactive {
 					v.Self.Drives, v.Unit.State = true, policy.UnitFailed
 				}
 			}),
@@ -97,7 +97,7 @@ func externalMistakes() []Mistake {
 			Name: "the operation ends before the external etcd is back", breach: endedEarly,
 			scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked == nil || !v.Asked.Over {
+				if v.Asked == nil || !v.Asked.Done {
 					return
 				}
 				v.Unit.State = policy.UnitActive

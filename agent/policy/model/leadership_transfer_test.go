@@ -21,7 +21,7 @@ type ring struct {
 func newRing(states []health.State, leader int) *ring {
 	r := &ring{states: states, leader: leader, gave: make([]policy.LeadershipTransfers, len(states))}
 	for i := range r.gave {
-		r.gave[i] = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
+		r.gave[i] = policy.LeadershipTransfers{LeadsFor: ages, UnfitFor: ages, LastFor: ages}
 	}
 	return r
 }
@@ -57,7 +57,7 @@ func (r *ring) look() (to int, transfers bool) {
 		return 0, false
 	}
 	g := &r.gave[r.leader]
-	g.InRow, g.LastFor = g.Again(v.Limits), 0
+	g.InRow, g.LastFor = g.NextInRow(v.Limits), 0
 	return int(d.Step.MemberID) - 1, true
 }
 

@@ -141,7 +141,7 @@ func commandMistakes() []Mistake {
 			Name:   "etcd is started when an operator ends the request, although the command runs",
 			breach: startedMeanwhile, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Over && v.Asked.Work == policy.WorkCommand {
+				if v.Asked != nil && v.Asked.Done && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Command.State = policy.HooksDue
 				}
 			}),
@@ -233,8 +233,8 @@ func noting(change func(before, after *policy.Request)) rules {
 // takenForReleased is the mistake that a deleted record is taken for a released one.
 func takenForReleased() rules {
 	return seeing(func(v *policy.View) {
-		if v.Asked != nil && v.Asked.Noted {
-			v.Asked.Noted, v.Asked.Released = false, true
+		if v.Asked != nil && v.Asked.RecordDeleted {
+			v.Asked.RecordDeleted, v.Asked.Released = false, true
 		}
 	})
 }
@@ -263,7 +263,7 @@ func requestMistakes() []Mistake {
 			Name: "a finished request is dropped before etcd runs again", breach: forgotten,
 			scope: asking(3, 2, AgentCrash|OperatorRelease),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Over && v.Op == nil {
+				if v.Asked != nil && v.Asked.Done && v.Op == nil {
 					v.Asked.Stopped = false
 				}
 			}),
@@ -313,7 +313,7 @@ func cyclingMistakes() []Mistake {
 			Name: "a maintenance counts as finished", breach: startedEarly, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Stopped {
-					v.Asked.Over = true
+					v.Asked.Done = true
 				}
 			}),
 		},
@@ -362,7 +362,7 @@ func cyclingMistakes() []Mistake {
 			Name: "a reboot is not detected", breach: rebootedAgain, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Asked.Work == policy.WorkReboot {
-					v.Asked.Over, v.Op.SameBoot = false, true
+					v.Asked.Done, v.Op.SameBoot = false, true
 				}
 			}),
 		},

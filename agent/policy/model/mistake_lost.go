@@ -50,7 +50,7 @@ func lostMistakes() []Mistake {
 			rules: seesLoss(func(v *policy.View, _ policy.Member) {
 				if v.Asked != nil {
 					asked := *v.Asked
-					asked.Over, asked.Ended, asked.OverFor = true, true, ages
+					asked.Done, asked.Ended, asked.DoneFor = true, true, ages
 					v.Asked = &asked
 				}
 			}),

@@ -333,7 +333,7 @@ func (w *world) countedRight(c choice) bool {
 	case w.opVotes != 0:
 		return c.counts == policy.JoinUncounted
 	case c.step == endJoined:
-		return c.counts == policy.JoinWorked
+		return c.counts == policy.JoinSucceeded
 	case c.outcome == policy.Disowned:
 		return c.counts == policy.JoinUncounted
 	}

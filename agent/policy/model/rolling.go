@@ -176,8 +176,8 @@ func (w *rolling) called(i int) bool {
 		named = named || int(d) == i+1
 	}
 	return policy.LooksEveryRound(policy.RoundNeeds{
-		HoldsLock: w.hosts[i].belief != 0, Steps: w.hosts[i].step != rollNone, Listed: i < rollVoters, Called: named,
-		Operated: w.owns(i),
+		HoldsLock: w.hosts[i].belief != 0, StepRunning: w.hosts[i].step != rollNone, Listed: i < rollVoters, InQueue: named,
+		OwnOperation: w.owns(i),
 	})
 }
 

@@ -200,7 +200,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Backoff = time.Minute
 	}
 	if s.out != 0 {
-		v.Ejections = policy.Ejections{Times: 1, WellFor: long(bit(s.out == clean))}
+		v.Ejections = policy.Ejections{Times: 1, HealthyFor: long(bit(s.out == clean))}
 	}
 	switch bereft := s.bereft != 0; {
 	case bereft:
@@ -210,7 +210,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.leads != 0 {
-		v.LeadershipTransfers = policy.LeadershipTransfers{LeadsFor: ages, BadFor: ages, LastFor: ages}
+		v.LeadershipTransfers = policy.LeadershipTransfers{LeadsFor: ages, UnfitFor: ages, LastFor: ages}
 	}
 	if s.tried != 0 && s.opCycle == 0 {
 		v.Failed = policy.FailedStep{Kind: policy.StepPromote, Text: "it timed out"}

@@ -15,10 +15,10 @@ func (s *sight) cycleView(v *policy.View) {
 		return
 	}
 	asked := s.standing().Asked()
-	asked.OverFor = long(bit(asked.Over))
+	asked.DoneFor = long(bit(asked.Done))
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
 	if s.reachable != 0 {
-		asked.Released, asked.Noted = s.standing().Gone(s.ownCycle(), false, s.freed != 0)
+		asked.Released, asked.RecordDeleted = s.standing().Gone(s.ownCycle(), false, s.freed != 0)
 	}
 	v.Asked = &asked
 	if s.ask == command {
