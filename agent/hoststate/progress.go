@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// This file records the progress of a request while its operation runs, as transitions of policy.Standing. By the time
+// This file records the progress of a request while its operation runs, as transitions of policy.Request. By the time
 // a transition is recorded, an operator may have cancelled the request and made another. So a transition for a given
 // request applies to that request only, and reports whether the request is still in force.
 

@@ -121,7 +121,7 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 		"its failure was noted": {
 			hoststate.Request{
 				Request: policy.Request{Ran: policy.HooksFailed},
-				RanText:  "upgrade: exit status 7", RanIn: "boot-1",
+				RanText: "upgrade: exit status 7", RanIn: "boot-1",
 			},
 			"boot-2", minute,
 			fakePrograms{result: nothing},
@@ -173,7 +173,7 @@ func TestProgramsThatWereJustStartedAreNotStartedAgainAtOnce(t *testing.T) {
 	})
 	k := &hoststate.Request{
 		Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade", Ran: policy.HooksRunning},
-		Since:    time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
+		Since:   time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
 	}
 	for run, state := range map[hooks.Run]func(r *round.Round) policy.Hooks{
 		k.CommandRun(): func(r *round.Round) policy.Hooks {
@@ -226,7 +226,7 @@ func TestTheVersionOfEtcdIsReadAgainAfterACommand(t *testing.T) {
 			now += time.Second
 			r := &round.Round{At: now, Request: &hoststate.Request{
 				Request: policy.Request{Work: policy.WorkCommand, Program: "upgrade", Ran: ran},
-				Since:    time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
+				Since:   time.Unix(1, 0), RanIn: "boot-1", RanAt: now,
 			}}
 			r.Programs.Command = round.HostState[hooks.Result]{Value: hooks.Result{State: state}, OK: true}
 			for range 2 {

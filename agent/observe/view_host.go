@@ -130,7 +130,7 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		State: r.Assessment.State, For: r.Probed - r.Assessment.Since, Qualified: r.Assessment.Qualified,
 		Text:       r.Assessment.Text,
 		Hangs:      r.Reading.InFlightAge > b.config.Disk.Stall,
-		Ungated:     health.Everything.Without(r.Assessment.Gates),
+		Ungated:    health.Everything.Without(r.Assessment.Gates),
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
 		Writes:     r.Assessment.Writes.Least,
 	}

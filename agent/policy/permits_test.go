@@ -37,7 +37,7 @@ func TestAFindingBlocksOnlyWhatItGates(t *testing.T) {
 		health.Unknown: true, health.Qualifying: true, health.State(99): true,
 	} {
 		if blocks(state, health.Joins, health.Joins) != want {
-			t.Errorf("%s gates joins: %t, though its findings spare them", state, !want)
+			t.Errorf("%s gates joins: %t, although no finding gates them", state, !want)
 		}
 		if blocks(state, health.Leadership|health.Maintenance, health.Joins) != (state != health.OK) {
 			t.Errorf("%s gates joins: %t", state, state == health.OK)
@@ -45,83 +45,83 @@ func TestAFindingBlocksOnlyWhatItGates(t *testing.T) {
 	}
 }
 
-// slow makes a host SLOW because of a finding that blocks everything except the gates in spares.
-func slow(h *Host, spares health.Gate) { h.Health, h.Ungated = health.Slow, spares }
+// slow makes a host SLOW because of a finding that blocks everything except the ungated gates.
+func slow(h *Host, ungated health.Gate) { h.Health, h.Ungated = health.Slow, ungated }
 
 func TestAFindingThatDoesNotGateJoinsBlocksNoJoin(t *testing.T) {
 	t.Parallel()
-	for spares, want := range map[health.Gate]StepKind{
+	for ungated, want := range map[health.Gate]StepKind{
 		health.Nothing: StepNone, health.Leadership | health.Maintenance: StepNone, health.Joins: StepTakeLock,
 	} {
 		v := spareView()
-		v.Health.State, v.Health.Ungated = health.Slow, spares
+		v.Health.State, v.Health.Ungated = health.Slow, ungated
 		if d := Decide(v); d.Step.Kind != want {
-			t.Errorf("one that spares %v decides %s: %v", spares.Names(), d.Step.Kind, d.Reasons)
+			t.Errorf("with %v ungated, decides %s: %v", ungated.Names(), d.Step.Kind, d.Reasons)
 		}
 	}
 }
 
 func TestAFindingThatDoesNotGateJoinsRollsBackNone(t *testing.T) {
 	t.Parallel()
-	for spares, want := range map[health.Gate]ReasonCode{
+	for ungated, want := range map[health.Gate]ReasonCode{
 		health.Nothing: HealthLost, health.Leadership | health.Maintenance: HealthLost, health.Joins: "",
 	} {
 		v := joinView()
-		v.Health.State, v.Health.Ungated = health.Slow, spares
+		v.Health.State, v.Health.Ungated = health.Slow, ungated
 		m, listed := v.member()
 		if code, text := giveUp(v, m, listed); code != want {
-			t.Errorf("one that spares %v returns %q: %s", spares.Names(), code, text)
+			t.Errorf("with %v ungated, returns %q: %s", ungated.Names(), code, text)
 		}
 	}
 }
 
 func TestAFindingThatDoesNotGateMaintenanceDoesNotBlockAnotherVoters(t *testing.T) {
 	t.Parallel()
-	for spares, want := range map[health.Gate]string{
+	for ungated, want := range map[health.Gate]string{
 		health.Nothing: "is SLOW", health.Joins | health.Leadership: "is SLOW", health.Maintenance: "",
 	} {
 		v := spareView()
-		slow(&v.Hosts[1], spares)
+		slow(&v.Hosts[1], ungated)
 		if got := v.notProven(v.Cluster.Members[1], health.Maintenance); got != want {
-			t.Errorf("one that spares %v: %q, want %q", spares.Names(), got, want)
+			t.Errorf("with %v ungated: %q, want %q", ungated.Names(), got, want)
 		}
 	}
 }
 
 func TestOnlyFindingsThatGateMaintenanceBlockAnotherVoters(t *testing.T) {
 	t.Parallel()
-	for spares, risk := range map[health.Gate]bool{
+	for ungated, risk := range map[health.Gate]bool{
 		health.Nothing: true, health.Joins | health.Leadership: true, health.Maintenance: false,
 	} {
 		v := askedView()
-		slow(&v.Hosts[0], spares)
+		slow(&v.Hosts[0], ungated)
 		if _, holds := quorumAtRisk(v); holds != risk {
-			t.Errorf("taken down next to one that spares %v: at risk %t", spares.Names(), holds)
+			t.Errorf("taken down next to a voter with %v ungated: at risk %t", ungated.Names(), holds)
 		}
 		v = removalView()
 		aliveAgain(&v)
 		v.Removal.Live = true
-		slow(&v.Hosts[0], spares)
+		slow(&v.Hosts[0], ungated)
 		if _, holds := removalAtRisk(v); holds != risk {
-			t.Errorf("removed next to one that spares %v: at risk %t", spares.Names(), holds)
+			t.Errorf("removed next to a voter with %v ungated: at risk %t", ungated.Names(), holds)
 		}
 		v = backView()
-		v.Health.State, v.Health.Ungated, v.Health.Text = health.Slow, spares, "slow"
+		v.Health.State, v.Health.Ungated, v.Health.Text = health.Slow, ungated, "slow"
 		if d := Decide(v); (d.Step.Kind == StepNone) != risk {
-			t.Errorf("back with a finding that spares %v: %+v", spares.Names(), d)
+			t.Errorf("back with %v ungated: %+v", ungated.Names(), d)
 		}
 	}
 }
 
 func TestAFindingThatDoesNotGateLeadershipDoesNotDisqualifyALeader(t *testing.T) {
 	t.Parallel()
-	for spares, want := range map[health.Gate]uint64{
+	for ungated, want := range map[health.Gate]uint64{
 		health.Nothing: 2, health.Joins | health.Maintenance: 2, health.Leadership: 1,
 	} {
 		v := spareView() // n1 has the lower ID
-		slow(&v.Hosts[0], spares)
+		slow(&v.Hosts[0], ungated)
 		if best, found := bestVoter(v, peerPrefix+"n3"); !found || best.ID != want {
-			t.Errorf("one that spares %v: %d, want %d", spares.Names(), best.ID, want)
+			t.Errorf("with %v ungated: %d, want %d", ungated.Names(), best.ID, want)
 		}
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A veto is a condition that keeps a host from joining, going down or replacing another host. check reports whether the
-// veto applies, and returns the text of the reason.
+// A veto is a condition that keeps a host from joining, from being taken down or from removing a member. check reports
+// whether the veto applies, and returns the text of the reason.
 type veto struct {
 	code ReasonCode
-	// own is set if the veto concerns only this host: while it applies, the host does not count as ready, and other
+	// own reports that the veto concerns only this host: while it applies, the host does not count as ready, and other
 	// hosts do not wait for it.
 	own   bool
 	check func(v View) (text string, holds bool)
@@ -40,7 +40,7 @@ func (k veto) reason(v View) (Reason, bool) {
 // unknownVeto is a veto that applies because data is missing.
 type unknownVeto struct {
 	veto, code ReasonCode
-	holds    func(v View) bool
+	holds      func(v View) bool
 }
 
 func unknownVetoes() []unknownVeto {
@@ -62,7 +62,7 @@ func vetoed(v View, list ...func() veto) (Reason, bool) {
 	return Reason{}, false
 }
 
-// because returns the decision to wait until the veto no longer applies.
+// blockedBy returns the decision to wait until the veto no longer applies.
 func blockedBy(v View, by func() veto) Decision {
 	r, holds := by().reason(v)
 	if !holds {
@@ -98,7 +98,7 @@ func vetoes() []veto {
 	})
 }
 
-// unfit returns the conditions that keep a host from becoming a member in any role.
+// hostVetoes returns the conditions that keep a host from becoming a member in any role.
 func hostVetoes() []veto {
 	return []veto{
 		vetoVersionUnknown(), // before the qualifying run, which takes a while
@@ -138,8 +138,8 @@ func against(v View, list []veto) []Reason {
 	return out
 }
 
-// waiting returns the first of the host's own reasons not to join, or an empty code if it is ready. A voter has joined:
-// it waits for its request, if it has one.
+// waiting returns the first of the host's own reasons not to act next, or an empty code if it is ready. A voter has
+// joined, so it only waits for its own request.
 func waiting(v View) ReasonCode {
 	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {
@@ -147,7 +147,7 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// other hosts join first, so none waits for this host; or this host will replace that voter
+		// no host waits for a resting host; and a voter that awaits replacement is no reason not to replace it
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -166,19 +166,20 @@ func noQuorum(v View) (string, bool) {
 	return v.unreachable(), !v.Cluster.Reachable && v.knowsCluster()
 }
 
-// knowsCluster reports whether a cluster exists for this host, even if it does not answer: it must not create another.
+// knowsCluster reports whether this host knows of a cluster, even if it does not answer: the host must not create
+// another.
 func (v View) knowsCluster() bool {
 	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.LastCluster != 0 ||
 		v.Data.State == DataMember
 }
 
-// silent returns the decision to wait for a cluster that does not answer.
+// waitForCluster returns the decision to wait for a cluster that does not answer.
 func waitForCluster(v View) Decision {
 	r, _ := vetoed(v, vetoNoQuorum, vetoUnreachable)
 	return Decision{Reasons: []Reason{r}}
 }
 
-// unreachable explains why the cluster cannot be reached.
+// unreachable returns why the cluster cannot be reached.
 func (v View) unreachable() string {
 	if v.Cluster.Error == "" {
 		return "no voter has answered yet"
@@ -200,7 +201,7 @@ func inMaintenance(v View) (string, bool) {
 	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true
 }
 
-// awaitsTurn keeps a host from joining while its requested operation is queued.
+// awaitsTurn reports whether this host's requested operation is queued; the host does not join meanwhile.
 func awaitsTurn(v View) (string, bool) {
 	if _, in := inMaintenance(v); in || v.Asked == nil {
 		return "", false
@@ -209,7 +210,8 @@ func awaitsTurn(v View) (string, bool) {
 		true
 }
 
-// maintenanceOverdue is separate from inMaintenance: its own code lets the other hosts report it.
+// maintenanceOverdue reports whether the operation has exceeded its announced duration. It has its own code so that
+// other hosts can report it.
 func maintenanceOverdue(v View) (string, bool) {
 	text, asked := inMaintenance(v)
 	return text, asked && v.Asked.Overdue
@@ -262,9 +264,9 @@ func healthUnknown(v View) (string, bool) {
 	return v.Health.Text, true
 }
 
-// notQualified requires a qualifying run before a host becomes a member. A learner that has lost its qualification, as
-// after a reboot, cannot repeat it: a member's disk must not be written to in bursts. It has passed one before, and its
-// current health state decides whether it may vote.
+// notQualified reports whether this host still has to pass a qualifying run before it becomes a member. A learner that
+// has lost its qualification, as after a reboot, cannot repeat the run, because a member's disk must not be written to
+// in bursts. It passed a run before, so its current health state decides whether it may vote.
 func notQualified(v View) (string, bool) {
 	if v.Health.Qualified || v.Health.State == health.Unknown || v.isLearner() {
 		return "", false
@@ -280,7 +282,7 @@ func (v View) isLearner() bool {
 }
 
 func healthBad(v View) (string, bool) {
-	if _, said := notQualified(v); said || Permits(v.Health.State).Join || !v.Health.blocks(health.Joins) {
+	if _, reported := notQualified(v); reported || Permits(v.Health.State).Join || !v.Health.blocks(health.Joins) {
 		return "", false
 	}
 	return v.Health.Text, true
@@ -305,7 +307,7 @@ func versionUnsafe(v View) (string, bool) {
 	return tooOld(v)
 }
 
-// tooOld names an etcd that is too old, whether that is allowed or not.
+// tooOld reports whether this host's etcd or a voter's is too old, even if the configuration allows it.
 func tooOld(v View) (string, bool) {
 	if e := v.Self.Etcd; e.Known() && e.Tested() && !e.Safe() {
 		return fmt.Sprintf("this host's etcd is %s%s", e, v.startsAnother()), true
@@ -325,7 +327,8 @@ func versionUntested(v View) (string, bool) {
 	return tooNew(v)
 }
 
-// tooNew names an etcd of a minor version after the newest tested one, whether that is allowed or not.
+// tooNew reports whether this host's etcd or a voter's is of a newer minor version than any that is tested, even if the
+// configuration allows it.
 func tooNew(v View) (string, bool) {
 	limit := fmt.Sprintf("newest tested %d.%d", newestTested().Major, newestTested().Minor)
 	if e := v.Self.Etcd; e.Known() && !e.Tested() {
@@ -390,7 +393,7 @@ func clockSkew(v View) (string, bool) {
 func spaceLow(v View) (string, bool) {
 	need := 2 * v.Cluster.DBSize
 	switch {
-	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it already has the database, or is receiving it
+	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it has the database already, or is receiving it
 		return "", false
 	case !v.Data.FreeKnown:
 		return "the free space is unknown", true
@@ -400,7 +403,7 @@ func spaceLow(v View) (string, bool) {
 	return "", false
 }
 
-// unitUnusable also applies if etcd is managed externally, which is reported under its own code.
+// unitUnusable also reports an etcd that is managed externally, which has its own code (see unknownVetoes).
 func unitUnusable(v View) (string, bool) {
 	switch {
 	case v.Unit.State == UnitUnknown:
@@ -446,8 +449,8 @@ func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
 
 func operationInFlight(v View) (string, bool) {
 	if v.Op == nil || v.Op.Host == v.Self.ID {
-		h, turn := unrecordedOperation(v)
-		return h.Name + " reports an operation of its own, but etcd has no record of it", turn
+		h, found := unrecordedOperation(v)
+		return h.Name + " reports an operation of its own, but etcd has no record of it", found
 	}
 	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
 	if v.Op.Overdue {
@@ -467,7 +470,7 @@ func lockHeld(v View) (string, bool) {
 }
 
 func commonCause(v View) (string, bool) {
-	if v.owns(KindReplace) { // a replacement may continue if all members that are down are in one domain
+	if v.owns(KindReplace) { // it may continue if all voters that are down are in one failure domain
 		return severalDown(v)
 	}
 	n := 0
@@ -486,7 +489,7 @@ func voterNotLive(v View) (string, bool) {
 	if mayChange(v.Cluster.Counts()) {
 		return "", false
 	}
-	if v.owns(KindReplace) && v.allDead() { // dead voters in one failure domain are replaced one by one
+	if v.owns(KindReplace) && v.allDead() { // dead voters in one failure domain are replaced one after another
 		return "", false
 	}
 	if v.owns(KindReplace) && v.onlySlowIsDown() {
@@ -514,7 +517,7 @@ func learnerPresent(v View) (string, bool) {
 	return "", false
 }
 
-// settlingFor returns how long no operation may begin, because of a recent change or operation.
+// settlingFor returns for how much longer no operation may begin after a membership change or an operation.
 func settlingFor(v View) time.Duration {
 	return max(v.Limits.Settle-v.Cluster.StableFor, v.Limits.Cooldown-v.IdleFor)
 }

@@ -26,10 +26,10 @@ func TestTheProbeWritesInBurstsOnlyWithoutAMemberInAQualifyingRun(t *testing.T) 
 	t.Parallel()
 	runs, over := health.Figures{QualifyNeed: 9, QualifyDone: 3}, health.Figures{}
 	for name, c := range map[string]struct {
-		member bool
-		state  health.State
-		of     health.Figures
-		bursts bool
+		member  bool
+		state   health.State
+		figures health.Figures
+		bursts  bool
 	}{
 		"a spare's qualifying run": {false, health.Unknown, runs, true},
 		"an OK spare's":            {false, health.OK, runs, true},
@@ -39,7 +39,7 @@ func TestTheProbeWritesInBurstsOnlyWithoutAMemberInAQualifyingRun(t *testing.T) 
 		"a member's":               {true, health.OK, runs, false},
 		"there is none":            {false, health.OK, over, false},
 	} {
-		if got := MeasuresInBursts(c.member, health.Assessment{State: c.state, Figures: c.of}); got != c.bursts {
+		if got := MeasuresInBursts(c.member, health.Assessment{State: c.state, Figures: c.figures}); got != c.bursts {
 			t.Errorf("%s: in bursts: %t", name, got)
 		}
 	}

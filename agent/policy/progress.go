@@ -5,22 +5,23 @@ package policy
 
 import "time"
 
-// CountedWait is what a reason waits for, if that is counted: Now moves to Goal, from below or from above.
+// CountedWait is the measurable progress of a wait: Now approaches Goal, from below or from above.
 type CountedWait struct {
 	Now, Goal float64
 	Unit      CountUnit
 }
 
-// CountUnit is what is counted.
+// CountUnit is the unit of a CountedWait.
 type CountUnit string
 
-// What is counted.
+// The units.
 const (
-	CountEntries CountUnit = "entries" // of raft's log, that this host's member is behind the leader
-	CountSeconds CountUnit = "seconds" // that it has been healthy without a break
+	CountEntries CountUnit = "entries" // of the raft log that this host's member is behind the leader
+	CountSeconds CountUnit = "seconds" // for which the member has met the condition without a break
 )
 
-// Progress returns the count in the text of one of this host's reasons; false if there is none. It decides nothing.
+// Progress returns the progress of the wait that a reason of this host describes; false if it cannot be counted. It is
+// for display only.
 func Progress(v View, code ReasonCode) (CountedWait, bool) {
 	m, listed := v.member()
 	if !listed || !m.Live {
@@ -49,6 +50,6 @@ func Progress(v View, code ReasonCode) (CountedWait, bool) {
 	return CountedWait{}, false
 }
 
-func secondsWait(so, goal time.Duration) CountedWait {
-	return CountedWait{so.Seconds(), goal.Seconds(), CountSeconds}
+func secondsWait(elapsed, goal time.Duration) CountedWait {
+	return CountedWait{elapsed.Seconds(), goal.Seconds(), CountSeconds}
 }

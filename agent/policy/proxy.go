@@ -5,28 +5,28 @@ package policy
 
 import "fmt"
 
-// A host without a voter may proxy its clients to the voters of others. Which of them serve is decided here, from the
-// same view as everything else; the proxy picks one for each connection, since it knows how many each has.
+// A host without a voter may proxy its clients to the voters of other hosts. The policy decides which voters serve; the
+// proxy then picks one for each connection, because it counts the connections of each.
 //
-// A voter should be live, healthy and not about to leave. There may be none: then live voters serve, however slow,
-// because a slow answer is better than none; and if none seems live, all do, because this host may be the one that is
-// cut off.
+// A voter should be live, healthy and not about to be stopped or removed. If there is no such voter, all live voters
+// serve, because a slow answer is better than none. If no voter seems live, all voters serve, because this host itself
+// may be cut off.
 
 // ProxyTarget is a voter as a target for clients of hosts without one.
 type ProxyTarget struct {
 	Member uint64 // its ID
 	Name   string // of the member; empty until it has started once
-	Use    bool   // new connections may go there, and existing ones may stay
-	Why    string // what speaks against it, even if it is used for lack of a better one; or empty
+	Use    bool   // the proxy may open connections to it, and keep existing ones
+	Why    string // why it is not a good target, even if it is used for lack of a better one; empty if it is good
 }
 
-// forwardBar is a reason not to send clients to a voter.
+// proxyBar is a reason not to send clients to a voter.
 type proxyBar struct {
-	grave bool // such a voter is of no use, as far as this host knows
+	grave bool // clients would get no answer, as far as this host knows
 	holds func(v View, m Member) string
 }
 
-// forwardBars are checked in this order; the first that holds is reported.
+// proxyBars returns the reasons in the order in which they are checked. The first that applies is reported.
 func proxyBars() []proxyBar {
 	return []proxyBar{
 		{true, func(_ View, m Member) string {
@@ -45,7 +45,7 @@ func proxyBars() []proxyBar {
 	}
 }
 
-// leaves reports whether the operation in flight takes a voter down or removes it.
+// whyLeaving returns how the operation in flight takes a voter down or removes it; empty if it does neither.
 func whyLeaving(v View, m Member) string {
 	if v.Op == nil {
 		return ""
@@ -53,16 +53,15 @@ func whyLeaving(v View, m Member) string {
 	h, present := v.hostOf(m)
 	switch {
 	case v.Op.removesMember(m):
-		return fmt.Sprintf("is taken out (%s)", v.Op.Kind)
+		return fmt.Sprintf("is being removed (%s)", v.Op.Kind)
 	case v.Op.info().down && present && h.ID == v.Op.Host && v.Op.Phase != PhaseBack:
 		return "is taken down"
 	}
 	return ""
 }
 
-// ProxyTargets returns which voters clients may be sent to, in the order of the member list. There is one to use
-// whenever there is a voter. A view of a cluster that is unreachable, or not this host's, is no ground to change
-// anything: then ok is false, and the last targets stay.
+// ProxyTargets returns the voters as targets, in the order of the member list. If there is a voter, at least one is
+// used. If the cluster is unreachable or not this host's, ok is false and the last targets stay.
 func ProxyTargets(v View) (all []ProxyTarget, ok bool) {
 	if !v.Cluster.Reachable || v.Cluster.Foreign() {
 		return nil, false

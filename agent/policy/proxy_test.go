@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// forwardView returns a view of a cluster of three voters and a learner, all healthy.
+// proxyView returns a view of a cluster of three voters and a learner, all healthy.
 func proxyView() View {
 	v := View{Cluster: Cluster{Reachable: true}}
 	for i, name := range []string{"n1", "n2", "n3", "n4"} {
@@ -60,12 +60,12 @@ func TestTheProxyUsesLiveAndHealthyVotersThatAreNotTakenDown(t *testing.T) {
 		"one is removed": {
 			func(v *View) { v.Op = &Op{Kind: KindRemove, Host: "id-n2", MemberID: 1} },
 			[]bool{unused, used, used},
-			"is taken out (remove)",
+			"is being removed (remove)",
 		},
 		"one is replaced": {
 			func(v *View) { v.Op = &Op{Kind: KindReplace, Host: "id-n4", Replaces: 1} },
 			[]bool{unused, used, used},
-			"is taken out (replace)",
+			"is being removed (replace)",
 		},
 		"all are unhealthy": {
 			func(v *View) {

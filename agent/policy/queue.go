@@ -8,31 +8,33 @@ import (
 	"slices"
 )
 
-// QueueLength is how many spares are called: one that goes, one that makes the number of voters odd again if necessary,
-// and one in reserve.
+// QueueLength is how many spares the queue names: the next to join, one that makes the number of voters odd again if
+// necessary, and one in reserve.
 const QueueLength = 3
 
-// DownLength is how many hosts without a member that wait to be taken down are called: the next, and one in reserve.
+// DownLength is how many hosts without a member that wait to be taken down the queue names: the next, and one in
+// reserve.
 const DownLength = 2
 
 // Queue names the hosts without a member that observe the cluster in every round, since they may have to act. The
 // others rest.
 type Queue struct {
-	Hosts int      // how many are present, as SizeClass has it
-	Next  []string // IDs of the spares that join, best first
-	Down  []string // and of the hosts that are taken down, in their order
+	Hosts int      // how many hosts are present, rounded up by SizeClass
+	Next  []string // IDs of the next spares to join, best first
+	Down  []string // IDs of the next hosts to be taken down, in order
 }
 
-// QueueNote is what this host writes about the queue into etcd.
+// QueueNote is what this host writes to etcd about the queue.
 type QueueNote struct {
-	Keeps bool  // this host keeps it
-	News  bool  // it differs from the one in etcd
-	Queue Queue // the new one
+	Keeps bool // this host keeps the queue
+	News  bool // Queue differs from the queue in etcd
+	Queue Queue
 }
 
-// noteQueue returns the new queue on the host that keeps it: the first voter whose agent is present. If two hosts keep
-// it, that does no harm, since the queue only names which hosts look. While a voter does not answer no host can join,
-// and called hosts report that and count as not ready: calling others then would go through the whole fleet.
+// noteQueue returns the new queue on the host that keeps it: the first voter whose agent is present. Two hosts may keep
+// it without harm, since the queue only names the hosts that read in every round. While a voter does not answer, no
+// host can join, and the named hosts report that they are not ready. Replacing them in the queue would then call the
+// whole fleet, one after another.
 func noteQueue(v View, role Role) QueueNote {
 	if !v.HostsFresh || v.foreign() || !keepsQueue(v, role) {
 		return QueueNote{}
@@ -48,7 +50,7 @@ func noteQueue(v View, role Role) QueueNote {
 		return QueueNote{Keeps: true, News: true, Queue: q}
 	}
 	if n := len(v.Hosts); n <= old.Hosts && n > old.Hosts/4 {
-		q.Hosts = old.Hosts // it does not change with every host that comes or goes
+		q.Hosts = old.Hosts // do not rewrite the queue with every host that comes or goes
 	}
 	if voters, live := v.Cluster.Counts(); live < voters {
 		q.Next = old.Next

@@ -77,7 +77,7 @@ func TestTheQueueIsWrittenOnlyWhenItChanges(t *testing.T) {
 		}, true, func(q *Queue) { q.Hosts = 16 }},
 		{"three of four hosts have gone", func(v *View) { v.Queue.Hosts = 32 }, true, func(*Queue) {}},
 		{"fewer hosts have gone", func(v *View) { v.Queue.Hosts = 16 }, false, func(q *Queue) { q.Hosts = 16 }},
-		{"a called spare is no longer ready", func(v *View) {
+		{"a spare in the queue is no longer ready", func(v *View) {
 			v.Hosts[3].Waiting = HealthBad
 		}, true, func(q *Queue) { q.Next = []string{"s01", "s02", "s03"} }},
 		{"and a voter does not answer", func(v *View) {

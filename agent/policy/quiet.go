@@ -9,18 +9,18 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// QuietRounds is how many rounds of the loop share one request to the members while all is quiet. A host reads the
-// records in each round, and asks the members at once if anything has changed.
+// QuietRounds is how many rounds of the loop share one status request to the members while the cluster is quiet. A host
+// still reads the records in each round, and asks the members at once if anything has changed.
 const QuietRounds = 2
 
-// activity is something in progress in a cluster, even if this host has nothing to do.
+// activity is a condition in which the cluster is not quiet, even if this host has nothing to do.
 type activity struct {
 	name  string
 	holds func(View) bool
 }
 
-// activities lists all activity. If there is none, the members' answers of a round ago are as good as new ones, unless
-// one has fallen silent: that is observed a round later.
+// activities returns all conditions in which the cluster is not quiet. In a quiet cluster the members' answers of the
+// previous round are as good as new ones, except that a silent member is noticed one round later.
 func activities() []activity {
 	return []activity{
 		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
@@ -38,19 +38,19 @@ func activities() []activity {
 		}},
 		{"a host cannot reach a member", func(v View) bool {
 			return slices.ContainsFunc(v.Hosts, func(h Host) bool {
-				misses := func(s Sight) bool { return s.Lost || s.Unsure }
-				return h.MemberLostFor > 0 || slices.ContainsFunc(h.Sees, misses)
+				unreached := func(s Sight) bool { return s.Lost || s.Unsure }
+				return h.MemberLostFor > 0 || slices.ContainsFunc(h.Sees, unreached)
 			})
 		}},
 	}
 }
 
-// unsettled reports a member that is not healthy, or has only just become so.
+// unsettled reports whether a member is not healthy, or has become so only recently.
 func unsettled(v View, m Member) bool {
 	return !m.Live || m.Errors || m.LiveFor < v.Limits.Settle || !m.LagKnown || m.BehindFor > 0 || m.AgentGoneFor > 0
 }
 
-// quiet reports whether a member's host has nothing to do, in a cluster without activity.
+// quiet reports whether this host is a member's, has nothing to do, and the cluster has no activity.
 func quiet(v View, d Decision) bool {
 	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
 	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||

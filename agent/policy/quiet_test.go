@@ -24,7 +24,7 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 	if d := Decide(quietView()); !d.Quiet {
 		t.Fatalf("three healthy voters are not quiet: %v, %+v", d.Reasons, d.Notes)
 	}
-	goesOn := map[string][]func(*View){
+	active := map[string][]func(*View){
 		"this host is unhealthy": {func(v *View) { v.Health.State = health.Warm }},
 		"this host has a request": {
 			func(v *View) { v.Asked = &Asked{} },
@@ -56,14 +56,14 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 		},
 	}
 	for _, u := range activities() {
-		if len(goesOn[u.name]) == 0 {
-			t.Errorf("%s: it is not tried", u.name)
+		if len(active[u.name]) == 0 {
+			t.Errorf("%s: no row covers it", u.name)
 		}
-		for i, edit := range goesOn[u.name] {
+		for i, edit := range active[u.name] {
 			v := quietView()
 			edit(&v)
 			if !u.holds(v) {
-				t.Errorf("%s, %d: it does not show", u.name, i)
+				t.Errorf("%s, %d: the activity is not detected", u.name, i)
 			}
 			if Decide(v).Quiet {
 				t.Errorf("%s, %d: it is quiet", u.name, i)

@@ -13,7 +13,8 @@ import (
 // Quorum returns the number of voters that must agree: more than half.
 func Quorum(voters int) int { return voters/2 + 1 }
 
-// Tolerance returns how many more voters may fail before the quorum is lost; it is negative once it is lost.
+// Tolerance returns the fault tolerance: how many more voters may fail before the quorum is lost. It is negative
+// without a quorum.
 func Tolerance(voters, live int) int { return live - Quorum(voters) }
 
 // voters returns the voting members.
@@ -52,7 +53,7 @@ func (c Cluster) learning() int {
 	return len(c.Members) - voters
 }
 
-// Standbys returns the number of learners that have joined, without those that are joining or have never started.
+// Standbys returns the number of standbys: learners that have started and are not joining.
 func Standbys(v View) int {
 	n := 0
 	for m := range v.Cluster.learners() {
@@ -64,19 +65,19 @@ func Standbys(v View) int {
 	return n
 }
 
-// mayChange reports whether the membership may be changed voluntarily: every voter must be live. A change while one is
-// down leaves no fault tolerance, or makes the quorum depend on the voter that is down.
+// mayChange reports whether a voluntary membership change is allowed: every voter must be live. A change while a voter
+// is down may leave no fault tolerance, or make the quorum depend on that voter.
 func mayChange(voters, live int) bool { return voters > 0 && live == voters }
 
-// mayStop reports whether one of so many voters may be taken down for a while when proven of the others are known to be
-// live and healthy now. All of them must be: the rest still has a quorum then. Two voters tolerate no failure, and an
-// even number tolerates no more than the odd number below it: it occurs only while the cluster grows.
+// mayStop reports whether one of the voters may be taken down temporarily, if proven of the others are known to be live
+// and healthy now. All others must be, so that they still have a quorum. Two voters tolerate no failure, and an even
+// number tolerates only as many failures as the odd number below it, so no voter is taken down then.
 func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
-// mayRemove reports whether one of so many voters may be removed for good when others of the rest are live. The rest
-// must have a quorum. Removing a live voter lowers the fault tolerance, so all others must be up then.
+// mayRemove reports whether a voter may be removed for good, if others of the remaining voters are live. They must be a
+// quorum of the remaining voters. Removing a live voter lowers the fault tolerance, so all others must be live then.
 func mayRemove(voters, others int, live bool) bool {
 	left := voters - 1
 	if live {
@@ -85,40 +86,41 @@ func mayRemove(voters, others int, live bool) bool {
 	return left > 0 && others >= Quorum(left)
 }
 
-// mayReplaceDead reports whether one of so many voters that are down may be removed and replaced when proven of the
-// others are known to be live and healthy now. All of them must be, and they must be a quorum even before the change.
+// mayReplaceDead reports whether a voter that is down may be removed and replaced, if proven of the others are known to
+// be live and healthy now. All voters that are not down must be, and they must be a quorum even before the change.
 func mayReplaceDead(voters, down, proven int) bool {
 	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
-// mayRemoveSurplus reports whether a voter that is down may be removed when there is one voter more than wanted, proven
-// of the others are known to be live and healthy now, and untold are live with unknown health. Unhealthy ones do no
-// harm here: the others are a quorum of what is left.
-func mayRemoveSurplus(voters, down, proven, untold int) bool {
-	return down == 1 && proven+untold == voters-1 && proven >= Quorum(voters-1)
+// mayRemoveSurplus reports whether the only voter that is down may be removed when there is a surplus voter, if proven
+// of the others are known to be live and healthy now and unknown are live with unknown health. Those of unknown health
+// may turn out to be unhealthy: the proven ones are a quorum of the remaining voters.
+func mayRemoveSurplus(voters, down, proven, unknown int) bool {
+	return down == 1 && proven+unknown == voters-1 && proven >= Quorum(voters-1)
 }
 
-// mayJoinWithSlow reports whether a host may become a voter in place of one that is not live and that is removed
-// afterwards. All others must be live and a quorum, and together with that host a quorum of one voter more.
+// mayJoinWithSlow reports whether a host may become a voter while the voter it replaces is not live and is removed only
+// afterwards. All other voters must be live and a quorum and, together with the new voter, a quorum of the larger
+// cluster.
 func mayJoinWithSlow(voters, live int) bool {
 	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
 }
 
-// keepsOdd reports whether one of that many voters may be replaced if target are configured. A replacement keeps their
-// number, even an even one: the dead voter counted before, too. With more voters than configured, no host replaces it,
-// which is good only if that makes the number odd.
+// keepsOdd reports whether a voter may be replaced, if target voters are configured. A replacement keeps the number of
+// voters, so an even number is no worse than before. With more voters than configured, the voter is removed without a
+// replacement, which is allowed only if that makes the number odd.
 func keepsOdd(voters, target int) bool { return voters <= target || voters%2 == 0 }
 
-// mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces, until that one is removed, if
-// there are that many voters and target are configured. With an even number, either a place is free and is filled
-// first, or one was filled and the replaced voter is still there.
+// mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces until that voter is removed, if
+// target voters are configured. An even number means that a voter is missing and joins first, or that an earlier
+// replaced voter has not been removed yet.
 func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <= target }
 
-// isOneTooMany reports whether one voter more than wanted makes the number even: a replaced voter has not been removed
-// yet.
+// isSurplus reports whether there are more voters than configured and their number is even: a replaced voter has not
+// been removed yet.
 func isSurplus(voters, target int) bool { return voters%2 == 0 && voters > target }
 
-// spareText explains why that many voters tolerate no failure.
+// spareText returns why none of that many voters may be taken down.
 func spareText(voters int) string {
 	switch voters {
 	case 1:
@@ -129,9 +131,9 @@ func spareText(voters int) string {
 	return fmt.Sprintf("%d voters are an even number: wait until it is odd", voters)
 }
 
-// mayGrow reports whether one more voter may be made with that many voters, if target are configured and ready hosts
-// could become voters, this one included. An even number is worse than staying: its quorum needs one more vote, and its
-// fault tolerance stays the same. So it is allowed only if the next host is ready to make the number odd again.
+// mayGrow reports whether a voter may be added, if target voters are configured and ready hosts could become voters,
+// including this one. An even number of voters is worse than the odd number below it: its quorum is larger, with the
+// same fault tolerance. So it is allowed only if another host is ready to make the number odd again.
 func mayGrow(voters, target, ready int) bool {
 	if voters >= target {
 		return false

@@ -124,8 +124,8 @@ func TestAPlaceIsFreeOnlyIfTheClusterAnswers(t *testing.T) {
 func TestASurplusVoterIsRemovedOnlyIfTheHealthyOthersAreAQuorum(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		voters, down, proven, untold int
-		may                          bool
+		voters, down, proven, unknown int
+		may                           bool
 	}{
 		{4, 1, 3, 0, true},
 		{4, 1, 2, 1, true},
@@ -138,7 +138,7 @@ func TestASurplusVoterIsRemovedOnlyIfTheHealthyOthersAreAQuorum(t *testing.T) {
 		{2, 1, 1, 0, true},
 		{2, 1, 0, 1, false},
 	} {
-		if got := mayRemoveSurplus(c.voters, c.down, c.proven, c.untold); got != c.may {
+		if got := mayRemoveSurplus(c.voters, c.down, c.proven, c.unknown); got != c.may {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// candidates returns the hosts that are ready to become voters, or the standby, best first. This host is judged by its
-// own current values, the others by what they have published, so that all hosts rank alike.
+// candidates returns the hosts that are ready to become a voter or standby, best first. All ranks come from published
+// records, so that all hosts rank alike; only this host's readiness is its current one.
 func candidates(v View, target Role, selfReady bool) []Host {
-	voting := map[string]int{} // voters by failure domain, without those to be replaced
+	voting := map[string]int{} // voters by failure domain, except those to be replaced
 	for _, h := range v.Hosts {
 		if h.Role == RoleVoter && !v.isOutgoing(h) {
 			voting[h.Domain]++
@@ -31,32 +31,31 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	})
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
-			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // one that is caught up needs no copy
+			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // a learner needs no copy of the database
 			cmp.Compare(voting[a.Domain], voting[b.Domain]), // spread over failure domains
-			cmp.Compare(known(a.P99), known(b.P99)),         // the quicker disk
+			cmp.Compare(known(a.P99), known(b.P99)),         // the faster disk
 			cmp.Compare(a.ID, b.ID),
 		)
 	})
 	return list
 }
 
-// goes reports whether the voter of a host is to be replaced: by the last observations, so that hosts that look rarely
-// rank alike.
+// isOutgoing reports whether a host's voter is to be replaced. It uses the last observations, so that resting hosts
+// rank like all others.
 func (v View) isOutgoing(h Host) bool {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL != h.PeerURL {
 			continue
 		}
 		dead, _ := v.reportedDead(m)
-		s, well := v.reportedUnhealthy(m)
+		s, healthy := v.reportedUnhealthy(m)
 		return v.Op.replacesMember(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
-			v.Limits.UnhealthyGrace > 0 && well == "" && s.GraceLeft == 0
+			v.Limits.UnhealthyGrace > 0 && healthy == "" && s.GraceLeft == 0
 	}
 	return false
 }
 
-// Next returns the IDs of the spares that go first when a place is free, best first, at most n. It is for a host that
-// is no spare itself.
+// Next returns the IDs of at most n spares that join next, best first. Only a host that is not a spare calls it.
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
@@ -72,9 +71,9 @@ func Next(v View, n int) []string {
 	return out
 }
 
-// JoinQueue returns the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or
-// a voter is replaced. It is the same on every host that observes the same records, except while one has reported a
-// voter dead or unhealthy and another has not yet: the lock decides then.
+// JoinQueue returns the IDs of the hosts that are ready to vote, in the order in which they join or replace a voter.
+// Hosts that read the same records return the same order, except while only some of them observe that a voter is dead
+// or unhealthy. The lock decides then.
 func JoinQueue(v View) []string {
 	var out []string
 	for _, h := range candidates(v, RoleVoter, selfReady(v)) {
@@ -83,8 +82,8 @@ func JoinQueue(v View) []string {
 	return out
 }
 
-// askedEarlier orders hosts by the age of their request to be taken down. It decides nothing but this order, so the
-// hosts' wall clocks are good enough.
+// askedEarlier orders hosts by the age of their request to be taken down. Only this order depends on the hosts' wall
+// clocks.
 func askedEarlier(a, b Host) int {
 	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
 }
@@ -107,7 +106,8 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	) < 0
 }
 
-// distance returns how far away a member is, in steps that double from 2 ms on: differences within one room are noise.
+// distance returns how far away a member is, in steps that double from 2 ms on, so that differences within one data
+// center do not count.
 func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
 
 // leadershipRank ranks a host last whose health state rules out leading.
@@ -118,17 +118,18 @@ func leadershipRank(h Host) int {
 	return 0
 }
 
-// patience is how long a host at that position of a queue waits for those before it: a first host that does not act,
-// for a reason unknown to it, does not block the others forever.
+// patience returns how long a host at a position of the queue waits for the hosts before it. A host that counts as
+// ready and still does not act must not block the others forever.
 func patience(v View, position int) time.Duration {
 	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*ttlsPerPosition*v.Limits.LockTTL
 }
 
-// turnShare is for how many lock TTLs the others wait for each host in the queue.
+// ttlsPerPosition is how many lock TTLs a host waits for each host before it in the queue.
 const ttlsPerPosition = 2
 
-// NextInRollout returns the IDs of the hosts without a member that are taken down next, in order, at most n; waiting
-// are those of a rollout. Members observe closely in any case.
+// NextInRollout returns the IDs of at most n hosts without a member that are taken down next, in order. waiting are the
+// hosts that a rollout has not reached. Members are not included, since they read in every round anyway; but the next
+// host of a rollout always is.
 func NextInRollout(v View, waiting []string, n int) []string {
 	var out []string
 	for _, h := range queued(v) {
@@ -142,12 +143,12 @@ func NextInRollout(v View, waiting []string, n int) []string {
 	return out
 }
 
-// known ranks an unknown figure behind all known ones.
-func known(figure time.Duration) time.Duration {
-	if figure == 0 {
+// known returns the value for comparison: an unknown one, 0, ranks behind all known ones.
+func known(value time.Duration) time.Duration {
+	if value == 0 {
 		return Never
 	}
-	return figure
+	return value
 }
 
 func roleRank(r Role) int {
@@ -157,18 +158,18 @@ func roleRank(r Role) int {
 	return 0
 }
 
-// voterTurn returns this host's position among the live voters, by member ID: work that any voter may do is tried by
-// the first, then after one lock TTL by the next. It is negative for a host that is no live voter.
+// voterPosition returns this host's position among the live voters, by member ID, or -1 if it is no live voter. If any
+// voter may do some work, the first one tries it, and each further one a lock TTL later.
 func voterPosition(v View) int {
-	turn := 0
+	position := 0
 	for _, m := range v.Cluster.Members { // by ID
 		if m.Learner || !m.Live {
 			continue
 		}
 		if m.PeerURL == v.Self.PeerURL {
-			return turn
+			return position
 		}
-		turn++
+		position++
 	}
 	return -1
 }

@@ -75,7 +75,7 @@ func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 		"it is unhealthy":                   {func(*View) {}, "n5"},
 		"its grace period is not over":      {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, "n4"},
 		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, "n4"},
-		"it has no witness":                 {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
+		"there is no evidence against it":   {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 0 }, "n4"},
 		"it has been replaced already": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{}
 			v.Op = &Op{Kind: KindReplace, Host: "n5", HostName: "n5", Target: RoleVoter, Replaces: 3}
@@ -158,11 +158,11 @@ func TestTheQueuePositionOfAVoter(t *testing.T) {
 	t.Parallel()
 	v := spareView()
 	if got := voterPosition(v); got >= 0 {
-		t.Errorf("a spare has place %d", got)
+		t.Errorf("a spare has position %d", got)
 	}
 	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
 	if got := voterPosition(v); got != 2 {
-		t.Errorf("the third has place %d", got)
+		t.Errorf("the third has position %d", got)
 	}
 	v.Cluster.Members[0].Live, v.Cluster.Members[1].Learner = false, true
 	if got := voterPosition(v); got != 0 {
@@ -170,7 +170,7 @@ func TestTheQueuePositionOfAVoter(t *testing.T) {
 	}
 	v.Cluster.Members[2].Live = false
 	if got := voterPosition(v); got >= 0 {
-		t.Errorf("one that is down has place %d", got)
+		t.Errorf("one that is down has position %d", got)
 	}
 }
 

@@ -173,7 +173,7 @@ func clusterReasons() []ReasonInfo {
 				"cluster.name",
 			"give this host a unique host.name, host.id and etcd.peerURL, and the cluster.name of the other hosts",
 		},
-		{TargetMet, "the cluster has all voters and standbys it wants", ""},
+		{TargetMet, "the cluster has all configured voters and standbys", ""},
 		{
 			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
 				"one creates it",
@@ -263,7 +263,7 @@ func hostReasons() []ReasonInfo {
 	}
 }
 
-// joinReasons returns why a host does not join now, and how a join ends.
+// joinReasons returns the reasons why a host does not join now, and the outcomes of a join.
 func joinReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
@@ -471,24 +471,24 @@ var reasonsByCode = func() map[ReasonCode]ReasonInfo {
 // Reason is a code with the evidence.
 type Reason struct {
 	Code ReasonCode
-	Text string // with the numbers
+	Text string // the evidence, with values and limits
 }
 
-// Decision is what to do next, and why not more.
+// Decision is what the host does next, and why it does nothing else.
 type Decision struct {
 	Step    Step
-	Reasons []Reason // the first one counts; at least one if there is no step
-	// Would is the step that is withheld because the agent observes or is paused.
+	Reasons []Reason // the most important first; at least one if there is no step
+	// Would is the step that is withheld, as in observe mode or during a pause.
 	Would Step
 	Role  Role
-	// Waiting is the host's own reason not to go next, whatever the others do; empty if it is ready. It is published,
-	// so that the others know which host to wait for.
+	// Waiting is the host's own reason not to act next, independent of other hosts; empty if it is ready. The host
+	// publishes it, so that others wait only for hosts that are ready.
 	Waiting ReasonCode
-	// Again is how soon to look again, if that is before the next round: this host is next, or waits for programs that
-	// were started. 0: no need. Behind are the IDs of the hosts whose records it waits for.
+	// Again is how soon to observe again, if before the next round: this host acts next, or waits for programs that
+	// it has started. 0: with the next round.
 	Again  time.Duration
-	Behind []string
-	First  bool  // it is a ready spare, and no host goes before it
-	Quiet  bool  // all is at rest: the members need not be asked in every round
-	Notes  Notes // what to write to this host's disk, whatever the step
+	Behind []string // IDs of the hosts whose records it waits for
+	First  bool     // it is a ready spare, and no other host joins before it
+	Quiet  bool     // the cluster is quiet: the members need not be asked in every round
+	Notes  Notes    // what to record and publish, whatever the step
 }

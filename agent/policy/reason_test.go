@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// own is an expected entry in the list of vetoes: its code, and whether it concerns only this host.
+// vetoEntry is an expected entry in the list of vetoes: its code, and whether it concerns only this host.
 type vetoEntry struct {
 	code ReasonCode
 	own  bool
@@ -51,7 +51,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	}
 }
 
-// forgotten returns the view of a host during its operation, after the operation's record was deleted.
+// unrecordedOperationView returns the view of a host during its operation, after the operation's record was deleted.
 func unrecordedOperationView() View {
 	v := downView()
 	v.Op, v.Asked.RecordDeleted = nil, true

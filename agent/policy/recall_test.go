@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files with the policy's decisions")
 
-// recall compares the complete decisions for these scenes with a golden file in testdata.
+// checkGolden compares the complete decisions for these scenes with a golden file in testdata.
 func checkGolden(t *testing.T, base func() View, scenes []scene) {
 	t.Helper()
 	var got bytes.Buffer
@@ -50,9 +50,9 @@ func checkGolden(t *testing.T, base func() View, scenes []scene) {
 // textOf formats a complete decision, one line for each part that is set.
 func textOf(d Decision) string {
 	var out strings.Builder
-	step := func(word string, s Step) {
+	step := func(label string, s Step) {
 		if s != (Step{}) {
-			fmt.Fprintf(&out, "    %s %s", word, s.Kind)
+			fmt.Fprintf(&out, "    %s %s", label, s.Kind)
 			for _, f := range []struct {
 				name  string
 				value any

@@ -6,30 +6,30 @@ package policy
 // Recovery is the part of a recovery plan after quorum loss that concerns this host. While there is one, this host does
 // nothing else.
 type Recovery struct {
-	Plan     string
+	Plan     string // its ID
 	By       string
 	Old, New uint64 // cluster IDs
 	Survivor bool   // this host continues alone; otherwise it moves its data aside and joins again
-	Snapshot bool   // it restores a snapshot, whatever its data
-	Member   uint64 // of the data that the plan was made for; 0 if this host had none
+	Snapshot bool   // this host restores a snapshot, even if it has data
+	Member   uint64 // the member in this host's data when the plan was made; 0 if there was none
 	GivenUp  bool   // an operator gave the plan up before this host moved its data
 	Noted    bool   // this host's disk records that it belongs to the new cluster
-	// Late: there is no plan, but the cluster that answers was recovered without this host.
+	// Late reports that there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
 	// OldServes reports that a late host's own member still has a quorum of the old cluster.
 	OldServes bool
 	Copy      Copy // of the survivor's data
 }
 
-// CopyState is how far the copy of the survivor's data is.
+// CopyState is the state of the copy of the survivor's data.
 type CopyState string
 
-// The states of the copy. The zero value: this agent has begun none, whatever an earlier one did.
+// The states of the copy. The zero value means that this agent has not begun one; an earlier agent may have.
 const (
-	CopyNone   CopyState = ""
-	CopyRuns   CopyState = "running"
-	CopyComplete  CopyState = "whole"
-	CopyFailed CopyState = "failed"
+	CopyNone     CopyState = ""
+	CopyRuns     CopyState = "running"
+	CopyComplete CopyState = "whole"
+	CopyFailed   CopyState = "failed"
 )
 
 // Copy is the copy of the survivor's data.
@@ -38,19 +38,19 @@ type Copy struct {
 	Text  string // why it failed
 }
 
-// Old reports whether the data directory still holds what the plan was made for.
+// isOldData reports whether the data directory still holds data of the old cluster.
 func (r *Recovery) isOldData(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
 
-// outOfService reports whether this host's etcd must not start at a boot: under a plan in force it would serve the old
-// cluster next to the new one, or, without data, a cluster unknown to the others. If the old cluster answers, the plan
-// ends.
+// outOfService reports whether this host's etcd must not start at a boot: while a plan is in force, it would serve the
+// old cluster next to the new one or, without data, create another cluster. If the old cluster answers, the plan ends
+// and etcd may start.
 func (r *Recovery) outOfService(v View) bool {
-	there := v.Data.State == DataMember && v.Data.ClusterID == r.New
+	recovered := v.Data.State == DataMember && v.Data.ClusterID == r.New
 	back := v.Cluster.Reachable && v.Cluster.ID == r.Old
-	return v.Self.Mode == Manage && !r.GivenUp && !r.Late && !there && !back && v.Data.State != DataUnknown
+	return v.Self.Mode == Manage && !r.GivenUp && !r.Late && !recovered && !back && v.Data.State != DataUnknown
 }
 
-// recovery does this host's part of a plan in small steps. Each is safe to repeat.
+// recovery carries out this host's part of a plan in small steps that are safe to repeat.
 func recovery(v View) (Decision, bool) {
 	r := v.Recovery
 	if r == nil {
@@ -82,8 +82,8 @@ func recovery(v View) (Decision, bool) {
 	return layAside(v), true
 }
 
-// keepData ends a plan that was given up: etcd starts on the data that it had, with or without a quorum. A host without
-// data stays as it is.
+// keepData ends a plan that was given up: etcd starts on its old data, with or without a quorum. On a host without data
+// it does not start.
 func keepData(v View) Decision {
 	r := v.Recovery
 	failed := v.Unit.State == UnitFailed && v.Unit.SinceStart >= v.Limits.StartRetry
@@ -100,17 +100,17 @@ func keepData(v View) Decision {
 	return do(Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp})
 }
 
-// surviveAlone turns this host's data into a single-member cluster: on a copy, which replaces the old data once it is
-// complete.
+// surviveAlone creates a single-member cluster from a copy of this host's data. The copy replaces the old data once it
+// is complete.
 func surviveAlone(v View) Decision {
 	r := v.Recovery
 	if v.Data.State == DataMember && v.Data.ClusterID == r.New {
 		switch {
-		case !r.Noted: // the agent died in between
+		case !r.Noted: // the agent died after it had moved the copy into place
 			return do(Step{Kind: StepPlaceCopy})
 		case v.Cluster.Reachable && v.Cluster.ID == r.New:
 			return do(Step{Kind: StepEndRecovery, Outcome: Recovered})
-		// Its etcd may never have run: a new disk, or a host that was no member.
+		// etcd may never have run here: the disk is new, or the host had no member
 		case r.Snapshot && !v.Unit.EnvReady && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed):
 			return do(Step{Kind: StepWriteEnv})
 		}
@@ -130,23 +130,23 @@ func surviveAlone(v View) Decision {
 		}
 	case CopyNone:
 	}
-	// An interrupted move leaves unreadable data, or nothing: the copy is complete then, and is found.
+	// After an interrupted move the data is unreadable or absent; the next step then finds the complete copy.
 	if v.Data.State == DataMember && !r.isOldData(v.Data) {
 		return wait(DataUnusable, "the data belongs to cluster %x, the plan was made for %x", v.Data.ClusterID, r.Old)
 	}
 	return do(Step{Kind: StepCopyData})
 }
 
-// retried reports whether it is too soon to retry a failed copy.
+// tooSoonToRetry reports whether it is too soon to retry a failed copy.
 func (r *Recovery) tooSoonToRetry(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
-// layAside moves this host's old data aside and leaves the rest to the ordinary join. It does so only once the
-// recovered cluster answers: until then operators may need this data, should the survivor's be unusable. A host without
-// data waits as well: if the plan were given up, it would belong to a cluster that is never created.
+// layAside moves this host's old data aside once the recovered cluster answers; the ordinary join follows. Until then
+// operators may need this data, in case the survivor's is unusable. A host without data waits as well: if the plan were
+// given up, the host would otherwise be recorded as part of a cluster that is never created.
 func layAside(v View) Decision {
 	r := v.Recovery
-	newer := v.Data.State == DataMember && v.Data.ClusterID == r.New
-	if newer && r.Noted {
+	isNew := v.Data.State == DataMember && v.Data.ClusterID == r.New
+	if isNew && r.Noted {
 		return do(Step{Kind: StepEndRecovery, Outcome: Recovered})
 	}
 	if d, runs := stopForRecovery(v); runs {
@@ -156,9 +156,9 @@ func layAside(v View) Decision {
 	switch {
 	case v.Data.State == DataEmpty && !answers:
 		return wait(Recovering, "this host has no data, and joins once the recovered cluster %x answers", r.New)
-	case v.Data.State != DataEmpty && !newer && !answers:
+	case v.Data.State != DataEmpty && !isNew && !answers:
 		return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers", r.New)
-	case v.Data.State != DataEmpty && !newer:
+	case v.Data.State != DataEmpty && !isNew:
 		return do(Step{Kind: StepLayAside})
 	}
 	return do(Step{Kind: StepEndRecovery, Outcome: Recovered})

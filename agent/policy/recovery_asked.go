@@ -3,24 +3,24 @@
 
 package policy
 
-// AgainstRecovery returns why no plan may be put in force on this host, or nil. wants is the cluster ID in its
-// configuration; empty: any. Package recovery checks whether the plan fits this host.
-func AgainstRecovery(v View, wants string) *Refusal {
+// AgainstRecovery returns why no plan may be put in force on this host, or nil. pinned is the cluster ID in its
+// configuration, or empty. Package recovery checks whether the plan fits this host.
+func AgainstRecovery(v View, pinned string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and restart quorumd")
-	case wants != "":
+	case pinned != "":
 		return conflicts("",
-			"cluster.id is "+wants+", but the recovered cluster has a different ID",
+			"cluster.id is "+pinned+", but the recovered cluster has a different ID",
 			"remove cluster.id from quorumd.yaml on every host, restart quorumd, and apply the plan again")
 	}
 	return nil
 }
 
-// AgainstSnapshot returns why this host cannot restore a snapshot that it has to fetch, or nil: placed reports whether
-// its configuration names a store.
-func AgainstSnapshot(fetched, placed bool) *Refusal {
-	if !fetched || placed {
+// AgainstSnapshot returns why this host cannot restore a snapshot that it must fetch, or nil. hasStore reports whether
+// its configuration names a backup store.
+func AgainstSnapshot(fetched, hasStore bool) *Refusal {
+	if !fetched || hasStore {
 		return nil
 	}
 	return conflicts("", "this host is to restore a snapshot, and its configuration names no backup store",
@@ -35,13 +35,13 @@ func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	return conflicts("", "plan "+r.Plan+" is in force here already, by "+r.By, "quorumctl recover status")
 }
 
-// AgainstGivingUp returns why the plan may not be given up, or nil: there is none, or this host has begun to move its
-// data.
-func (r *Recovery) AgainstGivingUp(parted bool) *Refusal {
+// AgainstGivingUp returns why the plan may not be given up, or nil. moved reports whether this host has begun to move
+// its old data.
+func (r *Recovery) AgainstGivingUp(moved bool) *Refusal {
 	switch {
 	case r == nil:
 		return conflicts("", "none is in force on this host", "quorumctl recover status")
-	case parted:
+	case moved:
 		return conflicts("", "this host has begun to move its old data",
 			"let it finish: quorumctl recover status; the old data is kept next to the new, see QUORUM LOSS in "+
 				"quorumctl(1)")

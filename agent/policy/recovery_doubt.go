@@ -14,30 +14,30 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Bounds of what a plan is made of.
+// The bounds of the facts that a plan is made from.
 const (
 	MaxRecoveryHosts = 32
 	MaxFactsAge      = time.Hour
-	MaxClockAhead    = 5 * time.Minute // of a host's clock, ahead of the planning host's
+	MaxClockAhead    = 5 * time.Minute // how far a host's clock may be ahead of the planning host's
 )
 
 // RecoveryDoubt is a reason why no plan is made.
 type RecoveryDoubt struct {
-	Name string
-	Text string // what was found
+	Name   string
+	Text   string // what was found
 	Remedy string // what resolves it
 }
 
-// String returns it as one text.
+// String returns the text and the remedy.
 func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Remedy }
 
-// RecoveryPlan is the result of the facts: the survivor, or the doubt that prevents a plan.
+// RecoveryPlan is the result of planning: the survivor, or the doubt that prevents a plan.
 type RecoveryPlan struct {
 	Survivor int // its index in the input
 	Doubt    *RecoveryDoubt
 }
 
-// PlanRecovery decides whether a cluster is recovered, and from which host's data.
+// PlanRecovery decides whether a cluster may be recovered, and from which host's data.
 func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	for _, d := range recoveryDoubts() {
 		if text, about := d.check(all, w); text != "" {
@@ -47,14 +47,14 @@ func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	return RecoveryPlan{Survivor: survivor(all, w)}
 }
 
-// recoveryDoubt declares one. of returns what was found, if anything, and the value of {} in the remedy.
+// recoveryDoubt declares a doubt. check returns what it found, or an empty text, and the value of {} in the remedy.
 type recoveryDoubt struct {
-	name string
-	check   func(all []HostRemains, w RecoveryChoice) (text, about string)
+	name   string
+	check  func(all []HostRemains, w RecoveryChoice) (text, about string)
 	remedy string
 }
 
-// recoveryDoubts declares them in the order in which they are reported: each may rely on those before it.
+// recoveryDoubts returns all doubts in the order in which they are checked: each may rely on those before it.
 func recoveryDoubts() []recoveryDoubt {
 	return []recoveryDoubt{
 		{
@@ -125,7 +125,7 @@ func eachHost(of func(HostRemains) string) func([]HostRemains, RecoveryChoice) (
 
 func tooMany(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	if len(all) == 0 || len(all) > MaxRecoveryHosts {
-		return fmt.Sprintf("there are facts of %d hosts, it may be 1 to %d", len(all), MaxRecoveryHosts), ""
+		return fmt.Sprintf("there are facts of %d hosts, the limits are 1 and %d", len(all), MaxRecoveryHosts), ""
 	}
 	return "", ""
 }
@@ -141,7 +141,7 @@ func hostTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	seen := map[string]bool{}
 	for _, r := range all {
 		if seen[r.HostID] {
-			return "there are two facts of " + r.Host, ""
+			return "the facts of " + r.Host + " were passed twice", ""
 		}
 		seen[r.HostID] = true
 	}
@@ -149,16 +149,16 @@ func hostTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 }
 
 func dataTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
-	of := map[uint64]string{}
+	hosts := map[uint64]string{} // by member
 	for _, r := range all {
 		if r.Empty {
 			continue
 		}
-		if other := of[r.MemberID]; other != "" {
+		if other := hosts[r.MemberID]; other != "" {
 			return fmt.Sprintf("%s and %s have data of the same member %x, one of them is a copy", other, r.Host,
 				r.MemberID), ""
 		}
-		of[r.MemberID] = r.Host
+		hosts[r.MemberID] = r.Host
 	}
 	return "", ""
 }
@@ -166,7 +166,8 @@ func dataTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 func otherName(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		if r.Cluster != all[0].Cluster {
-			return fmt.Sprintf("%s is of cluster %q, %s of %q", all[0].Host, all[0].Cluster, r.Host, r.Cluster), ""
+			return fmt.Sprintf("%s belongs to cluster %q, %s to %q", all[0].Host, all[0].Cluster, r.Host,
+				r.Cluster), ""
 		}
 	}
 	return "", ""
@@ -221,7 +222,7 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// dataLeft keeps a snapshot from replacing data that is newer than every snapshot.
+// dataLeft reports a voter's data that would be lost if a snapshot were restored: it is newer than every snapshot.
 func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if !w.Snapshot || w.Survivor != "" {
 		return "", ""
@@ -241,7 +242,7 @@ func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "no host has a voter's data, so nothing can be recovered from these hosts", ""
 }
 
-// couldComeBack finds a majority among the available hosts: starting them loses nothing.
+// couldComeBack reports whether the available hosts are a majority of the voters: starting them loses nothing.
 func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {
@@ -260,7 +261,7 @@ func votersUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Snapshot || len(RecoveryVoters(all)) > 0 {
 		return "", ""
 	}
-	return "no host knows who the voters are", ""
+	return "no host lists the voters", ""
 }
 
 func voterMissing(all []HostRemains, w RecoveryChoice) (text, about string) {
@@ -283,5 +284,5 @@ func notTheName(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if w.Cluster == all[0].Cluster {
 		return "", ""
 	}
-	return fmt.Sprintf("the cluster is %q, what was typed is %q", all[0].Cluster, w.Cluster), ""
+	return fmt.Sprintf("the cluster is %q, but %q was typed", all[0].Cluster, w.Cluster), ""
 }

@@ -33,7 +33,7 @@ func twoOfFive() left {
 	return l
 }
 
-// doubted returns, for every declared doubt, a change that raises it and the operator's action that resolves it.
+// doubtCases returns, for every declared doubt, a change that raises it and the operator's action that resolves it.
 func doubtCases() map[string]struct{ raise, end func(l *left) } {
 	return map[string]struct{ raise, end func(l *left) }{
 		"no facts, or too many": {
@@ -152,11 +152,11 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	}
 	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
 	l.choice.KeptOff = []string{"n4"}
-	const abroad = "n2 received plan p1, by which n5 continues alone, and nothing says that n5 has given it up: " +
-		"start " +
-		"that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
+	const elsewhere = "n2 received plan p1, by which n5 continues alone, and n5 is not known to have given it up: " +
+		"start that " +
+		"host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
 		"that it never starts again as it is, and confirm that: --kept-off n4,n5"
-	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != abroad {
+	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != elsewhere {
 		t.Errorf("%s", got.Doubt)
 	}
 	l.all[1].Plans = nil
@@ -244,9 +244,9 @@ func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItGaveThePlanUp(t *testing
 		plans []KnownPlan
 		doubt bool
 	}{
-		"younger, and it knows of no such plan": {-time.Second, nil, false},
-		"as old, and it knows of no such plan":  {0, nil, true},
-		"older, and it knows of no such plan":   {time.Minute, nil, true},
+		"younger, and it lists no such plan": {-time.Second, nil, false},
+		"as old, and it lists no such plan":  {0, nil, true},
+		"older, and it lists no such plan":   {time.Minute, nil, true},
 		"older, and it gave the plan up": {
 			time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
 		},

@@ -58,8 +58,8 @@ func (f fleet) with(i int, s site) fleet {
 	return f
 }
 
-// people returns the states that operators can cause: they apply the plan on a host that sees no quorum, or switch on
-// the third host.
+// operators returns the states that operators can cause: they apply the plan on a host that sees no quorum, or switch
+// on the third host.
 func (f fleet) operators() []fleet {
 	var all []fleet
 	for i := range 2 {
@@ -192,7 +192,7 @@ func TestAMistakeInTheRecoveryOfAFleetIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
-		"another host waits for nothing": func(v View, d Decision) Step {
+		"another host never ends its plan": func(v View, d Decision) Step {
 			if !v.Recovery.Survivor && d.Step.Kind == StepEndRecovery {
 				return Step{}
 			}

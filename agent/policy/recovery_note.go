@@ -3,14 +3,14 @@
 
 package policy
 
-// RecoveryNote is what the end of a plan records.
+// RecoveryNote is what is recorded when a plan ends.
 type RecoveryNote uint8
 
-// The records. The zero value is none: the plan was not carried out.
+// The notes. The zero value records nothing: the plan was not carried out.
 const (
 	RecoveryLeavesNothing RecoveryNote = iota
-	RecoveryAnnounced                  // etcd records for late hosts that this cluster replaced the old one
-	RecoveryJoins                      // this host belongs to the new cluster, though not yet as a member
+	RecoveryAnnounced                  // write to etcd, for late hosts, that this cluster replaced the old one
+	RecoveryJoins                      // write to disk that this host belongs to the new cluster, not yet as a member
 )
 
 // noteRecovery returns what is recorded with the step that ends a plan.

@@ -14,16 +14,16 @@ import (
 // MaxPlanAge is how old a plan may be when it is applied.
 const MaxPlanAge = 24 * time.Hour
 
-// OfferedPlan is a plan as offered to a host.
+// OfferedPlan is a plan that a host is to apply.
 type OfferedPlan struct {
 	ID      string
 	Cluster string        // its name
 	Age     time.Duration // negative if this host's clock is behind
-	Own     *HostRemains  // the facts of this host that it was made from; nil for none
-	Now     HostRemains   // what this host has now
+	Own     *HostRemains  // the facts of this host in the plan; nil if there are none
+	Now     HostRemains   // the current facts of this host
 }
 
-// PlanRefused returns why this host does not apply a plan, if it does not.
+// PlanRefused returns why this host does not apply a plan; empty if it does.
 func PlanRefused(p OfferedPlan) string {
 	for _, r := range planRefusals() {
 		if text := r.check(p); text != "" {
@@ -33,17 +33,18 @@ func PlanRefused(p OfferedPlan) string {
 	return ""
 }
 
-// planRefusal declares one reason. The remedy is the same for all: collect the facts again and make another plan.
+// planRefusal declares a reason to refuse a plan. The remedy is the same for all: collect the facts again and make
+// another plan.
 type planRefusal struct {
-	name string
-	check   func(p OfferedPlan) string
+	name  string
+	check func(p OfferedPlan) string
 }
 
-// planRefusals declares them in the order in which they are reported: each may rely on those before it.
+// planRefusals returns all reasons in the order in which they are checked: each may rely on those before it.
 func planRefusals() []planRefusal {
 	return []planRefusal{
 		{"another cluster's plan", func(p OfferedPlan) string {
-			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host is of %q", p.Cluster,
+			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host belongs to %q", p.Cluster,
 				p.Now.Cluster)
 		}},
 		{"a host outside the plan", func(p OfferedPlan) string {
@@ -61,7 +62,7 @@ func planRefusals() []planRefusal {
 				p.Own.HostID, p.Now.Host, p.Now.HostID)
 		}},
 		{"another cluster's facts", func(p OfferedPlan) string {
-			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, this host is of %q",
+			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, this host belongs to %q",
 				p.Own.Cluster, p.Now.Cluster)
 		}},
 		{"other data", func(p OfferedPlan) string {
@@ -73,13 +74,13 @@ func planRefusals() []planRefusal {
 				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
 				p.Own.Index, p.Own.Term)
 		}},
-		// made from the same facts as this one, it may be carried out on another host
+		// another host may be carrying out the other plan
 		{"another plan since", func(p OfferedPlan) string {
 			for _, known := range p.Now.Plans {
 				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == known.ID })
 				if known.ID != p.ID && !before {
-					return fmt.Sprintf("since its facts were taken %s received plan %s, by which %s continues alone",
-						p.Now.Host, known.ID, known.Survivor)
+					return fmt.Sprintf("since its facts were collected %s received plan %s, by which %s continues "+
+						"alone", p.Now.Host, known.ID, known.Survivor)
 				}
 			}
 			return ""

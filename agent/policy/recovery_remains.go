@@ -16,21 +16,21 @@ type HostRemains struct {
 	Cluster      string // its name
 	PeerURL      string
 	Age          time.Duration // of the facts; negative if the host's clock is ahead
-	Quorum       bool          // it sees one
-	Empty        bool          // its data directory holds nothing of etcd; else:
+	Quorum       bool          // it observes a quorum
+	Empty        bool          // its data directory holds no data of etcd; otherwise:
 	ClusterID    uint64
 	MemberID     uint64
-	Term, Index  uint64 // of the last entry of its log
-	Commit       uint64 // the last entry known to be committed
-	InData       []ListedMember
-	LastSeen     []ListedMember // the members last listed to it by etcd
+	Term, Index  uint64         // of the last entry of its log
+	Commit       uint64         // the last entry known to be committed
+	InData       []ListedMember // the member list in its data
+	LastSeen     []ListedMember // the last member list that etcd returned to it
 	Plans        []KnownPlan    // plans it received and has not completed
 }
 
 // KnownPlan is an earlier plan that a host received.
 type KnownPlan struct {
-	ID, Survivor string        // the host that continues alone by it, by name
-	GivenUp      bool          // on the host that received it
+	ID, Survivor string        // Survivor is the name of the host that continues alone
+	GivenUp      bool          // the host that received it has given it up
 	Age          time.Duration // since the host received it
 }
 
@@ -47,16 +47,16 @@ type RecoveryChoice struct {
 	Cluster  string   // its name, as typed
 	Gone     []string // voters that never come back, by name or ID in hexadecimal
 	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
-	Survivor string   // the host that is to continue alone, by name; empty for the most advanced
-	Snapshot bool     // with a snapshot, instead of data
+	Survivor string   // the host that continues alone, by name; empty for the most advanced
+	Snapshot bool     // the survivor restores a snapshot instead of using its data
 }
 
-// RankedHost is a host's rank among the others.
+// RankedHost is a host in the order of RankHosts.
 type RankedHost struct {
-	Index  int    // its index in the input
-	Behind uint64 // entries that the most advanced host is ahead; at least one if its term is older
-	Chosen bool   // it is the one that would continue
-	Excluded     string // why it cannot be the survivor
+	Index    int    // in the input
+	Behind   uint64 // entries behind the most advanced host; at least one if its term is older
+	Chosen   bool   // it would be the survivor
+	Excluded string // why it cannot be the survivor; empty if it can
 }
 
 // RankHosts orders hosts, the most advanced first: by the term of the last entry, then its index, as raft compares
@@ -64,16 +64,16 @@ type RankedHost struct {
 func RankHosts(all []HostRemains) []RankedHost {
 	out, voters := byLog(all), RecoveryVoters(all)
 	for i := range out {
-		switch of, best := all[out[i].Index], all[out[0].Index]; {
-		case of.Empty:
+		switch r, best := all[out[i].Index], all[out[0].Index]; {
+		case r.Empty:
 			out[i].Excluded = "it has no data"
-		case of.learner():
+		case r.learner():
 			out[i].Excluded = "it is a learner"
-		case len(voters) > 0 && !slices.ContainsFunc(voters, of.hasDataOf):
-			out[i].Excluded = "it is no voter any more"
-		case best.Index > of.Index:
-			out[i].Behind = best.Index - of.Index
-		case best.Term > of.Term:
+		case len(voters) > 0 && !slices.ContainsFunc(voters, r.hasDataOf):
+			out[i].Excluded = "it is no longer a voter"
+		case best.Index > r.Index:
+			out[i].Behind = best.Index - r.Index
+		case best.Term > r.Term:
 			out[i].Behind = 1
 		}
 	}
@@ -83,7 +83,7 @@ func RankHosts(all []HostRemains) []RankedHost {
 	return out
 }
 
-// byLog puts the longest log first.
+// byLog returns the hosts, the one with the most advanced log first.
 func byLog(all []HostRemains) []RankedHost {
 	out := make([]RankedHost, 0, len(all))
 	for i := range all {
@@ -97,7 +97,7 @@ func byLog(all []HostRemains) []RankedHost {
 	return out
 }
 
-// is reports whether the data is that member's.
+// hasDataOf reports whether the data on this host is that member's.
 func (r HostRemains) hasDataOf(m ListedMember) bool { return !r.Empty && r.MemberID == m.ID }
 
 func canContinue(s RankedHost) bool { return s.Excluded == "" }
@@ -125,7 +125,7 @@ func RecoveryVoters(all []HostRemains) []ListedMember {
 	return nil
 }
 
-// RecoveryMissing returns the voters whose hosts have no facts.
+// RecoveryMissing returns the voters whose hosts' facts are missing.
 func RecoveryMissing(all []HostRemains) []ListedMember {
 	return slices.DeleteFunc(RecoveryVoters(all), func(m ListedMember) bool {
 		return slices.ContainsFunc(all, func(r HostRemains) bool {
@@ -134,8 +134,8 @@ func RecoveryMissing(all []HostRemains) []ListedMember {
 	})
 }
 
-// survivor returns the index of the host that continues alone once no doubt is left. With a snapshot and no name, it is
-// a host without data, if there is one.
+// survivor returns the index of the host that continues alone, provided that there is no doubt. If a snapshot is
+// restored and no host is named, it prefers a host without data.
 func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {
 		return named(all, w)

@@ -13,7 +13,7 @@ func TestOnlyAVoterOfTheLongestLogMayBeTheSurvivor(t *testing.T) {
 		{Host: "n2", ClusterID: 7, MemberID: 2, Term: 2, Index: 9, InData: list},
 	}
 	got := RankHosts(all)
-	if !got[0].Chosen || got[0].Index != 0 || got[1].Chosen || got[1].Excluded != "it is no voter any more" {
+	if !got[0].Chosen || got[0].Index != 0 || got[1].Chosen || got[1].Excluded != "it is no longer a voter" {
 		t.Errorf("one votes by the data of both, and they rank as %+v", got)
 	}
 	all[0].InData, all[1].InData = nil, nil // without a member list, no host is excluded

@@ -71,11 +71,11 @@ func (s site) after(step Step) []site {
 	case StepCopyData:
 		done.copy = CopyRuns
 		done.dup = s.unit == UnitActive
-		whole := done
-		whole.copy, whole.made = CopyComplete, true
+		complete := done
+		complete.copy, complete.made = CopyComplete, true
 		failed := done
 		failed.copy = CopyFailed
-		return []site{done, whole, failed}
+		return []site{done, complete, failed}
 	case StepPlaceCopy:
 		if !s.made {
 			return []site{s}
@@ -104,9 +104,9 @@ func (s site) after(step Step) []site {
 		return []site{noted, done}
 	case StepNone:
 		if s.copy == CopyRuns { // the copy continues without a step
-			whole, failed := s, s
-			whole.copy, whole.made, failed.copy = CopyComplete, true, CopyFailed
-			return []site{whole, failed}
+			complete, failed := s, s
+			complete.copy, complete.made, failed.copy = CopyComplete, true, CopyFailed
+			return []site{complete, failed}
 		}
 	}
 	return []site{done}
@@ -352,7 +352,7 @@ func TestAPlanPrecedesEveryRequestAndOperation(t *testing.T) {
 		v.Rollout = &Rollout{}
 		d := Decide(v)
 		if d.Step.Kind != want.Step.Kind || d.Notes.StartGuard != want.Notes.StartGuard {
-			t.Errorf("%+v: %s instead of %s, hold %v instead of %v", begin, d.Step.Kind, want.Step.Kind,
+			t.Errorf("%+v: %s instead of %s, start guard %v instead of %v", begin, d.Step.Kind, want.Step.Kind,
 				d.Notes.StartGuard,
 				want.Notes.StartGuard)
 		}

@@ -3,10 +3,10 @@
 
 package policy
 
-// Refusal is why an operator's request is rejected.
+// Refusal is the reason why an operator's request is rejected.
 type Refusal struct {
 	Kind RefusalKind
-	Code ReasonCode // empty if it only conflicts with the current state
+	Code ReasonCode // empty if no reason applies
 	Text string     // the cause, as it follows "cannot …: "
 	Hint string     // what to do
 }
@@ -17,9 +17,9 @@ type RefusalKind uint8
 // The kinds of refusals.
 const (
 	Conflicts RefusalKind = iota // the host or the cluster is not in the expected state
-	NotNow                       // something is missing that may come: try again later
+	NotNow                       // the request may succeed later
 	Wrong                        // the request can never be fulfilled
-	NoSuch                       // the name matches nothing, or more than one thing
+	NoSuch                       // the name matches nothing, or is ambiguous
 )
 
 func conflicts(code ReasonCode, text, hint string) *Refusal {

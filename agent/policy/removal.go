@@ -17,20 +17,21 @@ type Removal struct {
 	MemberID   uint64
 	Name       string // of the member, for texts
 	By, Reason string
-	Live       bool // also a voter that answers
-	Expired       bool // it has expired: it does not begin any more
-	Begun      bool // its operation has begun, or may have: it begins only once
+	Live       bool // the voter may be removed even if it answers
+	Expired    bool // it no longer begins
+	Begun      bool // its operation has begun, or may have; it does not begin twice
 }
 
-// removal begins the operation that removes a member, if nothing speaks against it. It is requested when a member is
-// lost, and goes before what waits for that. Meanwhile this host does whatever else it has to do.
+// removal begins the requested operation that removes a member, unless a veto applies. Operators request it when a
+// member is lost, so it precedes everything that waits for the lost member. While a veto applies, this host takes its
+// other steps.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
 	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
 		return Decision{}, false
 	}
-	if r == nil || r.Expired || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
-		!v.listed(r.MemberID) {
+	if r == nil || r.Expired || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
+		v.foreign() || !v.listed(r.MemberID) {
 		return Decision{}, false
 	}
 	reasons := against(v, removalVetoes())
@@ -59,8 +60,9 @@ type RemovalNote struct {
 	Text string
 }
 
-// noteRemoval ends the request when the member is gone, when its operation is gone and the member is not, or when it
-// expires before it has begun. While its operation's state is unknown it stays.
+// noteRemoval ends the request when the member is no longer listed, when the operation has ended and the member is
+// still listed, or when the request expires before the operation has begun. While the operation's state is unknown, the
+// request stays.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
 	switch {
@@ -70,8 +72,8 @@ func noteRemoval(v View) RemovalNote {
 		return RemovalNote{true, Removed, "it is no longer in the member list"}
 	case r.Begun:
 		return RemovalNote{
-			true, Cancelled, "its operation was released, or deleted, or ended by another host, or etcd did not say " +
-				"whether it had begun",
+			true, Cancelled, "its operation was released, deleted or ended by another host, or etcd did not confirm " +
+				"that it had begun",
 		}
 	case r.Expired:
 		return RemovalNote{true, Cancelled, "it expired before it could begin" + whyNeverBegun(v)}
@@ -79,7 +81,7 @@ func noteRemoval(v View) RemovalNote {
 	return RemovalNote{}
 }
 
-// lastAgainst explains why an expired removal never began.
+// whyNeverBegun explains why an expired removal never began.
 func whyNeverBegun(v View) string {
 	r := *v.Removal
 	r.Expired, v.Removal = false, &r
@@ -89,7 +91,7 @@ func whyNeverBegun(v View) string {
 	return ""
 }
 
-// removalVetoes declares what keeps a member from being removed, in the order in which they are named.
+// removalVetoes returns the vetoes against removing a member on request, in the order in which they are reported.
 func removalVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
@@ -123,8 +125,8 @@ func AgainstRemovals(v View) *Refusal {
 
 // AgainstRemoval returns why this host rejects a removal, or nil. It rejects at once what waiting does not resolve: the
 // member is this host's own, the voter answers, the others would have no quorum without it, or a snapshot is required
-// first, unless it was waived.
-func AgainstRemoval(v View, r Removal, bare bool) *Refusal {
+// first and the operator has not waived it.
+func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
 		return conflicts("", "it is this host's own member", "ask on another host")
 	}
@@ -132,16 +134,16 @@ func AgainstRemoval(v View, r Removal, bare bool) *Refusal {
 	if reason, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return conflicts(reason.Code, reason.Text, reason.Code.Info().Remedy)
 	}
-	if text, wants := removalWants(v, r); wants && !bare {
+	if text, wants := removalWants(v, r); wants && !withoutSnapshot {
 		return conflicts(SnapshotFirst, text, "quorumctl snapshot save, and ask again; or --without-snapshot")
 	}
 	return nil
 }
 
-// Against returns why a pending removal does not yield to that of another member, or nil: only one that has expired,
-// and whose operation is not in flight, does. For the same member it is renewed.
-func (r Removal) Against(member uint64, runs bool) *Refusal {
-	if r.MemberID == member || r.Expired && !runs {
+// Against returns why a new removal request may not replace this one, or nil. A request for the same member renews it;
+// a request for another member may replace it once it has expired and its operation is not in flight.
+func (r Removal) Against(member uint64, inFlight bool) *Refusal {
+	if r.MemberID == member || r.Expired && !inFlight {
 		return nil
 	}
 	return conflicts("",
@@ -172,8 +174,8 @@ func removesLive(v View) (string, bool) {
 	return "voter " + m.label() + " answers", true
 }
 
-// removesEarly reports a voter that has only just fallen silent, and may be restarting; or that this agent has only
-// just begun to observe, since it was started itself.
+// removesEarly reports whether the voter has been silent too briefly to count as gone: it may be restarting, or this
+// agent has just started and does not know for how long the voter has been silent.
 func removesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)
 	if !listed || m.Learner || v.Removal.Live || m.Live || m.DownFor >= v.Limits.LockTTL {
@@ -187,8 +189,9 @@ func removesEarly(v View) (string, bool) {
 // while another one is down.
 func removalAtRisk(v View) (string, bool) { return v.lossAtRisk(v.Removal.MemberID, true) }
 
-// lossAtRisk reports that for a member. With well, if a live one is to go, the others must also be known to be healthy.
-func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
+// lossAtRisk is removalAtRisk for any member. With healthy set, removing a live member also requires that the other
+// voters are known to be healthy.
+func (v View) lossAtRisk(id uint64, healthy bool) (string, bool) {
 	m, listed := v.memberByID(id)
 	if !listed || m.Learner {
 		return "", false
@@ -200,7 +203,7 @@ func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 		case other.ID == m.ID:
 		case !other.Live:
 			why = "voter " + other.label() + " does not answer a linearizable read"
-		case well && m.Live && v.notProven(other, health.Maintenance) != "":
+		case healthy && m.Live && v.notProven(other, health.Maintenance) != "":
 			why = "voter " + other.label() + " " + v.notProven(other, health.Maintenance)
 		default:
 			others++
@@ -214,7 +217,7 @@ func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 	case m.Live:
 		return fmt.Sprintf("voter %s answers, and is needed: %s", m.label(), why), true
 	}
-	return fmt.Sprintf("of the %d voters that are left %d answer, and %d must: %s", voters-1, others, Quorum(voters-1),
+	return fmt.Sprintf("%d of the %d remaining voters answer, and %d must: %s", others, voters-1, Quorum(voters-1),
 		why), true
 }
 
@@ -228,9 +231,10 @@ func listUnsettled(v View) (string, bool) {
 		durationfmt.Tenths(left), durationfmt.Text(v.Limits.Settle)), true
 }
 
-// removals is the operation that removes a member for good. The requested host carries it out. Another ends it when the
-// member is gone, or the removal was not sent to etcd yet. Otherwise only its own host may touch it, which knows the
-// request from its disk: else anyone who can write the record could get members removed.
+// removals declares the operation that removes a member for good. The host that received the request carries it out. If
+// its agent is gone, another host ends the operation, provided that the member is no longer listed or that the removal
+// has not been sent to etcd. Otherwise only the operation's own host continues it, because the request is on its disk:
+// a record in etcd alone must not suffice to remove a member.
 func removals() operation {
 	return operation{
 		kind:    KindRemove,
@@ -254,8 +258,9 @@ func removals() operation {
 	}
 }
 
-// carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be taken back: it is repeated
-// until the member is gone, and nothing else begins before. Until then, changed conditions end it.
+// carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be cancelled: the host
+// repeats it until the member is gone, and no other operation begins before. Until it is sent, changed conditions end
+// it.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal
@@ -283,7 +288,8 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that was restarted meanwhile counts the silence from zero. That ends nothing: a voter's return does.
+	// An agent that was restarted meanwhile counts the voter's silence from zero, which is no reason to end the
+	// operation.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
 	}

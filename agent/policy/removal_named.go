@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// MemberNamed returns the member that matches a name or an ID, or why that is ambiguous or unknown. removed: this host
-// has removed one with that name. If none is left, there is nothing to do, and it returns none.
+// MemberNamed returns the member that matches a name or an ID, or a refusal if the name is ambiguous or unknown.
+// removed reports that this host has already removed a member with that name: then an unknown name is no error, and
+// MemberNamed returns no member.
 func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	var found []Member
 	var names []string
 	for _, m := range v.Cluster.Members {
 		id := fmt.Sprintf("%x", m.ID)
-		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "one that has never started"), id))
+		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "never started"), id))
 		if id == name || m.Name != "" && m.Name == name {
 			found = append(found, m)
 		}

@@ -55,7 +55,7 @@ func TestAMemberIsRemovedStepByStep(t *testing.T) {
 	}
 	inRemoval(&v, PhaseRemoving)
 	if d := Decide(v); d.Step.Kind != StepRemoveMember || d.Step.MemberID != 9 {
-		t.Fatalf("when etcd may be asked %+v", d)
+		t.Fatalf("when the removal may be sent to etcd %+v", d)
 	}
 	v.Cluster.Members = v.Cluster.Members[:2]
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
@@ -127,7 +127,7 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 	}
 }
 
-// more adds live voters.
+// addVoters adds live voters.
 func addVoters(v *View, n uint64) {
 	for i := range n {
 		v.Cluster.Members = append(v.Cluster.Members, voter(20+i, fmt.Sprintf("w%d", i)))
@@ -248,7 +248,7 @@ func TestOnlyItsOwnHostContinuesARemovalThatEtcdMayHaveReceived(t *testing.T) {
 
 func TestARemovalRequestEndsWhenDoneOrReleasedOrExpired(t *testing.T) {
 	t.Parallel()
-	const released = "its operation was released, or deleted, or ended by another host, or etcd did not say whether " +
+	const released = "its operation was released, deleted or ended by another host, or etcd did not confirm that " +
 		"it had begun"
 	gone := func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }
 	over := func(v *View) { v.Removal.Expired = true }
@@ -331,11 +331,11 @@ func TestARemovalWithoutItsOperationDoesNotBeginAgain(t *testing.T) {
 func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(v *View)
-		member uint64
-		bare   bool
-		code   ReasonCode
-		says   string // refusal; empty if the removal is accepted
+		change  func(v *View)
+		member  uint64
+		bare    bool
+		code    ReasonCode
+		refusal string // text; empty if the removal is accepted
 	}{
 		"a voter that is gone":    {member: 9},
 		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},
@@ -362,8 +362,9 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		if got == nil {
 			got = AgainstRemoval(v, Removal{MemberID: c.member, Live: true}, c.bare)
 		}
-		if (got == nil) != (c.says == "") || got != nil && (got.Code != c.code || !strings.Contains(got.Text, c.says)) {
-			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		if (got == nil) != (c.refusal == "") ||
+			got != nil && (got.Code != c.code || !strings.Contains(got.Text, c.refusal)) {
+			t.Errorf("%s: %+v, want %q", name, got, c.refusal)
 		}
 	}
 }

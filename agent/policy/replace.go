@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// replace begins the operation that puts this host in the place of a dead or unhealthy voter, if nothing speaks against
-// it. The replacing host does all of it: no voter is removed unless a replacement is ready.
+// replace begins this host's replacement of a dead or unhealthy voter, unless a veto applies. The replacing host
+// performs the whole operation, so no voter is removed unless a replacement is ready.
 func replace(v View) (Decision, bool) {
 	role := roleOf(v)
 	if v.Op != nil || role != RoleSpare && role != RoleStandby && role != RoleVoter {
@@ -34,7 +34,7 @@ func replace(v View) (Decision, bool) {
 		why := fmt.Sprintf("in place of %s, which has been %s", who.label(), who.why)
 		step := Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: who.ID, Why: why}
 		if role == RoleVoter {
-			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and there is one voter too many",
+			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and there is a surplus voter",
 				who.label(), who.why)
 		}
 		return do(step), true
@@ -45,7 +45,8 @@ func replace(v View) (Decision, bool) {
 		}
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	}
-	if d, decided := join(v); decided && d.Step.Kind != StepNone { // a free place comes first
+	// if the cluster lacks a member, joining comes first
+	if d, decided := join(v); decided && d.Step.Kind != StepNone {
 		d.Reasons = append(d.Reasons, reasons...)
 		return d, true
 	}
@@ -55,9 +56,9 @@ func replace(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
-// RecordedURL returns the peer URL for the record of a replacement by a host that had this role when it began: the host
-// that ends the operation removes the learner that was added under it. A standby stays one on its disk until it votes:
-// none is recorded.
+// RecordedURL returns the peer URL to write into the record of a replacement by a host that has this role when the
+// operation begins. A host that ends the operation removes the learner with that URL. For a standby the URL is empty:
+// it remains the standby if its promotion fails.
 func (r Role) RecordedURL(own string) string {
 	if r == RoleStandby {
 		return ""
@@ -65,8 +66,8 @@ func (r Role) RecordedURL(own string) string {
 	return own
 }
 
-// dead returns the first voter, by member ID, that has been dead for the whole grace; none if dead voters are not
-// replaced.
+// dead returns the first voter, by member ID, that has been dead for the whole grace period; none if dead voters are
+// not replaced.
 func (v View) dead() (Member, bool) {
 	for m := range v.Cluster.voters() {
 		if v.Cluster.Reachable && !v.foreign() && v.isDead(m) {
@@ -81,7 +82,7 @@ func (v View) isDead(m Member) bool {
 	return v.Limits.DeadGrace > 0 && !m.Live && since >= v.Limits.DeadGrace
 }
 
-// repairVetoes declares what keeps a host from removing a voter, whichever host replaces it.
+// repairVetoes returns the vetoes against removing a voter, with or without a replacement.
 func repairVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
@@ -95,7 +96,7 @@ func repairVetoes() []veto {
 	}
 }
 
-// replaceVetoes declares what keeps a host from replacing a dead voter, in the order in which they are named.
+// replaceVetoes returns the vetoes against replacing a voter, in the order in which they are reported.
 func replaceVetoes() []veto {
 	return slices.Concat(repairVetoes(), hostVetoes(), []veto{
 		vetoRepairsUnreadable(),
@@ -110,18 +111,18 @@ func replaceVetoes() []veto {
 	})
 }
 
-// CommonSpan is for how long a voter that was WARM or worse counts when another one is unhealthy: hosts with a common
-// cause cross their limits at different moments.
+// CommonSpan is for how long a voter that was WARM or worse counts as affected while another one is unhealthy: hosts
+// with a common cause exceed their limits at different moments.
 const CommonSpan = 30 * time.Minute
 
-// severalDown reports whether several voters look unhealthy or dead, which suggests a common cause; voters of one
-// failure domain in which no other host votes are excepted. Next to an unhealthy voter, one that was recently WARM
-// counts as well if both states come from disk, CPU or network; next to a dead one it does not. Standbys and spares do
-// not count: they do not vote.
+// severalDown reports whether several voters look unhealthy or dead, which suggests a common cause. It does not apply
+// if all of them are in one failure domain that has no other voter. If the voter to be replaced is unhealthy, a voter
+// that was recently WARM counts as well, if both states come from disk, CPU or network; if it is dead, it does not.
+// Standbys and spares do not count, because they do not vote.
 func severalDown(v View) (string, bool) {
 	who, found := v.replaced()
-	alive := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // neither dead nor without its data
-	return v.severalImpaired(alive && v.strained(who))
+	unhealthy := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // neither dead nor without its data
+	return v.severalImpaired(unhealthy && v.strained(who))
 }
 
 // replaced returns the voter that is being replaced, or would be by this host.
@@ -139,9 +140,9 @@ func (v View) strained(m Member) bool {
 	return present && h.Strained
 }
 
-// severalUnfit is severalDown with or without the voters that were recently WARM.
-func (v View) severalImpaired(lately bool) (string, bool) {
-	var unfit, well []Member
+// severalImpaired is severalDown; countWarm selects whether voters that were recently WARM count.
+func (v View) severalImpaired(countWarm bool) (string, bool) {
+	var impaired, healthy []Member
 	var names []string
 	for m := range v.Cluster.voters() {
 		h, present := v.hostOf(m)
@@ -150,66 +151,67 @@ func (v View) severalImpaired(lately bool) (string, bool) {
 			names = append(names, m.label()+" does not answer")
 		case present && Unhealthy(h.Health):
 			names = append(names, m.label()+" is "+h.Health.String())
-		case lately && v.strained(m):
+		case countWarm && v.strained(m):
 			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), durationfmt.Text(CommonSpan)))
 		default:
-			well = append(well, m)
+			healthy = append(healthy, m)
 			continue
 		}
-		unfit = append(unfit, m)
+		impaired = append(impaired, m)
 	}
-	if len(unfit) < 2 {
+	if len(impaired) < 2 {
 		return "", false
 	}
-	domain := v.agreedDomain(unfit[0])
+	domain := v.agreedDomain(impaired[0])
 	elsewhere := func(m Member) bool { return v.agreedDomain(m) != domain }
-	spread := slices.ContainsFunc(unfit, elsewhere)
-	shared := slices.ContainsFunc(well, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
+	spread := slices.ContainsFunc(impaired, elsewhere)
+	shared := slices.ContainsFunc(healthy, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
 	if domain != "" && !spread && !shared {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters look unhealthy or dead together, in more than one failure domain: %s", len(unfit),
+	return fmt.Sprintf("%d voters look unhealthy or dead together, in more than one failure domain: %s", len(impaired),
 		strings.Join(names[:min(len(names), mostNamed)], ", ")), true
 }
 
 // replaceAtRisk reports whether the remaining voters are too few or not all known to be healthy. The replaced voter and
-// unhealthy ones do not count. With a surplus voter, one that answers and whose agent is gone does not protect an
-// unhealthy one: it may be the very host that replaced it.
+// unhealthy voters are not among the remaining ones. If there is a surplus voter, another voter that answers without an
+// agent does not block the removal: its host may be the one that has replaced the unhealthy voter.
 func replaceAtRisk(v View) (string, bool) {
-	voters, down, proven, untold, why := 0, 0, 0, 0, ""
-	goes := func(m Member) bool { return v.isUnhealthy(m) || v.Op.replacesMember(m) && v.Op.Host == v.Self.ID }
+	voters, down, proven, unknown, why := 0, 0, 0, 0, ""
+	outgoing := func(m Member) bool { return v.isUnhealthy(m) || v.Op.replacesMember(m) && v.Op.Host == v.Self.ID }
 	for m := range v.Cluster.voters() {
 		voters++
 		_, present := v.hostOf(m)
 		switch doubt := v.notProven(m, health.Maintenance); {
-		case !m.Live, goes(m):
+		case !m.Live, outgoing(m):
 			down++
 		case doubt != "":
 			why = "voter " + m.label() + " " + doubt
 			if !present && !m.Errors {
-				untold++
+				unknown++
 			}
 		default:
 			proven++
 		}
 	}
 	switch {
-	case mayReplaceDead(voters, down, proven), v.hasSurplus() && mayRemoveSurplus(voters, down, proven, untold):
+	case mayReplaceDead(voters, down, proven), v.hasSurplus() && mayRemoveSurplus(voters, down, proven, unknown):
 		return "", false
 	case why == "":
-		why = fmt.Sprintf("of %d voters %d are down", voters, down)
+		why = fmt.Sprintf("%d of %d voters are down", down, voters)
 	}
 	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
 }
 
-// stoodIn returns the failure domain of a member's host. No host that reports it lost may name another one. If this
-// host, being new, has never heard from it, all voters' hosts must name it.
+// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. A host
+// that reports on the member may not name a different domain. If this host is new and never read the member's host
+// record, all voters' hosts must name the same domain.
 func (v View) agreedDomain(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {
-		s, says := h.reportOn(m.ID)
+		s, reports := h.reportOn(m.ID)
 		switch {
-		case h.Own, s.Domain == "" && m.Domain != "", !says && h.Role != RoleVoter:
+		case h.Own, s.Domain == "" && m.Domain != "", !reports && h.Role != RoleVoter:
 		case s.Domain == "" || domain != "" && s.Domain != domain:
 			return ""
 		default:
@@ -246,7 +248,7 @@ func (v View) caughtUp(m Member) bool {
 	return steady(v, m) && m.SteadyFor >= v.Limits.SteadyLag && m.LiveFor >= v.Limits.PromoteStable
 }
 
-// notNext reports whether another host is better placed to replace a dead voter.
+// notNext reports whether another host comes first in replacing the voter.
 func notNext(v View) (string, bool) {
 	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
@@ -260,18 +262,18 @@ func notNext(v View) (string, bool) {
 	return list[0].Name + " goes first", true
 }
 
-// replaceEven reports whether a dead voter would be removed without a replacement and leave an even number of voters.
+// replaceEven reports whether the voter would be removed without a replacement, leaving an even number of voters.
 func replaceEven(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	if keepsOdd(voters, v.Target.Voters) {
 		return "", false
 	}
-	return fmt.Sprintf("there are %d voters, and %d are wanted: without it %d would be left", voters, v.Target.Voters,
-		voters-1), true
+	return fmt.Sprintf("there are %d voters, and %d are configured: without it %d would be left", voters,
+		v.Target.Voters, voters-1), true
 }
 
-// awaitsRepair reports whether voters do not answer, and each of them is reported dead or is unhealthy and too slow to
-// answer: a host is ready to replace it.
+// awaitsRepair reports whether some voters do not answer and each of them may be replaced: it is reported dead, or it
+// is unhealthy and too slow to answer.
 func (v View) awaitsRepair() bool {
 	down := false
 	for m := range v.Cluster.voters() {
@@ -279,8 +281,8 @@ func (v View) awaitsRepair() bool {
 			continue
 		}
 		since, _ := v.reportedDead(m)
-		_, well := v.reportedUnhealthy(m)
-		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.UnhealthyGrace > 0 && well == "" && !v.silent(m)
+		_, healthy := v.reportedUnhealthy(m)
+		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.UnhealthyGrace > 0 && healthy == "" && !v.silent(m)
 		if !dead && !slow {
 			return false
 		}
@@ -299,9 +301,10 @@ func (v View) allDead() bool {
 	return true
 }
 
-// replaces is the operation that puts a host in the place of a voter. It removes a dead one, then joins; or joins next
-// to an unhealthy one, then removes it. Begun by a voter, it names no target role and removes a surplus voter. If its
-// agent is gone, a voter's agent ends it and removes the learner that was added for it; what begins next does the rest.
+// replaces declares the operation in which a host replaces a voter. The host removes a dead voter and then joins, or
+// joins and then removes an unhealthy voter. If a voter begins the operation, it has no target role and removes a
+// surplus voter. If the agent that began it is gone, a voter's agent ends it and removes the learner that was added for
+// it; later operations do the rest.
 func replaces() operation {
 	return operation{
 		kind:          KindReplace,
@@ -324,7 +327,7 @@ func replaces() operation {
 func replaceTitle(t OperationTitle) string {
 	switch t.Target {
 	case "":
-		return "removal of a voter too many by " + t.HostName
+		return "removal of a surplus voter by " + t.HostName
 	case string(RoleSpare):
 		return "removal of its own member, whose data was lost, by " + t.HostName
 	}
@@ -351,18 +354,18 @@ func carryReplace(v View) Decision {
 		return completeReplace(v, m, who)
 	}
 	code, text := giveUp(v, m, listed)
-	beside := there && v.joinsFirst(who)
-	if there && !beside && code == "" {
+	joinFirst := there && v.joinsFirst(who)
+	if there && !joinFirst && code == "" {
 		code, text = abortReason(v)
 	}
 	switch {
-	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // it has been added since
+	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // this host was added
 		return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: code, Why: text})
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
 	case code != "":
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
-	case beside:
+	case joinFirst:
 		return joinAsExtra(v, m, listed)
 	case there:
 		return removeDead(v, who)
@@ -382,7 +385,8 @@ func abortReason(v View) (ReasonCode, string) {
 		return Disowned, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
-	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted { // it was a join until that voter fell silent
+	// this host joined first, and then the voter fell silent
+	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted {
 		limit = v.Limits.LearnerMax
 	}
 	if v.Op.Elapsed > limit {
@@ -407,18 +411,19 @@ func replacesLive(v View) (string, bool) {
 	}
 	_, why := v.deadFor(m)
 	if m.Learner {
-		why = "it is no voter"
+		why = "it is not a voter"
 	}
-	if s, well := v.unhealthyFor(m); m.Live && v.Limits.UnhealthyGrace > 0 {
-		if well == "" {
-			well = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.GraceLeft))
+	if s, healthy := v.unhealthyFor(m); m.Live && v.Limits.UnhealthyGrace > 0 {
+		if healthy == "" {
+			healthy = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.GraceLeft))
 		}
-		return m.label() + " is not unhealthy: " + well, true
+		return m.label() + " is not unhealthy: " + healthy, true
 	}
 	return m.label() + " is not dead: " + why, why != ""
 }
 
-// replacesEarly reports whether the voter to be replaced is dead, but not for long enough: its grace has restarted.
+// replacesEarly reports whether the voter to be replaced is dead, but not for long enough: its grace period has
+// restarted.
 func replacesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
 	if !listed || v.isDead(m) || v.isUnhealthy(m) {
@@ -429,10 +434,11 @@ func replacesEarly(v View) (string, bool) {
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
-// removeDead removes the dead voter once every live voter's host has reported again: after the operation was recorded,
-// and before the removal is sent to etcd.
+// removeDead removes the dead voter. Every live voter's host must have reported on it after the operation was recorded,
+// and again before the removal is sent to etcd.
 func removeDead(v View, dead Member) Decision {
-	// The others tolerate no removal now, or this host may not replace it: that is waited for, but not for long.
+	// These conditions may pass: the others tolerate no removal now, or this host may not replace the voter.
+	// abortReason limits the wait.
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
 		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
 		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
@@ -441,13 +447,13 @@ func removeDead(v View, dead Member) Decision {
 	return removeOnceReported(v, dead)
 }
 
-// removeOnceReported removes a voter once the hosts of all others have reported again.
+// removeOnceReported removes a voter once the hosts of all other voters have reported again.
 func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := notReported(v, who.PeerURL); {
 	case asked && len(ids) > 0:
-		d := wait(HealthAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name, joinNames(names),
-			who.label())
+		d := wait(HealthAwaited, "%s waits for %s to report again whether %s is reachable", v.Self.Name,
+			joinNames(names), who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
 	case asked && !v.probedAgain():
@@ -461,8 +467,8 @@ func removeOnceReported(v View, who Member) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: who.ID, Why: v.Op.Reason})
 }
 
-// giveBack ends a replacement. A removal sent to etcd takes effect within the lock's TTL or never: nothing else begins
-// before. A standby stays one.
+// endReplace ends a replacement that is not completed. A removal sent to etcd takes effect within the lock's TTL or
+// never, so the operation ends only after that time. A standby stays the standby.
 func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {

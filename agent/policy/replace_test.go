@@ -95,8 +95,8 @@ func ofFive(domain, other string) func(v *View) {
 	}
 }
 
-// informedOf is ofFive for a spare that has never seen the failure domains of the dead voters. Each of the other voters
-// reports one of these domains for both.
+// reportedDomains is ofFive for a spare that never read the failure domains of the dead voters. Each of the other
+// voters reports one of these domains for both.
 func reportedDomains(domains ...string) func(v *View) {
 	return func(v *View) {
 		ofFive("", "")(v)
@@ -111,7 +111,7 @@ func reportedDomains(domains ...string) func(v *View) {
 	}
 }
 
-// knowing adds to a change that this host itself knows the dead voters to have been in "rack".
+// knowingDomain adds to a change that this host itself has recorded "rack" as the domain of the dead voters.
 func knowingDomain(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)
@@ -131,7 +131,7 @@ func ofFour(v *View, wanted int) {
 	v.Target.Voters = wanted
 }
 
-// ofFiveWanted makes one of five voters dead and sets the configured number of voters.
+// oneOfFive makes one of five voters dead and sets the configured number of voters.
 func oneOfFive(wanted int) func(v *View) {
 	return func(v *View) {
 		ofFour(v, wanted)
@@ -235,14 +235,14 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		{"in no failure domain", ofFive("", ""), StepNone, CommonCause},
 		{"in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
 		{
-			"in one failure domain, as reported by all others, which know it",
+			"in one failure domain, as reported by all others",
 			reportedDomains("rack", "rack", "rack"),
 			StepTakeLock,
 			"",
 		},
-		{"one of them knows another one", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
-		{"one of them knows none", reportedDomains("rack", "", "rack"), StepNone, CommonCause},
-		{"they name their own failure domain", reportedDomains("hall", "hall", "hall"), StepNone, CommonCause},
+		{"one of them reports another domain", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
+		{"one of them reports no domain", reportedDomains("rack", "", "rack"), StepNone, CommonCause},
+		{"they report their own failure domain", reportedDomains("hall", "hall", "hall"), StepNone, CommonCause},
 		{"one of them does not report the second voter", func(v *View) {
 			reportedDomains("rack", "rack", "rack")(v)
 			for i := range v.Hosts {
@@ -252,11 +252,14 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			}
 		}, StepNone, CommonCause},
 		{
-			"this host knows one, and another voter knows another one",
+			"this host has recorded one, and another voter reports another one",
 			knowingDomain(reportedDomains("rack", "shelf", "rack")), StepNone, CommonCause,
 		},
-		{"this host knows it, and one of them knows none", knowingDomain(reportedDomains("rack", "", "rack")), StepTakeLock, ""},
-		{"this host knows a different one", func(v *View) {
+		{
+			"this host has recorded it, and one of them reports no domain",
+			knowingDomain(reportedDomains("rack", "", "rack")), StepTakeLock, "",
+		},
+		{"this host has recorded a different one", func(v *View) {
 			reportedDomains("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"
 		}, StepNone, CommonCause},

@@ -11,19 +11,20 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// An unhealthy voter that answers still counts towards the quorum, so its replacement becomes a voter before it is
-// removed. One whose disk hangs and that answers no linearizable read does not count, and is removed first, like a dead
-// one.
+// An unhealthy voter that answers still counts towards the quorum, so its replacement becomes a voter before the
+// unhealthy one is removed. A voter whose disk hangs and that answers no linearizable read is removed first, like a
+// dead one.
 
 // outgoing is a voter that another host may replace now.
 type outgoing struct {
 	Member
-	over    time.Duration // since when it may be replaced
-	is, why string        // for texts: its state, and since when
+	over    time.Duration // for how long it may have been replaced
+	is, why string        // its state, without and with the evidence, for texts
 }
 
-// outgoing returns the first voter, dead ones before unhealthy ones and then by member ID, that this host may replace
-// now; for a host that is a voter already, the surplus voter.
+// outgoing returns the first voter that this host may replace now: dead ones before unhealthy ones, each by member ID.
+// On a host that is a voter already, it returns the voter that is removed without a replacement, if there is a surplus
+// voter.
 func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
 	if m, found := v.dead(); found && (role != RoleVoter || v.hasSurplus() && m.PeerURL != v.Self.PeerURL) {
@@ -44,14 +45,13 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// oneTooMany reports whether one voter more than wanted makes their number even: a dead or unhealthy one is removed
-// without a replacement.
+// hasSurplus reports whether there is a surplus voter: then a dead or unhealthy voter is removed without a replacement.
 func (v View) hasSurplus() bool {
 	voters, _ := v.Cluster.Counts()
 	return isSurplus(voters, v.Target.Voters)
 }
 
-// leaving counts the voter that this host replaces, while it is there.
+// leaving returns 1 while the voter that this host is replacing is still listed, and 0 otherwise.
 func (v View) leaving() int {
 	if !v.owns(KindReplace) {
 		return 0
@@ -62,8 +62,8 @@ func (v View) leaving() int {
 	return 1
 }
 
-// completesVetoes declares what keeps a voter from removing a dead or unhealthy surplus voter, in the order in which
-// they are named.
+// surplusVetoes returns the vetoes against removing a dead or unhealthy surplus voter, in the order in which they are
+// reported.
 func surplusVetoes() []veto {
 	return append(repairVetoes(),
 		vetoRepairsUnreadable(),
@@ -75,9 +75,9 @@ func surplusVetoes() []veto {
 	)
 }
 
-// joinsFirst reports whether this host joins before the voter it replaces is removed: that voter still counts, and is
-// unhealthy or has been since this host was added. A voter that this host does not reach, and that does not hang, may
-// serve others and counts as well.
+// joinsFirst reports whether this host joins before the voter it replaces is removed: that voter still counts towards
+// the quorum, and is unhealthy or, once this host was added, has not recovered. A voter that this host cannot reach may
+// still serve others, so it counts unless its disk hangs.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
@@ -85,27 +85,26 @@ func (v View) joinsFirst(who Member) bool {
 }
 
 // onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow
-// disk delays what has to pass through its log, and its vote still counts. If it were dead, one more voter would cost
-// the others their fault tolerance: so a host must reach it, at a time when a lost voter would be known.
+// disk delays the voter's answers, but its vote still counts. If it were dead, one more voter would leave the others
+// without fault tolerance. So some host must reach it, after a time in which a dead voter would have been noticed.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) &&
-		!v.silent(who) &&
+	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
 		mayJoinWithSlow(v.Cluster.Counts())
 }
 
-// reached reports whether the host of a member, or this one, reaches another member.
+// reached reports whether this host or another member's host reaches a member.
 func (v View) reached(m Member) bool {
 	for _, h := range v.Hosts {
-		s, says := h.reportOn(m.ID)
-		if says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost && !s.Unsure {
+		s, reports := h.reportOn(m.ID)
+		if reports && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost && !s.Unsure {
 			return true
 		}
 	}
 	return false
 }
 
-// recovered reports that a voter is healthy again by its own report; empty while it is not or that is unknown.
+// recovered returns a text if a voter is healthy again by its own report; empty if it is not, or if that is unknown.
 func (v View) recovered(m Member) string {
 	h, present := v.hostOf(m)
 	if !present || Unhealthy(h.Health) || h.Health == health.Unknown {
@@ -114,8 +113,8 @@ func (v View) recovered(m Member) string {
 	return m.label() + " is " + h.Health.String() + " by its own report"
 }
 
-// joinAsExtra continues a join in place of a voter that answers. A learner costs nothing: it is promoted only while
-// that voter is known to be unhealthy and the others to be healthy.
+// joinAsExtra continues a replacement in which this host joins first. Its learner does not affect the quorum, and is
+// promoted only while the voter to be replaced is known to be unhealthy and the others are known to be healthy.
 func joinAsExtra(v View, m Member, listed bool) Decision {
 	if !listed {
 		return addLearner(v)
@@ -130,9 +129,9 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 	return d
 }
 
-// complete removes the voter that this host has replaced, after transferring its leadership. This host votes by then,
-// so there is a surplus voter whatever the other reports meanwhile; if not, none is removed. A voter that is healthy
-// again stays if another is not: that one is the surplus voter then.
+// completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
+// then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. It stays if it
+// has recovered and another voter is dead or unhealthy: then that one is removed instead.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
@@ -142,7 +141,7 @@ func completeReplace(v View, m, who Member) Decision {
 	why := "it votes, and " + who.label() + " still does"
 	other, worse := v.worseVoter(who)
 	if worse {
-		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " goes"
+		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " is removed"
 	}
 	stays := worse || who.Learner || !v.hasSurplus() ||
 		v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
@@ -158,7 +157,7 @@ func completeReplace(v View, m, who Member) Decision {
 	return removeAsVoter(v, who)
 }
 
-// otherUnfit returns another voter that is dead or unhealthy while this one is neither.
+// worseVoter returns another voter that is dead or unhealthy, if this one is neither.
 func (v View) worseVoter(than Member) (Member, bool) {
 	if !than.Live || v.isUnhealthy(than) {
 		return Member{}, false
@@ -171,7 +170,7 @@ func (v View) worseVoter(than Member) (Member, bool) {
 	return Member{}, false
 }
 
-// removeAsVoter removes a voter from a host that votes, after transferring its leadership.
+// removeAsVoter removes another voter, after transferring its leadership. This host is a voter.
 func removeAsVoter(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}

@@ -24,7 +24,7 @@ func standbyOfUnhealthy() View {
 	return v
 }
 
-// promotedExtra is standbyOfUnhealthy after n4 was promoted, so there is one voter too many.
+// promotedExtra is standbyOfUnhealthy after n4 was promoted, so there is a surplus voter.
 func promotedExtra() View {
 	v := standbyOfUnhealthy()
 	m := &v.Cluster.Members[3]
@@ -239,12 +239,12 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 
 func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 	t.Parallel()
-	tooMany := func() View {
+	surplusView := func() View {
 		v := promotedExtra()
 		v.Lock = Lock{Known: true}
 		return v
 	}
-	play(t, tooMany, []scene{
+	play(t, surplusView, []scene{
 		{"its operation was abandoned after the promotion", nil, StepTakeLock, ""},
 		{"and begins again", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
@@ -308,7 +308,7 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 			v.Limits.UnhealthyGrace = 0
 		}, VoterNotLive},
 		"nor if it may hang": {silentUnhealthy, VoterNotLive},
-		"nor without a witness": {func(v *View) {
+		"nor without evidence": {func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, VoterNotLive},

@@ -3,36 +3,36 @@
 
 package policy
 
-// The transitions of a request, one method each. A step was decided on a request that may have been cancelled since:
-// transitions that begin something report whether it still holds.
+// The transitions of a request, one method each. The request may have been cancelled after a step was decided, so
+// transitions that begin something report whether the request is still valid.
 
-// AgainstAsking returns why this host rejects a request, or nil. reboots reports whether its agent can reboot the
-// machine.
-func AgainstRequest(v View, asked bool, request Request, reboots bool) *Refusal {
+// AgainstRequest returns why this host rejects a request, or nil. pending reports whether it has a request already, and
+// canReboot whether its agent can reboot the machine.
+func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes",
 			"set mode: manage and restart quorumd; until then, coordinate by hand")
-	case request.Work == WorkReboot && !request.External && !reboots:
+	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
 	case request.Work == WorkRestart && request.KeepRunning:
-		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "leave one of the two out"}
+		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "omit one of the two options"}
 	case !MayTakeDown(v, request.Work):
 		return conflicts(EtcdExternal,
 			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
 			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
 	case againstLostMember(v, request.Work) != nil:
 		return againstLostMember(v, request.Work)
-	case !asked && v.owns(KindCycle):
-		return conflicts("", "the last one is just ending", "try again in a few seconds")
+	case !pending && v.owns(KindCycle):
+		return conflicts("", "the last operation is just ending", "try again in a few seconds")
 	}
 	return nil
 }
 
-// Renewed handles a new request next to a pending one. One for the same work renews it. Any other is refused, and so is
-// one for work that is over, or for a command that has been started: it runs once. That the machine goes down now is
-// recorded anyway if the request allows for that.
+// Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
+// that has ended or its command has been started, since a command runs once. Any other request is refused. If the
+// refused request reports that the machine goes down now, that is recorded anyway, if the pending one allows for it.
 func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
@@ -41,7 +41,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 	}
 	switch {
 	case s.Ended:
-		return s, conflicts("", "the last one, of "+s.By+", is just ending",
+		return s, conflicts("", "the last request, by "+s.By+", is just ending",
 			"wait for it: quorumctl maintenance status")
 	case !same:
 		return s, conflicts("", "another "+string(s.Work)+" was already requested, by "+s.By+": "+s.Reason,
@@ -55,10 +55,10 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 	return s, nil
 }
 
-// Finished handles an operator's end of a request: if nothing was done for it, it is cancelled; a host that is down is
-// brought back. waives: the programs that run after it have failed, and are not waited for. rolls: the running rollout
-// would request it again at once, and stop.
-func (s Request) Finished(waives, rolls bool) (next Request, withdrawn bool, refused *Refusal) {
+// Finished handles an operator's end of a request. If nothing has been done for it, the request is cancelled; otherwise
+// the host is brought back. waives reports that the hooks after it have failed and are ignored, and rolls that the
+// running rollout would request it again at once and then stop.
+func (s Request) Finished(waives, rolls bool) (next Request, cancelled bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
 		s.Ended, s.Waived = true, s.Waived || waives
@@ -70,29 +70,30 @@ func (s Request) Finished(waives, rolls bool) (next Request, withdrawn bool, ref
 	return s, true, nil
 }
 
-// Waives reports whether the operator's end also waives the programs that run after it: they have failed.
+// Waives reports whether an operator's end of the request also waives the hooks after it, because they have failed.
 func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
 
-// Unhurried records that the machine does not go down after all, and it waits for its turn as any other.
+// Unhurried records that the machine does not go down after all: the request waits for its turn again.
 func (s Request) Unhurried() Request {
 	s.Hurried = false
 	return s
 }
 
-// Begins records that its operation is about to be recorded, in this boot.
+// Begins records that the operation is about to be written to etcd, in this boot.
 func (s Request) Begins() Request {
 	s.Begun, s.OtherBoot = true, false
 	return s
 }
 
-// Recorded records that its operation is in etcd. One that is gone later was released.
+// Recorded records that the operation is in etcd. If its record disappears later, it was released or deleted.
 func (s Request) Recorded() Request {
 	s.Seen = true
 	return s
 }
 
-// StopsEtcd records that etcd is about to be stopped for it. guardOf decides about the start guard.
-func (s Request) StopsEtcd() (next Request, stands bool) {
+// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. guardOf decides
+// about the start guard.
+func (s Request) StopsEtcd() (next Request, valid bool) {
 	s.Stopped = s.Stopped || !s.Ended
 	return s, !s.Ended
 }
@@ -103,29 +104,30 @@ func (s Request) EtcdStarted() Request {
 	return s
 }
 
-// StartsProgram records that its program is about to be started, if it was not before.
-func (s Request) StartsProgram() (next Request, stands bool) {
+// StartsProgram records that the command's program is about to be started, unless it was before; valid is false if the
+// request has ended.
+func (s Request) StartsProgram() (next Request, valid bool) {
 	if !s.Ended && s.Ran == HooksNone {
 		s.Ran = HooksRunning
 	}
 	return s, !s.Ended
 }
 
-// ProgramEnded records that its program is done, or has failed.
+// ProgramEnded records that the program is done, or has failed.
 func (s Request) ProgramEnded(how HookState) Request {
 	s.Ran = how
 	return s
 }
 
-// OperationEnds records that its operation is about to end, and the request with it. A crash in between must not repeat
-// it.
+// OperationEnds records that the operation is about to end, and the request with it. After a crash in between the
+// operation must not be repeated.
 func (s Request) OperationEnds() Request {
 	s.Seen, s.Ended = false, true
 	return s
 }
 
-// GivenUp records that its operation is about to end, and that it waits for another. A crash in between must not look
-// like a release.
+// GivenUp records that the operation is about to end, and that the request waits for another one. After a crash in
+// between the missing record must not look like a release.
 func (s Request) GivenUp() Request {
 	s.Seen, s.Begun = false, false
 	return s

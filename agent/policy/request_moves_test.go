@@ -18,53 +18,53 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 		return s
 	}
 	for name, c := range map[string]struct {
-		stands, asked func(s *Request)
-		says          string // refusal; empty if the request is renewed
-		hurried       bool   // Hurried after the renewal
+		pending, asked func(s *Request)
+		refusal        string // its text; empty if the request is renewed
+		hurried        bool   // Hurried after the renewal
 	}{
 		"the same":                   {asked: func(s *Request) { s.By = "root" }},
 		"the same, urgent":           {asked: func(s *Request) { s.Hurried = true }, hurried: true},
-		"the same, no longer urgent": {stands: func(s *Request) { s.Hurried = true }, hurried: true},
+		"the same, no longer urgent": {pending: func(s *Request) { s.Hurried = true }, hurried: true},
 		"other work": {
-			asked: func(s *Request) { s.Work = WorkRestart },
-			says:  "another reboot was already requested, by alice: kernel",
+			asked:   func(s *Request) { s.Work = WorkRestart },
+			refusal: "another reboot was already requested, by alice: kernel",
 		},
 		"other work, urgent": {
-			asked: func(s *Request) { s.Work, s.Hurried = WorkMaintenance, true },
-			says:  "another reboot", hurried: true,
+			asked:   func(s *Request) { s.Work, s.Hurried = WorkMaintenance, true },
+			refusal: "another reboot", hurried: true,
 		},
 		"other work, urgent, next to a request that does not allow a shutdown": {
-			stands: func(s *Request) { s.Work = WorkRestart }, asked: func(s *Request) { s.Hurried = true },
-			says: "another restart",
+			pending: func(s *Request) { s.Work = WorkRestart }, asked: func(s *Request) { s.Hurried = true },
+			refusal: "another restart",
 		},
-		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, says: "another reboot"},
-		"etcd keeps running": {asked: func(s *Request) { s.KeepRunning = true }, says: "another reboot"},
-		"external":           {asked: func(s *Request) { s.External = true }, says: "another reboot"},
+		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, refusal: "another reboot"},
+		"etcd keeps running": {asked: func(s *Request) { s.KeepRunning = true }, refusal: "another reboot"},
+		"external":           {asked: func(s *Request) { s.External = true }, refusal: "another reboot"},
 		"a finished request": {
-			stands: func(s *Request) { s.Ended = true }, says: "of alice, is just ending",
+			pending: func(s *Request) { s.Ended = true }, refusal: "by alice, is just ending",
 		},
 		"a finished request, urgent": {
-			stands: func(s *Request) { s.Ended = true }, asked: func(s *Request) { s.Hurried = true },
-			says: "just ending",
+			pending: func(s *Request) { s.Ended = true }, asked: func(s *Request) { s.Hurried = true },
+			refusal: "just ending",
 		},
 		"a started command": {
-			stands: func(s *Request) { s.Ran, s.Program = HooksRunning, "upgrade" },
-			asked:  func(s *Request) { s.Program = "upgrade" },
-			says:   "upgrade, requested by alice, was started already",
+			pending: func(s *Request) { s.Ran, s.Program = HooksRunning, "upgrade" },
+			asked:   func(s *Request) { s.Program = "upgrade" },
+			refusal: "upgrade, requested by alice, was started already",
 		},
 	} {
-		stands, asked := request(c.stands), request(c.asked)
+		pending, asked := request(c.pending), request(c.asked)
 		asked.Reason = "firmware"
-		want := stands
-		if want.Hurried = c.hurried; c.says == "" {
+		want := pending
+		if want.Hurried = c.hurried; c.refusal == "" {
 			want.Reason = asked.Reason
 		}
-		got, refused := stands.Renewed(asked)
+		got, refused := pending.Renewed(asked)
 		switch {
 		case got != want:
 			t.Errorf("%s: the request is %+v, want %+v", name, got, want)
-		case (refused == nil) != (c.says == "") || refused != nil && !strings.Contains(refused.Text, c.says):
-			t.Errorf("%s: refused as %+v, want %q", name, refused, c.says)
+		case (refused == nil) != (c.refusal == "") || refused != nil && !strings.Contains(refused.Text, c.refusal):
+			t.Errorf("%s: refused as %+v, want %q", name, refused, c.refusal)
 		}
 	}
 }
@@ -73,40 +73,41 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	own := &Op{Kind: KindCycle, Host: "a"}
 	for name, c := range map[string]struct {
-		mode           Mode
-		op             *Op
-		asked, reboots bool
-		request        Request
-		says           string // refusal; empty if the request is accepted
+		mode               Mode
+		op                 *Op
+		pending, canReboot bool
+		request            Request
+		refusal            string // its text; empty if the request is accepted
 	}{
 		"maintenance": {mode: Manage, request: Request{Work: WorkMaintenance}},
 		"a host that only observes": {
-			mode: Observe, request: Request{Work: WorkMaintenance}, says: "only observes",
+			mode: Observe, request: Request{Work: WorkMaintenance}, refusal: "only observes",
 		},
-		"a reboot": {mode: Manage, request: Request{Work: WorkReboot}, reboots: true},
+		"a reboot": {mode: Manage, request: Request{Work: WorkReboot}, canReboot: true},
 		"a reboot without a way to reboot": {
-			mode: Manage, request: Request{Work: WorkReboot}, says: "no way to reboot",
+			mode: Manage, request: Request{Work: WorkReboot}, refusal: "no way to reboot",
 		},
 		"an external reboot": {mode: Manage, request: Request{Work: WorkReboot, External: true}},
 		"a restart":          {mode: Manage, request: Request{Work: WorkRestart}},
 		"a restart that keeps etcd running": {
-			mode: Manage, request: Request{Work: WorkRestart, KeepRunning: true}, says: "cannot keep etcd running",
+			mode: Manage, request: Request{Work: WorkRestart, KeepRunning: true}, refusal: "cannot keep etcd running",
 		},
 		"the last one is ending": {
-			mode: Manage, request: Request{Work: WorkRestart}, op: own, says: "just ending",
+			mode: Manage, request: Request{Work: WorkRestart}, op: own, refusal: "just ending",
 		},
-		"the last one continues": {mode: Manage, request: Request{Work: WorkRestart}, op: own, asked: true},
+		"the last one continues": {mode: Manage, request: Request{Work: WorkRestart}, op: own, pending: true},
 		"another host is in its operation": {
 			mode: Manage, request: Request{Work: WorkRestart}, op: &Op{Kind: KindCycle, Host: "b"},
 		},
 		"this host joins": {
-			mode: Manage, request: Request{Work: WorkReboot}, reboots: true, op: &Op{Kind: KindJoin, Host: "a"},
+			mode: Manage, request: Request{Work: WorkReboot}, canReboot: true, op: &Op{Kind: KindJoin, Host: "a"},
 		},
 	} {
 		v := View{Self: Self{ID: "a", Mode: c.mode}, Op: c.op}
-		got := AgainstRequest(v, c.asked, c.request, c.reboots)
-		if (got == nil) != (c.says == "") || got != nil && (!strings.Contains(got.Text, c.says) || got.Hint == "") {
-			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		got := AgainstRequest(v, c.pending, c.request, c.canReboot)
+		if (got == nil) != (c.refusal == "") ||
+			got != nil && (!strings.Contains(got.Text, c.refusal) || got.Hint == "") {
+			t.Errorf("%s: %+v, want %q", name, got, c.refusal)
 		}
 	}
 }
@@ -141,20 +142,20 @@ func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 		}
 	}
 	over := Request{Ended: true}
-	if s, stands := over.StopsEtcd(); stands || s != over {
+	if s, valid := over.StopsEtcd(); valid || s != over {
 		t.Errorf("etcd is stopped for a finished request: %+v", s)
 	}
-	if s, stands := over.StartsProgram(); stands || s != over {
+	if s, valid := over.StartsProgram(); valid || s != over {
 		t.Errorf("a program is started for a finished request: %+v", s)
 	}
-	if s, stands := waits.StopsEtcd(); !stands || !s.Stopped || s.Ran != HooksNone {
+	if s, valid := waits.StopsEtcd(); !valid || !s.Stopped || s.Ran != HooksNone {
 		t.Errorf("etcd is not stopped for a waiting request: %+v", s)
 	}
 	ended := Request{Ran: HooksFailed}
-	if s, stands := ended.StartsProgram(); !stands || s != ended {
+	if s, valid := ended.StartsProgram(); !valid || s != ended {
 		t.Errorf("a finished program becomes %+v", s)
 	}
-	if s, stands := waits.StartsProgram(); !stands || s.Ran != HooksRunning || s.Stopped {
+	if s, valid := waits.StartsProgram(); !valid || s.Ran != HooksRunning || s.Stopped {
 		t.Errorf("no program is started for a waiting request: %+v", s)
 	}
 }
@@ -162,9 +163,9 @@ func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 func TestWaivedProgramsStayWaived(t *testing.T) {
 	t.Parallel()
 	down := Request{By: "alice", Work: WorkMaintenance, Begun: true, Stopped: true}
-	over, withdrawn, refused := down.Finished(false, false)
-	if !over.Ended || over.Waived || withdrawn || refused != nil {
-		t.Fatalf("got %+v, cancelled %v, refused %v", over, withdrawn, refused)
+	over, cancelled, refused := down.Finished(false, false)
+	if !over.Ended || over.Waived || cancelled || refused != nil {
+		t.Fatalf("got %+v, cancelled %v, refused %v", over, cancelled, refused)
 	}
 	waived, _, _ := over.Finished(true, false)
 	if !waived.Ended || !waived.Waived {

@@ -8,19 +8,19 @@ import "testing"
 func TestAMissingOperationWasReleasedOrItsRecordDeleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		seen, shown, elsewhere, freed bool
-		released, noted               bool
+		seen, recorded, otherCluster, byOperator bool
+		released, noted                          bool
 	}{
 		"its record was deleted":   {seen: true, noted: true},
-		"an operator has ended it": {seen: true, freed: true, released: true},
-		"it is another cluster":    {seen: true, elsewhere: true, released: true},
-		"it is in flight":          {seen: true, shown: true, freed: true},
-		"it was never in flight":   {freed: true, elsewhere: true},
-		"it is in flight, unseen":  {shown: true},
+		"an operator has ended it": {seen: true, byOperator: true, released: true},
+		"it is another cluster":    {seen: true, otherCluster: true, released: true},
+		"it is in flight":          {seen: true, recorded: true, byOperator: true},
+		"it was never in flight":   {byOperator: true, otherCluster: true},
+		"it is in flight, unseen":  {recorded: true},
 	} {
-		released, noted := Request{Seen: c.seen}.Gone(c.shown, c.elsewhere, c.freed)
+		released, noted := Request{Seen: c.seen}.Gone(c.recorded, c.otherCluster, c.byOperator)
 		if released != c.released || noted != c.noted {
-			t.Errorf("%s: released %t, recorded %t", name, released, noted)
+			t.Errorf("%s: released %t, noted %t", name, released, noted)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 		}
 		if a := c.s.Asked(); a.Done != (c.done || c.tooLate) || a.workOver() != c.done || a.Ended != c.s.Ended ||
 			a.NotBegun == c.s.Begun {
-			t.Errorf("%s: the policy sees %+v", what, a)
+			t.Errorf("%s: the view is %+v", what, a)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 
 package policy
 
-// RequestState is how far a host's request has come, for operators and for programs that wait for it.
+// RequestState is the state of a host's request, for operators and for programs that wait for it.
 type RequestState string
 
 // The states of a request, in order.
@@ -15,8 +15,8 @@ const (
 	RequestReturning RequestState = "returning"
 )
 
-// StateOf returns how far this host's request has come. While no voter answers, or if the record of its operation was
-// deleted, this host's own disk and unit show whether etcd is down for it.
+// StateOf returns the state of this host's request. While no voter answers, or if the operation's record was deleted,
+// this host's disk and etcd unit show whether etcd is down for it.
 func StateOf(v View) RequestState {
 	a := v.Asked
 	if a == nil {

@@ -207,8 +207,8 @@ func TestAHostTakesItsTurnInARollout(t *testing.T) {
 func TestAHostIsNotTakenDownForAHaltedRollout(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		rollout *Rollout
-		goesOn  bool
+		rollout   *Rollout
+		continues bool
 	}{
 		"it runs": {&Rollout{ID: "r1", Runs: true}, true}, "it is paused": {&Rollout{ID: "r1"}, false},
 		"it is over": {nil, false}, "another rollout runs": {&Rollout{ID: "r2", Runs: true}, false},
@@ -221,7 +221,7 @@ func TestAHostIsNotTakenDownForAHaltedRollout(t *testing.T) {
 				v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: time.Minute}
 				want = StepBeginCycle
 			}
-			if d := Decide(v); (d.Step.Kind == want) != c.goesOn {
+			if d := Decide(v); (d.Step.Kind == want) != c.continues {
 				t.Errorf("%s, this host has the lock: %t: %s %+v", what, mine, d.Step, d.Reasons)
 			}
 		}

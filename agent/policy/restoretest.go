@@ -14,40 +14,41 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// RestoreTest is what is known about passed restore tests: a snapshot that an etcd of its own has served.
+// RestoreTest is the history of the cluster's restore tests. In a restore test, a separate etcd serves a restored
+// snapshot.
 type RestoreTest struct {
-	Every  time.Duration // the interval; 0 if none runs automatically
-	Passed bool          // there is one
-	Age    time.Duration // of the last one, by wall clocks; without one, since this agent observes
+	Every  time.Duration // the interval; 0 if none is scheduled
+	Passed bool          // one has passed
+	Age    time.Duration // since one last passed, by wall clocks; without one, since this agent observes
 	Failed *BackupFailure
 }
 
-// RestoreTestAbility is whether a host can test a restore.
+// RestoreTestAbility is a host's ability to run restore tests.
 type RestoreTestAbility string
 
-// The abilities. The zero value: it cannot.
+// The abilities. The zero value means that it cannot.
 const (
 	RestoreTestReady  RestoreTestAbility = "ready"
-	RestoreTestSealed RestoreTestAbility = "sealed"  // except for the key to decrypt snapshots
-	RestoreTestNoRoom RestoreTestAbility = "no-room" // except for free space
+	RestoreTestSealed RestoreTestAbility = "sealed"  // only the key to decrypt snapshots is missing
+	RestoreTestNoRoom RestoreTestAbility = "no-room" // there is too little free space
 )
 
 // Spool is the directory on this host in which a restore is tested.
 type Spool struct {
 	Known   bool
 	Free    uint64 // bytes on its file system
-	Shared  bool   // that file system also holds etcd's data or log
-	Testing bool   // a restore test runs there now
+	Shared  bool   // that file system also holds etcd's data or WAL
+	Testing bool   // a restore test is running
 }
 
 const (
-	// restoreTestEtcd is what the etcd of a restore test writes in addition to the database: its log, and compacted
+	// restoreTestEtcd is how much the etcd of a restore test writes in addition to the database: its WAL, and compacted
 	// data.
 	restoreTestEtcd = 192 << 20
-	// restoreTestFloor is what a running restore test leaves free at least.
+	// restoreTestFloor is how much space a running restore test leaves free at least.
 	restoreTestFloor = 64 << 20
-	// restoreTestMargin is what a restore test leaves free on the file system of a member's data, in addition to what
-	// the member may need for itself.
+	// restoreTestMargin is how much space a restore test leaves free on the file system of a member's data, in addition
+	// to what the member itself may need.
 	restoreTestMargin = 256 << 20
 )
 
@@ -62,9 +63,8 @@ func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 	return begin, leave
 }
 
-// CanTestRestore returns what a host publishes of its ability to test restores, given whether it has a store of
-// snapshots and the key to read them, if one is needed. An etcd older than the members' may not understand their
-// database.
+// CanTestRestore returns this host's ability to run restore tests, given whether it has a backup store and the key to
+// decrypt snapshots, if one is needed. An etcd older than the members' may not be able to read their database.
 func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	older := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return v.Self.Etcd.Major < m.Version.Major ||
@@ -81,9 +81,9 @@ func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	return RestoreTestReady
 }
 
-// hasRestoreTestRoom reports whether a restore test may begin on this host, or continue. What was published as enough
-// stays enough for an eighth less, so that the host's record is not rewritten with each file. A spare whose free bytes
-// are not known counts as roomy: the restore itself looks again.
+// hasRestoreTestRoom reports whether there is space for a restore test on this host to begin or continue. If the host
+// has published that there is, an eighth less suffices, so that its record does not change with every file. A spare
+// whose free space is unknown counts as having enough: the restore itself checks again.
 func (v View) hasRestoreTestRoom() bool {
 	_, isMember := v.member()
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
@@ -100,23 +100,24 @@ func (v View) hasRestoreTestRoom() bool {
 	return v.Spool.Free >= begin
 }
 
-// RestoreTestNote is what to do about restore tests. It is no step: it takes no lock and touches no member.
+// RestoreTestNote is the decision about restore tests. It is not a step: it takes no lock and changes no member.
 type RestoreTestNote struct {
-	Run    bool   // now, by this host
+	Run    bool   // this host runs one now
 	By     string // the host that runs the next one; empty if none can
-	Sealed bool   // none can, only for lack of a key
+	Sealed bool   // no host can, only because the key is missing
 	Due    time.Duration
-	Text   string // when the next is due and on which host, or what blocks it
-	// End is why any restore test that runs on this host is ended, scheduled or not; empty if it may run.
+	Text   string // when and where the next one is due, or what blocks it
+	// End is why any restore test on this host is ended, whether scheduled or requested; empty if it may run.
 	End string
-	// EndDue is why a scheduled one is ended. An operator's own continues: its host was chosen.
+	// EndScheduled is why a scheduled restore test on this host is ended. A requested one continues, since the operator
+	// chose the host.
 	EndScheduled string
 }
 
-// restoreTestRetry is the time between two attempts after a failed one, unless restore tests are due more often.
+// restoreTestRetry is the time until a failed restore test is repeated, unless the interval is shorter.
 const restoreTestRetry = time.Hour
 
-// noteRestoreTest decides about the next restore test, and about one that runs here.
+// noteRestoreTest decides about the next restore test, and about one that is running on this host.
 func noteRestoreTest(v View) RestoreTestNote {
 	n := nextRestoreTest(v)
 	n.End = v.endRestoreTest()
@@ -124,8 +125,8 @@ func noteRestoreTest(v View) RestoreTestNote {
 	return n
 }
 
-// endRestoreTest returns why no restore test may run on this host any longer. It takes CPU, memory and disk that this
-// host's etcd needs.
+// endRestoreTest returns why any restore test on this host must end: it takes CPU, memory and disk that this host's
+// etcd needs.
 func (v View) endRestoreTest() string {
 	switch {
 	case v.Op != nil && v.Op.Host == v.Self.ID:
@@ -136,8 +137,8 @@ func (v View) endRestoreTest() string {
 	return ""
 }
 
-// endDueRestoreTest returns why a scheduled restore test may not run on this host any longer: another host is to run
-// it.
+// endScheduledRestoreTest returns why a scheduled restore test on this host must end: another host is to run it
+// instead.
 func (v View) endScheduledRestoreTest() string {
 	m, isMember := v.member()
 	switch {
@@ -149,7 +150,8 @@ func (v View) endScheduledRestoreTest() string {
 	return ""
 }
 
-// nextRestoreTest decides which host runs the next restore test, and when: the one where it costs the cluster least.
+// nextRestoreTest decides when the next restore test runs, and on which host: the one on which it costs the cluster the
+// least.
 func nextRestoreTest(v View) RestoreTestNote {
 	d := v.Backup.RestoreTest
 	switch {
@@ -175,8 +177,8 @@ func nextRestoreTest(v View) RestoreTestNote {
 			n.By)
 		return n
 	}
-	if keeps := v.restoreTestWaits(fit[0]); keeps != "" {
-		n.Text = fmt.Sprintf("the next restore test is due, and %s waits: %s", n.By, keeps)
+	if why := v.restoreTestWaits(fit[0]); why != "" {
+		n.Text = fmt.Sprintf("the next restore test is due, and %s waits: %s", n.By, why)
 		return n
 	}
 	n.Text = fmt.Sprintf("the next restore test is due now, by %s", n.By)
@@ -184,7 +186,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 	return n
 }
 
-// keepsFromRestoreTest returns what the best host waits for with a restore test: a spare may be the next to join, and a
+// restoreTestWaits returns why the best host does not run the restore test yet: a spare may have to join soon, and a
 // member carries more load while another voter is unhealthy.
 func (v View) restoreTestWaits(best Host) string {
 	if v.Op != nil {
@@ -202,8 +204,8 @@ func (v View) restoreTestWaits(best Host) string {
 	return ""
 }
 
-// restoreTesters returns the hosts with that ability and without a veto against a restore test, best first. A host on
-// which the last one failed comes last: the fault may be its own.
+// restoreTesters returns the hosts with that ability that may run a restore test, best first. The host of a failed one
+// comes last, because it may be the cause.
 func (v View) restoreTesters(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return h.RestoreTests != what || v.againstRestoreTest(h) != ""
@@ -223,8 +225,8 @@ func (v View) restoreTesters(what RestoreTestAbility) []Host {
 	return list
 }
 
-// restoreTestBurden orders hosts by what a restore test on one costs the cluster: a spare, then a standby, then a
-// voter.
+// restoreTestBurden ranks hosts by how much a restore test there costs the cluster: a spare the least, then a standby,
+// then a voter.
 func (v View) restoreTestBurden(h Host) int {
 	switch m, isMember := v.memberOf(h); {
 	case !isMember:
@@ -235,7 +237,7 @@ func (v View) restoreTestBurden(h Host) int {
 	return 2
 }
 
-// againstRestoreTest returns why a host runs no restore test, whatever its ability; empty when it may.
+// againstRestoreTest returns why a host may not run a restore test, whatever its ability; empty if it may.
 func (v View) againstRestoreTest(h Host) string {
 	m, isMember := v.memberOf(h)
 	led := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.Leader })
@@ -258,7 +260,7 @@ func (v View) againstRestoreTest(h Host) string {
 	return ""
 }
 
-// restoreTestsNowhere returns for each host why it runs no restore test.
+// whyNoRestoreTest returns why each host runs no restore test.
 func (v View) whyNoRestoreTest() string {
 	var all []string
 	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {
@@ -278,10 +280,10 @@ func (v View) whyNoRestoreTest() string {
 	return cmp.Or(strings.Join(all, ", "), "no host is known")
 }
 
-// mostUnfit is how many hosts a text names at most that run no restore test: more than there are voters.
+// mostUnfit limits the hosts that whyNoRestoreTest names. It exceeds the number of voters.
 const mostUnfit = 9
 
-// memberOf returns the member that a host is.
+// memberOf returns a host's member.
 func (v View) memberOf(h Host) (Member, bool) {
 	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL && h.PeerURL != "" })
 	if i < 0 {
@@ -290,7 +292,8 @@ func (v View) memberOf(h Host) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// restoreTestDue returns when the next one is due. A time from the future counts like one that is as old.
+// restoreTestDue returns how long it is until the next restore test. A time in the future counts as one that is as long
+// ago.
 func (v View) restoreTestDue() time.Duration {
 	d := v.Backup.RestoreTest
 	due := time.Duration(0)
@@ -303,11 +306,12 @@ func (v View) restoreTestDue() time.Duration {
 	return due
 }
 
-// unprovenAfter is after how many intervals it is reported: a failed one is retried many times until then.
+// overdueAfter is after how many intervals without a passed restore test that is reported. Until then a failed one has
+// been retried many times.
 const overdueAfter = 3
 
-// restoreUnproven reports that no recent restore test passed, unless no host has the key: that is reported with the
-// next one, and an alarm would never end.
+// restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key: then the
+// alarm would never end, and the status reports the missing key.
 func restoreTestOverdue(v View) (string, bool) {
 	d := v.Backup.RestoreTest
 	if d.Every == 0 || d.Age < overdueAfter*d.Every || noteRestoreTest(v).Sealed {
@@ -325,7 +329,7 @@ func restoreTestOverdue(v View) (string, bool) {
 	), true
 }
 
-// restoreFailed reports that the last restore test failed.
+// restoreTestFailed reports whether the last restore test failed.
 func restoreTestFailed(v View) (string, bool) {
 	f := v.Backup.RestoreTest.Failed
 	if f == nil {

@@ -343,15 +343,15 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 	} {
 		v := restoreTestView()
 		c.change(&v)
-		told := ""
+		reported := ""
 		for _, r := range Decide(v).Reasons {
 			if r.Code == RestoreTestOverdue || r.Code == RestoreTestFailed {
-				told = string(r.Code) + " " + r.Text
+				reported = string(r.Code) + " " + r.Text
 			}
 		}
-		if want := string(c.code); !strings.HasPrefix(told, want) || want == "" && told != "" ||
-			!strings.Contains(told, c.text) {
-			t.Errorf("%s: %q, want %s %q", name, told, c.code, c.text)
+		if want := string(c.code); !strings.HasPrefix(reported, want) || want == "" && reported != "" ||
+			!strings.Contains(reported, c.text) {
+			t.Errorf("%s: %q, want %s %q", name, reported, c.code, c.text)
 		}
 	}
 }

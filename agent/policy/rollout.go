@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Rollout takes one host after another down for the same work.
+// Rollout takes hosts down for the same work, one after another.
 type Rollout struct {
-	ID      string
-	Work    Work     // this agent may not know it
-	Runs    bool     // it is neither paused nor stopped, aborted or done
-	Waiting []string // the hosts that have not had their turn
-	Due     bool     // by its own disk this host has not had its turn since the rollout was last resumed
-	Upgrade string   // the etcd version to reach; empty if it is for something else
-	WithoutSnapshot    bool     // an operator waived the snapshot
-	Began   time.Duration
+	ID              string
+	Work            Work     // possibly unknown to this agent
+	Runs            bool     // it is neither paused nor stopped, aborted or done
+	Waiting         []string // the hosts that have not had their turn
+	Due             bool     // this host has not had its turn since the last resume, according to its disk
+	Upgrade         string   // the etcd version to reach; empty if it is for something else
+	WithoutSnapshot bool     // an operator waived the snapshot
+	Began           time.Duration
 }
 
-// CountedInRollout reports whether a finished request of a rollout was its host's turn, given how often the rollout had
-// been resumed then and by now: with each resume every host has a turn again. Any end counts: a released operation may
-// have had the host down.
+// CountedInRollout reports whether a finished request counts as its host's turn in a rollout, given how often the
+// rollout had been resumed then and has been now: each resume allows every waiting host another turn. However the
+// request ended, it counts, since even a released operation may have taken the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
-// RolloutNext returns the host of a rollout that is taken down next: first unhealthy hosts, then those without a vote,
-// then followers, and the leader last. Hosts that are not present are skipped. It is empty if none can be next, or if
-// one of them has a request already.
+// RolloutNext returns the ID of the host that a rollout takes down next: unhealthy hosts first, then hosts without a
+// voter, then followers, and the leader last. Absent hosts are skipped. It returns an empty string if no host can be
+// next, or if one of them has a request already.
 func RolloutNext(v View, waiting []string) string {
 	var next Host
 	found := false

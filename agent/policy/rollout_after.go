@@ -5,26 +5,26 @@ package policy
 
 import "fmt"
 
-// RolloutProgress is a rollout as observed by the host that has just had its turn in it.
+// RolloutProgress is the state of a rollout, as observed by a host whose operation ends.
 type RolloutProgress struct {
 	Host    string // the name of this host
-	Ongoing    bool   // it runs or is paused, and was not stopped or aborted
+	Ongoing bool   // it runs or is paused, and was not stopped or aborted
 	Waiting int    // how many other hosts have not had their turn
-	// Wants is the etcd version to reach, empty for any, and Runs what this host's member reports, empty if unknown.
-	// Both are texts: two unparsable versions are not equal.
+	// Wants is the etcd version to reach, empty for any, and Runs the version that this host's member reports, empty if
+	// unknown. They are compared as texts, because all versions that cannot be parsed are equal.
 	Wants, Runs string
 	Member      bool // this host is a member
 }
 
 // RolloutEnd is what happens to a rollout. The zero value leaves it as it is: the host's request stays.
 type RolloutEnd struct {
-	HostDone bool   // this host has had its turn
-	Done     bool   // it was the last one
-	Stopped  string // why the rollout stops before the next host; empty if it does not
+	HostDone bool   // this host is done
+	Done     bool   // it was the last host, so the rollout is done
+	Stopped  string // why the rollout stops; empty if it does not
 }
 
-// RolloutAfter returns what happens to a rollout when the operation of one of its hosts ends with that step. A host
-// that did not come back as required stops it.
+// RolloutAfter returns what happens to a rollout when a step ends the operation of one of its hosts. A host that does
+// not come back as required stops the rollout.
 func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Cancelled:

@@ -56,7 +56,7 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},
 		},
-		"it is no member": {
+		"it has no member": {
 			func(r *RolloutProgress) { r.Runs, r.Member = "", false },
 			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
@@ -65,9 +65,9 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 			func(r *RolloutProgress) { r.Wants = "" }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
 		},
 	} {
-		turn := upgrade
-		c.edit(&turn)
-		if got := RolloutAfter(turn, c.step); got != c.want {
+		progress := upgrade
+		c.edit(&progress)
+		if got := RolloutAfter(progress, c.step); got != c.want {
 			t.Errorf("%s: %+v, want %+v", what, got, c.want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// RolloutState is the state of a rollout by its record.
+// RolloutState is the state of a rollout in its record.
 type RolloutState string
 
 // The states of a rollout. An operator may resume a stopped one.
@@ -20,7 +20,7 @@ const (
 	RolloutDone    RolloutState = "done"
 )
 
-// Goes reports whether it runs or is paused: it is neither stopped nor over.
+// Ongoing reports whether the rollout runs or is paused: it is neither stopped nor over.
 func (s RolloutState) Ongoing() bool { return s == RolloutRunning || s == RolloutPaused }
 
 // AgainstRollout returns why no rollout may start next to the last one, or nil.
@@ -28,7 +28,7 @@ func AgainstRollout(last RolloutState, by, reason string) *Refusal {
 	if !last.Ongoing() {
 		return nil
 	}
-	return conflicts("", "one of "+by+" is "+string(last)+": "+reason,
+	return conflicts("", "a rollout by "+by+" is "+string(last)+": "+reason,
 		"quorumctl rollout status; quorumctl rollout abort ends it")
 }
 
@@ -41,7 +41,7 @@ func (s RolloutState) AgainstChange() *Refusal {
 }
 
 // AgainstUnread returns why no rollout of all hosts may start while a host record cannot be read, or nil. A rollout of
-// named hosts reports which of them are not present.
+// named hosts may: it reports any of them that is absent.
 func AgainstUnread(u Unreadable, named bool) *Refusal {
 	if named {
 		return nil
@@ -49,8 +49,8 @@ func AgainstUnread(u Unreadable, named bool) *Refusal {
 	return conflicts(RecordUnreadable, u.Key+": "+u.Why, u.Hint()+"; or name the hosts: --hosts")
 }
 
-// AgainstProgram returns why no program may run while etcd is down, or nil: cause is why it cannot run, empty if it
-// can. where begins the text with the host, if that is not obvious.
+// AgainstProgram returns why a program may not run while etcd is down, or nil. cause is why it cannot run, empty if it
+// can; where is a prefix that names the host, if needed.
 func AgainstProgram(where, cause string) *Refusal {
 	if cause == "" {
 		return nil
@@ -59,7 +59,8 @@ func AgainstProgram(where, cause string) *Refusal {
 		"by root and writable only by root")
 }
 
-// AgainstReboot returns the refusal of a reboot for which the machine's own rules leave no way, or nil.
+// AgainstReboot returns why a machine may not be rebooted, or nil. cause is why the agent cannot reboot it, empty if it
+// can; where is a prefix that names the host, if needed.
 func AgainstReboot(where, cause string) *Refusal {
 	if cause == "" {
 		return nil
@@ -67,7 +68,7 @@ func AgainstReboot(where, cause string) *Refusal {
 	return conflicts("", where+cause, "quorumctl maintenance on, and reboot by hand")
 }
 
-// RolloutBegins returns the initial state of a rollout for so many hosts, with a text.
+// RolloutBegins returns the initial state of a rollout, and why: waiting is the number of hosts to take down.
 func RolloutBegins(waiting int) (RolloutState, string) {
 	if waiting > 0 {
 		return RolloutRunning, ""
@@ -79,13 +80,13 @@ func RolloutBegins(waiting int) (RolloutState, string) {
 type RolloutHost struct {
 	ID, Name string
 	Manage   bool   // its agent may act
-	Member   bool   // it holds one
-	Etcd     string // the version that its member reports; a text: see RolloutTurn
-	Skipped  bool   // it already runs the wanted version
+	Member   bool   // it has a member
+	Etcd     string // the version that its member reports, as a text: see RolloutProgress
+	Skipped  bool   // it already runs the requested version
 }
 
-// RolloutHosts returns the present hosts that a rollout includes: the named ones, or all that its work concerns. A
-// member that already runs the wanted version is skipped.
+// RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
+// applies. A member that already runs the requested version is skipped.
 func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]RolloutHost, *Refusal) {
 	var out []RolloutHost
 	left := slices.Clone(named)
@@ -114,8 +115,8 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 	return out, nil
 }
 
-// ReleaseStops reports whether a rollout stops when an operator releases an operation: the next host must not go as if
-// the released one were back. op is nil if the operation's record cannot be read.
+// ReleaseStops reports whether a rollout stops when an operator releases an operation: the next host must not be taken
+// down as if the released one were back. op is nil if the operation's record cannot be read.
 func (s RolloutState) ReleaseStops(op *Op, waiting []string) bool {
 	return s == RolloutRunning && (op == nil || op.info().down && slices.Contains(waiting, op.Host))
 }

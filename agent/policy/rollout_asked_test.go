@@ -27,7 +27,8 @@ func TestARolloutIsStartedChangedAndStoppedOnlyInMatchingStates(t *testing.T) {
 			t.Errorf("one that is %s stops with a release: %t", state, got)
 		}
 	}
-	if r := AgainstRollout(RolloutPaused, "bob", "kernel"); !strings.Contains(r.Text, "one of bob is paused: kernel") {
+	r := AgainstRollout(RolloutPaused, "bob", "kernel")
+	if !strings.Contains(r.Text, "a rollout by bob is paused: kernel") {
 		t.Errorf("%+v", r)
 	}
 	for _, op := range []*Op{{Kind: KindJoin, Host: "a"}, {Kind: KindCycle, Host: "b"}} {
@@ -51,7 +52,7 @@ func TestARolloutCoversTheNamedHostsOrAllConcerned(t *testing.T) {
 		work    Work
 		version string
 		want    string // the hosts; those in brackets are skipped
-		says    string
+		refusal string
 		kind    RefusalKind
 	}{
 		"a restart":            {hosts: all, work: WorkRestart, want: "a b"},
@@ -59,11 +60,11 @@ func TestARolloutCoversTheNamedHostsOrAllConcerned(t *testing.T) {
 		"an upgrade":           {hosts: all, work: WorkCommand, version: "3.6.1", want: "(a) b spare"},
 		"named by name and ID": {hosts: all, named: []string{"spare", "1"}, work: WorkRestart, want: "a spare"},
 		"one that does not exist": {
-			hosts: all, named: []string{"a", "x", "y"}, work: WorkReboot, says: "called x, y", kind: Wrong,
+			hosts: all, named: []string{"a", "x", "y"}, work: WorkReboot, refusal: "called x, y", kind: Wrong,
 		},
-		"one that observes": {hosts: observes, work: WorkReboot, says: "quorumd on d only observes"},
+		"one that observes": {hosts: observes, work: WorkReboot, refusal: "quorumd on d only observes"},
 		"all except those":  {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
-		"only spares":       {hosts: all[2:], work: WorkRestart, says: "no host is affected"},
+		"only spares":       {hosts: all[2:], work: WorkRestart, refusal: "no host is affected"},
 	} {
 		got, refused := RolloutHosts(c.hosts, c.named, c.work, c.version)
 		var names []string
@@ -74,10 +75,10 @@ func TestARolloutCoversTheNamedHostsOrAllConcerned(t *testing.T) {
 			names = append(names, h.Name)
 		}
 		switch {
-		case strings.Join(names, " ") != c.want || (refused == nil) != (c.says == ""):
+		case strings.Join(names, " ") != c.want || (refused == nil) != (c.refusal == ""):
 			t.Errorf("%s: %v, %+v", name, names, refused)
-		case refused != nil && (refused.Kind != c.kind || !strings.Contains(refused.Text, c.says)):
-			t.Errorf("%s: %+v, want %q", name, refused, c.says)
+		case refused != nil && (refused.Kind != c.kind || !strings.Contains(refused.Text, c.refusal)):
+			t.Errorf("%s: %+v, want %q", name, refused, c.refusal)
 		}
 	}
 }

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// metView returns the view of voter n1 before its disk records anything.
+// unrecordedView returns the view of voter n1 before its disk records anything.
 func unrecordedView() View {
 	v := voterView()
 	v.Op, v.Lock = nil, Lock{Known: true}
@@ -16,7 +16,7 @@ func unrecordedView() View {
 func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 	t.Parallel()
 	member := SelfNote{ClusterAnswered: true, Member: true, MemberID: 1}
-	met := SelfNote{ClusterAnswered: true}
+	answered := SelfNote{ClusterAnswered: true}
 	known := func(v *View) { v.Self.ClusterID, v.Self.MemberID = clusterID, 1 }
 	learns := func(v *View) { v.Cluster.Members[0].Learner = true }
 	gone := func(v *View) { v.Data.MemberID = 9 }
@@ -46,9 +46,9 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 			[]func(v *View){func(v *View) { v.Cluster.Listed = false }}, SelfNote{},
 		},
 		"only the member list was read": {
-			[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, met,
+			[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, answered,
 		},
-		"the member is recorded": {[]func(v *View){known}, met},
+		"the member is recorded": {[]func(v *View){known}, answered},
 		"another member is recorded": {
 			[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member,
 		},
@@ -56,37 +56,38 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 			[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member,
 		},
 		"it is no longer a member": {[]func(v *View){known, gone}, SelfNote{ClusterAnswered: true, Member: true}},
-		"it was never a member":    {[]func(v *View){gone}, met},
+		"it was never a member":    {[]func(v *View){gone}, answered},
 		"its data is gone": {
-			[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met,
+			[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, answered,
 		},
-		"its data is another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
-		"it is another cluster":         {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
+		"its data is another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, answered},
+		"it is another cluster":         {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, answered},
 		"a host has published its failure domain": {
 			[]func(v *View){known, func(v *View) { v.Cluster.Members[1].Domain = "a" }},
 			SelfNote{ClusterAnswered: true, Domains: true},
 		},
 		"a host's failure domain is unchanged": {[]func(v *View){known, func(v *View) {
 			v.Cluster.Members[1].Domain, v.Cluster.Members[1].NotedDomain = "a", "a"
-		}}, met},
+		}}, answered},
 		"a host of another cluster has published its failure domain": {[]func(v *View){func(v *View) {
 			v.Cluster.ExpectedID, v.Cluster.Members[1].Domain = 9, "a"
-		}}, met},
+		}}, answered},
 		"it is a learner": {[]func(v *View){known, learns}, SelfNote{ClusterAnswered: true, Standby: 1}},
 		"it is a recorded learner": {
-			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 1 }}, met,
+			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 1 }}, answered,
 		},
 		"it is a different learner": {
-			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 2 }}, SelfNote{ClusterAnswered: true, Standby: 1},
+			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 2 }},
+			SelfNote{ClusterAnswered: true, Standby: 1},
 		},
 		"it is a learner that has never started": {
-			[]func(v *View){known, learns, func(v *View) { v.Cluster.Members[0].Name = "" }}, met,
+			[]func(v *View){known, learns, func(v *View) { v.Cluster.Members[0].Name = "" }}, answered,
 		},
 		"it is a learner, and an operation is in flight": {
-			[]func(v *View){known, learns, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }}, met,
+			[]func(v *View){known, learns, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }}, answered,
 		},
 		"it is a learner, and the operation is unreadable": {
-			[]func(v *View){known, learns, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} }}, met,
+			[]func(v *View){known, learns, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} }}, answered,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

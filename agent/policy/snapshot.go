@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// SnapshotSource returns the member to take a snapshot of: the standby, as no voter pays for it then; otherwise the
-// healthiest follower; the leader only if it is the only voter. Without one it returns why.
+// SnapshotSource returns the member to take a snapshot from: the standby, which costs no voter any load; otherwise the
+// healthiest follower; the leader only if it is the only voter. If there is none, it returns the reason.
 func SnapshotSource(v View) (Member, string) {
 	return snapshotSource(v, func(Member, Host) bool { return true })
 }
@@ -42,7 +42,7 @@ func snapshotSource(v View, may func(Member, Host) bool) (Member, string) {
 	}), ""
 }
 
-// burden orders members by what reading the whole database of one costs the cluster.
+// burden ranks members by how much reading the whole database from one costs the cluster.
 func burden(m Member, h Host) int {
 	switch {
 	case m.Learner:

@@ -11,12 +11,11 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// freshFor is how old a snapshot may be when a rollout to another etcd version begins.
+// freshFor is how old a snapshot may be when a rollout to another etcd version begins or a healthy voter is removed.
 const freshFor = time.Hour
 
-// snapshotFirst reports that a rollout to another version of etcd waits for a snapshot: nothing else leads back from a
-// database that a newer etcd has changed. It waits until there is one, or an operator starts it without. Repairs never
-// wait for one.
+// snapshotFirst reports whether a rollout to another etcd version waits for a snapshot. Once a newer etcd has changed
+// the database, only a snapshot allows a downgrade. An operator may start the rollout without one. Repairs never wait.
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout
 	switch {
@@ -49,8 +48,9 @@ func waitsForSnapshot(v View) bool {
 	return waits
 }
 
-// removalWants rejects the requested removal of a healthy voter if there is no recent snapshot. An unhealthy or lost
-// voter is removed without one, as that repairs the cluster, and so is a learner.
+// removalWants reports whether a requested removal requires a recent snapshot and there is none: the removal of a
+// healthy voter does. Removing an unhealthy or dead voter repairs the cluster and, like the removal of a learner,
+// requires none.
 func removalWants(v View, r Removal) (string, bool) {
 	m, _ := v.memberByID(r.MemberID)
 	h, _ := v.hostOf(m)

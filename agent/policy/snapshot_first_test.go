@@ -86,7 +86,7 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 		change func(*View, *Removal)
 		want   string
 	}{
-		"well": {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
+		"healthy": {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
 		"none at all": {
 			func(v *View, _ *Removal) { v.Backup.HasSnapshot = false }, "there is no snapshot",
 		},
@@ -108,7 +108,7 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 
 func TestTheReasonNamesWhatARolloutWaitsFor(t *testing.T) {
 	t.Parallel()
-	told := func(v View) bool {
+	reported := func(v View) bool {
 		for _, r := range Decide(v).Reasons {
 			if r.Code == SnapshotFirst {
 				return true
@@ -117,11 +117,11 @@ func TestTheReasonNamesWhatARolloutWaitsFor(t *testing.T) {
 		return false
 	}
 	v := upgrading()
-	if !told(v) {
+	if !reported(v) {
 		t.Errorf("%+v", Decide(v).Reasons)
 	}
 	v.Backup.Age = 0
-	if told(v) {
+	if reported(v) {
 		t.Errorf("with a recent snapshot: %+v", Decide(v).Reasons)
 	}
 }

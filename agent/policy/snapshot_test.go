@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// guarded returns a view of a cluster of a leader, two followers and a standby.
+// fourMembers returns a view of a cluster of a leader, two followers and a standby.
 func fourMembers() View {
 	v := View{}
 	v.Cluster.Reachable, v.Limits.PromoteLag = true, 100

@@ -11,11 +11,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The standby is maintained: a lost one is removed, and another host replaces it. etcd allows one learner at a time, so
-// an unattended one would block every join and every replacement forever. Removing a learner costs no quorum, but costs
-// the next host a copy of the database, so it waits until a host is ready for that.
+// A lost standby is removed, and another host replaces it. etcd allows one learner at a time, so a lost standby would
+// block every join and replacement by a spare. Removing a learner does not affect the quorum, but the next host needs a
+// copy of the database, so the removal waits until a spare is ready.
 
-// removeLostStandby lets a voter's agent begin the removal of a lost standby.
+// removeLostStandby begins the removal of a lost standby on a voter's host.
 func removeLostStandby(v View) (Decision, bool) {
 	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
 		if v.standbyRemovalHeld() != "" {
@@ -26,22 +26,26 @@ func removeLostStandby(v View) (Decision, bool) {
 	})
 }
 
-// lostFor returns for how long a standby has been lost by the last observations, and why: its host has no agent and no
-// live voter's host reaches it, as with a dead voter; or it answers, and reports no progress or that it is unhealthy:
-// then it replaces no voter, and would keep a spare from replacing a dead one; it stays while a voter is down that may
-// come back. If its agent is present and its etcd is not, it was stopped on purpose, or is about to be started.
+// lostFor returns for how long a standby has been lost by the last observations, and why. It is lost in three cases:
+//
+//   - Its host has no agent, and no live voter's host reaches it, as with a dead voter.
+//   - It reports that it is unhealthy. Then it cannot replace a voter, and prevents spares from doing so. It stays
+//     while a voter is down that may come back.
+//   - It answers and makes no progress.
+//
+// If its agent is present and only its etcd is down, the etcd was stopped on purpose or is about to be started.
 func (v View) lostFor(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
 	}
 	gone, _ := v.reportedDead(m)
-	stalled := min(m.StalledFor, m.BehindFor) // while it did not answer, no progress was expected
+	stalled := min(m.StalledFor, m.BehindFor) // BehindFor excludes times without an answer
 	h, present := v.hostOf(m)
 	switch {
 	case gone > 0:
 		return gone, fmt.Sprintf("no quorumd is known on its host, and no voter's host has reached it for %s",
 			durationfmt.Seconds(gone))
-	case present && !h.Manage: // it is managed by hand
+	case present && !h.Manage: // operators manage it
 		return 0, ""
 	case Unhealthy(h.Health) && h.UnhealthySince.For > 0 && blocks(h.Health, h.Ungated, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
@@ -55,7 +59,7 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 	return 0, ""
 }
 
-// lostForNow is lostFor for decisions: what was not observed in this round proves nothing.
+// lostForNow is lostFor for decisions: it ignores observations of earlier rounds.
 func (v View) lostForNow(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.HostsFresh {
 		return 0, ""
@@ -63,13 +67,14 @@ func (v View) lostForNow(m Member) (since time.Duration, why string) {
 	return v.lostFor(m)
 }
 
-// isStray reports whether a standby has been lost for so long that it may be removed.
+// isStandbyRemovable reports whether a standby has been lost for so long that it may be removed.
 func (v View) isStandbyRemovable(m Member) bool {
 	since, _ := v.lostForNow(m)
 	return since >= v.Limits.LearnerStall
 }
 
-// doubted returns for how long a standby has been silent, and why it is not lost: not all required hosts report it.
+// unconfirmedLoss returns for how long a standby has been silent, with the evidence, and why it does not count as lost
+// yet: not all required hosts report it.
 func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) {
 	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" {
 		return 0, "", ""
@@ -79,7 +84,7 @@ func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) 
 		durationfmt.Seconds(since)), held
 }
 
-// notStray explains why a standby is no longer to be removed.
+// whyStandbyStays returns why the removal of a standby is cancelled.
 func (v View) whyStandbyStays(m Member) string {
 	_, why := v.reportedDead(m)
 	if why == "" {
@@ -88,7 +93,7 @@ func (v View) whyStandbyStays(m Member) string {
 	return "the standby " + m.label() + " is not removed: " + why
 }
 
-// strayHeld explains why no standby is removed, however lost it is; empty if one may be.
+// standbyRemovalHeld returns why no lost standby is removed now; empty if one may be.
 func (v View) standbyRemovalHeld() string {
 	if text, several := severalDown(v); several {
 		return text
@@ -102,7 +107,7 @@ func (v View) standbyRemovalHeld() string {
 	return ""
 }
 
-// standbyLost reports a lost standby, and what happens to it.
+// standbyLost reports whether a standby is lost, and what happens to it.
 func standbyLost(v View) (string, bool) {
 	for m := range v.Cluster.learners() {
 		since, why := v.lostFor(m)

@@ -104,7 +104,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Health = health.Warm
 		}, StepNone, Idle},
-		{"its finding spares joins", func(v *View) {
+		{"its finding does not gate joins", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Ungated = health.Joins
 		}, StepNone, Idle},
@@ -139,7 +139,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 	})
 }
 
-// lettingGo returns the view of the voter that removes the standby.
+// removingStandby returns the view of the voter that removes the standby.
 func removingStandby() View {
 	v := lostStandby()
 	underItsLock(&v)
@@ -226,12 +226,12 @@ func TestALostStandbyIsReported(t *testing.T) {
 	} {
 		v := lostStandby()
 		c.change(&v)
-		text, told := standbyLost(v)
-		if told != (c.want != "") || !strings.Contains(text, c.want) {
+		text, reported := standbyLost(v)
+		if reported != (c.want != "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %q", name, text)
 		}
 		if d := Decide(v); c.want != "" && strings.HasPrefix(name, "not ") && !hasCode(d.Reasons, StandbyLost) {
-			t.Errorf("a voter at rest says %+v", d.Reasons)
+			t.Errorf("the reasons of a voter with nothing to do are %+v", d.Reasons)
 		}
 	}
 }

@@ -3,77 +3,78 @@
 
 package policy
 
-// StartGuard keeps etcd's unit from starting by itself. At a boot it would start before any voter can be asked: on a
-// host without a member it would create a cluster of its own, or come back as a member that was removed.
+// StartGuard is a change of the start guard, which keeps etcd's unit from starting on its own. At a boot the unit would
+// start before any voter can be asked. On a host without a member, etcd would then create a new cluster, or start as a
+// member that was removed.
 type StartGuard uint8
 
-// The changes of the start guard. The zero value leaves it as it is. A step carries one as well: how the guard must be
-// set before the step begins.
+// The changes. The zero value leaves the guard as it is. A step also has one, which is made before the step begins.
 const (
-	GuardUnchanged StartGuard = iota // unknown now
-	GuardSet                   // it is set, and the unit does not start
-	GuardCleared                    // it is not set
+	GuardUnchanged StartGuard = iota
+	GuardSet                  // the unit does not start
+	GuardCleared              // the unit may start
 )
 
-// wantHold decides whether etcd may start by itself. It only guards a unit that does not run, based on what the cluster
-// reported in this round; or a host that has no data and never knew a cluster, which may reboot before there is one. An
-// etcd that starts on a host without a member does not get far: if a member's disk was replaced, it exits at once, and
-// systemd restarts it forever. A running etcd is not stopped by the guard.
+// wantGuard returns how the start guard changes. It sets the guard only for a unit that does not run, or that keeps
+// restarting: on a host that has given up its member, or that has no member. The latter requires that the cluster
+// answered in this round, or that the host has no data and never had a cluster: such a host may reboot before there is
+// one. The guard never stops a running etcd.
 //
-// It removes the guard only where the data of a listed member is: until a join has started etcd, which removes it as
-// well, the unit's environment is not that of the join. A request decides while it exists, and its guard ends with it:
-// otherwise a boot at that moment would find a guard that no request explains.
+// It clears the guard if the data directory is that of a listed member. During a join, the step that starts etcd clears
+// the guard, since the unit's environment is not written before. While a request has etcd stopped, its steps change the
+// guard, and the guard ends with the request: otherwise a boot could find a guard that no request explains.
 func wantGuard(v View, request RequestNote) StartGuard {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
 	futile := v.Unit.State == UnitActivating && v.Cluster.Reachable
-	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
+	isNew := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
 	m, listed := v.member()
 	switch {
-	case v.Recovery != nil && down && v.Recovery.outOfService(v): // if etcd was down before, no step is due
+	case v.Recovery != nil && down && v.Recovery.outOfService(v): // if etcd is down already, no step sets the guard
 		return GuardSet
-	case v.Recovery != nil: // its steps set it: see guardOf
+	case v.Recovery != nil: // its steps change the guard: see guardOf
 		return GuardUnchanged
 	case listed && v.gaveUp(m) && v.Self.Mode == Manage && !v.foreign() && (down || futile):
-		return GuardSet // its etcd would vote, but has forgotten what it acknowledged
+		return GuardSet // its etcd would vote without the entries that it has acknowledged
 	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
-		// its steps set it
+		// its steps change the guard
 		return GuardUnchanged
 	case v.Self.Mode != Manage || v.foreign() || v.Data.State == DataUnknown:
 		return GuardUnchanged
 	case v.Cluster.Reachable && !v.Cluster.Fresh: // carried-over observations are not the cluster's current state
 		return GuardUnchanged
 	case v.Cluster.Reachable && v.Data.State == DataMember && v.listed(v.Data.MemberID),
-		v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
+		v.Bootstrap.Requested && isNew && !v.Cluster.Reachable:
 		return GuardCleared
 	case v.Cluster.Reachable && listed:
 		return GuardUnchanged
-	case (down || futile) && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || bare):
+	case (down || futile) && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || isNew):
 		return GuardSet
 	}
 	return GuardUnchanged
 }
 
-// guardOf returns how the start guard must be set before a step begins. During work that only an operator ends, a
-// reboot must not start etcd while the operator works; for any other work, etcd starts with the machine. If a request,
-// or an abandoned plan, ends with the step, its guard is removed first: afterwards no record would explain it.
-func guardOf(v View, s Step, request RequestNote, hold StartGuard) StartGuard {
+// guardOf returns how the start guard changes before a step begins. During work that only an operator ends, a reboot
+// must not start etcd while the operator works; for any other work, etcd starts with the machine. If a request or a
+// plan that was given up ends with the step, its guard is cleared first: afterwards no record would explain it.
+func guardOf(v View, s Step, request RequestNote, want StartGuard) StartGuard {
 	switch {
 	case s.Kind == StepTakeDown && v.Asked.Work.info().operatorEnds:
 		return GuardSet
 	case s.Kind == StepEndOp && s.Outcome == MemberLost:
 		return GuardSet
-	case s.Kind == StepEndOp && request.Change == RequestEnding && hold == GuardCleared,
+	case s.Kind == StepEndOp && request.Change == RequestEnding && want == GuardCleared,
 		s.Kind == StepEndRecovery && s.Outcome == RecoveryGivenUp && v.Recovery.isOldData(v.Data):
 		return GuardCleared
 	}
 	return s.Kind.Info().Guard
 }
 
-// loosened ends a request with its start guard: once the request is gone, nothing explains the guard.
-func withGuard(request RequestNote, hold StartGuard) RequestNote {
-	if request.Change == RequestEnds && hold == GuardCleared {
-		request.Guard = hold
+// withGuard returns the request's change, and clears the guard with a request that ends: afterwards no record would
+// explain the guard.
+func withGuard(request RequestNote, want StartGuard) RequestNote {
+	if request.Change == RequestEnds && want == GuardCleared {
+		request.Guard = want
 	}
 	return request
 }

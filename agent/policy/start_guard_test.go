@@ -121,12 +121,12 @@ func TestTheStartGuardIsClearedBeforeTheStepThatEndsItsPurpose(t *testing.T) {
 	t.Parallel()
 	old := Data{State: DataMember, ClusterID: 7}
 	planned := View{Recovery: &Recovery{Old: 7, New: 8, GivenUp: true}, Data: old}
-	parted := View{Recovery: &Recovery{Old: 7, New: 8, GivenUp: true}, Data: Data{State: DataEmpty}}
+	moved := View{Recovery: &Recovery{Old: 7, New: 8, GivenUp: true}, Data: Data{State: DataEmpty}}
 	for what, c := range map[string]struct {
 		v       View
 		step    Step
 		request RequestChange
-		hold    StartGuard
+		guard   StartGuard
 		want    StartGuard
 	}{
 		"a request, of a member":  {View{}, Step{Kind: StepEndOp}, RequestEnding, GuardCleared, GuardCleared},
@@ -136,13 +136,13 @@ func TestTheStartGuardIsClearedBeforeTheStepThatEndsItsPurpose(t *testing.T) {
 			planned, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, GuardUnchanged, GuardCleared,
 		},
 		"an abandoned plan without data": {
-			parted, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, GuardUnchanged, GuardUnchanged,
+			moved, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, GuardUnchanged, GuardUnchanged,
 		},
 		"a completed plan": {
 			planned, Step{Kind: StepEndRecovery, Outcome: Recovered}, RequestStays, GuardUnchanged, GuardUnchanged,
 		},
 	} {
-		if got := guardOf(c.v, c.step, RequestNote{Change: c.request}, c.hold); got != c.want {
+		if got := guardOf(c.v, c.step, RequestNote{Change: c.request}, c.guard); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
 	}

@@ -46,34 +46,35 @@ const (
 	StepBeginReplace       StepKind = "begin-replace"
 )
 
-// StepInfo declares what a step is.
+// StepInfo declares a kind of step.
 type StepInfo struct {
 	Kind StepKind
-	// Locked steps start only after a fresh transaction has shown that the lock is ours and its validity covers the
-	// step.
+	// Locked steps start only after a new transaction has confirmed that this agent holds the lock, and if its validity
+	// covers the step.
 	Locked bool
-	// Calls bounds the step: its context ends after the time that so many calls may take.
+	// Calls bounds the step: its context ends after the time that this number of calls may take.
 	Calls int
-	// Drives: it starts or stops this host's etcd, or writes how it starts.
+	// Drives reports that the step starts or stops this host's etcd, or writes the environment with which it starts.
 	Drives bool
-	// Guard is how the start guard must be set before it begins; for a take-down that depends on the work.
+	// Guard is how the start guard changes before the step begins, unless that depends on the view (see guardOf).
 	Guard StartGuard
-	// Led steps may be taken on the report of this host's own member alone, before the round is published: those writes
-	// would have to pass the slow leader first, and the step would be too late.
+	// Led steps may be taken on the report of this host's own member alone, before the round is published: publishing
+	// writes through the slow leader, so the step would be too late.
 	Led bool
-	// Always steps are withheld neither by a pause nor by an unreadable record.
+	// Always reports that neither a pause nor an unreadable record withholds the step.
 	Always bool
-	Doing  string // as in "quorumd is …"
+	Doing  string // continues "quorumd is "
 }
 
-// A record takes one call and one more to confirm; a membership change lists the members before and after. etcd answers
-// a change that it cannot commit only after 7 s: waiting for that is pointless, since the outcome is read anyway.
+// The numbers of calls. Writing a record takes one call, and one to confirm the lock; a membership change also lists
+// the members before and after it. etcd answers a change that it cannot commit only after 7 s. Steps do not wait for
+// that, since the next round reads the outcome anyway.
 const (
 	quick  = 2
 	member = 3
-	// An order to the root helper starts a process, which takes time when the CPU is contended.
+	// A request to the root helper starts a process, which takes time when the CPU is contended.
 	order = 3
-	// Two orders, neither under the lock.
+	// Two requests to the root helper, without the lock.
 	orders = 4
 )
 
@@ -143,15 +144,15 @@ var stepsByKind = func() map[StepKind]StepInfo {
 	return all
 }()
 
-// Step is one thing to do, with its parameters.
+// Step is a step with its parameters.
 type Step struct {
 	Kind   StepKind
 	Target Role    // begin-join: the role to reach
 	Phase  OpPhase // set-phase
 	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down: the next leader; begin-removal,
-	// remove-member, begin-replace: the member that goes
+	// remove-member, begin-replace: the member to remove
 	MemberID uint64
-	Guard    StartGuard // how the start guard must be set before it begins; Decide sets it
+	Guard    StartGuard // how the start guard changes before the step begins
 	Outcome  ReasonCode
 	Why      string // for logs and the history
 }

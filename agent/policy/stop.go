@@ -13,14 +13,14 @@ import (
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
-		// nothing is done yet: others may go first
+		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
-		// Another host's operation needs the lock to end; or the others have not tolerated this host's loss for so long
-		// that their reports are stale: a join or a replacement may be needed first, and waits for this operation. An
-		// end from here, if it were not answered, could take effect after etcd is stopped; a step back first makes it
-		// void then.
+		// Another host's operation needs the lock to end. Or the others have not tolerated this host's loss for so long
+		// that their reports are stale: then a join or replacement may be needed, which waits for this operation.
+		// Ending the operation in a later phase is not safe: a call without an answer could take effect after etcd is
+		// stopped. So the operation returns to its first phase, which invalidates such a call.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
@@ -46,8 +46,8 @@ func stopMember(v View, m Member) Decision {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
 	}
 	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
-		// Only the operation shows that it was restarted: if its record were deleted before this disk records it, it
-		// would be restarted once more.
+		// Only the operation shows that etcd was restarted. If its record were deleted before this host's disk records
+		// the operation, etcd would be restarted once more.
 		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
 			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
 	}
@@ -68,18 +68,17 @@ func stopMember(v View, m Member) Decision {
 	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
 }
 
-// hearOthers waits until every other voter's host has published its health state since this host was ready. Reports
-// that have become stale meanwhile, in a pause or while something else was in the way, are requested again, which also
-// restarts the time for the leadership transfer: waiting does not use it up. If the agent has started etcd in the phase
-// after, because no voter answered, they are requested again as well: what is known about the others may be older. Not
-// so if an operator has started it during maintenance, since it was to be down, or if the machine goes down within
-// seconds in any case.
+// awaitReports waits until every other voter's host has published its health state since this host became ready. Stale
+// reports, as after a pause, are requested again. That also restarts the time limit of the leadership transfer, so that
+// waiting does not count towards it. Reports are also requested again if the agent has started etcd in the next phase
+// because no voter answered, since they may be older than that. They are not if an operator has started etcd during
+// maintenance, when it was to stay down, or if the machine goes down within seconds in any case.
 func awaitReports(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false
 	}
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().operatorEnds
-	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // while a program runs it is stopped at once
+	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // if a program runs, etcd is stopped again at once
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
 				"asked again",
@@ -93,9 +92,9 @@ func awaitReports(v View, m Member) (Decision, bool) {
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
-	old := v.Op.WrittenFor > v.Limits.TransferTimeout && v.Failed.Kind != StepTransferLeadership ||
+	stale := v.Op.WrittenFor > v.Limits.TransferTimeout && v.Failed.Kind != StepTransferLeadership ||
 		v.Op.WrittenFor > 2*v.Limits.TransferTimeout
-	if !old {
+	if !stale {
 		return Decision{}, false
 	}
 	return do(Step{
@@ -104,12 +103,12 @@ func awaitReports(v View, m Member) (Decision, bool) {
 	}), true
 }
 
-// unheard returns the hosts of the other voters that have not published their health state since this host was ready to
-// be stopped. Until they have, their health states may be as old as a hanging agent's record. The member with that peer
-// URL is not asked, nor is this host, which only answers others.
-func notReported(v View, but string) (ids, names []string) {
+// notReported returns the hosts of voters that have not published their health state since the operation's record last
+// changed. Until then their health states may be as old as the record of a hanging agent. It skips this host, and the
+// member with the peer URL except.
+func notReported(v View, except string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
-		asked := m.PeerURL != but && m.PeerURL != v.Self.PeerURL
+		asked := m.PeerURL != except && m.PeerURL != v.Self.PeerURL
 		if h, present := v.hostOf(m); asked && present && !h.Answered {
 			ids, names = append(ids, h.ID), append(names, h.Name)
 		}
@@ -117,7 +116,7 @@ func notReported(v View, but string) (ids, names []string) {
 	return ids, names
 }
 
-// listed joins names for a text.
+// joinNames joins names for a text.
 func joinNames(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -126,8 +125,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// transferLeadership transfers leadership to the best voter. If that fails repeatedly, the work decides: an operator at
-// the machine is not kept waiting for it, an automatic restart is.
+// transferLeadership transfers leadership to the best voter. If that keeps failing, work that an operator ends proceeds
+// without a transfer, while any other work waits and retries.
 func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
@@ -144,16 +143,16 @@ func transferLeadership(v View) (Decision, bool) {
 		}
 		return d, true
 	case !found:
-		return Decision{}, false // quorumAtRisk has allowed that there is none
+		return Decision{}, false // vetoQuorumAtRisk has allowed to stop without a better leader
 	}
 	return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()}), true
 }
 
-// bestVoter returns the best voter to transfer leadership to before the one with that peer URL stops or is removed: one
-// that is not about to be taken down itself, in good health, with the faster disk, nearer, connected the longest.
-func bestVoter(v View, leaves string) (Member, bool) {
+// bestVoter returns the best voter to transfer leadership to before the voter with that peer URL is stopped or removed.
+// betterLeader defines the order.
+func bestVoter(v View, leaving string) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool {
-		return m.PeerURL != leaves && v.notProven(m, health.Leadership) == ""
+		return m.PeerURL != leaving && v.notProven(m, health.Leadership) == ""
 	})
 }
 

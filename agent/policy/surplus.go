@@ -9,9 +9,9 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// surplus reports that there are more voters than wanted, and that none is removed automatically: a replaced voter is
-// healthy again, and was not removed by the host that replaced it. No record shows which of them is to go, and only an
-// operator removes a healthy voter. Any other fault of one of them is reported first, with its consequences.
+// surplus reports whether there are more voters than configured and none is removed automatically: a replaced voter
+// became healthy again before it was removed. No record shows which voter to remove, and only an operator removes a
+// healthy voter. A voter that is down or unhealthy is reported instead.
 func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()
 	several := v.Cluster.Reachable && !v.foreign() && live == voters && voters > v.Target.Voters
@@ -19,15 +19,15 @@ func surplus(v View) (string, bool) {
 		v.Limits.UnhealthyGrace > 0 && v.hasSurplus() && len(UnhealthyVoters(v)) > 0 {
 		return "", false
 	}
-	text := fmt.Sprintf("%d voters, %d wanted", voters, v.Target.Voters)
+	text := fmt.Sprintf("%d voters, %d configured", voters, v.Target.Voters)
 	if isSurplus(voters, v.Target.Voters) {
 		text += "; while the count is even, no voter is taken down"
 	}
 	return text, true
 }
 
-// removeSurplus continues what a voter's host has begun: a dead or unhealthy surplus voter is removed, and no host
-// joins. No replacement was added for that, so one that is back, or healthy again, stays.
+// removeSurplus continues a removal that a voter's host has begun: it removes a dead or unhealthy surplus voter, and no
+// host joins. The voter stays if it is back or healthy again.
 func removeSurplus(v View, who Member, there bool) Decision {
 	if !there {
 		return do(Step{Kind: StepEndOp, Outcome: Removed})
@@ -42,7 +42,7 @@ func removeSurplus(v View, who Member, there bool) Decision {
 	return removeAsVoter(v, who)
 }
 
-// surplusStays returns why that voter is not removed, if there is a reason. It is checked in every round.
+// surplusStays returns why the surplus voter is not removed; an empty code if it is. It is checked in every round.
 func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
 		return Disowned, "this host is no longer a voter and removes no other"
@@ -51,7 +51,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return Disowned, "this host's configuration does not allow this removal"
 	}
 	if who.Learner || !v.hasSurplus() {
-		return TargetMet, "there is no surplus voter any more"
+		return TargetMet, "there is no longer a surplus voter"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
 		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
@@ -63,8 +63,9 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	return "", ""
 }
 
-// probedAgain reports whether this host has probed the voter to be removed since its record was last written, if its
-// report counts: it votes itself, and the other is dead and not unhealthy.
+// probedAgain reports whether this host has probed the voter to be removed since the operation's record was last
+// written. It is also true if this host's report does not count: it is not a voter, or the other voter is not removed
+// as dead.
 func (v View) probedAgain() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// fourVote returns the view of voter n4, which was promoted to replace n3. n3 recovered before any host removed it, so
-// four members vote.
+// fourVoters returns the view of voter n4, which was promoted to replace n3. n3 recovered before any host removed it,
+// so four members vote.
 func fourVoters() View {
 	v := promotedExtra()
 	v.Lock = Lock{Known: true}
@@ -22,7 +22,7 @@ func fourVoters() View {
 
 func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	t.Parallel()
-	const even = "4 voters, 3 wanted; while the count is even, no voter is taken down"
+	const even = "4 voters, 3 configured; while the count is even, no voter is taken down"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string
@@ -34,11 +34,11 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		}, even},
 		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
 		"three of one": {
-			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 wanted",
+			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 configured",
 		},
-		"as many as wanted":   {func(v *View) { v.Target.Voters = 5 }, ""},
-		"one does not answer": {unreached, ""},
-		"just now":            {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
+		"as many as configured": {func(v *View) { v.Target.Voters = 5 }, ""},
+		"one does not answer":   {unreached, ""},
+		"just now":              {func(v *View) { v.Cluster.StableFor = time.Second }, ""},
 		"an operation is in flight": {func(v *View) {
 			v.Op = &Op{Kind: KindReplace, Host: "n1", HostName: "n1", Replaces: 3, Phase: PhasePromoted}
 		}, ""},
@@ -46,24 +46,24 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	} {
 		v := fourVoters()
 		c.change(&v)
-		told := ""
+		reported := ""
 		d := Decide(v)
 		for _, r := range d.Reasons {
 			if r.Code == TooManyVoters {
-				told = r.Text
+				reported = r.Text
 			}
 		}
-		if told != c.text {
-			t.Errorf("%s: %q, want %q", name, told, c.text)
+		if reported != c.text {
+			t.Errorf("%s: %q, want %q", name, reported, c.text)
 		}
 	}
 	if d := Decide(fourVoters()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
 		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
-	beside := fourVoters() // a reason with precedence turns it into a caution
-	beside.Health = Health{State: health.OK}
-	beside.Unit.NotAtBoot = true
-	if d := Decide(beside); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
+	other := fourVoters() // a reason with precedence turns it into a caution
+	other.Health = Health{State: health.OK}
+	other.Unit.NotAtBoot = true
+	if d := Decide(other); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
 		t.Errorf("it is not reported: %+v", d.Reasons)
 	}
 }
@@ -151,7 +151,7 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 			{"it has not been dead for long enough by now", func(v *View) {
 				v.Hosts[1].Sees[0].For = time.Minute
 			}, gone, ""},
-			{"there is no surplus voter any more", func(v *View) { v.Target.Voters = 5 }, gone, ""},
+			{"there is no longer a surplus voter", func(v *View) { v.Target.Voters = 5 }, gone, ""},
 			{"not forever", func(v *View) {
 				v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 			}, gone, ""},
@@ -191,7 +191,7 @@ func TestTheRemovalOfASurplusVoterIsNoJoin(t *testing.T) {
 	if d := Decide(v); !d.Notes.Repair {
 		t.Error("it does not count for the daily limit")
 	}
-	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a voter too many by n1" {
+	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a surplus voter by n1" {
 		t.Errorf("it is called %q", got)
 	}
 }
@@ -240,8 +240,8 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 	}
 }
 
-// wellOfSix returns the view of n4, which was promoted to replace n3. There are six voters, and five are configured: n3
-// has recovered, and n5 is unhealthy.
+// recoveredOfSix returns the view of n4, which was promoted to replace n3. There are six voters, and five are
+// configured: n3 has recovered, and n5 is unhealthy.
 func recoveredOfSix() View {
 	v := promotedExtra()
 	v.Target.Voters = 5
@@ -288,8 +288,8 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 		replacing(recoveredOfSix, PhasePromoted),
 		scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp),
 	)
-	play(t, replacing(recoveredOfSix, PhaseRemoving), scenes("the same after etcd may have been asked", StepRemoveMember,
-		StepRollBack))
+	play(t, replacing(recoveredOfSix, PhaseRemoving),
+		scenes("the same after etcd may have been asked", StepRemoveMember, StepRollBack))
 	play(t, func() View {
 		v := recoveredOfSix()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// brokenView returns the view of a host whose maintenance is over and whose etcd was restarted, but whose disk stays
-// FAILED.
+// failedDiskView returns the view of a host whose maintenance is over and whose etcd was restarted, but whose disk
+// stays FAILED.
 func failedDiskView() View {
 	v := downView()
 	v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor, v.Asked.Stopped = true, true, 3*time.Hour, false

@@ -12,63 +12,66 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A voter is unhealthy by the health state that its own host reports, and by evidence that the deciding host has
-// measured itself: the fsync metrics of that voter's etcd, its lag, its silence. Either alone may be wrong: a probe may
-// be kept from writing, or a network path may be bad. Nothing in a host record is evidence: a record may be forged.
+// A voter is unhealthy if its own host reports an unhealthy state and the deciding host has measured evidence of it:
+// the fsync metrics of the voter's etcd, its lag, or its silence. Either alone may be wrong: a probe may be kept from
+// writing, or a network path may be bad. A host record alone is never evidence, because it may be forged.
 //
-// Both must be current. A health state improves slowly, long after writes are fast again: then the record reports that
-// the host recovers, and its time starts again. The evidence requires a slow fsync in every minute.
+// Both must be current. A health state improves long after writes are fast again. In that time the host record reports
+// that the host recovers, and the grace period restarts. The fsync metrics are evidence only with a slow fsync in every
+// minute.
 
-// UnhealthySince is since when a host's own record has reported that the host harms the cluster.
+// UnhealthySince is for how long a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is since when it has been SLOW or worse without a break, in every minute of that time; 0 if it is not.
+	// For is how long it has been SLOW or worse, in every minute of that time; 0 if it is not.
 	For      time.Duration
-	HangsFor time.Duration // the same for STALLED or worse
+	HangsFor time.Duration // the same for STALLED or FAILED
 }
 
-// Fsyncs is what the deciding host has read about a member's fsyncs in the metrics of that member's etcd.
+// Fsyncs is what the metrics of a member's etcd report about its fsyncs, as read by the deciding host.
 type Fsyncs struct {
 	Known  bool
 	Absent string        // why they are unknown; empty if they were not read
 	Age    time.Duration // of the newest reading
-	// P99 is the last minutes' p99 of fsyncs, if it exceeds that of a healthy disk; else 0.
+	// P99 is the p99 of the fsyncs of the last minutes, if it exceeds that of a healthy disk; otherwise 0.
 	P99 time.Duration
-	// SlowFor is since when that has been so, with a slow fsync in every minute; 0 if it is not.
+	// SlowFor is for how long there has been a slow fsync in every minute; 0 if there is none now.
 	SlowFor time.Duration
 }
 
-// hangGrace is how long the disk of a voter must hang or fail before another host may replace it, whatever the grace
-// period for a slow one.
+// hangGrace is how long a voter's disk must hang or fail before another host may replace the voter, even if the grace
+// period for a slow disk is longer.
 const hangGrace = time.Minute
 
-// healedBy is how soon a host reports that its writes are fast again: whatever it has reported for the grace period and
-// this long was true for the grace period.
+// healthyReportDelay is the longest time until a host reports that its writes are fast again. If it has reported an
+// unhealthy state for the grace period and this long, the state lasted for the grace period.
 const healthyReportDelay = 90 * time.Second
 
-// unwitnessed is why a voter does not count as unhealthy if only its own record reports it.
+// unconfirmed is why a voter does not count as unhealthy if only its own host record reports that.
 const unconfirmed = "only its own host record reports it"
 
-// UnhealthyVoter is a voter that is unhealthy by its own report and by evidence.
+// UnhealthyVoter is a voter that is unhealthy, by its own report and by evidence.
 type UnhealthyVoter struct {
-	Member  Member
-	State   health.State
-	For     time.Duration
-	Evidence string // for people
-	// In is how long it takes until another host may replace it; 0 if it may now, or if none ever does by itself.
+	Member   Member
+	State    health.State
+	For      time.Duration
+	Evidence string // as text
+	// GraceLeft is how long it takes until another host may replace it; 0 if it may now, or if voters are not replaced
+	// automatically.
 	GraceLeft time.Duration
 	// Held is why it is not replaced; empty if it will be.
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
-	// TooMany: there is one voter more than wanted, so it is removed without a replacement.
+	// Surplus reports that there is a surplus voter, so this one is removed without a replacement.
 	Surplus bool
 }
 
-// reportedUnhealthy returns what makes a voter unhealthy by the last observations, or why it is not.
+// reportedUnhealthy returns the report and evidence that make a voter unhealthy, by the last observations, or why it is
+// not.
 func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	h, present := v.hostOf(m)
 	switch {
 	case m.Learner:
-		return s, "it is no voter"
+		return s, "it is not a voter"
 	case !present:
 		return s, "no quorumd on its host reports its health state"
 	case Unhealthy(h.Health) && h.Recovers:
@@ -76,24 +79,24 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	case !Unhealthy(h.Health) || h.UnhealthySince.For == 0:
 		return s, "it is " + h.Health.String() + " by its own report"
 	case !blocks(h.Health, h.Ungated, health.Joins):
-		return s, "the findings behind its health state would let it join"
+		return s, "no finding behind its health state blocks joins"
 	case !h.Manage:
 		return s, "its quorumd only observes"
 	case h.InOperation, v.Op.info().down && v.Op.names(h, m):
 		return s, "it is in an operation"
 	}
-	witness, seen := v.evidence(m)
-	if witness == "" {
+	text, since := v.evidence(m)
+	if text == "" {
 		return s, unconfirmed
 	}
-	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Evidence: witness}
+	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Evidence: text}
 	if v.Limits.UnhealthyGrace > 0 {
-		s.GraceLeft = max(0, v.graceLeft(h), v.Limits.LockTTL-seen)
+		s.GraceLeft = max(0, v.graceLeft(h), v.Limits.LockTTL-since)
 	}
 	return s, ""
 }
 
-// graceLeft returns for how much longer a health state must last.
+// graceLeft returns for how much longer a host's health state must last before its voter may be replaced.
 func (v View) graceLeft(h Host) time.Duration {
 	left := v.Limits.UnhealthyGrace + healthyReportDelay - h.UnhealthySince.For
 	if h.UnhealthySince.HangsFor > 0 {
@@ -102,14 +105,14 @@ func (v View) graceLeft(h Host) time.Duration {
 	return left
 }
 
-// silent reports whether a voter whose disk hangs, by its own report, answers no linearizable read. Silence alone
-// proves nothing: this host may be cut off, and a slow voter serves the others then.
+// silent reports whether a voter whose own host reports a hanging disk answers no linearizable read. Silence alone is
+// not evidence: this host may be cut off while a slow voter still serves others.
 func (v View) silent(m Member) bool {
 	h, present := v.hostOf(m)
 	return !m.Live && present && h.UnhealthySince.HangsFor > 0
 }
 
-// witness returns the evidence against a voter that has lasted longest, and since when.
+// evidence returns the evidence that has lasted longest that a voter is unhealthy, and for how long it has lasted.
 func (v View) evidence(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
 		text, since = "it answers no linearizable read, for "+durationfmt.Seconds(m.DownFor), m.DownFor
@@ -125,7 +128,7 @@ func (v View) evidence(m Member) (text string, since time.Duration) {
 	return text, since
 }
 
-// evidence describes what this host has read of a voter's fsyncs that does not confirm its record.
+// evidence describes the fsync metrics of a voter that do not confirm its host's report.
 func (f Fsyncs) evidence() string {
 	switch {
 	case f.Known:
@@ -136,7 +139,7 @@ func (f Fsyncs) evidence() string {
 	return "its etcd's metrics have not been read yet"
 }
 
-// unhealthyFor is reportedUnhealthy for decisions: what was not observed in this round proves nothing.
+// unhealthyFor is reportedUnhealthy for decisions: it ignores observations of earlier rounds.
 func (v View) unhealthyFor(m Member) (UnhealthyVoter, string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.HostsFresh {
 		return UnhealthyVoter{}, "the cluster was not observed in this round"
@@ -170,14 +173,14 @@ func UnhealthyVoters(v View) []UnhealthyVoter {
 	return all
 }
 
-// Text describes it, with what happens when.
+// Text describes the voter's state, and what happens next and when.
 func (s UnhealthyVoter) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own report, and %s", s.Member.label(), s.State,
 		durationfmt.Seconds(s.For), s.Evidence)
 	return text + fate(s.Surplus, s.Replacement, s.Held, s.GraceLeft, grace, "")
 }
 
-// unhealthyHeld explains why no host replaces an unhealthy voter, whatever the candidates; empty if one may.
+// unhealthyHeld returns why no host replaces an unhealthy voter; empty if one may.
 func (v View) unhealthyHeld(m Member) string {
 	if why := v.repairBlocked("repair.unhealthy", v.Limits.UnhealthyGrace); why != "" {
 		return why
@@ -195,12 +198,12 @@ func (v View) unhealthyHeld(m Member) string {
 	case v.hasSurplus():
 		return ""
 	case !mayJoinAsExtra(voters, v.Target.Voters):
-		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
+		return fmt.Sprintf("there are %d voters, and %d are configured", voters, v.Target.Voters)
 	}
 	return v.noReplacement(m)
 }
 
-// voterUnhealthy reports unhealthy voters.
+// voterUnhealthy reports whether voters are unhealthy.
 func voterUnhealthy(v View) (string, bool) {
 	var all []string
 	for _, s := range UnhealthyVoters(v) {
@@ -209,8 +212,8 @@ func voterUnhealthy(v View) (string, bool) {
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }
 
-// voterSuspect reports voters that have called themselves unhealthy for long enough, without other evidence: they are
-// not replaced, and that must not look like an oversight.
+// voterSuspect reports whether voters have reported themselves unhealthy for the whole grace period, without other
+// evidence. They are not replaced, and operators must be able to see why.
 func voterSuspect(v View) (string, bool) {
 	if !v.Cluster.Reachable || v.foreign() || v.Limits.UnhealthyGrace == 0 {
 		return "", false

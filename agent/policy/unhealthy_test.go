@@ -76,7 +76,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} }, false, "only its own host record",
 		},
 		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, false, ""},
-		"its witness is too recent": {
+		"the evidence is too recent": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = 29 * time.Second }, false, "",
 		},
 		"only its own health state reports it": {
@@ -107,8 +107,8 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,
 				false, time.Minute
 		}, false, "only its own host record"},
-		"its finding would let it join": {
-			func(v *View) { v.Hosts[2].Ungated = health.Joins }, false, "would let it join",
+		"its finding does not gate joins": {
+			func(v *View) { v.Hosts[2].Ungated = health.Joins }, false, "blocks joins",
 		},
 		"its agent only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, false, "only observes",
@@ -125,7 +125,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 		},
 		"the records were read earlier": {func(v *View) { v.Resting = true }, false, "not observed in this round"},
 		"it is a learner": {
-			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is no voter",
+			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is not a voter",
 		},
 		"a minority decides": {
 			func(v *View) { v.Cluster.Reachable = false }, false, "not observed in this round",
@@ -193,14 +193,14 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 	} {
 		v := leaderSeesUnhealthy()
 		c.change(&v)
-		told := ""
+		reported := ""
 		for _, r := range Decide(v).Reasons {
 			if r.Code == VoterUnhealthy {
-				told = r.Text
+				reported = r.Text
 			}
 		}
-		if told != c.text {
-			t.Errorf("%s: %q\nwant %q", name, told, c.text)
+		if reported != c.text {
+			t.Errorf("%s: %q\nwant %q", name, reported, c.text)
 		}
 	}
 	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterUnhealthy {
@@ -261,14 +261,14 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testi
 		v.Limits.PromoteLag = 500
 		v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		c.change(&v)
-		told := ""
+		reported := ""
 		for _, r := range Decide(v).Reasons {
 			if r.Code == VoterSuspect {
-				told = r.Text
+				reported = r.Text
 			}
 		}
-		if told != c.text {
-			t.Errorf("%s: %q\nwant %q", name, told, c.text)
+		if reported != c.text {
+			t.Errorf("%s: %q\nwant %q", name, reported, c.text)
 		}
 	}
 }

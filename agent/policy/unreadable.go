@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// RecordKind is what a record in etcd is about.
+// RecordKind is the kind of a record in etcd.
 type RecordKind string
 
 // The kinds of records.
@@ -29,12 +29,12 @@ type Unreadable struct {
 	Why  string
 }
 
-// recordInfo declares what waits for a kind of record, and the remedy for one that cannot be read.
+// recordInfo declares the effect of an unreadable record of a kind, and the remedy.
 type recordInfo struct {
-	kind    RecordKind
-	blocksAll   bool // everything: what is in flight, and whether anything may begin, is unknown
-	meaning string
-	remedy  string // %s is the key
+	kind      RecordKind
+	blocksAll bool // whether an operation is in flight or may begin is unknown, so no step is taken
+	meaning   string
+	remedy    string // %s is the key
 }
 
 func records() []recordInfo {
@@ -75,15 +75,15 @@ func (u Unreadable) info() recordInfo {
 			return info
 		}
 	}
-	return recordInfo{kind: u.Kind, blocksAll: true} // unknown kinds are waited for
+	return recordInfo{kind: u.Kind, blocksAll: true}
 }
 
-// holdsAll reports whether an unreadable record blocks everything, as a pause does.
+// blocksAll reports whether an unreadable record withholds every step, as a pause does.
 func (v View) blocksAll() bool {
 	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll })
 }
 
-// unreadable returns the reason that names the unreadable records, the most important first.
+// unreadable returns the reason for unreadable records. It names the most important one.
 func (v View) unreadable() (Reason, bool) {
 	if len(v.Unreadable) == 0 {
 		return Reason{}, false
@@ -99,11 +99,11 @@ func (v View) unreadable() (Reason, bool) {
 	return Reason{RecordUnreadable, text}, true
 }
 
-// tell adds the unreadable records to a decision, as a reason of their own.
+// withUnreadable adds a reason for unreadable records to a decision.
 func (v View) withUnreadable(d Decision) Decision {
-	said := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == RecordUnreadable })
+	reported := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == RecordUnreadable })
 	switch r, holds := v.unreadable(); {
-	case !holds || said:
+	case !holds || reported:
 	case v.blocksAll() && d.Step.Kind == StepNone:
 		d.Reasons = append([]Reason{r}, d.Reasons...)
 	default:

@@ -12,7 +12,7 @@ import (
 // Version is an etcd version. The zero Version is unknown.
 type Version struct{ Major, Minor, Patch int64 }
 
-// ParseVersion reads a version such as "3.6.16"; what it cannot read is unknown.
+// ParseVersion parses a version such as "3.6.16". It returns the unknown version if it cannot.
 func ParseVersion(s string) Version {
 	v, err := semver.NewVersion(s)
 	if err != nil {
@@ -32,9 +32,9 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
 
-// Safe reports whether membership may be managed with this version. Below 3.5.31 and 3.6.12 a member update silently
-// turns a learner into something that can never be promoted, and older patches lose promotions on upgrade, keep removed
-// members, or renew revoked leases (etcd changelogs of 3.5 and 3.6). All of 3.7 has the fixes; an untested version is
+// Safe reports whether membership may be managed with this version. Before 3.5.31 and 3.6.12, a member update silently
+// turns a learner into a member that can never be promoted. Older patches also lose promotions on upgrade, keep removed
+// members, or renew revoked leases (etcd changelogs of 3.5 and 3.6). Every 3.7 has the fixes. An untested version is
 // not known to be safe.
 func (v Version) Safe() bool {
 	if v.Major != 3 || !v.Tested() {
@@ -49,20 +49,19 @@ func (v Version) Safe() bool {
 	return v.Minor > 6
 }
 
-// newestTested is the newest minor version that quorumd is tested with. A later one may store data or answer in
-// untested ways: no host joins with it, and members that run it are left alone. Raise it with the versions of `make
-// etcd-all`.
+// newestTested returns the newest minor version that quorumd is tested with. A later one may store data or answer in
+// untested ways, so no host joins with it. Raise it with the versions of `make etcd-all`.
 func newestTested() Version { return Version{Major: 3, Minor: 7} }
 
-// Tested reports whether the version is not of a minor after the newest that quorumd is tested with.
+// Tested reports whether the minor version is no newer than the newest one that quorumd is tested with.
 func (v Version) Tested() bool {
 	newest := newestTested()
 	return v.Major < newest.Major || v.Major == newest.Major && v.Minor <= newest.Minor
 }
 
-// mayJoin reports whether a member of this version may join a cluster whose lowest member has the other one: the same
-// minor version, or the next. An older one refuses to start. One newer by two can be admitted and then crash the
-// leader, as 3.6 does to 3.4, and the log entry crashes it again at every start.
+// mayJoin reports whether a member of this version may join a cluster with this lowest member version: it must be the
+// same minor version or the next one. An older version refuses to start. One that is newer by two may be admitted and
+// then crash the leader, as 3.6 does with 3.4, and the log entry crashes it again at every start.
 func (v Version) mayJoin(lowest Version) bool {
 	return v.Major == lowest.Major && (v.Minor == lowest.Minor || v.Minor == lowest.Minor+1)
 }

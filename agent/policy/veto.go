@@ -3,9 +3,9 @@
 
 package policy
 
-// Each veto is declared once, here or next to its subject. An undeclared one does not compile, while an unknown code
-// would mean that nothing speaks against a step. A veto is a function because its check leads, through the table of
-// operations, to decisions that name vetoes again: as variables they would be initialized in a cycle.
+// Each veto is declared once, here. A list that names a missing veto does not compile, while a misspelled code would
+// silently block nothing. Vetoes are functions, not variables, to avoid an initialization cycle: their checks lead,
+// through the table of operations, to decisions that name vetoes.
 
 func vetoNoQuorum() veto            { return veto{NoQuorum, false, noQuorum} }
 func vetoUnreachable() veto         { return veto{ClusterUnreachable, false, unreachable} }
@@ -76,7 +76,7 @@ func vetoVoterUnhealthy() veto      { return veto{VoterUnhealthy, false, voterUn
 func vetoVoterSuspect() veto        { return veto{VoterSuspect, false, voterSuspect} }
 func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
 func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }
-func vetoRestoreTestOverdue() veto     { return veto{RestoreTestOverdue, false, restoreTestOverdue} }
-func vetoRestoreTestFailed() veto       { return veto{RestoreTestFailed, false, restoreTestFailed} }
+func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, restoreTestOverdue} }
+func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoSurplus() veto             { return veto{TooManyVoters, false, surplus} }

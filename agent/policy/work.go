@@ -3,35 +3,35 @@
 
 package policy
 
-// Work is what a host is taken down for.
+// Work is the purpose for which a host is taken down.
 type Work string
 
 // The kinds of work.
 const (
-	WorkMaintenance Work = "maintenance" // anything an operator does there, until the operator ends it
+	WorkMaintenance Work = "maintenance" // by an operator, until the operator ends it
 	WorkRestart     Work = "restart"     // of the etcd unit
 	WorkReboot      Work = "reboot"      // of the machine
 	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
 )
 
-// work declares a kind of work. To add one, declare it here, and what is done for it in takeDown and safeToTouch.
+// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown and touchable.
 type work struct {
 	kind Work
-	// byWord: only an operator ends it, and may work on the machine until then. The start guard keeps etcd stopped at a
-	// boot.
+	// operatorEnds reports that only an operator ends the work, and may work on the machine until then. The start guard
+	// keeps etcd stopped at a boot.
 	operatorEnds bool
-	// rebootEnds: it is over once the machine has rebooted.
+	// rebootEnds reports that the work is over once the machine has rebooted.
 	rebootEnds bool
-	// outlastsReboot: the machine may also go down while it is safe to touch.
+	// outlastsReboot reports that the machine may go down during the work.
 	outlastsReboot bool
-	// alone: its agent does all of it. It is over once its operation is gone and etcd is started, so it does not begin
-	// on a host whose etcd an operator has stopped and may be working on.
+	// automatic reports that the agent does all of the work. Then the work ends with its operation, and etcd is
+	// started. So it does not begin on a host whose etcd an operator has stopped and may be working on.
 	automatic bool
-	// program: it runs the program named in the request.
+	// program reports that the work is running the program named in the request.
 	program bool
-	// needsMember: there is nothing to do on a host without a member.
+	// needsMember reports that there is nothing to do on a host without a member.
 	needsMember bool
-	// rolls: a rollout may request it.
+	// rolls reports that a rollout may request the work.
 	rolls bool
 }
 
@@ -44,7 +44,7 @@ func workKinds() [4]work {
 	}
 }
 
-// info returns the declaration; the zero value for unknown work.
+// info returns the declaration; for unknown work, one without any property.
 func (w Work) info() work {
 	for _, info := range workKinds() {
 		if info.kind == w {
@@ -70,5 +70,5 @@ func (w Work) RunsProgram() bool { return w.info().program }
 // NeedsMember reports whether there is nothing to do for it on a host without a member.
 func (w Work) NeedsMember() bool { return w.info().needsMember }
 
-// over reports whether work is done because the operator ended it or the machine has rebooted.
-func (w Work) over(said, rebooted bool) bool { return said || w.info().rebootEnds && rebooted }
+// over reports whether the work is done because an operator has ended it or the machine has rebooted.
+func (w Work) over(ended, rebooted bool) bool { return ended || w.info().rebootEnds && rebooted }

@@ -85,11 +85,15 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 		"a learner": {
 			with(func(f *Facts) { f.Log.Members[0].Learner = true }), choice(gone...), "no host has a voter's data",
 		},
-		"the voters are unknown": {with(func(f *Facts) { f.Log.Members = nil }), choice(gone...), "who the voters are"},
+		"the voters are unknown": {
+			with(func(f *Facts) { f.Log.Members = nil }), choice(gone...), "no host lists the voters",
+		},
 		"another name": {with(func(*Facts) {}), Choice{
 			Cluster: "demi", Gone: gone, At: at(), ID: "abcdefghijkl", New: 2,
-		}, `what was typed is "demi"`},
-		"the same host twice": {[]Facts{fact(1, 3, 100), fact(1, 3, 100)}, choice(gone...), "two facts of n1"},
+		}, `but "demi" was typed`},
+		"the same host twice": {
+			[]Facts{fact(1, 3, 100), fact(1, 3, 100)}, choice(gone...), "the facts of n1 were passed twice",
+		},
 		"another cluster": {
 			append(with(func(f *Facts) { f.Log.Cluster = 9 }), fact(2, 3, 100)), choice(gone...),
 			"the cluster with the ID",

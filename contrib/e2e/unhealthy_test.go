@@ -91,7 +91,7 @@ func (s *unhealthyWorld) startClients() {
 	s.watch = s.watchMembers(s.hosts[1])
 }
 
-// sicken makes n3's disk slow while clients are at work.
+// makeUnhealthy makes n3's disk slow while clients are at work.
 func (s *unhealthyWorld) makeUnhealthy() {
 	s.t.Helper()
 	s.startClients()
