@@ -101,8 +101,8 @@ func whyNotRunnable(program string) string {
 	return ""
 }
 
-// isTooLate reports whether the deadline to start a run has passed. The executor checks it after it has reported the run
-// as running: if the agent sees no such report by the deadline, it can rely on the run never starting.
+// isTooLate reports whether the deadline to start a run has passed. The executor checks it after it has reported the
+// run as running: if the agent sees no such report by the deadline, it can rely on the run never starting.
 func isTooLate(w request) (bool, error) {
 	if w.Until == 0 {
 		return false, nil

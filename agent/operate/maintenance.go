@@ -46,7 +46,9 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 	if err != nil {
 		return control.Maintenance{}, err
 	}
-	o.opt.Logger.Warn("maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", time.Duration(req.For))
+	o.opt.Logger.Warn(
+		"maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", time.Duration(req.For),
+	)
 	o.opt.Wake()
 	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,

@@ -25,9 +25,9 @@
 //
 // # What the model explores
 //
-// Package model explores Decide exhaustively, and must cover every change of this package: its coverage.go lists how each
-// Step and Reason is modelled. A test fails if one is missing there, or is listed as explored and never reached. `make
-// test-model-etcd` compares what the model assumes about etcd with real members.
+// Package model explores Decide exhaustively, and must cover every change of this package: its coverage.go lists how
+// each Step and Reason is modelled. A test fails if one is missing there, or is listed as explored and never reached.
+// `make test-model-etcd` compares what the model assumes about etcd with real members.
 //
 // Covered, on two to five hosts:
 //

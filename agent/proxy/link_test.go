@@ -141,7 +141,9 @@ func TestCopyStopsAfterTheBytesOfOneIteration(t *testing.T) {
 			for i := 1; i <= 4; i++ {
 				must(t, l.copyFrom(&k.client))
 				if n := copied(t, k); n != i*iterationBytes || len(l.unfinished) != 1 || k.client.bulk == pipeless {
-					t.Errorf("%d bytes after iteration %d, want %d; %d have more", n, i, i*iterationBytes, len(l.unfinished))
+					t.Errorf(
+						"%d bytes after iteration %d, want %d; %d have more", n, i, i*iterationBytes, len(l.unfinished),
+					)
 				}
 			}
 			l.endLink(k)
@@ -170,7 +172,9 @@ func TestQuietLinkIsServedAmongBusyOnes(t *testing.T) {
 	must(t, l.add(little))
 	_, err = io.WriteString(clientFar, "ping")
 	must(t, err)
-	busy, _ := l.iterate([]unix.EpollEvent{{Events: unix.EPOLLIN, Fd: int32(little.client.fd), Pad: little.client.serial}})
+	busy, _ := l.iterate([]unix.EpollEvent{
+		{Events: unix.EPOLLIN, Fd: int32(little.client.fd), Pad: little.client.serial},
+	})
 	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
 	got := make([]byte, 4)
 	if _, err := io.ReadFull(voterFar, got); err != nil || string(got) != "ping" {

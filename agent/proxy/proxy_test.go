@@ -156,7 +156,11 @@ func (f *testProxy) waitForStatus(t *testing.T, text string) {
 // waitForLog waits until the log contains a text.
 func (f *testProxy) waitForLog(t *testing.T, text string) {
 	t.Helper()
-	testbed.Eventually(t, bound, "the log to show "+text, func() bool { return strings.Contains(f.logged.String(), text) })
+	testbed.Eventually(t, bound, "the log to show "+text, func() bool {
+		return strings.Contains(
+			f.logged.String(), text,
+		)
+	})
 }
 
 func must(t *testing.T, err error) {

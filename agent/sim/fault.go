@@ -367,7 +367,9 @@ func operatorFaults() []fault {
 			begin: func(w *world, h *host, d time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
 					// it may fail
-					_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "inspection", For: control.Duration(d)}, "an operator")
+					_, _ = p.agent.Pause(ctx, control.PauseRequest{
+						Reason: "inspection", For: control.Duration(d),
+					}, "an operator")
 				})
 				resumed := w.faults.IntN(2) == 0
 				return func() {

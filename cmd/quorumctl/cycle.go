@@ -245,7 +245,9 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if s.Maintenance != nil {
 		return control.Maintenance{}, taken(*s.Maintenance)
 	}
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: c.reason, For: control.Duration(c.expected)}
+	req := control.MaintenanceRequest{
+		Work: control.WorkMaintenance, Reason: c.reason, For: control.Duration(c.expected),
+	}
 	if req.Reason == "" {
 		req.Reason = defaultReason(command)
 	}

@@ -67,7 +67,9 @@ func TestPlanIsNotWrittenWithoutATerminal(t *testing.T) {
 
 func TestSecondPlanNeedsTheFirstGivenUpOrItsSurvivorKeptOff(t *testing.T) {
 	t.Parallel()
-	facts := writeSurvivorFacts(t, recovery.AppliedPlan{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true, At: time.Now()})
+	facts := writeSurvivorFacts(t, recovery.AppliedPlan{
+		ID: "abcdefghijkl", Survivor: "n2", GivenUp: true, At: time.Now(),
+	})
 	plan := func(out string, more ...string) result {
 		args := []string{"recover", "plan", facts, "--gone", "n2,n3", "--cluster", "prod", "--out", out}
 		return quorumctl(t, "/nowhere", append(args, more...)...)

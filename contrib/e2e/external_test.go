@@ -65,6 +65,7 @@ func (k *kubelet) run(ctx context.Context) {
 func (k *kubelet) moveManifestAway() {
 	k.runDocumented("mv /etc/kubernetes/manifests/etcd.yaml /root/")
 }
+
 func (k *kubelet) restoreManifest() { k.runDocumented("mv /root/etcd.yaml /etc/kubernetes/manifests/") }
 
 // runDocumented runs a command that the Kubernetes page shows, below the host's own root.

@@ -27,7 +27,9 @@ func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	device := uint64(stat.Dev) //nolint:unconvert // it is 32 bits wide on some architectures
 	switch {
 	case err != nil:
-		return health.NotAvailable[health.DatabaseReading]("cannot inspect the file system of " + dir + ": " + err.Error())
+		return health.NotAvailable[health.DatabaseReading](
+			"cannot inspect the file system of " + dir + ": " + err.Error(),
+		)
 	case device == log:
 		return health.DatabaseReading{}
 	}

@@ -194,6 +194,7 @@ func (l searchQueue) Less(i, j int) bool {
 }
 func (l searchQueue) Swap(i, j int) { l[i], l[j] = l[j], l[i]; l[i].index, l[j].index = i, j }
 func (l *searchQueue) Push(s any)   { s.(*searchNode).index = len(*l); *l = append(*l, s.(*searchNode)) }
+
 func (l *searchQueue) Pop() any {
 	s := (*l)[len(*l)-1]
 	*l = (*l)[:len(*l)-1]

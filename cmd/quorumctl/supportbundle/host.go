@@ -86,7 +86,9 @@ func journal(unit string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		text, err := read(ctx)
 		if err == nil && len(text) == 0 {
-			err = errors.New("no entries in the last day, or no permission to read them: run as root or in group systemd-journal")
+			err = errors.New(
+				"no entries in the last day, or no permission to read them: run as root or in group systemd-journal",
+			)
 		}
 		return text, err
 	}
