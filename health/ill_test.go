@@ -89,8 +89,9 @@ func TestTheStoryOfAFailingMachine(t *testing.T) {
 	s.whole()
 
 	s.heading("Nothing reports any more")
-	s.hardware, s.devices = NotAvailable[HardwareReading]("not read"), NotAvailable[DevicesReading]("the kernel does not tell")
-	s.machine, s.links = NotAvailable[MachineReading]("the kernel does not tell"), LinkReading{Absent: "the kernel does not tell"}
+	const silent = "the kernel does not tell"
+	s.hardware, s.devices = NotAvailable[HardwareReading]("not read"), NotAvailable[DevicesReading](silent)
+	s.machine, s.links = NotAvailable[MachineReading](silent), NotAvailable[LinkReading](silent)
 	s.each(2*time.Minute, ms)
 	s.whole()
 	golden(t, "testdata/ill.golden", strings.TrimSpace(s.page.String())+"\n")

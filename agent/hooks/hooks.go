@@ -11,8 +11,9 @@
 //
 // It promises:
 //   - Each run, identified by its ID, runs once, however often it is started, and continues if the agent restarts.
-//   - The first failure ends the run: the remaining programs do not run. A program that exceeds its time limit is killed
-//     with its children. A program that is not executable, or that users other than its owner may write, is a failure.
+//   - The first failure ends the run: the remaining programs do not run. A program that exceeds its time limit is
+//     killed with its children. A program that is not executable, or that users other than its owner may write, is a
+//     failure.
 //   - A command that has not started by its deadline never starts.
 //   - No method of a Runner waits for a program.
 package hooks

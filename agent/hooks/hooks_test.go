@@ -381,7 +381,8 @@ func TestAgentsRecordIsNotTrusted(t *testing.T) {
 	if err := executor.Run(t.Context(), "../before"); err == nil {
 		t.Error("an unknown occasion is accepted")
 	}
-	if got := sanitize("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool {
+	long := "a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)
+	if got := sanitize(long); strings.ContainsFunc(got, func(r rune) bool {
 		return r < 32 || r == utf8.RuneError
 	}) || len([]rune(got)) != maxText+1 {
 		t.Errorf("%q", got)
@@ -397,7 +398,8 @@ func TestUntrustedProgramIsNotRun(t *testing.T) {
 		Logger: slog.New(slog.DiscardHandler),
 		Trust:  func(program string) error { return fmt.Errorf("%s is not root's", filepath.Base(program)) },
 	}
-	if err := errors.Join(WriteRequest(executor.Requests, run(Before, "1")), executor.Run(t.Context(), Before)); err != nil {
+	err := errors.Join(WriteRequest(executor.Requests, run(Before, "1")), executor.Run(t.Context(), Before))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := b.until(run(Before, "1"), Failed); got.Hook != "10-x" || got.Text != "10-x is not root's" ||

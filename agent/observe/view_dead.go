@@ -31,7 +31,8 @@ func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 		// as a new one.
 		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
-			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Accepts() && !network.ParseState(s.Client).Accepts(),
+			Unsure: s.Lost.IsZero() && !network.ParseState(s.Peer).Accepts() &&
+				!network.ParseState(s.Client).Accepts(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
 			Domain: s.Domain,
 		}))

@@ -20,10 +20,13 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
 	now := o.opt.Wall().UTC()
-	request := hoststate.Request{For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID, Request: policy.Request{
-		By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
-		KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
-	}}
+	request := hoststate.Request{
+		Request: policy.Request{
+			By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
+			KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
+		},
+		For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID,
+	}
 	r, err := o.current(cannot)
 	if err != nil {
 		return control.Maintenance{}, err

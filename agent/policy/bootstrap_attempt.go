@@ -71,8 +71,8 @@ func BootstrapAnswerOf(v View) BootstrapAnswer {
 // bootstrapPhase returns this host's phase. Data that this host created by its own decision counts as a cluster, too.
 func bootstrapPhase(v View) BootstrapPhase {
 	switch data := v.Data.State; {
-	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done || v.Bootstrap.LastCluster != 0,
-		data != DataEmpty && data != DataUnknown:
+	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done,
+		v.Bootstrap.LastCluster != 0, data != DataEmpty && data != DataUnknown:
 		return BootstrapCluster
 	case v.Bootstrap.Decided:
 		return BootstrapDecided

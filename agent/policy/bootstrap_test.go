@@ -41,7 +41,10 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 			DataUnusable,
 		},
 		{"not if a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
-		{"not if one has ever answered", func(v *View) { v.Bootstrap.LastCluster = clusterID }, StepFinishBootstrap, ""},
+		{
+			"not if one has ever answered", func(v *View) { v.Bootstrap.LastCluster = clusterID },
+			StepFinishBootstrap, "",
+		},
 		{"even with its own data", func(v *View) {
 			v.Bootstrap.LastCluster, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		}, StepStartUnit, ""},
@@ -80,7 +83,9 @@ func TestNoClusterIsBootstrappedWithASignOfAnExistingOne(t *testing.T) {
 			func(v *View) { v.Bootstrap.Done, v.Cluster.ExpectedID = true, 10 }, Conflicts, ClusterExists,
 			"to cluster a",
 		},
-		"it has seen a cluster": {func(v *View) { v.Bootstrap.LastCluster = 11 }, Conflicts, ClusterExists, "seen cluster b"},
+		"it has seen a cluster": {
+			func(v *View) { v.Bootstrap.LastCluster = 11 }, Conflicts, ClusterExists, "seen cluster b",
+		},
 		"it has promised another host": {
 			func(v *View) { v.BootstrapAttempt.Attempt, v.BootstrapAttempt.First = "x", "n1" }, Conflicts,
 			ClusterExists, "committed to the attempt of n1",

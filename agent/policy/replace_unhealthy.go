@@ -89,8 +89,8 @@ func (v View) joinsFirst(who Member) bool {
 // without fault tolerance. So some host must reach it, after a time in which a dead voter would have been noticed.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) && !v.silent(who) &&
-		mayJoinWithSlow(v.Cluster.Counts())
+	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) &&
+		!v.silent(who) && mayJoinWithSlow(v.Cluster.Counts())
 }
 
 // reached reports whether this host or another member's host reaches a member.

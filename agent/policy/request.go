@@ -97,7 +97,8 @@ func rolloutTurn(v View) RequestChange {
 	r := v.Rollout
 	switch {
 	case r == nil || !r.Runs || !v.HostsFresh || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
-		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign() || r.Work != "" && againstLostMember(v, r.Work) != nil,
+		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign(),
+		r.Work != "" && againstLostMember(v, r.Work) != nil,
 		RolloutNext(v, r.Waiting) != v.Self.ID:
 		return RequestStays
 	case waitsForSnapshot(v):

@@ -28,7 +28,8 @@ func noteSelf(v View) SelfNote {
 	}
 	made := v.Bootstrap.Requested && v.Bootstrap.Listed
 	n := SelfNote{
-		ClusterAnswered: c.ID != v.Bootstrap.LastCluster && !made, Clean: recordsHealthyPeriod(v), Domains: newDomain(v),
+		ClusterAnswered: c.ID != v.Bootstrap.LastCluster && !made, Clean: recordsHealthyPeriod(v),
+		Domains: newDomain(v),
 	}
 	if m, _ := v.member(); m.ID != v.Self.LostID && v.givesUp(m) {
 		n.Lost = m.ID

@@ -72,7 +72,7 @@ func agentFaults() []fault {
 		},
 		{
 			name: "the agent is frozen in a call", weight: 8, low: 20 * time.Second, high: 10 * time.Minute,
-			begin: func(w *world, h *host, d time.Duration) func() {
+			begin: func(w *world, _ *host, d time.Duration) func() {
 				calls := frozenCalls()
 				t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
 				for _, each := range w.hosts {

@@ -106,8 +106,9 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		return observation{
 			state: state, text: text, progress: firstProgress(s), summary: state + display.After(", ", text),
 			missing: !isCurrent(s, since),
-			done:    maintenanceEnd(s, since) != nil || reached != nil && isCurrent(s, since) && reached(*s.Maintenance),
-			hidden:  s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
+			done: maintenanceEnd(s, since) != nil ||
+				reached != nil && isCurrent(s, since) && reached(*s.Maintenance),
+			hidden: s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
 		}
 	})
 }

@@ -129,7 +129,8 @@ const removalGrace = time.Minute
 // followRemoval shows the progress of a removal until it ends.
 func (a *app) followRemoval(ctx context.Context, r control.Removal, timeout time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
-		app: a, progress: a.newProgress(a.out), timeout: timeout + removalGrace, goal: "until " + r.Name + " is removed",
+		app: a, progress: a.newProgress(a.out), timeout: timeout + removalGrace,
+		goal:   "until " + r.Name + " is removed",
 		effect: "it begins by " + display.Timestamp(r.Until) + " or is cancelled", hint: "quorumctl status",
 		lostCause: "quorumd has lost the request",
 	}

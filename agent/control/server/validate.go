@@ -137,7 +137,7 @@ func validateSnapshot(r *control.SnapshotRequest) error {
 		control.SnapshotRestoreTest,
 	}, r.Do):
 		return badRequest(snapshotText.hint, "%s: do: unknown value %q", cannot, errtext.Shorten(r.Do))
-	case r.Name != "" && !(named && snapshotName.MatchString(r.Name)):
+	case r.Name != "" && (!named || !snapshotName.MatchString(r.Name)):
 		return badRequest("quorumctl snapshot list shows their names",
 			"%s: name: %q is not the name of a snapshot to %s", cannot, errtext.Shorten(r.Name), r.Do)
 	case r.DryRun && r.Do != control.SnapshotPrune:

@@ -121,8 +121,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal request is never dropped", breach: removalNeverEnds,
-			scope: withLiveness(removals(0, 0)),
+			Name: "a removal request is never dropped", breach: removalNeverEnds, scope: withLiveness(removals(0, 0)),
 			rules: rules{decision: func(d *policy.Decision) { d.Notes.Removal = policy.RemovalNote{} }},
 		},
 	}

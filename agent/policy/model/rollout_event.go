@@ -367,8 +367,8 @@ func (m *rolloutMachine) progress(w *rolloutWorld, i int, outcome uint8) (policy
 		others += int(w.waiting >> k & 1 & bit(k != i))
 	}
 	t := policy.RolloutProgress{
-		Host: hostName(i), Ongoing: w.state == rolloutRuns || w.state == rolloutPaused, Waiting: others, Wants: "3.6.16",
-		Runs: "3.6.16", Member: i < rolloutVoters,
+		Host: hostName(i), Ongoing: w.state == rolloutRuns || w.state == rolloutPaused, Waiting: others,
+		Wants: "3.6.16", Runs: "3.6.16", Member: i < rolloutVoters,
 	}
 	if w.hosts[i].wrongVersion != 0 {
 		t.Runs = "3.6.15"

@@ -78,7 +78,7 @@ func (w *world) observe(h int) observation {
 	if own.down != 0 {
 		s.unit = inactive
 	}
-	s.hostRequest.startGuard = 0 // no decision depends on it
+	s.startGuard = 0 // no decision depends on it
 	s.removalState = w.removalSeen(h)
 	if s.reachable == 0 {
 		return s
