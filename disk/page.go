@@ -94,7 +94,7 @@ func closing(file *os.File, err error) error {
 func openPage(file *os.File) (*page, error) {
 	info, err := file.Stat()
 	if err != nil || info.Size() != int64(pageBytes) || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("file descriptor %d is not the page of a parent", file.Fd())
+		return nil, fmt.Errorf("file descriptor %d is not the shared memory that the parent process passes", file.Fd())
 	}
 	p, err := mapPage(file)
 	if err != nil {

@@ -48,7 +48,7 @@ const (
 	Everything      = Joins | Leadership | Maintenance
 )
 
-// Without returns what g has and other has not.
+// Without returns the gates of g that are not in other.
 func (g Gate) Without(other Gate) Gate { return g &^ other }
 
 // Names returns the names of the gates in the set.

@@ -25,7 +25,7 @@ type Device struct {
 	Kind  string   // "disk", "partition", "raid", "loop", "memory", "lvm", "crypt", "multipath", "dm"
 	Label string   // the name that an operator gave to a device of the device mapper
 	On    []string // the devices below it; none for a leaf
-	// Suspended means that the device mapper holds back all writes to it, as instructed.
+	// Suspended means that the device mapper holds back all writes to it (dmsetup suspend).
 	Suspended bool
 
 	// The following is reported for leaves.

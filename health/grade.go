@@ -5,7 +5,7 @@ package health
 
 import "math"
 
-// grades bounds how many times a value may double, or halve, in badness on the scale of [Finding.Grade].
+// grades is how many doublings beyond a limit [Finding.Grade] distinguishes; more count the same.
 const grades = 64
 
 // grade returns how bad a value is: one more each time that it becomes twice as bad. For a lower limit, half the value

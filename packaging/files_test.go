@@ -135,7 +135,8 @@ func TestRpmlintAcceptsThePackages(t *testing.T) {
 }
 
 // rpmlint fails the test if rpmlint reports anything. It unpacks with cpio, which writes files to the paths in the
-// package. nfpm's begin with a slash: root would have the files on this machine, and rpmlint would not see them.
+// package. nfpm's paths begin with a slash: as root, cpio would write the files to this machine, and rpmlint would not
+// find them.
 func rpmlint(t *testing.T, packages ...string) {
 	t.Helper()
 	cpio, err := exec.LookPath("cpio")

@@ -72,7 +72,7 @@ type Status struct {
 	PID int
 	// Since is how long the service has been in this state, by the clock that starts at boot, which is independent of
 	// the wall clock. It is 0 if unknown: never started since boot, or forgotten. systemd forgets an inactive unit,
-	// including Result, ExitCode and Signal, once no other unit refers to it; an enabled unit is referred to.
+	// including Result, ExitCode and Signal, once no other unit refers to it. Enabling a unit is such a reference.
 	Since time.Duration
 	// Result is how the last run ended, in systemd's terms: "success", "exit-code", "signal", "core-dump", "timeout",
 	// "watchdog", "start-limit-hit", "resources" and so on; "success" while there is no problem. Process adds "unknown"

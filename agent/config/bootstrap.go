@@ -82,7 +82,7 @@ func (b Bootstrap) Digest(cluster string) string {
 func checkBootstrapHost(s string) error {
 	name, url, found := strings.Cut(s, "=")
 	if !found {
-		return errors.New("must be a name, = and a URL, as in n1=http://192.0.2.1:9381")
+		return errors.New("must be a name, = and a URL, such as n1=http://192.0.2.1:9381")
 	}
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("has a name that %w", err)
@@ -90,7 +90,7 @@ func checkBootstrapHost(s string) error {
 	scheme, address, _ := strings.Cut(url, "://")
 	host, port, err := net.SplitHostPort(address)
 	if (scheme != "http" && scheme != "https") || err != nil || host == "" || port == "" {
-		return errors.New("must end in a URL with a port and no path, as in n1=http://192.0.2.1:9381")
+		return errors.New("must end in a URL with a port and no path, such as n1=http://192.0.2.1:9381")
 	}
 	return checkHostPort(address)
 }

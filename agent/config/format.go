@@ -40,24 +40,24 @@ var formats = map[string]format{
 	"id":   {"a name of a-z, 0-9, dot and dash", checked(checkID)},
 	"name": {"a name of letters, digits, dot, dash and underscore", checked(checkName)},
 	"hex":  {"a hexadecimal number", parseHex},
-	"url":  {"a URL as in https://192.0.2.1:2379", func(s string) (string, error) { return parseURL(s, false) }},
+	"url":  {"a URL such as https://192.0.2.1:2379", func(s string) (string, error) { return parseURL(s, false) }},
 	"listenURL": {
-		"a URL as in https://192.0.2.1:2379",
+		"a URL such as https://192.0.2.1:2379",
 		func(s string) (string, error) { return parseURL(s, true) },
 	},
 	"path":     {"an absolute path", parsePath},
 	"socket":   {"an absolute path", parseSocket},
-	"hostport": {"an address as in 127.0.0.1:9379 or :9379", checked(checkHostPort)},
-	"loopback": {"a loopback address as in 127.0.0.1:9380", checked(checkLoopback)},
-	"namedURL": {"a name and a URL as in n1=http://192.0.2.1:9381", checked(checkBootstrapHost)},
-	"network":  {"a network as in 192.0.2.0/24 or 192.0.2.7", parseNetwork},
-	"window":   {"a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", checked(checkWindow)},
-	"blackout": {"a date or range as in 2026-12-24 or 12-20..01-06", checked(checkBlackout)},
-	"unit":     {"a unit name as in etcd.service", checked(checkUnit)},
+	"hostport": {"an address such as 127.0.0.1:9379 or :9379", checked(checkHostPort)},
+	"loopback": {"a loopback address such as 127.0.0.1:9380", checked(checkLoopback)},
+	"namedURL": {"a name and a URL such as n1=http://192.0.2.1:9381", checked(checkBootstrapHost)},
+	"network":  {"a network such as 192.0.2.0/24 or 192.0.2.7", parseNetwork},
+	"window":   {"a window such as \"Mon..Fri 02:00-04:00 Europe/Berlin\"", checked(checkWindow)},
+	"blackout": {"a date or range such as 2026-12-24 or 12-20..01-06", checked(checkBlackout)},
+	"unit":     {"a unit name such as etcd.service", checked(checkUnit)},
 	"group":    {"a group name", checked(checkGroup)},
-	"check":    {"a name as in check_raid", checked(checkProgram)},
+	"check":    {"a name such as check_raid", checked(checkProgram)},
 	"recipient": {
-		"an age recipient as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
+		"an age recipient such as age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
 		checked(checkRecipient),
 	},
 }
@@ -72,11 +72,11 @@ func (k key) kind() string {
 	}
 	switch reflect.Zero(k.field.Type).Interface().(type) {
 	case time.Duration:
-		return "a duration as in 2s"
+		return "a duration such as 2s"
 	case Grace:
-		return "off or a duration as in 10m"
+		return "off or a duration such as 10m"
 	case Size:
-		return "a size as in 512MiB"
+		return "a size such as 512MiB"
 	case bool:
 		return "true or false"
 	case int:
@@ -106,7 +106,7 @@ func (k key) example() string {
 	if k.field.Type.Kind() == reflect.Slice {
 		entries := append(listOf(value), listOf(k.tag("default"))...)
 		if len(entries) == 0 {
-			_, sample, _ := strings.Cut(k.format().kind, " as in ")
+			_, sample, _ := strings.Cut(k.format().kind, " such as ")
 			entries = strings.Fields(sample)
 		}
 		value = "[" + entries[0] + "]"
@@ -172,7 +172,7 @@ func checkRecipient(s string) error {
 func parseHex(s string) (string, error) {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	if err != nil || value == 0 {
-		return "", fmt.Errorf("must be a hexadecimal number of 1 to 16 digits, as in cdf818194e3a8c32, not %s",
+		return "", fmt.Errorf("must be a hexadecimal number of 1 to 16 digits, such as cdf818194e3a8c32, not %s",
 			quote(s))
 	}
 	return strconv.FormatUint(value, 16), nil
@@ -205,7 +205,7 @@ func checkUnit(s string) error {
 	if !ok || name == "" || len(s) > 255 || strings.ContainsFunc(name, func(r rune) bool {
 		return !isAlphanumeric(r) && !strings.ContainsRune(`:-_.\@`, r)
 	}) {
-		return fmt.Errorf("must be the name of a systemd service, as in etcd.service, not %s", quote(s))
+		return fmt.Errorf("must be the name of a systemd service, such as etcd.service, not %s", quote(s))
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func checkPrintable(s string) error {
 func checkHostPort(s string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || strings.Contains(s, "/") {
-		return fmt.Errorf("must be an address and a port, as in 127.0.0.1:9379 or :9379, not %s", quote(s))
+		return fmt.Errorf("must be an address and a port, such as 127.0.0.1:9379 or :9379, not %s", quote(s))
 	}
 	if host != "" {
 		if err := checkHost(host); err != nil {
@@ -248,7 +248,7 @@ func checkLoopback(s string) error {
 	if isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("must be a loopback address, as in 127.0.0.1:9380, not %s: no other machine may connect "+
+	return fmt.Errorf("must be a loopback address, such as 127.0.0.1:9380, not %s: no other machine may connect "+
 		"to it", quote(s))
 }
 
@@ -260,10 +260,10 @@ func parseNetwork(s string) (string, error) {
 	}
 	network, err := netip.ParsePrefix(text)
 	if err != nil || network.Addr().Is4In6() {
-		return "", fmt.Errorf("must be a network as in 192.0.2.0/24, or an address, not %s", quote(s))
+		return "", fmt.Errorf("must be a network such as 192.0.2.0/24, or an address, not %s", quote(s))
 	}
 	if network != network.Masked() {
-		return "", fmt.Errorf("must be a network as in %s, or the address %s alone, not %s", network.Masked(),
+		return "", fmt.Errorf("must be a network such as %s, or the address %s alone, not %s", network.Masked(),
 			network.Addr(), quote(s))
 	}
 	return network.String(), nil
@@ -302,7 +302,7 @@ func parseURL(s string, listen bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", fmt.Errorf("%s is not a valid URL; write http or https, a host and a port, as in "+
+		return "", fmt.Errorf("%s is not a valid URL; write http or https, a host and a port, such as "+
 			"https://192.0.2.1:2379", quote(s))
 	case u.User != nil:
 		return "", errors.New("must not have a user name in the URL; remove the part before the @")

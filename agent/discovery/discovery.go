@@ -140,14 +140,14 @@ func Accept(found []string, scheme string) ([]string, error) {
 func check(text, scheme string) error {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxURL {
-		return errors.New("is not a URL as in " + scheme + "://192.0.2.1:2379")
+		return errors.New("is not a URL like " + scheme + "://192.0.2.1:2379")
 	}
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
 	case u.Scheme != scheme:
 		return errors.New("is not " + scheme + ", as cluster.endpoints are")
 	case err != nil || port == 0 || u.Hostname() == "" || text != scheme+"://"+u.Host:
-		return errors.New("is not a URL as in " + scheme + "://192.0.2.1:2379")
+		return errors.New("is not a URL like " + scheme + "://192.0.2.1:2379")
 	}
 	return nil
 }

@@ -4,10 +4,13 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Backup is what this host has observed about the cluster's snapshots.
@@ -122,4 +125,104 @@ func backupFailed(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("on %s: %s", f.Host, f.Text), true
+}
+
+// SnapshotSource returns the member to take a snapshot from: the standby, which costs no voter any load; otherwise the
+// healthiest follower; the leader only if it is the only voter. If there is none, it returns the reason.
+func SnapshotSource(v View) (Member, string) {
+	return snapshotSource(v, func(Member, Host) bool { return true })
+}
+
+func snapshotSource(v View, may func(Member, Host) bool) (Member, string) {
+	if !v.Cluster.Reachable || v.Cluster.Foreign() {
+		return Member{}, "the cluster cannot be reached from here"
+	}
+	voters, _ := v.Cluster.Counts()
+	var fit []Member
+	for _, m := range v.Cluster.Members {
+		behind := m.Learner && (!m.Standby || !m.LagKnown || m.Lag > v.Limits.PromoteLag)
+		if h, _ := v.hostOf(m); m.Live && !behind && (!m.Leader || voters == 1) && may(m, h) {
+			fit = append(fit, m)
+		}
+	}
+	if len(fit) == 0 {
+		return Member{}, "no standby or follower answers and is up to date, and the leader takes no snapshots"
+	}
+	return slices.MinFunc(fit, func(a, b Member) int {
+		ah, _ := v.hostOf(a)
+		bh, _ := v.hostOf(b)
+		return cmp.Or(
+			cmp.Compare(burden(a, ah), burden(b, bh)),
+			cmp.Compare(known(ah.P99), known(bh.P99)),
+			cmp.Compare(a.ID, b.ID),
+		)
+	}), ""
+}
+
+// burden ranks members by how much reading the whole database from one costs the cluster.
+func burden(m Member, h Host) int {
+	switch {
+	case m.Learner:
+		return 0
+	case m.Leader:
+		return 3
+	case blocks(h.Health, h.Ungated, health.Leadership):
+		return 2
+	}
+	return 1
+}
+
+// freshFor is how old a snapshot may be when a rollout to another etcd version begins or a healthy voter is removed.
+const freshFor = time.Hour
+
+// snapshotFirst reports whether a rollout to another etcd version waits for a snapshot. Once a newer etcd has changed
+// the database, only a snapshot allows a downgrade. An operator may start the rollout without one. Repairs never wait.
+func snapshotFirst(v View) (string, bool) {
+	r := v.Rollout
+	switch {
+	case r == nil || !r.Runs || r.Upgrade == "" || r.WithoutSnapshot || len(r.Waiting) == 0 || !v.Backup.HasStore:
+		return "", false
+	case v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor+r.Began:
+		return "", false
+	}
+	next := "the next host"
+	for _, h := range v.Hosts {
+		if h.ID == RolloutNext(v, r.Waiting) {
+			next = cmp.Or(h.Name, h.ID)
+		}
+	}
+	before := fmt.Sprintf("before etcd on %s becomes %s", next, r.Upgrade)
+	from, why := v.backupSource()
+	if why != "" {
+		return fmt.Sprintf("no host can take a snapshot %s: %s", before, why), true
+	}
+	taker, _ := v.hostOf(from)
+	if f := v.Backup.Failed; f != nil {
+		return fmt.Sprintf("no snapshot was saved %s, on %s: %s; %s tries again in %s", before, f.Host, f.Text,
+			taker.Name, durationfmt.Text(max(0, v.Backup.retry()).Round(time.Minute))), true
+	}
+	return fmt.Sprintf("%s takes a snapshot %s", taker.Name, before), true
+}
+
+func waitsForSnapshot(v View) bool {
+	_, waits := snapshotFirst(v)
+	return waits
+}
+
+// removalWants reports whether a requested removal requires a recent snapshot and there is none: the removal of a
+// healthy voter does. Removing an unhealthy or dead voter repairs the cluster and, like the removal of a learner,
+// requires none.
+func removalWants(v View, r Removal) (string, bool) {
+	m, _ := v.memberByID(r.MemberID)
+	h, _ := v.hostOf(m)
+	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
+	if !v.Backup.HasStore || fresh || !r.Live || !m.Live || m.Learner || Unhealthy(h.Health) {
+		return "", false
+	}
+	text := "there is no snapshot yet"
+	if v.Backup.HasSnapshot {
+		text = fmt.Sprintf("the newest snapshot is %s old, the limit is %s",
+			durationfmt.Text(v.Backup.Age.Round(time.Minute)), durationfmt.Text(freshFor))
+	}
+	return text, true
 }

@@ -3,7 +3,12 @@
 
 package policy
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"strings"
+)
 
 // bootstrap creates a new single-member cluster, once, on an operator's request. The request ends if a cluster answers
 // or has ever answered this host, or if this host has ever belonged to one.
@@ -122,4 +127,320 @@ func bringUp(v View) Decision {
 		return blockedBy(v, vetoUnitUnusable)
 	}
 	return wait(Starting, "etcd is %s", v.Unit.State)
+}
+
+// BootstrapAttempt is what this host has recorded and observed about a bootstrap by the hosts in bootstrap.hosts. The
+// zero value means that no hosts are listed.
+//
+// Only the first host of the list may create the cluster. Its attempt has a name that is never used again, and it
+// starts etcd only after all other hosts have recorded a promise of this attempt on disk. A promise is final: if the
+// first host loses its disk, no host promises its next attempt.
+type BootstrapAttempt struct {
+	List         string            // digest of the list
+	First        string            // the first host of the list
+	PromisedList string            // digest of the list that this host has recorded, or empty
+	Attempt      string            // the attempt that this host has begun or promised, or empty
+	OnRequest    bool              // no automatic bootstrap: a host with a request asks the other listed hosts first
+	Others       []BootstrapAnswer // from the other listed hosts, by name
+}
+
+// BootstrapPhase is the progress of a bootstrap request on a host.
+type BootstrapPhase string
+
+// The phases. The zero value means that the host has neither a request nor a sign of a cluster.
+const (
+	BootstrapNone    BootstrapPhase = ""
+	BootstrapAsking  BootstrapPhase = "asking"  // the host has a request, and asks the other listed hosts
+	BootstrapDecided BootstrapPhase = "decided" // no other listed host had a request: the host creates the cluster
+	BootstrapCluster BootstrapPhase = "cluster" // the host has data, belongs to a cluster, or has seen one
+)
+
+func (p BootstrapPhase) known() bool {
+	return p == BootstrapNone || p == BootstrapAsking || p == BootstrapDecided || p == BootstrapCluster
+}
+
+// BootstrapAnswer is the answer of a listed host.
+type BootstrapAnswer struct {
+	Name         string
+	Silent       string // why there is no current answer; empty if there is one
+	Past         string // why it is not a new host; empty if it has no data and never had any
+	List         string // digest of the list in its configuration
+	PromisedList string
+	Attempt      string // the attempt that it has begun or promised, or empty
+	Phase        BootstrapPhase
+	Asked        BootstrapPhase // the phase that the asking host published before it asked
+}
+
+// BootstrapNote is what to record on this host's disk. The zero value changes nothing.
+type BootstrapNote struct {
+	Begin   bool   // this host begins an attempt
+	Promise string // the attempt that this host promises
+	Start   bool   // this host creates the cluster, as all listed hosts agree
+	Decide  bool   // this host creates the cluster on request: no other listed host has one or a request
+}
+
+// BootstrapAnswerOf returns this host's answer to the other listed hosts.
+func BootstrapAnswerOf(v View) BootstrapAnswer {
+	b := v.BootstrapAttempt
+	return BootstrapAnswer{
+		Name: v.Self.Name, Past: notNew(v), List: b.List, PromisedList: b.PromisedList, Attempt: b.Attempt,
+		Phase: bootstrapPhase(v),
+	}
+}
+
+// bootstrapPhase returns this host's phase. Data that this host created by its own decision counts as a cluster, too.
+func bootstrapPhase(v View) BootstrapPhase {
+	switch data := v.Data.State; {
+	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied || v.Bootstrap.Done,
+		v.Bootstrap.LastCluster != 0, data != DataEmpty && data != DataUnknown:
+		return BootstrapCluster
+	case v.Bootstrap.Decided:
+		return BootstrapDecided
+	case v.Bootstrap.Requested:
+		return BootstrapAsking
+	}
+	return BootstrapNone
+}
+
+// notNew returns why this host is not a new one: it has data, may have data, or once had some; empty if it is new. A
+// host with an unknown state is not new.
+func notNew(v View) string {
+	switch data := v.Data.State; {
+	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied:
+		return "a cluster answers it"
+	case v.Bootstrap.Done:
+		return "it has belonged to a cluster"
+	case v.Bootstrap.LastCluster != 0:
+		return fmt.Sprintf("it has seen cluster %x", v.Bootstrap.LastCluster)
+	case v.Bootstrap.Requested:
+		return "it creates a cluster"
+	case v.Recovery != nil:
+		return "it has a recovery plan"
+	case data == DataUnknown:
+		return "its data directory has not been read yet"
+	case data == DataMember && hasDefaultData(v.Data.MemberID, v.Data.ClusterID):
+		return "etcd created a default single-member cluster there"
+	case data != DataEmpty:
+		return "there is data in its data directory"
+	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:
+		return "its etcd is " + cmp.Or(string(v.Unit.State), "in an unknown state")
+	case v.Self.Conflict != "":
+		return "its identity conflicts with another's: " + v.Self.Conflict
+	case v.Self.Mode != Manage:
+		return "its quorumd only observes"
+	}
+	return ""
+}
+
+// automaticBootstrap keeps a new host waiting while the listed hosts agree on who creates the cluster. The attempt
+// advances through noteBootstrapAttempt, without a step.
+func automaticBootstrap(v View) (Decision, bool) {
+	if v.BootstrapAttempt.List == "" || notNew(v) != "" {
+		return Decision{}, false
+	}
+	if v.BootstrapAttempt.OnRequest {
+		text := v.BootstrapAttempt.clusterElsewhere("")
+		return wait(BootstrapWaiting, "%s; this host joins it when it answers", text), text != ""
+	}
+	_, text := advanceAttempt(v)
+	return wait(BootstrapWaiting, "%s", text), true
+}
+
+// noteBootstrapAttempt returns what this host records about the bootstrap.
+func noteBootstrapAttempt(v View) BootstrapNote {
+	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
+		return BootstrapNote{Decide: awaitsAnswers(v) && v.BootstrapAttempt.judgeAnswers(v.Self.Name).decide}
+	}
+	if v.BootstrapAttempt.List == "" || v.BootstrapAttempt.OnRequest || notNew(v) != "" {
+		return BootstrapNote{}
+	}
+	n, _ := advanceAttempt(v)
+	return n
+}
+
+// awaitsAnswers reports whether this host's request waits for the answers of the other listed hosts.
+func awaitsAnswers(v View) bool {
+	return v.BootstrapAttempt.List != "" && v.Bootstrap.Requested && !v.Bootstrap.Decided &&
+		bootstrapPhase(v) == BootstrapAsking
+}
+
+// answersResult is what the other listed hosts' answers mean for a host with a request: it creates the cluster, ends
+// the request because another host does, or waits.
+type answersResult struct {
+	decide  bool
+	ended   string // why the request ends; empty if it does not
+	waiting string // why it waits
+}
+
+// clusterElsewhere returns which other listed host has a cluster or creates one, or has a request that precedes that of
+// the named host; empty if none is known. With an empty name, any request counts.
+func (b BootstrapAttempt) clusterElsewhere(name string) string {
+	for _, a := range b.Others {
+		switch {
+		case a.Silent != "" || a.List != b.List:
+		case a.Phase == BootstrapCluster:
+			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows a cluster")
+		case a.Phase == BootstrapDecided:
+			return a.Name + " creates the cluster"
+		case a.Phase == BootstrapAsking && (name == "" || a.Name < name):
+			return "bootstrap was requested on " + a.Name
+		}
+	}
+	return ""
+}
+
+// judgeAnswers returns the result for the named host. Each host publishes its request before it asks the others, so of
+// two hosts that ask at the same time, at least one reads the other's request. The one whose name sorts later ends its
+// own. A host creates the cluster only if no answer reports data or a request; any doubt waits.
+func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
+	if text := b.clusterElsewhere(name); text != "" {
+		return answersResult{ended: text}
+	}
+	var doubts []string
+	for _, a := range b.Others {
+		switch {
+		case a.Asked != BootstrapAsking:
+			doubts = append(doubts, a.Name+" has not been asked since this host received the request")
+		case a.Silent != "" || a.List != b.List:
+			doubts = append(doubts, b.objection(a))
+		case a.Phase == BootstrapAsking:
+			doubts = append(doubts, "bootstrap was requested on "+a.Name+" too, and its name sorts later")
+		case a.Attempt != "" && a.Attempt != b.Attempt:
+			doubts = append(doubts, a.Name+" is committed to another attempt: a cluster may exist")
+		case a.Past != "" || !a.Phase.known():
+			doubts = append(doubts, a.Name+" is not new: "+cmp.Or(a.Past, "its phase "+string(a.Phase)+" is unknown"))
+		}
+	}
+	if len(doubts) > 0 || len(b.Others) == 0 {
+		return answersResult{
+			waiting: "this host creates the cluster when no other listed host has one or a request for one: " +
+				strings.Join(doubts, "; "),
+		}
+	}
+	return answersResult{decide: true, waiting: "no other listed host has a cluster or a request for one"}
+}
+
+// askListed waits for the other listed hosts' answers before a requested cluster is created. It returns false once that
+// is decided, or if no hosts are listed.
+func askListed(v View) (Decision, bool) {
+	if !awaitsAnswers(v) {
+		return Decision{}, false
+	}
+	switch a := v.BootstrapAttempt.judgeAnswers(v.Self.Name); {
+	case a.ended != "":
+		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
+	default: // even if this host decides: its disk must record that before etcd starts
+		return wait(BootstrapWaiting, "%s", a.waiting), true
+	}
+}
+
+// advanceAttempt returns what a new host records next about the automatic bootstrap, and what it waits for. Any doubt
+// waits.
+func advanceAttempt(v View) (BootstrapNote, string) {
+	b := v.BootstrapAttempt
+	if b.PromisedList != "" && b.PromisedList != b.List {
+		return BootstrapNote{}, "this host is committed to a different list of hosts than bootstrap.hosts has now"
+	}
+	if v.Self.Name != b.First {
+		return followFirst(b)
+	}
+	if b.Attempt == "" {
+		return BootstrapNote{Begin: true}, "this host begins an attempt to create the cluster"
+	}
+	var doubts []string
+	for _, a := range b.Others {
+		if text := b.objection(a); text != "" {
+			doubts = append(doubts, text)
+		} else if a.Attempt == "" {
+			doubts = append(doubts, a.Name+" has not committed to this attempt yet")
+		} else if a.Attempt != b.Attempt || a.PromisedList != b.List {
+			doubts = append(doubts, a.Name+" is committed to an earlier attempt: a cluster may exist")
+		}
+	}
+	if len(doubts) > 0 || len(b.Others) == 0 {
+		return BootstrapNote{}, "this host creates the cluster when all others agree: " + strings.Join(doubts, "; ")
+	}
+	return BootstrapNote{Start: true}, "all others agree; this host creates the cluster"
+}
+
+// followFirst is advanceAttempt for a host that is not the first of the list.
+func followFirst(b BootstrapAttempt) (BootstrapNote, string) {
+	for _, a := range b.Others {
+		if a.Name != b.First {
+			continue
+		}
+		switch text := b.objection(a); {
+		case b.Attempt == "" && text != "":
+			return BootstrapNote{}, a.Name + " creates the cluster when all listed hosts agree; this host has " +
+				"not committed to it yet: " + text
+		case b.Attempt == "" && (a.Attempt == "" || a.PromisedList != b.List):
+			return BootstrapNote{}, a.Name + " has not begun to create the cluster yet"
+		case b.Attempt == "":
+			return BootstrapNote{Promise: a.Attempt}, a.Name + " creates the cluster; this host is committed to it"
+		case text == "" && a.Attempt != b.Attempt:
+			return BootstrapNote{}, a.Name +
+				" begins a new attempt, but this host is committed to its earlier one: a cluster may exist"
+		}
+	}
+	return BootstrapNote{}, b.First + " creates the cluster when all listed hosts agree; this host is committed to it"
+}
+
+// objection returns why a host does not count as a new host with the same list; empty if it does.
+func (b BootstrapAttempt) objection(a BootstrapAnswer) string {
+	switch {
+	case a.Silent != "":
+		return a.Name + " does not answer: " + a.Silent
+	case a.List != b.List:
+		return a.Name + " has another cluster.name or bootstrap.hosts"
+	case a.Past != "":
+		return a.Name + " is not new: " + a.Past
+	}
+	return ""
+}
+
+// Environment is the kind of environment that etcd starts with.
+type Environment uint8
+
+// The environments. The zero value creates no cluster.
+const (
+	EnvironmentListed Environment = iota // for the listed cluster: this host joins it, or belongs to it
+	EnvironmentNew                       // for a new cluster of this host alone
+	EnvironmentAlone                     // for an existing cluster of this host alone: its data is the cluster
+)
+
+// EnvironmentOf returns the environment to start etcd with. A snapshot to restore comes first: it brings the data, and
+// if that data is lost later, etcd must not create an empty cluster instead.
+func EnvironmentOf(v View) Environment {
+	switch {
+	case v.Recovery != nil && v.Recovery.Snapshot:
+		return EnvironmentAlone
+	case v.Bootstrap.Requested && !v.Cluster.Reachable:
+		return EnvironmentNew
+	}
+	return EnvironmentListed
+}
+
+// MakesNewCluster reports whether an etcd that starts now creates a new cluster: an operator requested one, and no
+// cluster answers.
+func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
+
+// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if none does. others yields the
+// result of connecting to each: nil if the connection is accepted. Each must refuse the connection, because a silent
+// endpoint may hide a cluster. missing is why the list of endpoints may be incomplete, or nil.
+func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
+	if missing != nil {
+		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),
+			"correct cluster.discovery, or wait for its answer; without it cluster.endpoints must name all hosts")
+	}
+	for endpoint, err := range others {
+		switch {
+		case err == nil:
+			return conflicts(ClusterExists, "something answers at "+endpoint,
+				"check whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
+		case !refuses(err):
+			return conflicts(ClusterExists, "it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
+				"bring that host up, or leave it out of cluster.endpoints until it is")
+		}
+	}
+	return nil
 }

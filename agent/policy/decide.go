@@ -4,8 +4,11 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
@@ -264,4 +267,154 @@ func startAgain(v View) Decision {
 		return startLater(v, "etcd failed; it is restarted in %s", durationfmt.Tenths(left))
 	}
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
+}
+
+// concern is one thing that a host may have to handle.
+type concern struct {
+	name string
+	part func(View) (Decision, bool)
+}
+
+// concerns returns the concerns in order of precedence. A host finishes an operation in progress before it begins
+// another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: it withholds the
+// decided step, whichever concern decides, unless that step starts an etcd that this agent has stopped: see
+// decideAllowed.
+func concerns() []concern {
+	return []concern{
+		{"recovery from quorum loss", recovery},
+		{"bootstrap on request", bootstrap},
+		{"automatic bootstrap", automaticBootstrap},
+		{"this host's operation", ownOperation},
+		{"leadership transfer from an unhealthy leader", stepDown},
+		{"requested member removal", removal},
+		{"this host's request", cycle},
+		{"another host's operation", othersOperation},
+		{"single-member cluster made by default", ownDefaultCluster},
+		{"etcd of this host's member", ownUnit},
+		{"CORRUPT alarm", corruption},
+		{"NOSPACE alarm", fullDatabase},
+		{"leftover learners", leftover},
+		{"lost standby", removeLostStandby},
+		{"this host's member without data", rejoin},
+		{"replacement of a dead or unhealthy voter", replace},
+		{"join", join},
+	}
+}
+
+// Notes are what to write alongside the step: the queue to etcd, and the rest to this host's disk. The agent writes
+// them outside the control loop, because the disk may hang.
+type Notes struct {
+	StartGuard       StartGuard
+	Request          RequestNote
+	Removal          RemovalNote
+	Self             SelfNote
+	Queue            QueueNote
+	Backup           BackupNote
+	RestoreTest      RestoreTestNote
+	BootstrapAttempt BootstrapNote
+
+	// These are written with the step and mean nothing without it.
+	Join     JoinNote
+	Repair   bool // count one more replacement, and the replaced voter, with the step
+	Recovery RecoveryNote
+}
+
+// ownMemberDown returns why this host's member does not answer.
+func ownMemberDown(v View, m Member) Decision {
+	if !v.Self.Drives && v.Self.Conflict == "" {
+		return wait(MemberDown, "%s; member %s does not answer", v.externalReason().Text, m.label())
+	}
+	if r, holds := vetoed(v, vetoHostConflict, vetoDataUnusable); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	if text, gone := dataGone(v, m); gone {
+		return wait(MemberLost, "%s", text)
+	}
+	if v.gaveUp(m) {
+		return wait(MemberLost, "%s", gaveUpText(m))
+	}
+	if r, holds := vetoed(v, vetoUnitUnusable); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State,
+		v.Data.State, m.label())
+}
+
+// dataGone reports whether this host's member can never come back, because its data is gone from this host, and returns
+// the reason.
+func dataGone(v View, m Member) (string, bool) {
+	listed := fmt.Sprintf("this host is listed as %s %s (%x)", kindOf(m), m.label(), m.ID)
+	switch {
+	case unitRuns(v):
+		return "", false
+	case v.Data.State == DataEmpty:
+		return listed + ", but its data directory is empty: that member cannot come back", true
+	case v.Data.State == DataRemains:
+		return listed + ", but its data directory holds no write-ahead log: that member cannot come back", true
+	case v.Data.State == DataMember && v.Data.MemberID != m.ID:
+		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", listed,
+			v.Data.MemberID), true
+	}
+	return "", false
+}
+
+func kindOf(m Member) string {
+	if m.Learner {
+		return "learner"
+	}
+	return "voter"
+}
+
+// voterDown reports whether a voter is down. The text names them, for how long they have been down, and the remaining
+// fault tolerance.
+func voterDown(v View) (string, bool) {
+	var down []string
+	var since time.Duration
+	for m := range v.Cluster.voters() {
+		if !m.Live {
+			down = append(down, m.label())
+			since = max(since, m.DownFor)
+		}
+	}
+	if len(down) == 0 {
+		return "", false
+	}
+	voters, live := v.Cluster.Counts()
+	summary, _ := v.deadVoterSummary()
+	return fmt.Sprintf("%s for %s: %d of %d voters are live, fault tolerance %d%s", unanswered(down),
+		durationfmt.Seconds(since), live, voters, max(0, Tolerance(voters, live)), summary), true
+}
+
+func unanswered(names []string) string {
+	if len(names) == 1 {
+		return "voter " + names[0] + " has not answered"
+	}
+	return "voters " + strings.Join(names, ", ") + " have not answered"
+}
+
+// Remedy returns the declared remedy of a reason of this view, with the name of the member it concerns.
+func Remedy(v View, code ReasonCode) string {
+	text := code.Info().Remedy
+	if name := concernedMember(v, code); name != "" {
+		text = strings.ReplaceAll(text, "NAME", name)
+	}
+	return text
+}
+
+// concernedMember returns the name of the member that a reason is about, or its ID if it has never published a name.
+func concernedMember(v View, code ReasonCode) string {
+	if dead := DeadVoters(v); code == VoterDead && len(dead) > 0 {
+		return cmp.Or(dead[0].Member.Name, fmt.Sprintf("%x", dead[0].Member.ID))
+	}
+	for _, m := range v.Cluster.Members {
+		own := m.PeerURL == v.Self.PeerURL
+		if (code == VoterNotLive && !m.Learner && !m.Live) || (code == LearnerPresent && m.Learner && !own) ||
+			(code == MemberLost && own) {
+			if m.Name != "" {
+				return m.Name
+			}
+			return fmt.Sprintf("%x", m.ID)
+		}
+	}
+	return ""
 }

@@ -19,9 +19,9 @@
 // seconds, and the next Views show its progress.
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
-// is refused, and package operate reports that. A request to take a host down is a Standing: request_over.go decides
-// whether it is over, request_moves.go how calls and steps change it, request.go when it is dropped, and start_guard.go
-// whether etcd may start by itself meanwhile. Package hoststate writes the results to disk.
+// is refused, and package operate reports that. request.go decides how calls and steps
+// change a request to take a host down, and when it is over; start_guard.go decides whether etcd may start by itself
+// meanwhile. Package hoststate writes the results to disk.
 //
 // # What the model explores
 //

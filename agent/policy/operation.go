@@ -4,13 +4,52 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
 
+// OpPhase is the phase of an operation in its record. The next step depends on the phase and on the observed state. The
+// phases hold what cannot be observed: that a rollback was decided, and whether etcd was stopped cleanly.
+type OpPhase string
+
+// The phases of a join, in order, and of its rollback.
+const (
+	PhaseBegun    OpPhase = "begun"
+	PhaseAdded    OpPhase = "added"
+	PhaseStarted  OpPhase = "started"
+	PhasePromoted OpPhase = "promoted"
+	PhaseRollback OpPhase = "rollback"
+)
+
+// The phases of a cycle, in order. A cycle also begins with PhaseBegun.
+const (
+	PhaseReady OpPhase = "ready" // the hooks have run
+	PhaseDown  OpPhase = "down"  // etcd is stopped, the machine may be touched
+	PhaseBack  OpPhase = "back"  // etcd runs again
+)
+
+// PhaseRemoving is the phase of a removal that may have been sent to etcd, so it may take effect at any time. A removal
+// also begins with PhaseBegun.
+const PhaseRemoving OpPhase = "removing"
+
+// KindJoin is the kind of operation that makes a spare a standby or voter.
+const KindJoin = "join"
+
+// KindCycle is the kind of operation that takes a host down and brings it back.
+const KindCycle = "cycle"
+
+// KindRemove is the kind of operation that removes a member for good on request. The operation's host is the one that
+// received the request, not the member's.
+const KindRemove = "remove"
+
+// KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to
+// remove. The operation's host is the one that joins.
+const KindReplace = "replace"
+
 // operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
-// call the function that begins it; its kind and phases go into view.go, its steps into step.go and act's table, its
-// reasons into reason.go. The model and the simulation must cover it, see their docs.
+// call the function that begins it; its kind and phases go above, its steps into step.go and act's table, its reasons
+// into reason.go. The model and the simulation must cover it, see their docs.
 type operation struct {
 	kind   string
 	noun   string    // its name in texts
@@ -203,3 +242,100 @@ func othersOperation(v View) (Decision, bool) {
 	}
 	return o.orphan(v), true
 }
+
+// An operation that takes a host down is in flight as long as that host's own disk records it: until it ends there, or
+// an operator releases it. Its record in etcd informs the other hosts, but any client with write access can delete that
+// record. So the host also publishes the operation in its host record, and writes the operation's record again.
+
+// unrecordedOperation returns another host that publishes an operation of its own although the operation's record is
+// gone, and whether there is one.
+func unrecordedOperation(v View) (Host, bool) {
+	for _, h := range v.Hosts {
+		if h.InOperation && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
+// recordAgain writes the record of this host's operation again, under the lock. While it waits, the host does whatever
+// else its member needs.
+func recordAgain(v View) Decision {
+	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
+	switch {
+	case holds:
+	case v.Op != nil:
+		reason = blockedBy(v, vetoOperationInFlight).Reasons[0]
+	case v.Pause != nil:
+		reason = paused(v.Pause)
+	case v.blocksAll():
+		reason, _ = v.unreadable()
+	case v.Health.Hangs:
+		reason = Reason{HealthBad, v.Health.Text}
+	case !v.Lock.Mine:
+		return do(Step{
+			Kind: StepTakeLock,
+			Why:  "to record again that this host is taken down: the record was deleted",
+		})
+	default:
+		return do(Step{Kind: StepRecordAgain, Why: string(v.Asked.Work) + ": " + v.Asked.Reason})
+	}
+	for _, part := range []func(View) (Decision, bool){othersOperation, ownUnit} {
+		if d, decided := part(v); decided {
+			d.Reasons = append(d.Reasons, reason)
+			return d
+		}
+	}
+	return Decision{Reasons: []Reason{reason}}
+}
+
+// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not prove which
+// member's data is wrong: a removal could drop the correct copy, and a new member could copy a wrong one. At its quota,
+// etcd rejects writes, including the records of new operations.
+
+func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
+func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
+
+func corrupt(v View) (string, bool) {
+	return fmt.Sprintf("%s: members hold different data, and which is correct is unknown; until the alarm is disarmed "+
+			"no host joins, no member is removed and no healthy voter is taken down", v.Cluster.Alarms),
+		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
+}
+
+func noSpace(v View) (string, bool) {
+	return fmt.Sprintf("%s: etcd rejects writes, its largest database is %d MiB (limit: "+
+			"--quota-backend-bytes); no host joins until space is freed and the alarm is disarmed", v.Cluster.Alarms,
+			v.Cluster.DBSize>>20),
+		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
+}
+
+// refusedAsFull returns why etcd refused a step that writes. An operation in flight retries its steps despite an alarm,
+// and etcd may refuse a write before the members report the alarm.
+func refusedAsFull(v View) Reason {
+	if r, holds := vetoNoSpace().reason(v); holds {
+		return r
+	}
+	return Reason{EtcdNoSpace, v.Failed.Text}
+}
+
+// corruption blocks all later concerns while the CORRUPT alarm is raised.
+func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
+
+// fullDatabase blocks all later concerns while the NOSPACE alarm is raised. This host's request is an earlier one: a
+// larger quota needs a restart of etcd.
+func fullDatabase(v View) (Decision, bool) { return awaitDisarm(v, vetoNoSpace) }
+
+// awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.
+func awaitDisarm(v View, by func() veto) (Decision, bool) {
+	r, holds := by().reason(v)
+	if !holds {
+		return Decision{}, false
+	}
+	if p := v.Pause; p != nil {
+		return Decision{Reasons: []Reason{paused(p), r}}, true
+	}
+	return Decision{Reasons: []Reason{r}}, true
+}
+
+// paused returns the reason for a pause.
+func paused(p *Pause) Reason { return Reason{Paused, fmt.Sprintf("by %s: %s", p.By, p.Reason)} }

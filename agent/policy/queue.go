@@ -4,8 +4,12 @@
 package policy
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // QueueLength is how many spares the queue names: the next to join, one that makes the number of voters odd again if
@@ -70,3 +74,274 @@ func keepsQueue(v View, role Role) bool {
 
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
+
+// candidates returns the hosts that are ready to become a voter or standby, best first. All ranks come from published
+// records, so that all hosts rank alike; only this host's readiness is its current one.
+func candidates(v View, target Role, selfReady bool) []Host {
+	voting := map[string]int{} // voters by failure domain, except those to be replaced
+	for _, h := range v.Hosts {
+		if h.Role == RoleVoter && !v.isOutgoing(h) {
+			voting[h.Domain]++
+		}
+	}
+	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
+		ready := h.Waiting == ""
+		if h.ID == v.Self.ID {
+			ready = selfReady
+		}
+		fits := h.Role == RoleSpare || h.Role == RoleJoining || (target == RoleVoter && h.Role == RoleStandby)
+		return !ready || !h.Manage || !fits
+	})
+	slices.SortFunc(list, func(a, b Host) int {
+		return cmp.Or(
+			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // a learner needs no copy of the database
+			cmp.Compare(voting[a.Domain], voting[b.Domain]), // spread over failure domains
+			cmp.Compare(known(a.P99), known(b.P99)),         // the faster disk
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+	return list
+}
+
+// isOutgoing reports whether a host's voter is to be replaced. It uses the last observations, so that resting hosts
+// rank like all others.
+func (v View) isOutgoing(h Host) bool {
+	for m := range v.Cluster.voters() {
+		if m.PeerURL != h.PeerURL {
+			continue
+		}
+		dead, _ := v.reportedDead(m)
+		s, healthy := v.reportedUnhealthy(m)
+		return v.Op.replacesMember(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
+			v.Limits.UnhealthyGrace > 0 && healthy == "" && s.GraceLeft == 0
+	}
+	return false
+}
+
+// Next returns the IDs of at most n spares that join next, best first. Only a host that is not a spare calls it.
+func Next(v View, n int) []string {
+	voters, _ := v.Cluster.Counts()
+	target := RoleVoter
+	if voters >= v.Target.Voters && v.Cluster.learning() < v.Target.Standbys {
+		target = RoleStandby
+	}
+	var out []string
+	for _, h := range candidates(v, target, false) {
+		if h.Role == RoleSpare && len(out) < n {
+			out = append(out, h.ID)
+		}
+	}
+	return out
+}
+
+// JoinQueue returns the IDs of the hosts that are ready to vote, in the order in which they join or replace a voter.
+// Hosts that read the same records return the same order, except while only some of them observe that a voter is dead
+// or unhealthy. The lock decides then.
+func JoinQueue(v View) []string {
+	var out []string
+	for _, h := range candidates(v, RoleVoter, selfReady(v)) {
+		out = append(out, h.ID)
+	}
+	return out
+}
+
+// askedEarlier orders hosts by the age of their request to be taken down. Only this order depends on the hosts' wall
+// clocks.
+func askedEarlier(a, b Host) int {
+	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
+}
+
+// betterLeader reports whether a voter is a better leader than another.
+func betterLeader(a Member, ah Host, b Member, bh Host) bool {
+	wants := func(h Host) int {
+		if h.Wants != "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(wants(ah), wants(bh)),
+		cmp.Compare(leadershipRank(ah), leadershipRank(bh)),
+		cmp.Compare(known(ah.P99), known(bh.P99)),
+		cmp.Compare(distance(a), distance(b)),
+		cmp.Compare(b.LiveFor, a.LiveFor),
+		cmp.Compare(a.ID, b.ID),
+	) < 0
+}
+
+// distance returns how far away a member is, in steps that double from 2 ms on, so that differences within one data
+// center do not count.
+func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
+
+// leadershipRank ranks a host last whose health state rules out leading.
+func leadershipRank(h Host) int {
+	if blocks(h.Health, h.Ungated, health.Leadership) {
+		return 1
+	}
+	return 0
+}
+
+// patience returns how long a host at a position of the queue waits for the hosts before it. A host that counts as
+// ready and still does not act must not block the others forever.
+func patience(v View, position int) time.Duration {
+	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*ttlsPerPosition*v.Limits.LockTTL
+}
+
+// ttlsPerPosition is how many lock TTLs a host waits for each host before it in the queue.
+const ttlsPerPosition = 2
+
+// NextInRollout returns the IDs of at most n hosts without a member that are taken down next, in order. waiting are the
+// hosts that a rollout has not reached. Members are not included, since they read in every round anyway; but the next
+// host of a rollout always is.
+func NextInRollout(v View, waiting []string, n int) []string {
+	var out []string
+	for _, h := range queued(v) {
+		if h.Role == RoleSpare && len(out) < n {
+			out = append(out, h.ID)
+		}
+	}
+	if id := RolloutNext(v, waiting); id != "" && len(out) < n && !slices.Contains(out, id) {
+		out = append(out, id)
+	}
+	return out
+}
+
+// known returns the value for comparison: an unknown one, 0, ranks behind all known ones.
+func known(value time.Duration) time.Duration {
+	if value == 0 {
+		return Never
+	}
+	return value
+}
+
+func roleRank(r Role) int {
+	if r == RoleSpare {
+		return 1
+	}
+	return 0
+}
+
+// voterPosition returns this host's position among the live voters, by member ID, or -1 if it is no live voter. If any
+// voter may do some work, the first one tries it, and each further one a lock TTL later.
+func voterPosition(v View) int {
+	position := 0
+	for _, m := range v.Cluster.Members { // by ID
+		if m.Learner || !m.Live {
+			continue
+		}
+		if m.PeerURL == v.Self.PeerURL {
+			return position
+		}
+		position++
+	}
+	return -1
+}
+
+// RoundNeeds is what a host has observed before a round that decides whether it asks the members in that round. A fact
+// that is unknown is false.
+type RoundNeeds struct {
+	Bootstraps   bool // it has a request to create a cluster
+	Removes      bool // it has a request to remove a member
+	HoldsLock    bool
+	StepRunning  bool // a step of its own is running
+	StateUnknown bool // the cluster state is unknown
+	LookedBefore bool // it looked in every round so far
+	Listed       bool // it is a member
+	InQueue      bool // the queue in etcd names it
+	GoesFirst    bool // it has observed itself that no host goes before it
+	OwnOperation bool // the operation in flight is its own
+}
+
+// LooksEveryRound reports whether a host may have to act, and so must ask the members in every round. While the cluster
+// state is unknown, it keeps its previous pace.
+func LooksEveryRound(a RoundNeeds) bool {
+	switch {
+	case a.Bootstraps, a.Removes, a.HoldsLock, a.StepRunning:
+		return true
+	case a.StateUnknown:
+		return a.LookedBefore
+	}
+	return a.Listed || a.InQueue || a.GoesFirst || a.OwnOperation
+}
+
+// goesFirst reports whether a decision has found that no other host joins before this one. It matters if no host
+// maintains the queue in etcd, or if the queue is wrong.
+func goesFirst(v View, d Decision) bool {
+	if !v.Cluster.Reachable || v.Self.Mode != Manage || d.Role != RoleSpare || d.Waiting != "" ||
+		(v.Resting && !v.HostsFresh) {
+		return false
+	}
+	for _, reason := range d.Reasons {
+		if reason.Code == TargetMet || reason.Code == NotMyTurn {
+			return false
+		}
+	}
+	return true
+}
+
+// HoldsMember reports whether this host holds a member, including a learner: the member list includes the host or,
+// while the list is unknown, its data directory is not known to be empty. The doubt counts as a member, because a
+// member's disk must not be written to in bursts.
+func HoldsMember(listKnown, listed, lost bool, data DataState) bool {
+	if listKnown {
+		return listed && !lost
+	}
+	return data != DataEmpty
+}
+
+// MeasuresInBursts reports whether the probe writes as fast as the disk allows: on a host without a member, while its
+// qualifying run needs more writes.
+func MeasuresInBursts(member bool, v health.Assessment) bool {
+	return !member && v.Figures.QualifyNeed > 0
+}
+
+// QuietRounds is how many rounds of the loop share one status request to the members while the cluster is quiet. A host
+// still reads the records in each round, and asks the members at once if anything has changed.
+const QuietRounds = 2
+
+// activity is a condition in which the cluster is not quiet, even if this host has nothing to do.
+type activity struct {
+	name  string
+	holds func(View) bool
+}
+
+// activities returns all conditions in which the cluster is not quiet. In a quiet cluster the members' answers of the
+// previous round are as good as new ones, except that a silent member is noticed one round later.
+func activities() []activity {
+	return []activity{
+		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
+		{"this host has a request", func(v View) bool { return v.Asked != nil || v.Removal != nil }},
+		{"the lock is held", func(v View) bool { return v.Lock.Held }},
+		{"an operation is in flight", func(v View) bool { return v.Op != nil }},
+		{"a rollout runs", func(v View) bool { return v.Rollout != nil && v.Rollout.Runs }},
+		{"a record cannot be read", func(v View) bool { return len(v.Unreadable) > 0 }},
+		{"the members have changed", func(v View) bool { return v.Cluster.StableFor < v.Limits.Settle }},
+		{"a member is unhealthy or recovered only recently", func(v View) bool {
+			return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return unsettled(v, m) })
+		}},
+		{"a host waits", func(v View) bool {
+			return slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Wants != "" || h.InOperation })
+		}},
+		{"a host cannot reach a member", func(v View) bool {
+			return slices.ContainsFunc(v.Hosts, func(h Host) bool {
+				unreached := func(s Sight) bool { return s.Lost || s.Unsure }
+				return h.MemberLostFor > 0 || slices.ContainsFunc(h.Sees, unreached)
+			})
+		}},
+	}
+}
+
+// unsettled reports whether a member is not healthy, or has become so only recently.
+func unsettled(v View, m Member) bool {
+	return !m.Live || m.Errors || m.LiveFor < v.Limits.Settle || !m.LagKnown || m.BehindFor > 0 || m.AgentGoneFor > 0
+}
+
+// quiet reports whether this host is a member's, has nothing to do, and the cluster has no activity.
+func quiet(v View, d Decision) bool {
+	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
+	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||
+		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.RestoreTest.Run {
+		return false
+	}
+	return !slices.ContainsFunc(activities(), func(u activity) bool { return u.holds(v) })
+}

@@ -100,8 +100,8 @@ func mayRemoveSurplus(voters, down, proven, unknown int) bool {
 }
 
 // mayJoinWithSlow reports whether a host may become a voter while the voter it replaces is not live and is removed only
-// afterwards. All other voters must be live and a quorum and, together with the new voter, a quorum of the larger
-// cluster.
+// afterwards. All other voters must be live. They must be a quorum now and, together with the new voter, a quorum
+// of the larger cluster.
 func mayJoinWithSlow(voters, live int) bool {
 	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
 }

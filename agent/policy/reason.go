@@ -177,10 +177,9 @@ func clusterReasons() []ReasonInfo {
 		{
 			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
 				"one creates it",
-			"check the named host: quorumd runs, the port of its URL in bootstrap.hosts " +
-				"answers, its list is the same. If hosts are committed to an earlier attempt and certainly no " +
-				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on " +
-				"each, " +
+			"on the named host, check that quorumd runs, that its port in bootstrap.hosts answers, and that its " +
+				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and certainly no cluster " +
+				"exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +
 				"and start quorumd again",
 		},
 	}

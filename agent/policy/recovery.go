@@ -3,6 +3,15 @@
 
 package policy
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+)
+
 // Recovery is the part of a recovery plan after quorum loss that concerns this host. While there is one, this host does
 // nothing else.
 type Recovery struct {
@@ -173,4 +182,210 @@ func stopForRecovery(v View) (Decision, bool) {
 		return wait(Stopping, "etcd is stopping"), true
 	}
 	return Decision{}, false
+}
+
+// AgainstRecovery returns why no plan may be put in force on this host, or nil. pinned is the cluster ID in its
+// configuration, or empty. Package recovery checks whether the plan fits this host.
+func AgainstRecovery(v View, pinned string) *Refusal {
+	switch {
+	case v.Self.Mode != Manage:
+		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and restart quorumd")
+	case pinned != "":
+		return conflicts("",
+			"cluster.id is "+pinned+", but the recovered cluster has a different ID",
+			"remove cluster.id from quorumd.yaml on every host, restart quorumd, and apply the plan again")
+	}
+	return nil
+}
+
+// AgainstSnapshot returns why this host cannot restore a snapshot that it must fetch, or nil. hasStore reports whether
+// its configuration names a backup store.
+func AgainstSnapshot(fetched, hasStore bool) *Refusal {
+	if !fetched || hasStore {
+		return nil
+	}
+	return conflicts("", "this host is to restore a snapshot, and its configuration names no backup store",
+		"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
+}
+
+// AgainstPlan returns why another plan may not be put in force next to this one, or nil.
+func (r *Recovery) AgainstPlan(plan string) *Refusal {
+	if r == nil || r.Plan == plan {
+		return nil
+	}
+	return conflicts("", "plan "+r.Plan+" is in force here already, by "+r.By, "quorumctl recover status")
+}
+
+// AgainstGivingUp returns why the plan may not be given up, or nil. moved reports whether this host has begun to move
+// its old data.
+func (r *Recovery) AgainstGivingUp(moved bool) *Refusal {
+	switch {
+	case r == nil:
+		return conflicts("", "none is in force on this host", "quorumctl recover status")
+	case moved:
+		return conflicts("", "this host has begun to move its old data",
+			"let it finish: quorumctl recover status; the old data is kept next to the new, see QUORUM LOSS in "+
+				"quorumctl(1)")
+	}
+	return nil
+}
+
+// A host carries out a plan that it has applied even if operators make another plan meanwhile. If the first plan's
+// survivor was only off and comes back, two clusters serve.
+
+// planInForce reports a host that is the survivor of an earlier plan and has not given it up.
+func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
+	for _, r := range all {
+		for _, p := range r.Plans {
+			if p.Survivor == r.Host && !p.GivenUp {
+				return fmt.Sprintf("%s continues alone by plan %s, which is in force there", r.Host, p.ID), r.Host
+			}
+		}
+	}
+	return "", ""
+}
+
+// planElsewhere reports a plan that a host received and that the plan's survivor is not known to have given up.
+func planElsewhere(all []HostRemains, w RecoveryChoice) (text, about string) {
+	for _, r := range all {
+		for _, p := range r.Plans {
+			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {
+				continue
+			}
+			text = fmt.Sprintf("%s received plan %s, by which %s continues alone, and %s is not known to have given "+
+				"it up", r.Host, p.ID, p.Survivor, p.Survivor)
+			return text, strings.Join(append(slices.Clone(w.KeptOff), p.Survivor), ",")
+		}
+	}
+	return "", ""
+}
+
+// gaveUp reports whether the facts of a plan's survivor show that it does not carry the plan out: they list the plan as
+// given up, or they were collected after another host received the plan. Older facts may precede its application on the
+// survivor. A host lists only its last two plans, so an older plan is missing even if it was given up.
+func gaveUp(all []HostRemains, p KnownPlan) bool {
+	return slices.ContainsFunc(all, func(o HostRemains) bool {
+		ended := slices.ContainsFunc(o.Plans, func(q KnownPlan) bool { return q.ID == p.ID && q.GivenUp })
+		return o.Host == p.Survivor && (ended || o.Age < p.Age)
+	})
+}
+
+// MaxPlanAge is how old a plan may be when it is applied.
+const MaxPlanAge = 24 * time.Hour
+
+// OfferedPlan is a plan that a host is to apply.
+type OfferedPlan struct {
+	ID      string
+	Cluster string        // its name
+	Age     time.Duration // negative if this host's clock is behind
+	Own     *HostRemains  // the facts of this host in the plan; nil if there are none
+	Now     HostRemains   // the current facts of this host
+}
+
+// PlanRefused returns why this host does not apply a plan; empty if it does.
+func PlanRefused(p OfferedPlan) string {
+	for _, r := range planRefusals() {
+		if text := r.check(p); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// planRefusal declares a reason to refuse a plan. The remedy is the same for all: collect the facts again and make
+// another plan.
+type planRefusal struct {
+	name  string
+	check func(p OfferedPlan) string
+}
+
+// planRefusals returns all reasons in the order in which they are checked: each may rely on those before it.
+func planRefusals() []planRefusal {
+	return []planRefusal{
+		{"another cluster's plan", func(p OfferedPlan) string {
+			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host belongs to %q", p.Cluster,
+				p.Now.Cluster)
+		}},
+		{"a host outside the plan", func(p OfferedPlan) string {
+			return unless(p.Own != nil, "it was made without facts of %s", p.Now.Host)
+		}},
+		{"a quorum is seen", func(p OfferedPlan) string {
+			return unless(!p.Now.Quorum, "%s sees a quorum, so there is nothing to recover", p.Now.Host)
+		}},
+		{"too old", func(p OfferedPlan) string {
+			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
+				durationfmt.Seconds(p.Age), durationfmt.Text(MaxPlanAge))
+		}},
+		{"another host", func(p OfferedPlan) string {
+			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), this host is %s (%s)", p.Own.Host,
+				p.Own.HostID, p.Now.Host, p.Now.HostID)
+		}},
+		{"another cluster's facts", func(p OfferedPlan) string {
+			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, this host belongs to %q",
+				p.Own.Cluster, p.Now.Cluster)
+		}},
+		{"other data", func(p OfferedPlan) string {
+			same := p.Own.Empty == p.Now.Empty && p.Own.ClusterID == p.Now.ClusterID && p.Own.MemberID == p.Now.MemberID
+			return unless(same, "the data directory is not the one that the facts describe")
+		}},
+		{"another last entry", func(p OfferedPlan) string {
+			return unless(p.Own.Term == p.Now.Term && p.Own.Index == p.Now.Index,
+				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
+				p.Own.Index, p.Own.Term)
+		}},
+		// another host may be carrying out the other plan
+		{"another plan since", func(p OfferedPlan) string {
+			for _, known := range p.Now.Plans {
+				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == known.ID })
+				if known.ID != p.ID && !before {
+					return fmt.Sprintf("since its facts were collected %s received plan %s, by which %s continues "+
+						"alone", p.Now.Host, known.ID, known.Survivor)
+				}
+			}
+			return ""
+		}},
+	}
+}
+
+func unless(holds bool, format string, args ...any) string {
+	if holds {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// Successor is what shows whether the cluster that answers was recovered without this host.
+type Successor struct {
+	Old, New uint64 // the cluster reports that New replaced Old; 0 if it reports nothing
+	Answers  uint64 // the cluster that answers; 0 if none does
+	Noted    uint64 // the cluster that this host belongs to, as recorded on its disk; 0 for none
+	Pinned   bool   // its configuration pins the cluster ID
+	Planned  bool   // a plan is in force here
+}
+
+// Late reports whether this host is late to a recovery: the cluster that answers reports that it replaced this host's
+// cluster. A host with a plan follows the plan, and a pinned cluster ID must be changed by operators first.
+func (s Successor) Late() bool {
+	return !s.Planned && !s.Pinned && s.Answers != 0 && s.Answers == s.New && s.Noted != 0 && s.Noted == s.Old
+}
+
+// RecoveryNote is what is recorded when a plan ends.
+type RecoveryNote uint8
+
+// The notes. The zero value records nothing: the plan was not carried out.
+const (
+	RecoveryLeavesNothing RecoveryNote = iota
+	RecoveryAnnounced                  // write to etcd, for late hosts, that this cluster replaced the old one
+	RecoveryJoins                      // write to disk that this host belongs to the new cluster, not yet as a member
+)
+
+// noteRecovery returns what is recorded with the step that ends a plan.
+func noteRecovery(v View, s Step) RecoveryNote {
+	switch {
+	case s.Kind != StepEndRecovery || s.Outcome != Recovered:
+		return RecoveryLeavesNothing
+	case v.Recovery.Survivor:
+		return RecoveryAnnounced
+	}
+	return RecoveryJoins
 }

@@ -66,22 +66,6 @@ func (r Role) RecordedURL(own string) string {
 	return own
 }
 
-// dead returns the first voter, by member ID, that has been dead for the whole grace period; none if dead voters are
-// not replaced.
-func (v View) dead() (Member, bool) {
-	for m := range v.Cluster.voters() {
-		if v.Cluster.Reachable && !v.foreign() && v.isDead(m) {
-			return m, true
-		}
-	}
-	return Member{}, false
-}
-
-func (v View) isDead(m Member) bool {
-	since, _ := v.deadFor(m)
-	return v.Limits.DeadGrace > 0 && !m.Live && since >= v.Limits.DeadGrace
-}
-
 // repairVetoes returns the vetoes against removing a voter, with or without a replacement.
 func repairVetoes() []veto {
 	return []veto{

@@ -110,3 +110,228 @@ func rolloutTurn(v View) RequestChange {
 	}
 	return RequestTurn
 }
+
+// The transitions of a request, one method each. The request may have been cancelled after a step was decided, so
+// transitions that begin something report whether the request is still valid.
+
+// AgainstRequest returns why this host rejects a request, or nil. pending reports whether it has a request already, and
+// canReboot whether its agent can reboot the machine.
+func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refusal {
+	switch {
+	case v.Self.Mode != Manage:
+		return conflicts(ModeObserve, "quorumd only observes",
+			"set mode: manage and restart quorumd; until then, coordinate by hand")
+	case request.Work == WorkReboot && !request.External && !canReboot:
+		return conflicts("", "quorumd has no way to reboot this machine",
+			"quorumctl maintenance on, and reboot by hand")
+	case request.Work == WorkRestart && request.KeepRunning:
+		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "omit one of the two options"}
+	case !MayTakeDown(v, request.Work):
+		return conflicts(EtcdExternal,
+			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
+			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
+	case againstLostMember(v, request.Work) != nil:
+		return againstLostMember(v, request.Work)
+	case !pending && v.owns(KindCycle):
+		return conflicts("", "the last operation is just ending", "try again in a few seconds")
+	}
+	return nil
+}
+
+// Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
+// that has ended or its command has been started, since a command runs once. Any other request is refused. If the
+// refused request reports that the machine goes down now, that is recorded anyway, if the pending one allows for it.
+func (s Request) Renewed(request Request) (Request, *Refusal) {
+	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
+		s.External == request.External
+	if s.Ended || !same {
+		s.Hurried = s.Hurried || request.Hurried && s.OutlastsReboot()
+	}
+	switch {
+	case s.Ended:
+		return s, conflicts("", "the last request, by "+s.By+", is just ending",
+			"wait for it: quorumctl maintenance status")
+	case !same:
+		return s, conflicts("", "another "+string(s.Work)+" was already requested, by "+s.By+": "+s.Reason,
+			"wait for it, or end it first: quorumctl maintenance off")
+	case s.Ran != HooksNone:
+		return s, conflicts("",
+			"the command "+s.Program+", requested by "+s.By+", was started already, and is not run again",
+			"wait until the host is back, and ask again: quorumctl maintenance status")
+	}
+	s.Hurried, s.Reason = s.Hurried || request.Hurried, request.Reason
+	return s, nil
+}
+
+// Finished handles an operator's end of a request. If nothing has been done for it, the request is cancelled; otherwise
+// the host is brought back. waives reports that the hooks after it have failed and are ignored, and rolls that the
+// running rollout would request it again at once and then stop.
+func (s Request) Finished(waives, rolls bool) (next Request, cancelled bool, refused *Refusal) {
+	switch {
+	case !s.Untouched():
+		s.Ended, s.Waived = true, s.Waived || waives
+		return s, false, nil
+	case rolls:
+		return s, false, conflicts("", "it has not begun, and the running rollout would request it again",
+			"quorumctl rollout pause, or quorumctl rollout abort")
+	}
+	return s, true, nil
+}
+
+// Waives reports whether an operator's end of the request also waives the hooks after it, because they have failed.
+func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
+
+// Unhurried records that the machine does not go down after all: the request waits for its turn again.
+func (s Request) Unhurried() Request {
+	s.Hurried = false
+	return s
+}
+
+// Begins records that the operation is about to be written to etcd, in this boot.
+func (s Request) Begins() Request {
+	s.Begun, s.OtherBoot = true, false
+	return s
+}
+
+// Recorded records that the operation is in etcd. If its record disappears later, it was released or deleted.
+func (s Request) Recorded() Request {
+	s.Seen = true
+	return s
+}
+
+// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. guardOf decides
+// about the start guard.
+func (s Request) StopsEtcd() (next Request, valid bool) {
+	s.Stopped = s.Stopped || !s.Ended
+	return s, !s.Ended
+}
+
+// EtcdStarted records that etcd was started again.
+func (s Request) EtcdStarted() Request {
+	s.Stopped = false
+	return s
+}
+
+// StartsProgram records that the command's program is about to be started, unless it was before; valid is false if the
+// request has ended.
+func (s Request) StartsProgram() (next Request, valid bool) {
+	if !s.Ended && s.Ran == HooksNone {
+		s.Ran = HooksRunning
+	}
+	return s, !s.Ended
+}
+
+// ProgramEnded records that the program is done, or has failed.
+func (s Request) ProgramEnded(how HookState) Request {
+	s.Ran = how
+	return s
+}
+
+// OperationEnds records that the operation is about to end, and the request with it. After a crash in between the
+// operation must not be repeated.
+func (s Request) OperationEnds() Request {
+	s.Seen, s.Ended = false, true
+	return s
+}
+
+// GivenUp records that the operation is about to end, and that the request waits for another one. After a crash in
+// between the missing record must not look like a release.
+func (s Request) GivenUp() Request {
+	s.Seen, s.Begun = false, false
+	return s
+}
+
+// Request is a request to take a host down: its content and its progress, as far as decisions depend on them. The
+// agent builds it from the host's disk, and the model from its world. Both use its methods to decide whether the
+// request is over, and change it only by the transitions above. workDone decides whether the work of an
+// operation in flight is done.
+type Request struct {
+	Work        Work   `json:"work"`
+	Program     string `json:"program,omitempty"` // of a command
+	Reason      string `json:"reason"`
+	By          string `json:"by"`
+	KeepRunning bool   `json:"keepRunning,omitempty"` // the operation is only a reservation: etcd keeps running
+	External    bool   `json:"external,omitempty"`    // something other than the agent reboots the machine
+	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds in any case
+
+	Ended   bool `json:"ended,omitempty"`   // an operator has ended it, or its operation is about to end
+	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks after it had failed
+	Seen    bool `json:"seen,omitempty"`    // its operation was observed in etcd, and is in flight
+	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for it, and has not started it since
+	// Ran is the recorded state of a command's program: running, done or failed; empty before it was started.
+	Ran HookState `json:"ran,omitempty"`
+
+	// Begun and OtherBoot are derived from when the operation began: Begun reports that it has, OtherBoot that it began
+	// in an earlier boot of the machine or, if it has not begun, that it was requested in one.
+	Begun     bool `json:"-"`
+	OtherBoot bool `json:"-"`
+}
+
+// Rebooted reports whether the machine has rebooted since the operation began.
+func (s Request) Rebooted() bool { return s.Begun && s.OtherBoot }
+
+// TooLate reports whether the machine was rebooted externally before the operation began: it will not be rebooted
+// again.
+func (s Request) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
+
+// Done reports whether the work is done, so that the host need not be taken down.
+func (s Request) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
+
+// Untouched reports whether nothing has been done for the request: an operator's end cancels it at once.
+func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
+
+// OutlastsReboot reports whether the machine may also go down during the operation.
+func (s Request) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
+
+// Gone returns what happened to the operation if it was observed and is no longer recorded in etcd. It counts as
+// released if an operator released it or it was an operation of another cluster. Otherwise its record was deleted, and
+// the operation is still in flight according to this host's disk (noted).
+func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
+	gone := s.Seen && !recorded
+	return gone && (otherCluster || releasedByOperator), gone && !otherCluster && !releasedByOperator
+}
+
+// Asked returns the request as part of a View. The caller adds further observations.
+func (s Request) Asked() Asked {
+	return Asked{
+		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
+		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,
+		Done: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
+		NotBegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
+	}
+}
+
+// RequestState is the state of a host's request, for operators and for programs that wait for it.
+type RequestState string
+
+// The states of a request, in order.
+const (
+	RequestWaiting   RequestState = "waiting"
+	RequestStopping  RequestState = "stopping"
+	RequestSafe      RequestState = "safe"
+	RequestWorking   RequestState = "working"
+	RequestReturning RequestState = "returning"
+)
+
+// StateOf returns the state of this host's request. While no voter answers, or if the operation's record was deleted,
+// this host's disk and etcd unit show whether etcd is down for it.
+func StateOf(v View) RequestState {
+	a := v.Asked
+	if a == nil {
+		return RequestWaiting
+	}
+	own := v.owns(KindCycle)
+	stopped := a.Stopped && v.Unit.State != UnitActive && v.Unit.State != UnitDeactivating
+	down := own && v.Op.Phase == PhaseDown || (!v.Cluster.Reachable || a.RecordDeleted) && stopped
+	switch {
+	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Done:
+		return RequestWorking
+	case a.Done && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
+		return RequestReturning
+	case down:
+		return RequestSafe
+	case own:
+		return RequestStopping
+	}
+	return RequestWaiting
+}

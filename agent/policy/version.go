@@ -76,3 +76,86 @@ func (v Version) Less(o Version) bool {
 	}
 	return v.Patch < o.Patch
 }
+
+func versionUnknown(v View) (string, bool) {
+	if !v.Self.Etcd.Known() {
+		return "the version of this host's etcd is not known yet" + v.startsAnother(), true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Live && !m.Version.Known() {
+			return fmt.Sprintf("the version of voter %s is not known", m.Name), true
+		}
+	}
+	return "", false
+}
+
+func versionUnsafe(v View) (string, bool) {
+	if v.Limits.AllowUnsafe {
+		return "", false
+	}
+	return tooOld(v)
+}
+
+// tooOld reports whether this host's etcd or a voter's is too old, even if the configuration allows it.
+func tooOld(v View) (string, bool) {
+	if e := v.Self.Etcd; e.Known() && e.Tested() && !e.Safe() {
+		return fmt.Sprintf("this host's etcd is %s%s", e, v.startsAnother()), true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Version.Known() && m.Version.Tested() && !m.Version.Safe() {
+			return fmt.Sprintf("voter %s runs etcd %s", m.Name, m.Version), true
+		}
+	}
+	return "", false
+}
+
+func versionUntested(v View) (string, bool) {
+	if v.Limits.AllowUnsafe {
+		return "", false
+	}
+	return tooNew(v)
+}
+
+// tooNew reports whether this host's etcd or a voter's is of a newer minor version than any that is tested, even if the
+// configuration allows it.
+func tooNew(v View) (string, bool) {
+	limit := fmt.Sprintf("newest tested %d.%d", newestTested().Major, newestTested().Minor)
+	if e := v.Self.Etcd; e.Known() && !e.Tested() {
+		return fmt.Sprintf("this host's etcd is %s, %s%s", e, limit, v.startsAnother()), true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Version.Known() && !m.Version.Tested() {
+			return fmt.Sprintf("voter %s runs etcd %s, %s", m.Name, m.Version, limit), true
+		}
+	}
+	return "", false
+}
+
+// lowest returns the lowest known version of the members.
+func (c Cluster) lowest() Version {
+	var low Version
+	for _, m := range c.Members {
+		if m.Version.Known() && (!low.Known() || m.Version.Less(low)) {
+			low = m.Version
+		}
+	}
+	return low
+}
+
+func versionIncompatible(v View) (string, bool) {
+	low := v.Cluster.lowest()
+	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
+		return "", false
+	}
+	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s%s", v.Self.Etcd, low,
+		v.startsAnother()), true
+}
+
+// startsAnother returns a note for the reason if the unit starts a program other than etcd.binary, or an empty string.
+func (v View) startsAnother() string {
+	if v.Unit.Program == "" {
+		return ""
+	}
+	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary",
+		v.Self.Binary, v.Unit.Program)
+}

@@ -3,6 +3,71 @@
 
 package policy
 
+import (
+	"fmt"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// A veto is a condition that keeps a host from joining, from being taken down or from removing a member. check reports
+// whether the veto applies, and returns the text of the reason.
+type veto struct {
+	code ReasonCode
+	// own reports that the veto concerns only this host: while it applies, the host does not count as ready, and other
+	// hosts do not wait for it.
+	own   bool
+	check func(v View) (text string, holds bool)
+}
+
+// reason returns the reason if the veto applies. A veto that applies because data is missing has its own code: the
+// remedy for a full disk does not help if the disk does not answer.
+func (k veto) reason(v View) (Reason, bool) {
+	text, holds := k.check(v)
+	if !holds {
+		return Reason{}, false
+	}
+	for _, b := range unknownVetoes() {
+		if b.veto == k.code && b.holds(v) {
+			return Reason{b.code, text}, true
+		}
+	}
+	return Reason{k.code, text}, true
+}
+
+// unknownVeto is a veto that applies because data is missing.
+type unknownVeto struct {
+	veto, code ReasonCode
+	holds      func(v View) bool
+}
+
+func unknownVetoes() []unknownVeto {
+	return []unknownVeto{
+		{SpaceLow, SpaceNotKnown, func(v View) bool { return !v.Data.FreeKnown }},
+		{UnitUnusable, UnitNotKnown, func(v View) bool { return v.Unit.State == UnitUnknown }},
+		{UnitUnusable, EtcdExternal, func(v View) bool { return !v.Self.Drives }},
+		{DataUnusable, DataNotKnown, func(v View) bool { return v.Data.State == DataUnknown }},
+	}
+}
+
+// vetoed returns the reason of the first veto in list that applies.
+func vetoed(v View, list ...func() veto) (Reason, bool) {
+	for _, veto := range list {
+		if r, holds := veto().reason(v); holds {
+			return r, true
+		}
+	}
+	return Reason{}, false
+}
+
+// blockedBy returns the decision to wait until the veto no longer applies.
+func blockedBy(v View, by func() veto) Decision {
+	r, holds := by().reason(v)
+	if !holds {
+		r = Reason{Code: by().code}
+	}
+	return Decision{Reasons: []Reason{r}}
+}
+
 // Each veto is declared once, here. A list that names a missing veto does not compile, while a misspelled code would
 // silently block nothing. Vetoes are functions, not variables, to avoid an initialization cycle: their checks lead,
 // through the table of operations, to decisions that name vetoes.
@@ -80,3 +145,152 @@ func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, res
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoSurplus() veto             { return veto{TooManyVoters, false, surplus} }
+
+// Refusal is the reason why an operator's request is rejected.
+type Refusal struct {
+	Kind RefusalKind
+	Code ReasonCode // empty if no reason applies
+	Text string     // the cause, as it follows "cannot …: "
+	Hint string     // what to do
+}
+
+// RefusalKind classifies a refusal.
+type RefusalKind uint8
+
+// The kinds of refusals.
+const (
+	Conflicts RefusalKind = iota // the host or the cluster is not in the expected state
+	NotNow                       // the request may succeed later
+	Wrong                        // the request can never be fulfilled
+	NoSuch                       // the name matches nothing, or is ambiguous
+)
+
+func conflicts(code ReasonCode, text, hint string) *Refusal {
+	return &Refusal{Conflicts, code, text, hint}
+}
+
+// Permission is what a health state allows.
+type Permission struct {
+	Join bool // the host may become a learner, and then a voter
+	Hold bool // a join that has begun may wait for a better health state
+}
+
+// Permits returns what a health state allows. Unknown neither adds a member nor rolls a join back.
+func Permits(s health.State) Permission {
+	switch s { //exhaustive:enforce
+	case health.OK:
+		return Permission{Join: true, Hold: true}
+	case health.Warm, health.Unknown, health.Qualifying:
+		return Permission{Hold: true}
+	case health.Slow, health.Stalled, health.Failed:
+		return Permission{}
+	}
+	return Permission{Hold: true} // a health state that this agent does not know is unknown
+}
+
+// blocks reports whether a health state blocks what a gate protects, given the gates that no finding closes. While the
+// state is unknown or still being determined there are no findings, so it blocks everything.
+func blocks(s health.State, ungated, what health.Gate) bool {
+	switch s { //exhaustive:enforce
+	case health.OK:
+		return false
+	case health.Warm, health.Slow, health.Stalled, health.Failed:
+		return ungated&what == 0
+	case health.Unknown, health.Qualifying:
+	}
+	return true
+}
+
+// blocks reports whether this host's health state blocks what a gate protects.
+func (h Health) blocks(what health.Gate) bool { return blocks(h.State, h.Ungated, what) }
+
+// Unhealthy reports whether a health state means that the host harms the cluster.
+func Unhealthy(s health.State) bool {
+	return s == health.Slow || s == health.Stalled || s == health.Failed
+}
+
+// MaxMutes is the maximum number of mutes on a host.
+const MaxMutes = 128
+
+// AgainstMute returns why a finding may not be muted, or nil. check is the check that reports it, or nil if none does.
+func AgainstMute(code health.Code, check *health.Check) *Refusal {
+	switch {
+	case check == nil:
+		return &Refusal{NoSuch, "", "no check reports that finding", "quorumctl health lists the findings"}
+	case check.Gates != health.Nothing:
+		return conflicts("", "it "+check.Effect()+", and a finding that blocks a step cannot be muted",
+			"quorumctl health "+string(code)+" shows the remedy")
+	}
+	return nil
+}
+
+// AgainstMoreMutes returns why no mute may be added to that many existing ones, or nil.
+func AgainstMoreMutes(others int) *Refusal {
+	if others < MaxMutes {
+		return nil
+	}
+	return conflicts("", fmt.Sprintf("%d findings are muted already, which is the limit", others),
+		"quorumctl health unmute ends one")
+}
+
+// cautions returns the conditions that block nothing and do not pass by themselves. A host without a step reports them
+// after its reasons, in any mode.
+func cautions() []veto {
+	return []veto{
+		vetoTooOld(),
+		vetoTooNew(),
+		vetoUnitDisabled(),
+		vetoEtcdExternal(),
+		vetoLeaderSlow(),
+		vetoVoterUnhealthy(),
+		vetoVoterSuspect(),
+		vetoSurplus(),
+		vetoStandbyLost(),
+		vetoBackupFailed(),
+		vetoBackupOld(),
+		vetoSnapshotFirst(),
+		vetoRestoreTestFailed(),
+		vetoRestoreTestOverdue(),
+	}
+}
+
+// caution appends the cautions that apply and whose codes are not among the reasons yet.
+func caution(v View, reasons []Reason) []Reason {
+	for _, c := range cautions() {
+		r, holds := c.reason(v)
+		if !holds || hasCode(reasons, r.Code) {
+			continue
+		}
+		reasons = append(reasons[:len(reasons):len(reasons)], r)
+	}
+	return reasons
+}
+
+func hasCode(reasons []Reason, code ReasonCode) bool {
+	for _, r := range reasons {
+		if r.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// Cautions returns those of a decision's reasons that block nothing.
+func (d Decision) Cautions() []Reason {
+	var list []Reason
+	for i, r := range d.Reasons {
+		for _, c := range cautions() {
+			if i > 0 && c.code == r.Code { // the first reason is why the host does nothing
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+func unitDisabled(v View) (string, bool) {
+	if !v.Unit.NotAtBoot || v.Unit.State == UnitMissing {
+		return "", false
+	}
+	return "the unit is not enabled: after a boot etcd stays down until it is started by hand", true
+}

@@ -338,44 +338,6 @@ type Lock struct {
 	Token    int64
 }
 
-// OpPhase is the phase of an operation in its record. The next step depends on the phase and on the observed state. The
-// phases hold what cannot be observed: that a rollback was decided, and whether etcd was stopped cleanly.
-type OpPhase string
-
-// The phases of a join, in order, and of its rollback.
-const (
-	PhaseBegun    OpPhase = "begun"
-	PhaseAdded    OpPhase = "added"
-	PhaseStarted  OpPhase = "started"
-	PhasePromoted OpPhase = "promoted"
-	PhaseRollback OpPhase = "rollback"
-)
-
-// The phases of a cycle, in order. A cycle also begins with PhaseBegun.
-const (
-	PhaseReady OpPhase = "ready" // the hooks have run
-	PhaseDown  OpPhase = "down"  // etcd is stopped, the machine may be touched
-	PhaseBack  OpPhase = "back"  // etcd runs again
-)
-
-// PhaseRemoving is the phase of a removal that may have been sent to etcd, so it may take effect at any time. A removal
-// also begins with PhaseBegun.
-const PhaseRemoving OpPhase = "removing"
-
-// KindJoin is the kind of operation that makes a spare a standby or voter.
-const KindJoin = "join"
-
-// KindCycle is the kind of operation that takes a host down and brings it back.
-const KindCycle = "cycle"
-
-// KindRemove is the kind of operation that removes a member for good on request. The operation's host is the one that
-// received the request, not the member's.
-const KindRemove = "remove"
-
-// KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to
-// remove. The operation's host is the one that joins.
-const KindReplace = "replace"
-
 // Op is the operation in flight.
 type Op struct {
 	Kind        string

@@ -69,9 +69,9 @@ func (r Rollout) Waiting() []string {
 	return out
 }
 
-// Room returns an error if the record may outgrow its bound in the worst case: every host done after the longest time,
-// and the rollout stopped with the longest text. Such a rollout must not start, because it could not be completed. most
-// is the approximate number of such hosts that fit.
+// Room returns an error if the record may outgrow its bound in the worst case, in which every field has its longest
+// value. Such a rollout must not start, because it could not be completed. most is the approximate number of such hosts
+// that fit.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

@@ -352,7 +352,7 @@ func (p *promises) checkFitness(by *process) {
 	}
 	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&
 		w.now()-time.Duration(by.host.wallSetAt.Load()) > time.Minute+p.staleness() {
-		p.breach("P2", by.host, fmt.Sprintf("a host joins whose clock is off by %s", off))
+		p.breach("P2", by.host, fmt.Sprintf("a host with a clock that is off by %s joins", off))
 	}
 }
 

@@ -74,11 +74,11 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "on --reason TEXT",
 		Short: "Stop etcd on this host when it is safe, and keep it down",
-		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is transferred,\n" +
-			"etcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, across reboots\n" +
-			"and restarts of quorumd. After --for it is overdue, which raises an alert and changes nothing else.\n" +
-			"A second request replaces reason and time. Interrupting this command does not cancel the request;\n" +
-			"quorumctl maintenance off does.",
+		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is " +
+			"transferred,\netcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, " +
+			"across reboots\nand restarts of quorumd. After --for it is overdue, which raises an alert and changes " +
+			"nothing else.\nA second request replaces the reason and the duration. Interrupting this command does " +
+			"not cancel the request;\nquorumctl maintenance off does.",
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
 			"quorumctl maintenance on --reason 'firmware' --wait 10m",
 			"quorumctl maintenance on --reason 'cabling' --keep-running"),

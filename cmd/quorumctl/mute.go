@@ -20,7 +20,7 @@ func (a *app) muteCommand() *cobra.Command {
 		Short: "Mute a finding on this host for some time",
 		Long: "Mute a finding on this host until --for has passed or the finding gets worse. Until then it raises\n" +
 			"no alert and quorumctl check ignores it; status and health still show it. A mute never unblocks a\n" +
-			"step. Muting again replaces reason and time.",
+			"step. Muting again replaces the reason and the duration.",
 		Example: examples("quorumctl health mute DISK_FSYNC_SLOW --reason 'new disk on Monday' --for 3d",
 			"quorumctl health mute CLOCK_UNSYNCHRONISED --reason 'NTP outage'"),
 		Args:              cobra.ExactArgs(1),

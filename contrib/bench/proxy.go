@@ -22,7 +22,7 @@ import (
 const (
 	// proxyVoters is the number of servers behind a proxy.
 	proxyVoters = 3
-	// Each of streams carries streamBytes; talkers exchange messages of messageBytes.
+	// Each of the streams carries streamBytes. Each of the talkers exchanges messages of messageBytes.
 	streams      = 8
 	streamBytes  = 256 * mebibyte
 	talkers      = 64

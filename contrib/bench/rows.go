@@ -56,7 +56,7 @@ const (
 	tailRatio    = "of the plain p99"
 	fsyncs       = "fsyncs"
 	pastGrace    = "full strength, past the grace"
-	pastAllowed  = "of that allowed, without a copy"
+	pastAllowed  = "allowed past the grace, without a copy"
 	votersLost   = "voters that do not serve at the end"
 	leadFor      = "a slow disk led for"
 	tailBefore   = "write p99 before"

@@ -32,7 +32,7 @@ func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
 // slack is how much later than its limit a rollback may happen. It allows for some rounds and steps, and for etcd
-// itself: it stalls up to 5 s for each stream to a peer that does not read while etcd drops that peer.
+// itself: while etcd drops a peer that does not read, it stalls up to 5 s for each stream to it.
 const slack = 20 * time.Second
 
 // badWorld has n1 as its only voter and room for one standby. n2 goes first and fails in some way; n3 works.

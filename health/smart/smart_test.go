@@ -128,7 +128,7 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// machine is a /sys with these drives, and a smartctl that runs the script; $0 is the drive.
+// machine is a /sys with these drives, and a smartctl that runs the script, in which $drive is the drive.
 func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tree) {
 	t.Helper()
 	dir := t.TempDir()

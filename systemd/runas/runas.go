@@ -37,8 +37,8 @@ const (
 	maxRequest = 64 << 10
 	// maxFiles are stdin, stdout, stderr and the page of the disk probe.
 	maxFiles = 4
-	// answerTimeout bounds what one side writes to the other; both read at once.
-	answerTimeout = 5 * time.Second
+	// writeTimeout bounds each write to the other side, which reads without delay.
+	writeTimeout = 5 * time.Second
 	// requestTimeout is how long a connection may take to send its request.
 	requestTimeout = 10 * time.Second
 )
@@ -69,7 +69,7 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	for i, f := range files {
 		fds[i] = int(f.Fd())
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return fail(err)
 	}
 	if _, _, err := conn.WriteMsgUnix(text, unix.UnixRights(fds...), nil); err != nil {
@@ -201,7 +201,7 @@ func run(conn *net.UnixConn, argv []string, files []*os.File) (code int, err err
 }
 
 func answer(conn *net.UnixConn, code int) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	_, err := conn.Write([]byte(strconv.Itoa(code)))

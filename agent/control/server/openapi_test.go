@@ -361,7 +361,7 @@ func limitFields(s *jsonschema.Schema, body any) {
 	}
 }
 
-// apiEnums returns the values of the fields that have only a few.
+// apiEnums returns the allowed values of the fields that are enumerations, by schema and field.
 func apiEnums() map[string][]any {
 	works := []any{control.WorkMaintenance, control.WorkRestart, control.WorkReboot, control.WorkCommand}
 	return map[string][]any{

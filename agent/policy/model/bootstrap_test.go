@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// bootstrapHosts is the number of hosts in the worlds that explore the bootstrap by listed hosts.
+// bootstrapHosts is the number of hosts in the worlds in which the hosts of bootstrap.hosts create the cluster.
 const bootstrapHosts = 3
 
 // bootstrapHost is one of these hosts.

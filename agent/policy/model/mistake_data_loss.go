@@ -90,7 +90,7 @@ func dataLossMistakes() []Mistake {
 			rules: seesLoss(func(v *policy.View, _ policy.Member) { v.Clock.Offset = 0 }),
 		},
 		{
-			Name:   "a voter with lost data is removed for a standby that is not ready",
+			Name:   "a voter with lost data is removed in favour of a standby that is not ready",
 			breach: removedWithoutReplacement, scope: func(sc *Scenario) {
 				swapped(1, Slowness)(sc)
 				sc.Hosts, sc.Target.Standbys = 4, 1

@@ -309,7 +309,7 @@ func (p *pairs) record(e event, before, after *world) {
 	p.count[pair{at, o.atPlace(order, from.n, at)}]++
 }
 
-// atPlace returns the operation with its host's index in the state. Identical hosts have the same index.
+// atPlace renumbers the operation's host to its index in the state at. Identical hosts share an index.
 func (o operation) atPlace(order [maxHosts]uint8, n int, at cluster) operation {
 	place := slices.Index(order[:n], o.host)
 	o.host = uint8(slices.Index(at.key[:], at.key[place]))

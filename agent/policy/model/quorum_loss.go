@@ -37,7 +37,8 @@ func QuorumLosses() []QuorumLoss {
 	}
 }
 
-// DeepQuorumLosses returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint.
+// DeepQuorumLosses returns larger scopes, which need much memory and time. Each ends at its bound, or when no state is
+// new.
 func DeepQuorumLosses() []QuorumLoss {
 	return []QuorumLoss{
 		{Name: "2 of 3 lost, one returns, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 2},

@@ -117,7 +117,7 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("%s's %s is not answered in time; it may still land", n, kindOf(a.step))
 	case evLateWrite:
 		if e.arg != 0 {
-			return fmt.Sprintf("%s's %s that was not answered in time is lost", n, kindOf(a.lateWrite))
+			return fmt.Sprintf("%s's late %s is lost", n, kindOf(a.lateWrite))
 		}
 		return fmt.Sprintf("%s's late %s lands", n, kindOf(a.lateWrite))
 	case evUnitChanges:

@@ -42,7 +42,7 @@ type state struct {
 	pairs    []*mvccpb.KeyValue
 }
 
-// Lease is a lease, which is due at Ends.
+// Lease is an etcd lease that expires at Ends.
 type Lease struct {
 	ID   int64
 	TTL  time.Duration

@@ -381,25 +381,3 @@ func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decisio
 		}
 	}
 }
-
-// reloadTLS periodically reads the TLS files and the password again, in parallel to the loop.
-func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	var last string
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		var text string
-		if err := client.Reload(); err != nil {
-			text = err.Error()
-		}
-		if text != last && text != "" {
-			log.Error("cannot reload TLS files or the password; keeping the old ones", "error", text)
-		}
-		last = text
-	}
-}

@@ -10,6 +10,76 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
+// Work is the purpose for which a host is taken down.
+type Work string
+
+// The kinds of work.
+const (
+	WorkMaintenance Work = "maintenance" // by an operator, until the operator ends it
+	WorkRestart     Work = "restart"     // of the etcd unit
+	WorkReboot      Work = "reboot"      // of the machine
+	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
+)
+
+// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown and touchable.
+type work struct {
+	kind Work
+	// operatorEnds reports that only an operator ends the work, and may work on the machine until then. The start guard
+	// keeps etcd stopped at a boot.
+	operatorEnds bool
+	// rebootEnds reports that the work is over once the machine has rebooted.
+	rebootEnds bool
+	// outlastsReboot reports that the machine may go down during the work.
+	outlastsReboot bool
+	// automatic reports that the agent does all of the work. Then the work ends with its operation, and etcd is
+	// started. So it does not begin on a host whose etcd an operator has stopped and may be working on.
+	automatic bool
+	// program reports that the work is running the program named in the request.
+	program bool
+	// needsMember reports that there is nothing to do on a host without a member.
+	needsMember bool
+	// rolls reports that a rollout may request the work.
+	rolls bool
+}
+
+func workKinds() [4]work {
+	return [...]work{
+		{kind: WorkMaintenance, operatorEnds: true, outlastsReboot: true},
+		{kind: WorkRestart, automatic: true, needsMember: true, rolls: true},
+		{kind: WorkReboot, rebootEnds: true, outlastsReboot: true, rolls: true},
+		{kind: WorkCommand, automatic: true, program: true, rolls: true},
+	}
+}
+
+// info returns the declaration; for unknown work, one without any property.
+func (w Work) info() work {
+	for _, info := range workKinds() {
+		if info.kind == w {
+			return info
+		}
+	}
+	return work{kind: w}
+}
+
+// Works returns all kinds of work.
+func Works() []Work {
+	all := workKinds()
+	out := make([]Work, len(all))
+	for i, info := range all {
+		out[i] = info.kind
+	}
+	return out
+}
+
+// RunsProgram reports whether the work is the program named in the request.
+func (w Work) RunsProgram() bool { return w.info().program }
+
+// NeedsMember reports whether there is nothing to do for it on a host without a member.
+func (w Work) NeedsMember() bool { return w.info().needsMember }
+
+// over reports whether the work is done because an operator has ended it or the machine has rebooted.
+func (w Work) over(ended, rebooted bool) bool { return ended || w.info().rebootEnds && rebooted }
+
 // Asked is this host's request to be taken down and brought back. It is stored on the host's own disk, so that the
 // agent can read it while etcd does not answer.
 type Asked struct {
@@ -316,3 +386,68 @@ func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 // lookSoon is how often the next host in the queue checks whether the previous one is back, and how often a host checks
 // whether its programs have begun.
 const lookSoon = 500 * time.Millisecond
+
+// Program is what the state of a command's program is derived from. The agent fills it from this host's disk and from
+// the process that runs programs, the model from its world.
+type Program struct {
+	Name string
+	// Recorded is what this host's disk records: running, once it was started; done or failed; or nothing.
+	Recorded     HookState
+	RecordedText string
+	OtherBoot    bool // it was started in an earlier boot of the machine
+	CanRun       bool // this agent can run programs
+	Begun        bool // the operation that it is for has begun
+	// Observed is the observed state: due if the program has reported nothing. Unobserved is why it could not be
+	// observed.
+	Observed      Hooks
+	Unobserved    string
+	StartTimedOut bool // the time limit for its start has passed
+	TimedOut      bool // the time limit for its end has passed: if it ran, it was killed
+	Launched      bool // this agent started it so recently that starting it again would change nothing
+}
+
+// KnownState returns the program's state if it is known without an observation, and whether it is. A host whose
+// operation has not begun does not observe the program: the disk that holds it may hang, and the control loop with it.
+func (p Program) KnownState() (Hooks, bool) {
+	started := p.Recorded == HooksRunning
+	switch {
+	case p.Recorded == HooksDone || p.Recorded == HooksFailed:
+		return Hooks{State: p.Recorded, Text: p.RecordedText}, true
+	case started && p.OtherBoot:
+		return p.failed("the machine rebooted after it was started, so its outcome is unknown: check what it did; " +
+			"it is not run again"), true
+	case !p.CanRun:
+		return p.failed("this agent cannot run it"), true
+	case !p.Begun && !started:
+		return Hooks{State: HooksDue, Text: p.Name}, true
+	}
+	return Hooks{}, false
+}
+
+// State returns the program's state. A started program counts as running until its end is known or its time limit has
+// passed: etcd must not start next to it, and it must not run twice.
+func (p Program) State() Hooks {
+	if settled, known := p.KnownState(); known {
+		return settled
+	}
+	started := p.Recorded == HooksRunning
+	switch {
+	case p.Unobserved != "" && started && p.TimedOut:
+		return p.failed("it timed out, and its outcome is unknown: " + p.Unobserved)
+	case p.Unobserved != "" && started: // it may be running
+		return Hooks{State: HooksRunning, Text: p.Name + ": " + p.Unobserved}
+	case p.Unobserved != "":
+		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unobserved}
+	case p.Observed.State == HooksDue && started && p.StartTimedOut:
+		return p.failed("it was launched and has not started: see \"journalctl -u 'quorumd*'\"")
+	case p.Observed.State == HooksDue && started:
+		return Hooks{State: HooksStarting, Text: p.Name + ": it is being started", Launched: p.Launched}
+	case p.Observed.State == HooksRunning:
+		return Hooks{State: HooksRunning, Text: p.Name + " runs"}
+	}
+	return p.Observed
+}
+
+func (p Program) failed(text string) Hooks {
+	return Hooks{State: HooksFailed, Text: p.Name + ": " + text}
+}

@@ -1,0 +1,300 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// SelfNote is what this host's disk records about the cluster and this host's part in it. The zero value leaves it as
+// it is.
+type SelfNote struct {
+	ClusterAnswered bool // that this cluster has answered this host
+	Member          bool // that this host is the member MemberID of it, or no member if MemberID is 0
+	MemberID        uint64
+	Standby         uint64 // the learner that is this host's standby, until this host begins a join; 0: as it is
+	Domains         bool   // the failure domain of each member's host, from the view
+	Lost            uint64 // the listed member to give up, because its data is gone; it never starts again
+	Mount           string // the mount points of the file systems with the member's data
+	Clean           bool   // for how long this host has been healthy since it was ejected, from the view
+}
+
+// noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating
+// on request does not count as one that existed before. A learner is recorded as the standby if no operation is in
+// flight.
+func noteSelf(v View) SelfNote {
+	c, data := v.Cluster, v.Data
+	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
+		return SelfNote{}
+	}
+	made := v.Bootstrap.Requested && v.Bootstrap.Listed
+	n := SelfNote{
+		ClusterAnswered: c.ID != v.Bootstrap.LastCluster && !made, Clean: recordsHealthyPeriod(v),
+		Domains: newDomain(v),
+	}
+	if m, _ := v.member(); m.ID != v.Self.LostID && v.givesUp(m) {
+		n.Lost = m.ID
+	}
+	if !c.Reachable || data.State != DataMember || data.ClusterID != c.ID {
+		return n
+	}
+	if !v.foreign() && data.Mount != v.Self.DataMount {
+		n.Mount = data.Mount
+	}
+	m, listed := v.memberByID(data.MemberID)
+	known := v.Self.ClusterID == c.ID && v.Self.MemberID == m.ID || v.Self.ClusterID == 0 && !listed
+	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) { // a member given up may run again on its old disk
+		n.Member, n.MemberID = true, m.ID
+	}
+	if v.Op == nil && !v.cannotRead(RecordOp) && m.Learner && m.Name != "" && m.ID != v.Self.StandbyID {
+		n.Standby = m.ID
+	}
+	return n
+}
+
+// newDomain reports whether the failure domain of a member's host differs from the one recorded on this host's disk.
+func newDomain(v View) bool {
+	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
+	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
+}
+
+// Conflict returns how this host's identity conflicts with another host's or a member's; empty if it does not. If two
+// hosts have the same name or peer URL, neither joins: only an operator can decide which one may. If two agents have
+// the same host ID, the one that wrote the host record continues, and the other takes no step.
+func Conflict(v View) string {
+	if text := wrongName(v); text != "" {
+		return text
+	}
+	for _, h := range v.Hosts {
+		switch {
+		case h.ID == v.Self.ID && !h.Own:
+			return "another agent runs with this host's ID, " + h.ID
+		case h.ID == v.Self.ID:
+		case h.Name == v.Self.Name:
+			return "host " + h.ID + " has the same name, " + h.Name
+		case h.PeerURL == v.Self.PeerURL:
+			return "host " + h.Name + " has the same peer URL, " + h.PeerURL
+		}
+	}
+	for _, m := range v.Cluster.Members {
+		own := v.Data.State == DataMember && v.Data.ClusterID == v.Cluster.ID && v.Data.MemberID == m.ID
+		switch {
+		case m.PeerURL == v.Self.PeerURL:
+		case own:
+			return "etcd.peerURL is " + v.Self.PeerURL + ", but this host's member is registered with " + m.PeerURL
+		case m.Name == v.Self.Name:
+			return "a member with this host's name has another peer URL, " + m.PeerURL
+		}
+	}
+	return ""
+}
+
+// wrongName returns why cluster.name must be wrong: hosts in this etcd use other names, and no other member's host uses
+// this one. Different names mean different locks, so this host takes no step.
+func wrongName(v View) string {
+	used := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		h, present := v.hostOf(m)
+		return present && h.ID != v.Self.ID
+	})
+	if len(v.Cluster.OtherNames) == 0 || used {
+		return ""
+	}
+	return "no other member of this etcd uses this host's cluster.name; its hosts use " +
+		strings.Join(v.Cluster.OtherNames, " or ")
+}
+
+// RecordKind is the kind of a record in etcd.
+type RecordKind string
+
+// The kinds of records.
+const (
+	RecordOp      RecordKind = "op"
+	RecordPause   RecordKind = "pause"
+	RecordRollout RecordKind = "rollout"
+	RecordLock    RecordKind = "lock"
+	RecordHost    RecordKind = "host"
+	RecordRepairs RecordKind = "repairs"
+)
+
+// Unreadable is a record in etcd that this agent cannot read.
+type Unreadable struct {
+	Kind RecordKind
+	Key  string
+	Why  string
+}
+
+// recordInfo declares the effect of an unreadable record of a kind, and the remedy.
+type recordInfo struct {
+	kind      RecordKind
+	blocksAll bool // whether an operation is in flight or may begin is unknown, so no step is taken
+	meaning   string
+	remedy    string // %s is the key
+}
+
+func records() []recordInfo {
+	return []recordInfo{
+		{RecordOp, true, "so nothing is begun", "quorumctl operation release --force --reason '<why>' deletes it"},
+		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
+		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
+		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
+		{RecordLock, false, "so the lock counts as held by another host", "if it stays: etcdctl del %s"},
+		{
+			RecordHost, false, "so nothing is known of that host",
+			"restart quorumd there, as new as here; if there is no such host: etcdctl del %s",
+		},
+	}
+}
+
+// cannotRead reports whether a record of that kind cannot be read.
+func (v View) cannotRead(kind RecordKind) bool {
+	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.Kind == kind })
+}
+
+// Hint returns the remedy for a record of that kind that cannot be read.
+func (u Unreadable) Hint() string {
+	for _, info := range records() {
+		if info.kind == u.Kind && strings.Contains(info.remedy, "%s") {
+			return fmt.Sprintf(info.remedy, u.Key)
+		}
+		if info.kind == u.Kind {
+			return info.remedy
+		}
+	}
+	return ""
+}
+
+func (u Unreadable) info() recordInfo {
+	for _, info := range records() {
+		if info.kind == u.Kind {
+			return info
+		}
+	}
+	return recordInfo{kind: u.Kind, blocksAll: true}
+}
+
+// blocksAll reports whether an unreadable record withholds every step, as a pause does.
+func (v View) blocksAll() bool {
+	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll })
+}
+
+// unreadable returns the reason for unreadable records. It names the most important one.
+func (v View) unreadable() (Reason, bool) {
+	if len(v.Unreadable) == 0 {
+		return Reason{}, false
+	}
+	first := v.Unreadable[0]
+	if i := slices.IndexFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll }); i >= 0 {
+		first = v.Unreadable[i]
+	}
+	text := fmt.Sprintf("%s: %s; %s: %s", first.Key, first.Why, first.info().meaning, first.Hint())
+	if more := len(v.Unreadable) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return Reason{RecordUnreadable, text}, true
+}
+
+// withUnreadable adds a reason for unreadable records to a decision.
+func (v View) withUnreadable(d Decision) Decision {
+	reported := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == RecordUnreadable })
+	switch r, holds := v.unreadable(); {
+	case !holds || reported:
+	case v.blocksAll() && d.Step.Kind == StepNone:
+		d.Reasons = append([]Reason{r}, d.Reasons...)
+	default:
+		d.Reasons = append(slices.Clone(d.Reasons), r)
+	}
+	return d
+}
+
+// An etcd that starts on an empty disk without an environment creates a single-member cluster. Its member and cluster
+// IDs are the same on every host, because etcd derives them from the default peer URL and the default token.
+const (
+	defaultMemberID  = 0x8e9e05c52164694d
+	defaultClusterID = 0xcdf818194e3a8c32
+	defaultPeerURL   = "http://localhost:2380"
+)
+
+// hasDefaultData reports whether data belongs to such a cluster, or to one that has grown from it: a member keeps its
+// ID when its peer URL changes.
+func hasDefaultData(member, cluster uint64) bool {
+	return member == defaultMemberID && cluster == defaultClusterID
+}
+
+// strayDefault reports whether etcd has created such a cluster here, unless the host is configured for it. A cluster
+// that is recorded as this host's is not stray, nor is one whose member list has another peer URL for this member.
+func strayDefault(v View) (string, bool) {
+	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
+		v.Self.PeerURL == defaultPeerURL {
+		return "", false
+	}
+	if m, listed := v.memberByID(defaultMemberID); v.Cluster.ID == defaultClusterID && listed {
+		if m.PeerURL != defaultPeerURL {
+			return "", false
+		}
+	} else if v.Cluster.ExpectedID == defaultClusterID {
+		return "", false
+	}
+	return fmt.Sprintf("etcd was started here without settings and created a single-member cluster: member %x, peer "+
+		"URL %s",
+		uint64(defaultMemberID), defaultPeerURL), true
+}
+
+// ownDefaultCluster waits while this host's data belongs to a stray default cluster, so that no later concern starts
+// its etcd.
+func ownDefaultCluster(v View) (Decision, bool) {
+	text, stray := strayDefault(v)
+	if !stray {
+		return Decision{}, false
+	}
+	return wait(DefaultCluster, "%s", text), true
+}
+
+// strayRemains returns which hosts hold data of stray default clusters. Their data is not copies of one cluster,
+// although the members have the same ID.
+func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
+	var strays []string
+	unlisted := 0
+	for _, r := range all {
+		if r.Empty || !hasDefaultData(r.MemberID, r.ClusterID) || r.PeerURL == defaultPeerURL {
+			continue
+		}
+		lists := slices.Concat(r.InData, r.LastSeen)
+		switch at := slices.IndexFunc(lists, r.hasDataOf); {
+		case at < 0 && len(r.InData) > 0, at >= 0 && lists[at].PeerURL != defaultPeerURL:
+			continue
+		case at < 0:
+			unlisted++
+		}
+		strays = append(strays, r.Host)
+	}
+	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // one host alone proves nothing
+		return "", ""
+	}
+	return fmt.Sprintf("on %s etcd was started without settings and created a single-member cluster (member %x, %s), "+
+		"which contains no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
+		all[0].Cluster), strings.Join(strays, ", ")
+}
+
+// FirstStart is what the start guard, as root, reads when systemd is about to start etcd's unit, whether or not an
+// agent runs.
+type FirstStart struct {
+	// Manages reports that a valid configuration of an agent names this unit and has mode: manage.
+	Manages bool
+	// AgentStarts reports that the agent's unit runs, or that a boot starts it: that agent decides.
+	AgentStarts bool
+	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
+	Decided bool
+	// NoMember reports that none of the directories that etcd may use holds a member, and that each of them was
+	// readable and is on a mounted file system. It is false if that is unknown.
+	NoMember bool
+}
+
+// StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would create a
+// single-member cluster on localhost. If anything is unknown it may start: an etcd with data never depends on quorumd
+// (P4, P6).
+func (f FirstStart) StartGuarded() bool {
+	return f.Manages && f.AgentStarts && !f.Decided && f.NoMember
+}
