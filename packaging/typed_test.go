@@ -55,7 +55,7 @@ func typedOnAHost() []string {
 func typedElsewhere() []elsewhere {
 	const firstCluster, kubelet = "../contrib/lab/first_cluster_test.go", "../contrib/e2e/external_test.go"
 	return []elsewhere{
-		{firstCluster, `documented(t, firstClusterPage, "n1#")`, []string{
+		{firstCluster, `documentedCommands(t, firstClusterPage, "n1#")`, []string{
 			"etcdctl --endpoints=https://10.0.0.1:2379 --cacert=/etc/quorumd/tls/ca.crt " +
 				"--cert=/etc/quorumd/tls/client.crt --key=/etc/quorumd/tls/client.key member list",
 		}},
@@ -86,7 +86,7 @@ func typedElsewhere() []elsewhere {
 			"for h in n1 n2; do ssh $h quorumctl recover collect > $h.json; done",
 			"for h in n1 n2; do ssh $h quorumctl recover apply - < plan.json; done",
 		}},
-		{kubelet, "k.types(", []string{
+		{kubelet, "k.runDocumented(", []string{
 			"mv /etc/kubernetes/manifests/etcd.yaml /root/", "mv /root/etcd.yaml /etc/kubernetes/manifests/",
 		}},
 		{kubelet, "k.program(", []string{

@@ -355,9 +355,7 @@ func TestAStopReachesTheWholeProcessGroup(t *testing.T) {
 	grandchild := grandchildOf(t, o)
 	do(t, p.Stop)
 	st := reaches(t, p, Inactive)
-	if alive(t, grandchild) {
-		t.Error("the grandchild is still alive")
-	}
+	eventually(t, "the killed grandchild is dead", func() bool { return !alive(t, grandchild) })
 	// The leader ended at SIGTERM; the grandchild had to be killed.
 	if st.Signal != "SIGTERM" || st.Result != "timeout" {
 		t.Errorf("%+v", st)
