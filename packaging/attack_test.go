@@ -100,7 +100,7 @@ func attackHelper(t *testing.T, h *host) {
 		`{"word":"mask","agent":"quorumd"}`:                           "unknown order",
 		forged("n1=http://localhost:2380", "new", "stolen"):           "invalid token",
 		forged("n1=http://localhost:2380", "existing", ""):            "configuration has changed",
-		forged("n9=http://localhost:2380", "existing", ""):            "not what this host is",
+		forged("n9=http://localhost:2380", "existing", ""):            "does not contain this host",
 		forged(`n1=http://x:1\nLD_PRELOAD=/tmp/x.so`, "existing", ""): "is not a member",
 		forged(strings.Repeat("x", 33<<10), "existing", ""):           "more than",
 		`{"word":"hooks","agent":"quorumd","hooks":{"when":"command","id":"1","program":"..","work":"","reason":"","by":""}}`: "not a valid command name",
