@@ -82,7 +82,8 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			v.Asked.Seen, v.Asked.OtherBoot = false, true
 		}, RequestNote{}},
 		{"an operator has rebooted the machine before its operation", func(v *View) {
-			v.Asked.Work, v.Asked.External, v.Asked.Begun, v.Asked.OtherBoot, v.Asked.Over = WorkReboot, true, false, true, true
+			v.Asked.Work, v.Asked.External, v.Asked.Over = WorkReboot, true, true
+			v.Asked.Begun, v.Asked.OtherBoot = false, true
 		}, ends(Cancelled, "the machine was rebooted before the operation began")},
 		{"its rollout runs", rolling, RequestNote{}},
 		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
