@@ -48,7 +48,9 @@ func TestFullDiskDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
 	unit := &startedUnit{}
 	opt.Unit, disk.full = unit, true
 	r := decided(policy.StepStartUnit, k)
-	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksDone}}
+	r.View.Asked = &policy.Asked{
+		Request: policy.Request{Work: policy.WorkCommand}, Command: policy.Hooks{State: policy.HooksDone},
+	}
 	New(opt).Act(t.Context(), r)
 	if unit.starts != 1 {
 		t.Errorf("etcd was started %d times", unit.starts)

@@ -147,7 +147,7 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)
 	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
-	v.DoneFor = b.since.truth(carried+"asked/over", v.Done, r.At, r.Number)
+	v.OverFor = b.since.truth(carried+"asked/over", v.Over, r.At, r.Number)
 	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	return &v
 }

@@ -102,7 +102,7 @@ func TestAVoterWaitsOnlyForItsOwnRequest(t *testing.T) {
 		{"a voter with a slow disk", func(v *View) { v.Health = Health{State: health.Slow, Text: "48 ms"} }, ""},
 		{"a voter next to a dead one", func(v *View) { v.Cluster.Members[2].Live = false }, ""},
 		{"a voter with a restart request", func(v *View) {
-			v.Asked = &Asked{Work: WorkRestart, By: "root"}
+			v.Asked = &Asked{Request: Request{Work: WorkRestart, By: "root", Begun: true}}
 		}, CycleQueued},
 		{"a voter with another host's identity", func(v *View) { v.Self.Conflict = "n9 has its name" }, HostConflict},
 	} {

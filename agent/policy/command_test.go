@@ -13,7 +13,7 @@ func TestACommandAndEtcdNeverRunAtTheSameTime(t *testing.T) {
 	as := func(base func() View) func() View {
 		return func() View {
 			v := base()
-			v.Asked.Work, v.Asked.Program, v.Asked.Done = WorkCommand, "upgrade", false
+			v.Asked.Work, v.Asked.Program, v.Asked.Over = WorkCommand, "upgrade", false
 			v.Asked.Command = Hooks{State: HooksDue, Text: "upgrade"}
 			return v
 		}
@@ -60,13 +60,13 @@ func TestACommandAndEtcdNeverRunAtTheSameTime(t *testing.T) {
 			v.Asked.Command.State, v.Lock = HooksRunning, Lock{Known: true}
 		}, StepTakeLock, ""},
 		{"it runs, and an operator ends the request", func(v *View) {
-			v.Asked.Command.State, v.Asked.Done = HooksRunning, true
+			v.Asked.Command.State, v.Asked.Over = HooksRunning, true
 		}, StepNone, CommandRunning},
 		{"it is starting, and an operator ends the request", func(v *View) {
-			v.Asked.Command.State, v.Asked.Done = HooksStarting, true
+			v.Asked.Command.State, v.Asked.Over = HooksStarting, true
 		}, StepNone, CommandRunning},
 		{"it has not begun, and an operator ends the request", func(v *View) {
-			v.Asked.Done = true
+			v.Asked.Over = true
 		}, StepStartUnit, ""},
 		{"it runs, and an operator has started etcd", func(v *View) {
 			v.Asked.Command.State, v.Unit.State = HooksRunning, UnitActive

@@ -51,7 +51,7 @@ func TestTheEarlierOfTwoConcernsDecides(t *testing.T) {
 		},
 		"a request, and a dead voter": {
 			func(v *View) {
-				v.Asked = &Asked{Work: WorkReboot, WaitedFor: time.Minute}
+				v.Asked = &Asked{Request: Request{Work: WorkReboot, Begun: true}, WaitedFor: time.Minute}
 				v.Hosts[2].Wants = WorkReboot
 			}, "replacement of a dead or unhealthy voter", StepTakeLock, "",
 		},

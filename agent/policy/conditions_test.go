@@ -45,7 +45,7 @@ func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 			v.Asked.Work, v.Op.Phase = WorkRestart, PhaseBegun
 		}, StepStartUnit, ""},
 		{"only the permission was wanted, and its etcd has failed meanwhile", func(v *View) {
-			v.Asked.Done, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
+			v.Asked.Over, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
 		}, StepEndOp, ""},
 		{"its operation was released, and an operator has started its etcd", func(v *View) {
 			v.Asked.Released, v.Op, v.Lock, v.Unit.State = true, nil, Lock{Known: true}, UnitActive

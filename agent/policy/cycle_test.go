@@ -22,7 +22,9 @@ func askedView() View {
 	v.Self.MemberID = 3
 	v.Cluster.ExpectedID = clusterID
 	v.Limits.TransferTimeout, v.Limits.ReturnStable, v.Limits.ReturnMax = 30*time.Second, 10*time.Second, 10*time.Minute
-	v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk", RebootFor: Never}
+	v.Asked = &Asked{
+		Request: Request{Work: WorkMaintenance, By: "root", Reason: "new disk", Begun: true}, RebootFor: Never,
+	}
 	return v
 }
 
@@ -59,7 +61,7 @@ func turnView() View {
 func backView() View {
 	v := turnView()
 	v.Op.Phase = PhaseBack
-	v.Asked.Done = true
+	v.Asked.Over = true
 	return v
 }
 
@@ -92,7 +94,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		}, StepBeginCycle, ""},
 		{"there is no request", func(v *View) { v.Asked = nil }, StepNone, Idle},
 		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, Idle},
-		{"it ended before it began", func(v *View) { v.Asked.Done = true }, StepNone, Idle},
+		{"it ended before it began", func(v *View) { v.Asked.Over = true }, StepNone, Idle},
 		{"it is unhealthy itself", func(v *View) {
 			v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed
 		}, StepTakeLock, ""},
@@ -255,7 +257,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		}, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
-		{"it is cancelled", func(v *View) { v.Asked.Done = true }, StepEndOp, ""},
+		{"it is cancelled", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},
 		{"the request is gone", func(v *View) { v.Asked = nil }, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
 		{"another host has its ID", func(v *View) {
@@ -267,13 +269,13 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 		}, StepTakeDown, ""},
 		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
 		{"it is cancelled, and etcd is stopping", func(v *View) {
-			v.Asked.Done, v.Unit.State = true, UnitDeactivating
+			v.Asked.Over, v.Unit.State = true, UnitDeactivating
 		}, StepNone, Stopping},
 		{"it is cancelled, and the restart is in progress", func(v *View) {
-			v.Asked.Work, v.Asked.Done, v.Unit.State = WorkRestart, true, UnitActivating
+			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitActivating
 		}, StepSetPhase, ""},
 		{"it is cancelled, and the restart has failed", func(v *View) {
-			v.Asked.Work, v.Asked.Done, v.Unit.State = WorkRestart, true, UnitFailed
+			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitFailed
 		}, StepStartUnit, ""},
 		{"etcd is down already: the operation is recorded first", func(v *View) {
 			v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed
@@ -339,21 +341,21 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 	play(t, downView, []scene{
 		{"maintenance", nil, StepNone, InMaintenance},
 		{"overdue maintenance", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
-		{"finished maintenance", func(v *View) { v.Asked.Done = true }, StepStartUnit, ""},
+		{"finished maintenance", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
 		{"finished maintenance, but the disk is new", func(v *View) {
-			v.Asked.Done, v.Data = true, Data{State: DataEmpty}
+			v.Asked.Over, v.Data = true, Data{State: DataEmpty}
 		}, StepNone, DataUnusable},
 		{"finished maintenance, without the lock", func(v *View) {
-			v.Asked.Done, v.Lock = true, Lock{Known: true}
+			v.Asked.Over, v.Lock = true, Lock{Known: true}
 		}, StepStartUnit, ""},
 		{"finished maintenance, while the cluster is paused", func(v *View) {
-			v.Asked.Done, v.Pause = true, &Pause{}
+			v.Asked.Over, v.Pause = true, &Pause{}
 		}, StepStartUnit, ""},
 		{"finished maintenance, without a quorum", func(v *View) {
-			v.Asked.Done, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID}
+			v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
 		{"finished maintenance, after its operation was released", func(v *View) {
-			v.Asked.Done, v.Op = true, nil
+			v.Asked.Over, v.Op = true, nil
 		}, StepStartUnit, ""},
 		{"without a quorum", func(v *View) {
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
@@ -362,7 +364,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Asked.Overdue = true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, MaintenanceOverdue},
-		{"across a reboot", func(v *View) { v.Op.SameBoot, v.Asked.Rebooted = false, true }, StepNone, InMaintenance},
+		{"across a reboot", func(v *View) { v.Op.SameBoot, v.Asked.OtherBoot = false, true }, StepNone, InMaintenance},
 		{"a reboot that is due", func(v *View) { v.Asked.Work = WorkReboot }, StepReboot, ""},
 		{"a reboot that was just requested", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, time.Second
@@ -374,18 +376,18 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Asked.Work, v.Op.SameBoot = WorkReboot, false
 		}, StepStartUnit, ""},
 		{"a finished reboot, without a quorum", func(v *View) {
-			v.Asked.Work, v.Asked.Rebooted = WorkReboot, true
+			v.Asked.Work, v.Asked.OtherBoot = WorkReboot, true
 			v.Op, v.Cluster = nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
 		{"a finished reboot, after which an operator has stopped it", func(v *View) {
-			v.Asked.Work, v.Asked.Rebooted, v.Op.SameBoot, v.Unit.Ran = WorkReboot, true, false, true
+			v.Asked.Work, v.Asked.OtherBoot, v.Op.SameBoot, v.Unit.Ran = WorkReboot, true, false, true
 		}, StepNone, UnitStopped},
 		{"a finished reboot, after which an operator has stopped it, without a quorum", func(v *View) {
-			v.Asked.Work, v.Asked.Rebooted, v.Unit.Ran = WorkReboot, true, true
+			v.Asked.Work, v.Asked.OtherBoot, v.Unit.Ran = WorkReboot, true, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, UnitStopped},
 		{"a cancelled reboot", func(v *View) {
-			v.Asked.Work, v.Asked.Done, v.Unit.Ran = WorkReboot, true, true
+			v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true
 		}, StepStartUnit, ""},
 		{"a released reboot", func(v *View) {
 			v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true
@@ -415,14 +417,14 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 		}, StepNone, InMaintenance},
 		{"an interrupted restart", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
 		{"finished, but an operator has stopped etcd since it was started", func(v *View) {
-			v.Asked.Done, v.Asked.Stopped = true, false
+			v.Asked.Over, v.Asked.Stopped = true, false
 		}, StepNone, UnitStopped},
 		{"rebooted, but an operator stops it before its operation is over", func(v *View) {
 			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
 		}, StepNone, UnitStopped},
 		{"the request is gone", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
 		{"finished, and etcd runs already", func(v *View) {
-			v.Asked.Done, v.Unit.State = true, UnitActive
+			v.Asked.Over, v.Unit.State = true, UnitActive
 		}, StepStartUnit, ""},
 		{"the end of its work is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 	})
@@ -444,12 +446,12 @@ func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 		}, StepNone, NotBack},
 		{"an operator has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
 		{"an operator has stopped it again after its restart", func(v *View) {
-			v.Asked, v.Unit.State = &Asked{Work: WorkRestart}, UnitInactive
+			v.Asked, v.Unit.State = &Asked{Request: Request{Work: WorkRestart, Begun: true}}, UnitInactive
 		}, StepNone, UnitStopped},
 		{"it has failed again", func(v *View) { v.Unit.State = UnitFailed }, StepStartUnit, ""},
 		{"it has just started", func(v *View) { v.Op.Phase = PhaseDown }, StepSetPhase, ""},
 		{"a finished restart", func(v *View) {
-			v.Asked = &Asked{Work: WorkRestart}
+			v.Asked = &Asked{Request: Request{Work: WorkRestart, Begun: true}}
 			v.Op.Restarted = true
 		}, StepEndOp, ""},
 		{"hooks are due", func(v *View) { v.Asked.After.State = HooksDue }, StepRunHooks, ""},
@@ -465,13 +467,15 @@ func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
 		}, StepStartUnit, ""},
 		{"the request has changed meanwhile", func(v *View) {
-			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never}
+			v.Asked = &Asked{Request: Request{Work: WorkReboot, Begun: true}, RebootFor: Never}
 		}, StepEndOp, ""},
 		{"a reboot was cancelled before the machine went down", func(v *View) {
-			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Done: true}
+			v.Asked = &Asked{Request: Request{Work: WorkReboot, Ended: true, Begun: true}, RebootFor: Never, Over: true}
 		}, StepEndOp, ""},
 		{"a reboot was cancelled after the machine had rebooted", func(v *View) {
-			v.Asked, v.Op.SameBoot = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Done: true}, false
+			v.Asked, v.Op.SameBoot = &Asked{
+				Request: Request{Work: WorkReboot, Ended: true, Begun: true}, RebootFor: Never, Over: true,
+			}, false
 		}, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
@@ -484,7 +488,9 @@ func TestASpareHasNothingToStopInItsOperation(t *testing.T) {
 		v := spareView()
 		v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 		v.Limits.TransferTimeout = 30 * time.Second
-		v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk", RebootFor: Never}
+		v.Asked = &Asked{
+			Request: Request{Work: WorkMaintenance, By: "root", Reason: "new disk", Begun: true}, RebootFor: Never,
+		}
 		v.Hosts[2].Wants = WorkMaintenance
 		return v
 	}
@@ -503,7 +509,7 @@ func TestASpareHasNothingToStopInItsOperation(t *testing.T) {
 		{"its operation may begin", turn(func(*View) {}), StepNone, InMaintenance},
 		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
 		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
-		{"it is over", turn(func(v *View) { v.Asked.Done = true }), StepEndOp, ""},
+		{"it is over", turn(func(v *View) { v.Asked.Over = true }), StepEndOp, ""},
 		{"its learner has never started", turn(func(v *View) {
 			v.Asked.Work = WorkRestart
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 9, PeerURL: v.Self.PeerURL, Learner: true})

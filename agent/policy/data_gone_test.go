@@ -14,7 +14,7 @@ import (
 // emptiedView returns the view of a host whose maintenance is over and whose data is gone.
 func emptiedView() View {
 	v := downView()
-	v.Asked.Done, v.Asked.Ended, v.Asked.Seen, v.Asked.DoneFor = true, true, true, time.Minute
+	v.Asked.Over, v.Asked.Ended, v.Asked.Seen, v.Asked.OverFor = true, true, true, time.Minute
 	v.Unit.Since = time.Hour
 	v.Data = Data{State: DataEmpty, Free: 100 << 30, FreeKnown: true, Mount: "/var/lib/etcd"}
 	v.Self.DataMount, v.Self.ClusterID = "/var/lib/etcd", clusterID
@@ -65,7 +65,7 @@ func TestAHostAbandonsAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
 		},
 		{"the lock is free", func(v *View) { noted(v); v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"an operator still works there", func(v *View) {
-			v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor = false, false, 0
+			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = false, false, 0
 		}, StepNone, InMaintenance},
 		{"the cluster is paused", func(v *View) { noted(v); v.Pause = &Pause{By: "root"} }, StepNone, Paused},
 		{"it is back with its old disk afterwards", func(v *View) {
@@ -74,11 +74,11 @@ func TestAHostAbandonsAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
 		}, StepEndOp, ""},
 		{"the machine was rebooted for it", func(v *View) {
 			noted(v)
-			v.Asked.Work, v.Asked.Ended, v.Asked.Rebooted, v.Op.SameBoot = WorkReboot, false, true, false
+			v.Asked.Work, v.Asked.Ended, v.Asked.OtherBoot, v.Op.SameBoot = WorkReboot, false, true, false
 		}, StepEndOp, ""},
 		{"it is a restart", func(v *View) {
 			noted(v)
-			v.Asked.Work, v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor = WorkRestart, false, false, 0
+			v.Asked.Work, v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = WorkRestart, false, false, 0
 		}, StepEndOp, ""},
 	})
 	v := emptiedView()
@@ -100,15 +100,15 @@ func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 		"it cannot be read":                  func(v *View) { v.Data.State = DataUnreadable },
 		"it was not read":                    func(v *View) { v.Data.State = DataUnknown },
 		"it was read before etcd was down":   func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
-		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.DoneFor },
-		"the work has only just ended":       func(v *View) { v.Asked.DoneFor = time.Second },
+		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.OverFor },
+		"the work has only just ended":       func(v *View) { v.Asked.OverFor = time.Second },
 		"another member's data is there":     func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
 		"its member answers":                 func(v *View) { v.Cluster.Members[2].Live = true },
 		"its etcd runs":                      func(v *View) { v.Unit.State = UnitActive },
 		"its disk records another member":    func(v *View) { v.Self.MemberID = 8 },
 		"the cluster is another one":         func(v *View) { v.Cluster.ID++ },
 		"the program of its command may have started": func(v *View) {
-			v.Asked.Work, v.Asked.Done = WorkCommand, false
+			v.Asked.Work, v.Asked.Over = WorkCommand, false
 		},
 		"it is a learner": func(v *View) { v.Cluster.Members[2].Learner = true },
 	} {
@@ -260,7 +260,7 @@ func TestAHostReportsNoLostMemberDuringMaintenance(t *testing.T) {
 	if !OwnMemberLost(v) {
 		t.Error("the work is over, and it does not report the loss")
 	}
-	v.Asked.Done, v.Asked.Ended = false, false
+	v.Asked.Over, v.Asked.Ended = false, false
 	if OwnMemberLost(v) {
 		t.Error("its disk is out, and it reports its member lost")
 	}
@@ -281,11 +281,13 @@ func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {
 		t.Errorf("its data is there, and a reboot is refused: %+v", r)
 	}
 	v = lostView()
-	v.Asked = &Asked{Work: WorkReboot, NotBegun: true, RebootFor: Never}
+	v.Asked = &Asked{Request: Request{Work: WorkReboot}, RebootFor: Never}
 	if d := Decide(v); d.Notes.Request.Change != RequestEnds || d.Notes.Request.Code != MemberLost {
 		t.Errorf("an earlier request: %+v", d.Notes.Request)
 	}
-	v.Asked = &Asked{Work: WorkMaintenance, Ended: true, Done: true, Stopped: true, DoneFor: time.Minute}
+	v.Asked = &Asked{Request: Request{
+		Work: WorkMaintenance, Ended: true, Stopped: true, Begun: true,
+	}, Over: true, OverFor: time.Minute}
 	if d := Decide(v); d.Notes.Request.Change != RequestEnds || d.Notes.Request.Code != MemberLost {
 		t.Errorf("an ended request that its disk does not record: %+v", d.Notes.Request)
 	}
@@ -338,7 +340,7 @@ func TestEtcdStartsAfterMaintenanceOnlyOnDataReadSince(t *testing.T) {
 	back := func() View {
 		v := emptiedView()
 		v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
-		v.Asked.DoneFor = 2 * time.Second
+		v.Asked.OverFor = 2 * time.Second
 		v.Unit.SinceStart = time.Hour
 		return v
 	}

@@ -212,7 +212,7 @@ func TestAJoinGoesStepByStep(t *testing.T) {
 		{"it is started", with(added, func(v *View) { v.Unit.EnvReady = true }), StepStartUnit, ""},
 		{"not while a command of a released operation still runs", with(added, func(v *View) {
 			v.Unit.EnvReady, v.Asked = true, &Asked{
-				Work: WorkCommand, Released: true,
+				Request: Request{Work: WorkCommand}, Released: true,
 				Command: Hooks{State: HooksRunning, Text: "upgrade"},
 			}
 		}), StepNone, CommandRunning},

@@ -105,11 +105,11 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 		{"it still runs, and the machine is to reboot", running(func(v *View) {
 			v.Asked.Work = WorkReboot
 		}), StepReboot, ""},
-		{"the work is over, and it was not started", func(v *View) { v.Asked.Done = true }, StepNone, EtcdExternal},
+		{"the work is over, and it was not started", func(v *View) { v.Asked.Over = true }, StepNone, EtcdExternal},
 		{"and for long", func(v *View) {
-			v.Asked.Done, v.Op.WrittenFor = true, time.Hour
+			v.Asked.Over, v.Op.WrittenFor = true, time.Hour
 		}, StepNone, NotBack},
-		{"the work is over, and it runs again", running(func(v *View) { v.Asked.Done = true }), StepSetPhase, ""},
+		{"the work is over, and it runs again", running(func(v *View) { v.Asked.Over = true }), StepSetPhase, ""},
 	})
 	play(t, external(backView, unreadable), []scene{
 		{"it has served for long enough", nil, StepEndOp, ""},

@@ -204,22 +204,22 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		}, StepReboot, ""},
 		{"its end has a different outcome", func(v *View) { v.Asked.EndChanged = true }, StepSetPhase, ""},
 		{"it is over, and the data is another member's", func(v *View) {
-			v.Asked.Done, v.Data.MemberID = true, 9
+			v.Asked.Over, v.Data.MemberID = true, 9
 		}, StepNone, DataUnusable},
 		{"it is over, and the data is unknown", func(v *View) {
-			v.Asked.Done, v.Data = true, Data{}
+			v.Asked.Over, v.Data = true, Data{}
 		}, StepNone, DataUnusable},
 		{"it is over, and the version is unknown", func(v *View) {
-			v.Asked.Done, v.Self.Etcd = true, Version{}
+			v.Asked.Over, v.Self.Etcd = true, Version{}
 		}, StepNone, VersionUnknown},
 		{"it is over, and its start has just failed", func(v *View) {
-			v.Asked.Done, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry-1
+			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry-1
 		}, StepNone, Starting},
 		{"it is over, and its start has failed just long enough ago", func(v *View) {
-			v.Asked.Done, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
+			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
 		}, StepStartUnit, ""},
 		{"it is over, and only the permission was wanted", func(v *View) {
-			v.Asked.Done, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
+			v.Asked.Over, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
 		}, StepEndOp, ""},
 	})
 	play(t, backView, []scene{
@@ -395,7 +395,9 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 		}, StepTakeLock, ""},
 		{"it has a request meanwhile", func(v *View) {
 			aliveAgain(v)
-			v.Asked = &Asked{Work: WorkRestart, By: "root", Reason: "new", RebootFor: Never}
+			v.Asked = &Asked{
+				Request: Request{Work: WorkRestart, By: "root", Reason: "new", Begun: true}, RebootFor: Never,
+			}
 		}, StepTakeLock, ""},
 		{"it may join meanwhile", func(v *View) {
 			aliveAgain(v)

@@ -77,7 +77,9 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 			v.PlaceFreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL - 1
 		}, StepNone, NotMyTurn},
 		{"it has a maintenance request, too", func(v *View) {
-			v.Asked, v.IdleFor = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk"}, 0
+			v.Asked, v.IdleFor = &Asked{
+				Request: Request{Work: WorkMaintenance, By: "root", Reason: "new disk", Begun: true},
+			}, 0
 		}, StepNone, Settling},
 		{"nothing starts its etcd after a boot", func(v *View) { v.Unit.NotAtBoot = true }, StepTakeLock, ""},
 		{"a cluster answers, but its records are unreadable", func(v *View) {
@@ -199,7 +201,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 			v.Cluster.Members[2].ThinksLearner = true
 		}), StepNone, Starting},
 		{"it has a maintenance request", func(v *View) {
-			v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk"}
+			v.Asked = &Asked{Request: Request{Work: WorkMaintenance, By: "root", Reason: "new disk", Begun: true}}
 		}, StepPromote, ""},
 		{"its cluster answers, but its records are unreadable", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.Error = false, true, "no leader"

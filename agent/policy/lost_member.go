@@ -37,8 +37,8 @@ func (d Data) Mounted(self Self) Data {
 // may come back.
 func (v View) workInProgress() bool {
 	a := v.Asked
-	begun := a != nil && (!a.NotBegun || a.Stopped)
-	return begun && !a.Done && !a.Released && !needsOnlyStart(v)
+	begun := a != nil && (a.Begun || a.Stopped)
+	return begun && !a.Over && !a.Released && !needsOnlyStart(v)
 }
 
 // needsOnlyStart reports whether the work of this host's operation is done, or will be once its etcd starts.
@@ -53,12 +53,12 @@ func (v View) givesUp(m Member) bool {
 	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Done // also after its operation was released
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also after its operation was released
 	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}
-	return v.Asked == nil || !v.Asked.Done ||
-		v.Asked.DoneFor > v.Limits.Settle && v.Data.Age < v.Asked.DoneFor-v.Limits.Settle
+	return v.Asked == nil || !v.Asked.Over ||
+		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
 }
 
 // gaveUp reports whether this host's disk records that it has given up its own member, and that member is still listed.

@@ -83,38 +83,24 @@ func (w Work) over(ended, rebooted bool) bool { return ended || w.info().rebootE
 // Asked is this host's request to be taken down and brought back. It is stored on the host's own disk, so that the
 // agent can read it while etcd does not answer.
 type Asked struct {
-	Work       Work
-	By, Reason string
+	Request
 
-	// Program is the name of the program that WorkCommand runs, and Command its state.
-	Program string
-	Command Hooks
-
-	KeepRunning bool // the request is only for permission: etcd keeps running
-	External    bool // something other than quorumd reboots the machine
-	Hurried     bool // the machine goes down within seconds in any case: only safety delays the operation
-	Done        bool // the host no longer needs to be down
-	// DoneFor is how long this agent has observed Done; 0 while Done is false.
-	DoneFor    time.Duration
-	Ended      bool   // an operator has ended it, or its operation is about to end
-	TooLate    bool   // External, and the machine was rebooted before the operation began
-	Seen       bool   // its operation was seen in etcd
-	NotBegun   bool   // its operation has not begun
+	Command Hooks // the state of the program that WorkCommand runs
+	Over    bool  // the host no longer needs to be down
+	// OverFor is how long this agent has observed Over; 0 while Over is false.
+	OverFor    time.Duration
 	Rollout    string // the rollout that requested it; empty if none
 	Overdue    bool   // it has exceeded its announced duration; that is only reported
 	EndChanged bool   // the operation's record has an end time that is no longer the request's
-	Stopped    bool   // this agent has stopped etcd for it, and has not started it since
 	Released   bool   // an operator has released its operation: it does not begin again
 	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
 	// etcd has no record of it, or another host's.
 	RecordDeleted bool
-	Rebooted      bool // the machine has rebooted since its operation began
 	// RebootFor is the time since this agent last requested a reboot; Never if it has not.
 	RebootFor time.Duration
 	WaitedFor time.Duration // since this agent first saw it
 	Before    Hooks
 	After     Hooks
-	Waived    bool // an operator ended it although the hooks that run after it failed
 }
 
 // Hooks is the state of an operator's programs: the hooks that run before etcd is stopped or after it is back, or the
@@ -173,7 +159,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Asked.RecordDeleted {
 		return recordAgain(v), true
 	}
-	if v.Asked.Done || halted(v) {
+	if v.Asked.Over || halted(v) {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())

@@ -34,7 +34,7 @@ func ownCycle(v View) Decision {
 	// a learner that never started is removed by another operation
 	listed = listed && !neverStarted(m)
 	// a returning member is not taken down again, whatever its etcd does
-	if v.Asked != nil && !v.Asked.Done && v.Op.Phase != PhaseBack && !workDone(v) {
+	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !workDone(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -172,8 +172,8 @@ func bringBack(v View, m Member, listed bool) Decision {
 // etcd was started, so nothing is left for the operation to do.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
-	if v.Asked != nil && v.Asked.Done {
-		since = min(since, v.Asked.DoneFor)
+	if v.Asked != nil && v.Asked.Over {
+		since = min(since, v.Asked.OverFor)
 	}
 	started := v.Unit.State == UnitFailed || v.Unit.State == UnitActive
 	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
@@ -214,7 +214,7 @@ func stoppedByOperator(v View) bool {
 // started with the machine since, and was stopped again. If the agent was not running then, its disk still records etcd
 // as stopped.
 func stoppedAfterReboot(v View) bool {
-	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
+	return v.Asked.Work == WorkReboot && v.Asked.Rebooted() && v.Unit.State == UnitInactive && v.Unit.Ran
 }
 
 // awaitReturn ends the operation of a member that has been healthy again for long enough.
@@ -298,7 +298,7 @@ func startMember(v View, m Member) Decision {
 // The operator may have replaced the disk since, and a voter must not start on an empty one.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
-	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Done && v.Data.Age > a.DoneFor
+	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Over && v.Data.Age > a.OverFor
 }
 
 func awaitDataRead() Decision {
@@ -316,7 +316,7 @@ func awaitDataRead() Decision {
 // something else reboots the machine, it already has the permission, so etcd stays down.
 func stoppedWithoutOperation(v View) Decision {
 	a := v.Asked
-	over := a.Done || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	over := a.Over || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted() || a.Released)
 	lost := !v.Cluster.Reachable && !v.Cluster.Denied
 	notRequested := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {

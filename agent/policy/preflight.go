@@ -136,7 +136,7 @@ func (v View) foreign() bool { return v.Cluster.Foreign() }
 // inMaintenance reports whether the host's operation has begun, even if no voter answers or the operation was released.
 func inMaintenance(v View) (string, bool) {
 	a := v.Asked
-	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Done && !a.Released && !a.RecordDeleted {
+	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Over && !a.Released && !a.RecordDeleted {
 		return "", false
 	}
 	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true

@@ -344,7 +344,7 @@ func TestAPlanPrecedesEveryRequestAndOperation(t *testing.T) {
 	for _, begin := range begins() {
 		v := begin.view()
 		want := Decide(v)
-		v.Asked = &Asked{Work: WorkRestart, Stopped: true}
+		v.Asked = &Asked{Request: Request{Work: WorkRestart, Stopped: true, Begun: true}}
 		v.Removal = &Removal{MemberID: 9}
 		v.Bootstrap.Requested = true
 		v.Op = &Op{Kind: KindCycle, Host: "a", Phase: PhaseDown}

@@ -111,7 +111,11 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 		"the cluster is paused":            {func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, Paused},
 		"the agent only observes":          {func(v *View) { v.Self.Mode = Observe }, ModeObserve},
 		"another host has this one's name": {func(v *View) { v.Self.Conflict = "n9" }, HostConflict},
-		"this host has a request, too":     {func(v *View) { v.Asked = &Asked{Work: WorkRestart} }, ""},
+		"this host has a request, too": {func(v *View) {
+			v.Asked = &Asked{
+				Request: Request{Work: WorkRestart, Begun: true},
+			}
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

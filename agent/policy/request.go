@@ -26,9 +26,6 @@ type RequestNote struct {
 	Guard  StartGuard // how to change the start guard before the request ends
 }
 
-// workOver reports whether the host no longer needs to be taken down for its request.
-func (a *Asked) workOver() bool { return a.Work.over(a.Ended, a.Rebooted) }
-
 // noteRequest returns how the request changes. Once its operation has been observed in etcd, the disk records that: if
 // the operation's record disappears later, it was released or deleted. A request ends when its work is over and its
 // operation has ended, or when its rollout does not continue. When a rollout reaches this host, a request is made. A
@@ -51,15 +48,15 @@ func noteRequest(v View, step Step) RequestNote {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // a request that has ended is about to be deleted
 		return RequestNote{Change: RequestSeen}
 	case own, a.RecordDeleted: // in flight; with Noted, its record was deleted
-	case a.workOver() && v.gaveUp(m):
+	case a.Done() && v.gaveUp(m):
 		return ends(MemberLost, gaveUpText(m))
-	case a.NotBegun && !a.Stopped && againstLostMember(v, a.Work) != nil:
+	case !a.Begun && !a.Stopped && againstLostMember(v, a.Work) != nil:
 		return ends(MemberLost, againstLostMember(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().operatorEnds):
 		return ends(Cancelled, "its operation was released")
-	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
+	case a.Done() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return ends(Cycled, "its operation has ended")
-	case a.TooLate:
+	case a.TooLate():
 		return ends(Cancelled, "the machine was rebooted before the operation began")
 	case halted(v) && !v.cannotRead(RecordRollout): // an unreadable rollout may continue later
 		return ends(Cancelled, "the rollout that requested it does not continue")
@@ -78,7 +75,7 @@ func ends(code ReasonCode, text string) RequestNote {
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Rollout != "" && !v.foreign() &&
-		(a.NotBegun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
+		(!a.Begun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
@@ -293,12 +290,7 @@ func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released
 
 // Asked returns the request as part of a View. The caller adds further observations.
 func (s Request) Asked() Asked {
-	return Asked{
-		Work: s.Work, By: s.By, Reason: s.Reason, Program: s.Program,
-		KeepRunning: s.KeepRunning, External: s.External, Hurried: s.Hurried,
-		Done: s.Done() || s.TooLate(), Ended: s.Ended, TooLate: s.TooLate(), Waived: s.Waived,
-		NotBegun: !s.Begun, Seen: s.Seen, Rebooted: s.Rebooted(), Stopped: s.Stopped,
-	}
+	return Asked{Request: s, Over: s.Done() || s.TooLate()}
 }
 
 // RequestState is the state of a host's request, for operators and for programs that wait for it.
@@ -324,9 +316,9 @@ func StateOf(v View) RequestState {
 	stopped := a.Stopped && v.Unit.State != UnitActive && v.Unit.State != UnitDeactivating
 	down := own && v.Op.Phase == PhaseDown || (!v.Cluster.Reachable || a.RecordDeleted) && stopped
 	switch {
-	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Done:
+	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
 		return RequestWorking
-	case a.Done && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
+	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
 		return RequestReturning
 	case down:
 		return RequestSafe

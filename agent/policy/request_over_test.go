@@ -64,8 +64,8 @@ func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 			t.Errorf("%s: done %t, too late %t, untouched %t, outlasts a reboot %t", what, c.s.Done(), c.s.TooLate(),
 				c.s.Untouched(), c.s.OutlastsReboot())
 		}
-		if a := c.s.Asked(); a.Done != (c.done || c.tooLate) || a.workOver() != c.done || a.Ended != c.s.Ended ||
-			a.NotBegun == c.s.Begun {
+		if a := c.s.Asked(); a.Over != (c.done || c.tooLate) || a.Done() != c.done || a.Ended != c.s.Ended ||
+			a.Begun != c.s.Begun {
 			t.Errorf("%s: the view is %+v", what, a)
 		}
 	}

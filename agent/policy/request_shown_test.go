@@ -42,7 +42,9 @@ func TestAHostIsAtWorkWhileItsCommandMayRun(t *testing.T) {
 		},
 	} {
 		v := threeVoters()
-		v.Asked = &Asked{Work: WorkCommand, Program: "upgrade", Stopped: true, Done: c.over}
+		v.Asked = &Asked{
+			Request: Request{Work: WorkCommand, Program: "upgrade", Stopped: true, Begun: true}, Over: c.over,
+		}
 		v.Asked.Command.State = c.command
 		v.Unit.State = UnitInactive
 		if v.Cluster.Reachable = c.phase != ""; v.Cluster.Reachable {
@@ -79,9 +81,9 @@ func TestARequestIsSafeOnlyWhileEtcdIsDownForIt(t *testing.T) {
 		"its operation has begun":          {in(PhaseBegun), RequestStopping},
 		"etcd is down for it":              {taken(in(PhaseDown)), RequestSafe},
 		"etcd is on its way back":          {in(PhaseBack), RequestReturning},
-		"it is over, in its operation":     {func(v *View) { in(PhaseDown)(v); v.Asked.Done = true }, RequestReturning},
-		"it is over, and was stopped":      {taken(func(v *View) { v.Asked.Done = true }), RequestReturning},
-		"it is over before its operation":  {func(v *View) { v.Asked.Done = true }, RequestWaiting},
+		"it is over, in its operation":     {func(v *View) { in(PhaseDown)(v); v.Asked.Over = true }, RequestReturning},
+		"it is over, and was stopped":      {taken(func(v *View) { v.Asked.Over = true }), RequestReturning},
+		"it is over before its operation":  {func(v *View) { v.Asked.Over = true }, RequestWaiting},
 		"no voter answers, and it is down": {taken(unreached), RequestSafe},
 		"no voter answers, and it still runs": {
 			taken(func(v *View) { unreached(v); v.Unit.State = UnitActive }), RequestWaiting,
@@ -96,7 +98,7 @@ func TestARequestIsSafeOnlyWhileEtcdIsDownForIt(t *testing.T) {
 		"it was stopped, and then released": {taken(func(*View) {}), RequestWaiting},
 	} {
 		v := threeVoters()
-		v.Asked = &Asked{Work: WorkMaintenance, By: "root"}
+		v.Asked = &Asked{Request: Request{Work: WorkMaintenance, By: "root", Begun: true}}
 		c.edit(&v)
 		if got := StateOf(v); got != c.want {
 			t.Errorf("%s: it is %s, want %s", what, got, c.want)

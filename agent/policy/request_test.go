@@ -14,15 +14,15 @@ func requestView() View {
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
 	v.Cluster.Fresh, v.HostsFresh = true, true
 	v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 2
-	v.Asked = &Asked{Work: WorkMaintenance, By: "root", NotBegun: true, RebootFor: Never}
+	v.Asked = &Asked{Request: Request{Work: WorkMaintenance, By: "root"}, RebootFor: Never}
 	return v
 }
 
 func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 	t.Parallel()
-	began := func(v *View) { v.Asked.Seen, v.Asked.NotBegun = true, false }
+	began := func(v *View) { v.Asked.Seen, v.Asked.Begun = true, true }
 	own := func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", SameBoot: true} }
-	over := func(v *View) { began(v); v.Asked.Seen, v.Asked.Ended, v.Asked.Done = false, true, true }
+	over := func(v *View) { began(v); v.Asked.Seen, v.Asked.Ended, v.Asked.Over = false, true, true }
 	down := func(v *View) { v.Asked.Stopped, v.Unit.State = true, UnitInactive }
 	released := func(v *View) { began(v); v.Asked.Released = true }
 	rolling := func(v *View) {
@@ -75,14 +75,15 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, overNote()},
 		{"the machine has rebooted for it", func(v *View) {
 			began(v)
-			v.Asked.Seen, v.Asked.Work, v.Asked.Rebooted, v.Asked.Done = false, WorkReboot, true, true
+			v.Asked.Seen, v.Asked.Work, v.Asked.OtherBoot, v.Asked.Over = false, WorkReboot, true, true
 		}, overNote()},
 		{"the machine has rebooted in its maintenance", func(v *View) {
 			began(v)
-			v.Asked.Seen, v.Asked.Rebooted = false, true
+			v.Asked.Seen, v.Asked.OtherBoot = false, true
 		}, RequestNote{}},
 		{"an operator has rebooted the machine before its operation", func(v *View) {
-			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Done = WorkReboot, true, true, true
+			v.Asked.Work, v.Asked.External, v.Asked.Over = WorkReboot, true, true
+			v.Asked.Begun, v.Asked.OtherBoot = false, true
 		}, ends(Cancelled, "the machine was rebooted before the operation began")},
 		{"its rollout runs", rolling, RequestNote{}},
 		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
@@ -100,7 +101,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, RequestNote{}},
 		{"its rollout has stopped before it began, although its disk records the beginning", func(v *View) {
 			rolling(v)
-			v.Asked.NotBegun, v.Rollout = false, nil
+			v.Asked.Begun, v.Rollout = true, nil
 		}, haltedNote()},
 		{"its rollout has stopped, and its record was deleted", func(v *View) {
 			rolling(v)
@@ -110,7 +111,7 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		{"its rollout has stopped, and etcd is down for it", func(v *View) {
 			rolling(v)
 			down(v)
-			v.Asked.NotBegun, v.Rollout = false, nil
+			v.Asked.Begun, v.Rollout = true, nil
 		}, RequestNote{}},
 	} {
 		v := requestView()
@@ -153,7 +154,7 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 	v := requestView()
 	v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseBegun, SameBoot: true, Token: 7}
 	v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: v.Limits.LockTTL}
-	v.Asked.Ended, v.Asked.Done = true, true
+	v.Asked.Ended, v.Asked.Over = true, true
 	if d := Decide(v); d.Step.Outcome != Cancelled || d.Notes.Request.Change != RequestEnding {
 		t.Errorf("cancelled before anything was done: %+v, %+v", d.Step, d.Notes)
 	}
@@ -215,7 +216,7 @@ func TestAHostIsNotTakenDownForAHaltedRollout(t *testing.T) {
 	} {
 		for _, mine := range []bool{false, true} {
 			v := askedView()
-			v.Asked.Work, v.Asked.Rollout, v.Asked.NotBegun, v.Rollout = WorkRestart, "r1", true, c.rollout
+			v.Asked.Work, v.Asked.Rollout, v.Asked.Begun, v.Rollout = WorkRestart, "r1", false, c.rollout
 			want := StepTakeLock
 			if mine {
 				v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: time.Minute}

@@ -51,16 +51,18 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 		}, GuardUnchanged},
 		"without an answer of etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, GuardUnchanged},
 		"whose etcd was stopped for its request": {func(v *View) {
-			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true}
+			v.Asked = &Asked{Request: Request{Work: WorkMaintenance, Stopped: true, Begun: true}}
 		}, GuardUnchanged},
 		"whose etcd runs during its maintenance": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
-			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true}
+			v.Asked = &Asked{Request: Request{Work: WorkMaintenance, Stopped: true, Seen: true, Begun: true}}
 		}, GuardUnchanged},
 		"whose etcd runs and whose released maintenance ends": {func(v *View) {
 			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
 			v.Self.PeerURL = "http://p1"
-			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true, Done: true, Ended: true}
+			v.Asked = &Asked{Request: Request{
+				Work: WorkMaintenance, Stopped: true, Seen: true, Ended: true, Begun: true,
+			}, Over: true}
 		}, GuardCleared},
 		"a member of an older observation": {func(v *View) {
 			v.Cluster.Fresh, v.Data.State, v.Data.MemberID = false, DataMember, 1
@@ -109,7 +111,7 @@ func TestAStepDeclaresItsStartGuardBeforeItBegins(t *testing.T) {
 			if step.Kind == StepTakeDown && w == WorkMaintenance {
 				want = GuardSet
 			}
-			v := View{Asked: &Asked{Work: w}}
+			v := View{Asked: &Asked{Request: Request{Work: w, Begun: true}}}
 			if got := guardOf(v, Step{Kind: step.Kind}, RequestNote{}, GuardCleared); got != want {
 				t.Errorf("%s for %s: %d, want %d", step.Kind, w, got, want)
 			}

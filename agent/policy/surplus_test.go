@@ -125,7 +125,7 @@ func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 			v.Pause = &Pause{By: "root", Reason: "lunch"}
 		}, StepNone, Paused},
 		{"nor while this host has a request", func(v *View) {
-			v.Asked = &Asked{Work: WorkRestart}
+			v.Asked = &Asked{Request: Request{Work: WorkRestart, Begun: true}}
 		}, StepNone, QuorumAtRisk},
 	})
 }

@@ -15,7 +15,7 @@ import (
 // stays FAILED.
 func failedDiskView() View {
 	v := downView()
-	v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor, v.Asked.Stopped = true, true, 3*time.Hour, false
+	v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Asked.Stopped = true, true, 3*time.Hour, false
 	v.Unit.State, v.Op.Phase, v.Op.WrittenFor = UnitActive, PhaseBack, 3*time.Hour
 	v.Cluster.Members[2] = voter(3, "n3")
 	v.Health = Health{State: health.Failed, For: 3 * time.Hour, Text: "wal write+sync: input/output error"}
@@ -32,13 +32,13 @@ func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 		}, StepEndOp, ""},
 		{"the lock is free", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"it has not been so for long", func(v *View) { v.Health.For = time.Hour }, StepNone, NotBack},
-		{"the work has only just ended", func(v *View) { v.Asked.DoneFor = time.Hour }, StepNone, NotBack},
+		{"the work has only just ended", func(v *View) { v.Asked.OverFor = time.Hour }, StepNone, NotBack},
 		{"its etcd has only just been started", func(v *View) { v.Op.WrittenFor = time.Minute }, StepNone, Returning},
 		{"it is SLOW", func(v *View) { v.Health.State = health.Slow }, StepNone, NotBack},
 		{"it has passed a run", func(v *View) { v.Health.State = health.OK }, StepEndOp, ""},
 		{"no host releases its operation", func(v *View) { v.Limits.ReturnGiveUp = 0 }, StepNone, NotBack},
 		{"an operator still works there", func(v *View) {
-			v.Asked.Done, v.Asked.Ended, v.Asked.DoneFor, v.Op.Phase = false, false, 0, PhaseDown
+			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Op.Phase = false, false, 0, PhaseDown
 			v.Unit.State, v.Asked.Stopped = UnitInactive, true
 		}, StepNone, InMaintenance},
 	})

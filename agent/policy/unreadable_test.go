@@ -67,7 +67,7 @@ func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 	play(t, downView, []scene{
 		{"a stopped etcd comes back anyway", func(v *View) {
 			of(pause)(v)
-			v.Asked.Done = true
+			v.Asked.Over = true
 		}, StepStartUnit, ""},
 		{"what follows does not", func(v *View) {
 			of(pause)(v)

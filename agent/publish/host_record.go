@@ -237,7 +237,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		Waiting:  string(r.Decision.Waiting),
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
-	if r.Request != nil && !r.View.Asked.Done {
+	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
 	h.Turn = r.OperationBegan()

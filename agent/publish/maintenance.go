@@ -35,7 +35,8 @@ func (p *Publisher) viewOf(r *round.Round, k *hoststate.Request) policy.View {
 	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the observed program belongs to another request
 		now.Command = policy.Hooks{}
 	}
-	now.Work, now.Done, now.Stopped = k.Work, k.At(p.opt.BootID).Done(), k.Stopped
+	now.Request = k.At(p.opt.BootID)
+	now.Over = now.Done()
 	v.Asked = &now
 	return v
 }

@@ -22,7 +22,9 @@ func TestARequestNewerThanTheRoundDoesNotShowTheProgramOfTheLast(t *testing.T) {
 	}
 	r := &round.Round{Request: k}
 	r.View.Cluster.Reachable = true
-	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksRunning}}
+	r.View.Asked = &policy.Asked{
+		Request: policy.Request{Work: policy.WorkCommand}, Command: policy.Hooks{State: policy.HooksRunning},
+	}
 	if got := p.Maintenance(r, k).State; got != control.MaintenanceWorking {
 		t.Errorf("the running request is %s", got)
 	}

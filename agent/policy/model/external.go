@@ -89,7 +89,7 @@ func externalMistakes() []Mistake {
 			Name: "an external etcd that was stopped externally is started at the end", breach: stoppedStarted,
 			scope: externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Done && v.Unit.State == policy.UnitInactive {
+				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
 					v.Self.Drives, v.Unit.State = true, policy.UnitFailed
 				}
 			}),
@@ -98,7 +98,7 @@ func externalMistakes() []Mistake {
 			Name: "the operation ends before the external etcd is back", breach: endedEarly,
 			scope: externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked == nil || !v.Asked.Done {
+				if v.Asked == nil || !v.Asked.Over {
 					return
 				}
 				v.Unit.State = policy.UnitActive

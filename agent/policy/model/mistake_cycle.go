@@ -149,7 +149,7 @@ func commandMistakes() []Mistake {
 			Name:   "etcd is started when an operator ends the request, although the command runs",
 			breach: startedDuringCommand, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Done && v.Asked.Work == policy.WorkCommand {
+				if v.Asked != nil && v.Asked.Over && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Command.State = policy.HooksDue
 				}
 			}),
@@ -271,7 +271,7 @@ func requestMistakes() []Mistake {
 			Name: "a finished request is dropped before etcd runs again", breach: requestDropped,
 			scope: oneRequest(3, 2, AgentCrash|OperatorRelease),
 			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Done && v.Op == nil {
+				if v.Asked != nil && v.Asked.Over && v.Op == nil {
 					v.Asked.Stopped = false
 				}
 			}),
@@ -324,7 +324,7 @@ func hostDownMistakes() []Mistake {
 			Name: "a maintenance counts as finished", breach: startedEarly, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Stopped {
-					v.Asked.Done = true
+					v.Asked.Over = true
 				}
 			}),
 		},
@@ -378,7 +378,7 @@ func hostDownMistakes() []Mistake {
 			Name: "a reboot is not detected", breach: rebootedAgain, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Asked.Work == policy.WorkReboot {
-					v.Asked.Done, v.Op.SameBoot = false, true
+					v.Asked.Over, v.Op.SameBoot = false, true
 				}
 			}),
 		},

@@ -50,7 +50,7 @@ func dataLossMistakes() []Mistake {
 			rules: seesLoss(func(v *policy.View, _ policy.Member) {
 				if v.Asked != nil {
 					asked := *v.Asked
-					asked.Done, asked.Ended, asked.DoneFor = true, true, ages
+					asked.Over, asked.Ended, asked.OverFor = true, true, ages
 					v.Asked = &asked
 				}
 			}),
