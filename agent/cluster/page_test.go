@@ -56,7 +56,9 @@ func peak(do func()) uint64 {
 }
 
 func TestOversizedValuesAreSkippedInBoundedMemoryAndTheRestIsRead(t *testing.T) {
-	c := connect(t, testbed.StartCluster(t, 1, quick()).Endpoints()...)
+	c := connectWith(t, cluster.Options{
+		Endpoints: testbed.StartCluster(t, 1, quick()).Endpoints(), CallTimeout: 10 * time.Second, // megabytes are read
+	})
 	members(t, c)
 	for i := range 100 {
 		put(t, c, fmt.Sprintf("/q/hosts/h%03d", 4*i), "a host")
