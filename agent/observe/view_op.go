@@ -51,7 +51,7 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	}
 	id := b.config.Host.ID
 	own := r.TakesDown(id)
-	// also true for 0: the operation began under an agent that did not record the cluster
+	// 0 until the operation begins
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
 	v.Asked.Released, v.Asked.RecordDeleted = k.At(b.bootID).Gone(shown, elsewhere,

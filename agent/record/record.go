@@ -188,8 +188,7 @@ type Line struct {
 	Text    string    `json:"text" bound:"text"`
 	// Operation is the kind of the operation that the line ends; empty on any other line.
 	Operation string `json:"operation,omitempty"`
-	// Outcome is the result: StepOK or StepError of a step, the end code of an operation. It is empty on other lines,
-	// and on those of older agents.
+	// Outcome is the result: StepOK or StepError of a step, the end code of an operation. It is empty on other lines.
 	Outcome string `json:"outcome,omitempty"`
 	Extra   Extra  `json:"-"`
 }
