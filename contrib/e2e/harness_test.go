@@ -259,7 +259,7 @@ func (h *host) set(key, value string) {
 	}
 }
 
-// breakEtcd replaces the etcd binary by a program that prints etcd's version, and otherwise runs a line of shell. A
+// breakEtcd replaces the etcd binary with a program that prints etcd's version, and otherwise runs a line of shell. A
 // running etcd is not affected.
 func (h *host) breakEtcd(does string) {
 	h.w.t.Helper()

@@ -60,7 +60,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// transfers returns how often quorumd has transferred leadership; false if etcd does not answer.
+// transfers returns the number of leadership transfers by quorumd; false if etcd does not answer.
 func (w *world) transfers() (n int, ok bool) {
 	lines, err := w.history()
 	for _, l := range lines {

@@ -123,7 +123,8 @@ func (m *mounted) open(t *testing.T, name string, flags int) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Close waits for an operation that hangs; the test may have stopped faultfs itself
+		// Clear the faults first, or Close would wait for a hanging operation. The error is ignored: the test may have
+		// stopped faultfs.
 		_, _ = send(m.sock, "clear")
 		f.Close()
 	})

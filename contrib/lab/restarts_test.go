@@ -20,9 +20,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is how often a rollout restarts or reboots all members, or how often the quorum is lost. The other manners are
+// rounds is the number of times a rollout restarts or reboots all members, or the quorum is lost. The other manners are
 // for comparison, and run only a few rounds.
-var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted, or a majority is lost")
+var rounds = flag.Int("lab.rounds", 1, "number of times all members are restarted, or a majority is lost")
 
 const (
 	// roundsToCompare is how many rounds the other manners run.

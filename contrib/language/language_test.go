@@ -212,7 +212,7 @@ func TestBannedWordsAreFound(t *testing.T) {
 	}
 }
 
-// most returns the words with how often each occurs, the most frequent first.
+// most returns the words with the number of their occurrences, the most frequent first.
 func most(words []string) string {
 	times := map[string]int{}
 	for _, w := range words {

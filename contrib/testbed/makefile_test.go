@@ -44,8 +44,8 @@ func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 			`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; ` +
 				`echo "go version go1.24.2 linux/arm64"`, says("1.24.2"),
 		},
-		"a broken one":          {"exit 1", says("none that tells its version")},
-		"none":                  {"", "found none as "},
+		"a broken one":          {"exit 1", says("a Go whose version cannot be determined")},
+		"none":                  {"", "found no "},
 		"the one that is asked": {`echo "go version go` + need + ` linux/amd64"`, ""},
 		"a newer one":           {`echo "go version go1.126.3 linux/amd64"`, ""},
 		"one of tomorrow":       {`echo "go version devel go1.127-7a2b8f1 Sat Nov 21 linux/amd64"`, ""},

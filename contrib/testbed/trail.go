@@ -73,7 +73,7 @@ func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 			}
 			if next.Token != holder {
 				wrong = append(wrong,
-					fmt.Errorf("revision %d: the operation of %s was written under token %d, the lock was %d", at,
+					fmt.Errorf("revision %d: the operation of %s was written with token %d, but the lock was %d", at,
 						next.HostName, next.Token, holder))
 			}
 			op = &next
