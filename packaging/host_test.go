@@ -21,7 +21,7 @@ import (
 
 const (
 	cgroups = "/sys/fs/cgroup"
-	// bootTimeout is many times what a boot takes, and commandTimeout many times what the slowest command does.
+	// bootTimeout is many times the duration of a boot, and commandTimeout many times that of the slowest command.
 	bootTimeout    = time.Minute
 	commandTimeout = 2 * time.Minute
 )
@@ -215,7 +215,7 @@ func (h *host) expect(script string, want ...string) string {
 	return out
 }
 
-// waitUntil waits for a condition, and shows the agent's log if it does not come.
+// waitUntil waits for a condition, and shows the agent's log if it is not met in time.
 func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(bound); !is(); <-time.After(100 * time.Millisecond) {

@@ -43,7 +43,7 @@ func TestDocumentedCommandsBesidesQuorumctlWork(t *testing.T) {
 	}
 	after := map[string]func(){
 		"systemctl enable --now quorumd": func() {
-			h.waitUntil(30*time.Second, "quorumd has looked", func() bool {
+			h.waitUntil(30*time.Second, "quorumd has observed the voter", func() bool {
 				out, _ := h.try("quorumctl status")
 				return strings.Contains(out, "voter, leader")
 			})

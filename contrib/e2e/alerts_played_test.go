@@ -45,7 +45,7 @@ type fault struct {
 	may       []string // may notify too, depending on what clients do
 }
 
-// act is what followed a fault.
+// act is a fault and the alerts that followed it.
 type act struct {
 	fault
 	o      *observed
@@ -152,7 +152,7 @@ func (o *observed) waitQuiet() {
 		all := o.names(slices.Concat(o.query(`ALERTS{alertstate="firing"}`), o.pager.notified(), o.pager.inhibited()))
 		all = slices.DeleteFunc(all, isStarvation)
 		if !slices.Equal(all, last) {
-			o.t.Logf("stand: %q", all)
+			o.t.Logf("active alerts: %q", all)
 			last = all
 		}
 		return len(all) == 0

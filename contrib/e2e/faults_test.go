@@ -143,7 +143,7 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 	w.eventually("the disk is SLOW after it has come back", func() bool {
 		return n1.hasFinding("SLOW", "DISK_FSYNC_SLOW")
 	})
-	w.eventually("all rest", func() bool { return w.isIdle(n1) && w.isIdle(others[0]) && w.isIdle(others[1]) })
+	w.eventually("all are idle", func() bool { return w.isIdle(n1) && w.isIdle(others[0]) && w.isIdle(others[1]) })
 	w.lead(n1)
 
 	steps := w.steps(others...)

@@ -28,7 +28,7 @@ import (
 
 const (
 	clusterName = "demo" // as testbed.Host names it
-	// bound is how long an action may take that takes seconds on an idle machine.
+	// bound limits an action that takes seconds on an idle machine.
 	bound = 120 * time.Second
 	// pollEvery is how often a condition is checked.
 	pollEvery = 50 * time.Millisecond

@@ -80,7 +80,7 @@ func newVoters(t *testing.T) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
-	w.eventually("all rest", func() bool {
+	w.eventually("all are idle", func() bool {
 		return !slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.waitsFor(policy.Idle) })
 	})
 	return w
