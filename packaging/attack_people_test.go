@@ -61,7 +61,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	}
 	h.rooted("the refused commands")
 
-	// The member's text reaches a hook of root's as a value, and never as a program or as a variable of its own.
+	// The member's text reaches root's hook as a value, and never as a program or as a separate variable.
 	said := "$(touch /root-was-here1) `touch /root-was-here2`; touch /root-was-here3\nLD_PRELOAD=/tmp/evil/x.so"
 	h.run(`printf '%s' '` + said + `' >/tmp/reason`)
 	if out, err := h.try(anna + `sh -c 'quorumctl cycle --reason "$(cat /tmp/reason)"'`); err != nil {
@@ -72,7 +72,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		return strings.Contains(out, "voter, leader") && strings.Contains(out, "IDLE")
 	})
 	if out := h.journal("-u 'quorumd-hooks@*'"); strings.Contains(out, "\nLD_PRELOAD=") {
-		t.Errorf("the reason is a variable of its own:\n%s", out)
+		t.Errorf("the reason became a separate variable:\n%s", out)
 	}
 	h.rooted("a reason full of commands")
 	h.expect("ps -o user= -p $(systemctl show --value -p MainPID etcd)", "etcd")

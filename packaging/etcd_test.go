@@ -38,7 +38,7 @@ func TestThePackagedEtcdRunsOnlyOnceItIsStarted(t *testing.T) {
 			pack := built(t, "own", kind)
 			h := bootHost(t, pack)
 			install, remove := "dpkg -i /pk/", "dpkg -P quorumd-etcd"
-			if strings.HasSuffix(kind, "rpm") { // what it depends on is not in rpm's database
+			if strings.HasSuffix(kind, "rpm") { // its dependencies are not in rpm's database
 				install, remove = "rpm -U --force --nodeps /pk/", "rpm -e quorumd-etcd"
 			}
 			h.run(install + filepath.Base(pack))

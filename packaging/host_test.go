@@ -68,7 +68,7 @@ func bootDebian(t *testing.T, root string, files ...string) *host {
 	group := "quorumd-packages-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(filepath.Dir(dir))
 	script := fmt.Sprintf(`set -e
 mount -t overlay host -o lowerdir=%[1]s,upperdir=%[2]s/upper,workdir=%[2]s/work %[2]s/root
-for h in systemd unified freezer ''; do # without a group of its own two systemds fight over one
+for h in systemd unified freezer ''; do # without separate groups, two systemds would fight over one
 	[ -e %[3]s/$h/cgroup.procs ] || continue
 	mkdir -p %[3]s/$h/%[4]s && echo $$ >%[3]s/$h/%[4]s/cgroup.procs
 done

@@ -19,8 +19,7 @@ func watched(t *testing.T, more string) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
 	h.run("mkdir -p /var/log/journal && journalctl --flush && dpkg -i /pk/first.deb")
-	// In a mount namespace of its own the service would see the boot ID of the machine, which these boots do not
-	// change.
+	// In its own mount namespace, the service would see the boot ID of the machine, which these boots do not change.
 	var open strings.Builder
 	for _, setting := range []string{
 		"System", "Home", "Clock", "Hostname", "KernelLogs", "KernelModules",
@@ -120,7 +119,7 @@ func delaysAndReboots(t *testing.T, h *host) {
 	}
 }
 
-func TestHooksRunAsRootInAUnitOfTheirOwn(t *testing.T) {
+func TestHooksRunAsRootInTheirOwnUnit(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")

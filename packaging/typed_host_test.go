@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestDocumentedCommandsBesidesQuorumctlWork(t *testing.T) {
+func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 	t.Parallel()
 	h := bootHost(t, built(t, "own", "amd64.deb"), built(t, "first", "amd64.deb"))
 	page := text(t, "../contrib/docs/multiple-clusters.md")

@@ -32,7 +32,7 @@ type figure struct {
 	ours       bool // only quorumd has it
 }
 
-// values are the measurements of one side, by the name of the figure. Figures that a side does not have are missing.
+// values are the measurements of one side, by figure name. A figure that a side does not have is missing.
 type values map[string]float64
 
 // The names of the figures, as the sides set them.
@@ -45,7 +45,7 @@ const (
 	taken        = "taken"
 	cpu          = "CPU"
 	pss          = "memory (PSS)"
-	ownMemory    = "peak memory of its own"
+	ownMemory    = "peak anonymous memory"
 	scrapeSize   = "scrape, size"
 	scrapeTime   = "scrape, time"
 	fsyncMean    = "fsync mean"

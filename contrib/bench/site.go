@@ -32,7 +32,7 @@ type bench struct {
 
 func newBench(o options, out io.Writer) (*bench, error) {
 	if o.dir == "" {
-		return nil, errors.New("cannot start without -dir, a directory of its own")
+		return nil, errors.New("cannot start without -dir: name a directory that only the bench uses")
 	}
 	for _, path := range []*string{&o.quorumd, &o.etcd, &o.dir} {
 		absolute, err := filepath.Abs(*path)

@@ -324,7 +324,7 @@ func playLosses(t *testing.T) []*act {
 // waitingRule contains the severity and the "for" of an alert, in the shipped rules and in the shortened rules.
 type waitingRule struct{ severity, shipped, hurried string }
 
-// waitingRules returns the rules by the name of their alert.
+// waitingRules returns the rules by alert name.
 func waitingRules(t *testing.T) map[string]waitingRule {
 	t.Helper()
 	text, err := os.ReadFile("../prometheus/quorumd.rules.yaml")

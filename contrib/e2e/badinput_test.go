@@ -281,7 +281,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	untouched("a second agent")
 }
 
-func TestAClusterWithAnotherIDIsLeftAlone(t *testing.T) {
+func TestAClusterWithADifferentIDIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) {
 		if i == 2 {

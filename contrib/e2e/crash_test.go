@@ -87,7 +87,7 @@ func strikeWorld(t *testing.T, o worldOptions) *world {
 	o.each = func(i int, h *testbed.HostOptions) {
 		if i == 3 {
 			h.Set["timing.settle"] = "1h"
-			h.Set["host.domain"] = "rack-n1" // so that n2, in a failure domain of its own, goes first
+			h.Set["host.domain"] = "rack-n1" // so that n2, in a different failure domain, joins first
 		}
 	}
 	w := newWorld(t, o)

@@ -67,7 +67,7 @@ func TestAVoterOnADeadMachineIsReportedDeadUntilItsAgentIsBack(t *testing.T) {
 	})
 }
 
-func TestACutOffVoterThatServesIsNeverCalledDead(t *testing.T) {
+func TestACutOffVoterThatServesIsNeverReportedDead(t *testing.T) {
 	t.Parallel()
 	w := threeVoters(t, true)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e contains the end-to-end tests: whole agents with real etcd, as plain processes on loopback. The tests
-// kill and stop them, cut them off and send them false answers. The package has no code of its own.
+// kill and stop them, cut them off and send them false answers. The package contains only tests.
 //
 // A test makes a world of hosts. The agents are started from this test program itself; see TestMain. A test can stop an
 // agent at the start or end of any step, to inject a fault at exactly that point. It checks the result in etcd itself

@@ -162,7 +162,7 @@ func (w *world) pause(yes bool) {
 	})
 }
 
-func TestAHungLoopLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
+func TestAHungLoopLosesTheLockAndItsLateStepHasNoEffect(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin-join", "add-learner", "promote", "end-operation"} {
 		t.Run(at, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	w.eventually("the proxy reports it", func() bool {
 		return strings.Contains(output.String(), "n3 is not used: it is SLOW")
 	})
-	for range 9 { // by the number of connections alone they would go there
+	for range 9 { // by connection count alone, the proxy would send them there
 		if got := w.newProxyClient(listen); got.member == id {
 			t.Error("a new client goes to the voter that is SLOW")
 		}

@@ -92,7 +92,7 @@ func (h *host) breakForGood() {
 	h.killEtcd()
 }
 
-func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
+func TestAClusterWithoutSomeMembersReportsThemAndTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]

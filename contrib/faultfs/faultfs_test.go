@@ -189,7 +189,7 @@ func TestFsyncFdatasyncAndDirectoryFsyncMeetTheFsyncRule(t *testing.T) {
 	}
 }
 
-func TestARuleFollowsTheNameAFileHasNow(t *testing.T) {
+func TestARuleMatchesTheCurrentNameOfAFile(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	if err := os.Mkdir(filepath.Join(m.mnt, "wal"), 0o755); err != nil {
@@ -285,7 +285,7 @@ func TestAHangLastsUntilClear(t *testing.T) {
 	}
 }
 
-func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
+func TestTheFileOperationsThatEtcdNeedsWork(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	f := m.open(t, "db", 0)

@@ -132,7 +132,7 @@ func testNames() ([]string, error) {
 	return names, nil
 }
 
-// runAlone runs one test in a process of its own, and returns its output.
+// runAlone runs one test in a separate process, and returns its output.
 func runAlone(name, shared string) ([]byte, error) {
 	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()

@@ -134,7 +134,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	return wrong
 }
 
-// DataDirs are directories with etcd data, identified by what a rename does not change.
+// DataDirs are directories with etcd data, identified by attributes that a rename does not change.
 type DataDirs map[string]string
 
 // FindDataDirs returns the data directories of a host: the one in use and those that were moved aside.
