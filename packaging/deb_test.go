@@ -163,7 +163,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	} else {
 		t.Log(report)
 	}
-	h.run("systemctl restart etcd") // the unit, too, is as it was
+	h.run("systemctl restart etcd") // the unit must be unchanged, too
 }
 
 // bareHost is a host whose etcd is installed and enabled, but has no data and does not run.

@@ -30,7 +30,7 @@ const (
 	// all is everything on a host, killed at once as by a power loss: agent, child processes, and etcd if it runs.
 	all victim = "all"
 	// power is like all, and unsynced writes are lost, too.
-	power victim = "all, without what was not synced,"
+	power victim = "all, with unsynced writes lost,"
 )
 
 // following is the moment between two steps at which the learner has caught up and is being watched. Tests recognize it

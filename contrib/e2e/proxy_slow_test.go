@@ -114,7 +114,7 @@ func (w *world) newProxyClient(listen string) *proxyClient {
 // others.
 func (w *world) connectTo(listen, member string, n int) (mine, others []*proxyClient) {
 	w.t.Helper()
-	w.eventually("so many clients are at that voter", func() bool {
+	w.eventually("enough clients are connected to that voter", func() bool {
 		if p := w.newProxyClient(listen); p.member == member {
 			mine = append(mine, p)
 		} else {

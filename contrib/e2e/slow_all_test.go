@@ -50,7 +50,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 		before, ok = w.transfers()
 		return ok
 	})
-	w.never(20*time.Second, "the leadership is transferred, or an operation begins", func() bool {
+	w.never(20*time.Second, "leadership is transferred, or an operation begins", func() bool {
 		n, ok := w.transfers()
 		return ok && n > before || w.busy()
 	})

@@ -133,7 +133,7 @@ func TestAClusterWithoutSomeMembersReportsThemAndTheCommand(t *testing.T) {
 	s := n1.statusNow()
 	for _, m := range s.Cluster.Members {
 		if m.Live != (m.Name == "n1") {
-			t.Errorf("%s is shown as one that answers: %t", m.Name, m.Live)
+			t.Errorf("%s is shown with live=%t", m.Name, m.Live)
 		}
 	}
 	me().ctl(n1, "status").check(t, "status", 0, "1 of 3 voters up", "no quorum", "n2", "voter, down")

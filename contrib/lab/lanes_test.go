@@ -31,8 +31,8 @@ var parallelTests = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 // formedFleetRunning.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
-// startOrder are the tests that start first: the one that leaves a fleet for the rest, then some that need no fleet,
-// then those that take longest.
+// startOrder are the tests that start first: the test that sets up the shared fleet, then some that need no fleet, then
+// those that take longest.
 var startOrder = []string{
 	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
 	"TestAManuallyBuiltClusterIsAdoptedWithoutARestart",

@@ -227,7 +227,7 @@ func most(words []string) string {
 	return strings.Join(distinct, ", ")
 }
 
-// write records the counts, and raises none that was recorded before.
+// write records the counts, and raises no count recorded before.
 func write(t *testing.T, found counts) {
 	t.Helper()
 	before := map[string]int{}
