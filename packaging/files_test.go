@@ -174,7 +174,8 @@ func TestTheServicesAreHardened(t *testing.T) {
 		t.Logf("%s: exposure %s", unit, found[1])
 		if unit == "quorumd.service" && !strings.Contains(read(t, "../contrib/docs/figures.yaml"),
 			"systemd-analyze security\n  value: \""+found[1]+"\"\n") {
-			t.Errorf("the pages quote a different exposure of %s; it is %s: see contrib/docs/figures.yaml", unit, found[1])
+			t.Errorf("the pages quote a different exposure of %s; it is %s: see "+
+				"contrib/docs/figures.yaml", unit, found[1])
 		}
 	}
 }

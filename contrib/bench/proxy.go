@@ -48,7 +48,8 @@ const (
 
 func proxies() row {
 	return row{
-		name: "proxy", about: "a local proxy in front of three servers; haproxy and quorumd are measured in alternation",
+		name:    "proxy",
+		about:   "a local proxy in front of three servers; haproxy and quorumd are measured in alternation",
 		plainly: "haproxy, mode tcp, balance leastconn, otherwise defaults",
 		ours:    "quorumd proxy",
 		figures: []figure{

@@ -126,8 +126,9 @@ func restarts() []row {
 	var all []row
 	for _, n := range []int{3, 5} {
 		all = append(all, row{
-			name:    fmt.Sprintf("restart/%d", n),
-			about:   fmt.Sprintf("every etcd of %d is restarted, one by one, under 50 writes/s, each retried for 5 s", n),
+			name: fmt.Sprintf("restart/%d", n),
+			about: fmt.Sprintf("every etcd of %d is restarted, one by one, under 50 writes/s, each "+
+				"retried for 5 s", n),
 			plainly: "SIGTERM, start, the next one as soon as it answers a linearizable read",
 			ours:    "quorumctl rollout start restart",
 			figures: []figure{

@@ -38,8 +38,8 @@ func slowLeaders() []row {
 	} {
 		all = append(all, row{
 			name: "slow-leader/" + delay.String(),
-			about: fmt.Sprintf("each fsync of the leader of three takes %v longer; latency of writes through the other two, "+
-				"under 50 writes/s", delay),
+			about: fmt.Sprintf("each fsync of the leader of three takes %v longer; latency of writes through the "+
+				"other two, under 50 writes/s", delay),
 			plainly: fmt.Sprintf("no intervention; measured %v after the fault, for %v", slowLeads+slowSettled,
 				slowBefore),
 			ours: fmt.Sprintf("leadership transfer; measured %v after that for %v", slowSettled, slowBefore),

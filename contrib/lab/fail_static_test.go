@@ -153,7 +153,10 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			"root's helper is masked", "systemctl mask --now quorumd-helper.socket",
 			"systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket",
 		},
-		{"users other than root can write the configuration", "chmod g+w " + config, "chmod g-w " + config, "chmod go-w"},
+		{
+			"users other than root can write the configuration",
+			"chmod g+w " + config, "chmod g-w " + config, "chmod go-w",
+		},
 		// Only an agent that has just started writes the environment again, if nothing has changed.
 		{
 			"the disk of the environment is full",

@@ -76,7 +76,8 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 			return m.Name == together[0].Name || m.Name == together[1].Name
 		})
 	})
-	t.Logf("full strength %.1f s after two of five lost power, with a grace period of %v", time.Since(began).Seconds(), grace)
+	t.Logf("full strength %.1f s after two of five lost power, with a grace period of %v",
+		time.Since(began).Seconds(), grace)
 	f.eventually("the second replacement has ended", f.isIdle)
 	for _, h := range together {
 		f.checkRepairHistory(h)
