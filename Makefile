@@ -119,13 +119,13 @@ MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestARunWithQuorumLossIsReproducible|TestAFlappingVoterIsReplacedAtMostOnceInAnHour|$\
 	TestTwoFlappingVotersReplaceEachOtherEverMoreRarely|$\
 	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
-	TestACutOffVoterThatServesIsNeverCalledDead|TestThreeVotersRotateTheCAUnderWrites|$\
+	TestACutOffVoterThatServesIsNeverReportedDead|TestThreeVotersRotateTheCAUnderWrites|$\
 	TestThreeVotersWithOneCAGetAPeerCAUnderWrites|$\
 	TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime|$\
 	TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet|$\
 	TestHostsJoinOverTLSAndReloadReplacedCertificates|$\
 	TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne|$\
-	TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt
+	TestWithAuthenticationQuorumdReportsTheRoleItNeedsAndWorksWithIt
 LONG_SIM    := TestEverySeededMistakeIsFound|TestRegressionSeedsFindNothing
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without the tests of test-matrix. No comment may end the line: the space before it would become part of the last name.

@@ -15,14 +15,14 @@ import (
 func (h *host) rooted(after string) {
 	h.t.Helper()
 	if out, err := h.try("ls /root-was-here*"); err == nil {
-		h.t.Errorf("after %s root has made %s", after, out)
+		h.t.Errorf("after %s root has created %s", after, out)
 	}
 	if out := h.run("find / -xdev -newer /marker -user root -perm /6000 -not -path '/proc/*'"); out != "" {
-		h.t.Errorf("after %s there is with the right to become another: %s", after, out)
+		h.t.Errorf("after %s root has new setuid or setgid files: %s", after, out)
 	}
 }
 
-// evil creates a program of an attacker, where the attacker can put it.
+// evil creates an attacker's program in a directory to which every user can write.
 const evil = `mkdir -p /tmp/evil && printf '#!/bin/sh\nid -u >/root-was-here\n' >/tmp/evil/run && chmod -R 0755 /tmp/evil; touch /marker`
 
 func TestAMemberOfTheAdminGroupIsNotRoot(t *testing.T) { onEachDebian(t, attackFromAdminGroup) }
@@ -59,9 +59,9 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 			t.Errorf("a member of quorumd-admin may %s: %s", script, out)
 		}
 	}
-	h.rooted("what was refused")
+	h.rooted("the refused commands")
 
-	// The member's text reaches a hook of root's as a value, and never as a program or as a variable of its own.
+	// The member's text reaches root's hook as a value, and never as a program or as a separate variable.
 	said := "$(touch /root-was-here1) `touch /root-was-here2`; touch /root-was-here3\nLD_PRELOAD=/tmp/evil/x.so"
 	h.run(`printf '%s' '` + said + `' >/tmp/reason`)
 	if out, err := h.try(anna + `sh -c 'quorumctl cycle --reason "$(cat /tmp/reason)"'`); err != nil {
@@ -72,7 +72,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		return strings.Contains(out, "voter, leader") && strings.Contains(out, "IDLE")
 	})
 	if out := h.journal("-u 'quorumd-hooks@*'"); strings.Contains(out, "\nLD_PRELOAD=") {
-		t.Errorf("the reason is a variable of its own:\n%s", out)
+		t.Errorf("the reason became a separate variable:\n%s", out)
 	}
 	h.rooted("a reason full of commands")
 	h.expect("ps -o user= -p $(systemctl show --value -p MainPID etcd)", "etcd")
@@ -102,7 +102,7 @@ func attackListeners(t *testing.T, h *host) {
 	pid := h.property("quorumd-proxy", "MainPID")
 	if out := h.run("cat /proc/" + pid + "/status"); !strings.Contains(out, "CapEff:\t0000000000000000") ||
 		strings.Contains(out, "Uid:\t0\t") || strings.Contains(out, "Uid:\t"+h.run("id -u quorumd")+"\t") {
-		t.Errorf("the proxy has rights of others:\n%s", out)
+		t.Errorf("the proxy has privileges of other users:\n%s", out)
 	}
 	for _, lay := range []string{
 		"mkfifo voters.json", "ln -s /etc/shadow voters.json", "mkdir voters.json", "ln -s voters.json voters.json",
@@ -128,12 +128,12 @@ func attackListeners(t *testing.T, h *host) {
 	good := `{"client_params":{"id":"c3f1","group":"default"}}`
 	const protocol = `fleet-lock-protocol: true\r\n`
 	for what, answer := range map[string]string{
-		"a name that was rebound": post("evil.example:9380", protocol, good),
-		"no protocol header":      post("127.0.0.1:9380", "", good),
-		"a page of another site":  post("127.0.0.1:9380", protocol+`Origin: http://evil.example\r\n`, good),
-		"no JSON":                 post("127.0.0.1:9380", protocol, "x"),
-		"a body without end":      post("127.0.0.1:9380", protocol, strings.Repeat("x", 1<<20)),
-		"an ID full of control":   post("127.0.0.1:9380", protocol, `{"client_params":{"id":"\u001b[2J","group":"default"}}`),
+		"a name that was rebound":       post("evil.example:9380", protocol, good),
+		"no protocol header":            post("127.0.0.1:9380", "", good),
+		"a page of another site":        post("127.0.0.1:9380", protocol+`Origin: http://evil.example\r\n`, good),
+		"no JSON":                       post("127.0.0.1:9380", protocol, "x"),
+		"an endless body":               post("127.0.0.1:9380", protocol, strings.Repeat("x", 1<<20)),
+		"an ID with control characters": post("127.0.0.1:9380", protocol, `{"client_params":{"id":"\u001b[2J","group":"default"}}`),
 	} {
 		if !strings.Contains(answer, " 4") {
 			t.Errorf("%s is answered %q", what, answer)

@@ -110,9 +110,9 @@ func attackHelper(t *testing.T, h *host) {
 		h.order(attacker, text, want)
 	}
 	if left := h.run("ls -A /var/lib/quorumd-etcd"); left != "" {
-		t.Errorf("what was refused was written: %s", left)
+		t.Errorf("a refused order wrote %s", left)
 	}
-	// The kernel names the client, also when the owner of the socket opens it for all.
+	// The kernel identifies the client, even if the socket's owner opens the socket to all users.
 	h.run(attacker + "chmod 0666 /run/quorumd-helper.sock")
 	h.order("setpriv --reuid=65534 --regid=65534 --clear-groups ", `{"word":"stop","agent":"quorumd"}`,
 		"may not send orders on this socket")
@@ -155,14 +155,14 @@ func attackObserver(t *testing.T, h *host) {
 		}
 	}
 	if out, err := h.try(errand + "inspect-data " + data + " \"\""); err != nil {
-		t.Errorf("quorumd cannot look at the data: %s", out)
+		t.Errorf("quorumd cannot inspect the data: %s", out)
 	}
 	if now := h.property("etcd", "InvocationID"); now != run || h.property("etcd", "ActiveState") != "active" {
 		t.Errorf("etcd was restarted or stopped: %s, before %s", now, run)
 	}
 	h.expect("ls -A /var/lib/quorumd-etcd /run/quorumd-hooks; ls "+data, "member")
 	if left := h.run("ls -A /var/lib/quorumd-etcd"); left != "" {
-		t.Errorf("what was refused was written: %s", left)
+		t.Errorf("a refused order wrote %s", left)
 	}
 
 	h.run("echo guard >/var/lib/quorumd-etcd/etcd.hold")

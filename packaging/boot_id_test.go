@@ -19,7 +19,8 @@ func TestTheAgentDetectsARebootOfItsContainer(t *testing.T) {
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb; systemctl enable quorumd")
 	h.configure(config("observe"))
-	// umount shows what other managers show, and what a /proc of the service's own shows: the machine's boot ID.
+	// After this umount, /proc shows the machine's boot ID, as it does under other managers and in a separate /proc of
+	// the service.
 	write(t, h.root+"/etc/systemd/system/machines-boot.service", "[Unit]\nDefaultDependencies=no\n"+
 		"Before=quorumd.service\n[Service]\nType=oneshot\nExecStart=umount "+
 		"/proc/sys/kernel/random/boot_id\n[Install]\nRequiredBy=quorumd.service\n")
@@ -27,7 +28,7 @@ func TestTheAgentDetectsARebootOfItsContainer(t *testing.T) {
 	boot := func() string {
 		t.Helper()
 		var id string
-		h.waitUntil(30*time.Second, "the agent names its boot", func() bool {
+		h.waitUntil(30*time.Second, "the agent reports its boot", func() bool {
 			text, err := h.try("quorumctl status -o json")
 			var status struct {
 				Host struct {

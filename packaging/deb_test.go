@@ -115,13 +115,13 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	h.waitUntil(30*time.Second, "the probe measures", func() bool {
 		return strings.Contains(h.run("quorumctl health"), "measured 0s ago")
 	})
-	h.waitUntil(30*time.Second, "the service looks at memory and clock, within what its unit allows", func() bool {
+	h.waitUntil(30*time.Second, "the service checks memory and clock in the sandbox of its unit", func() bool {
 		health := h.run("quorumctl health")
 		return !slices.ContainsFunc([]string{"memory", "kills", "clock"}, func(check string) bool {
 			return strings.Contains(health, "not available: "+check)
 		})
 	})
-	same("the first look")
+	same("the first checks")
 
 	// A conffile that has changed here and in the package makes an upgrade ask, and fail without a terminal.
 	if asked := h.run("dpkg-query -W -f='${Conffiles}' quorumd"); asked != "" {
@@ -163,7 +163,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	} else {
 		t.Log(report)
 	}
-	h.run("systemctl restart etcd") // the unit, too, is as it was
+	h.run("systemctl restart etcd") // the unit must be unchanged, too
 }
 
 // bareHost is a host whose etcd is installed and enabled, but has no data and does not run.
@@ -335,7 +335,7 @@ func TestAHungAgentIsRestartedAndEtcdKeepsRunning(t *testing.T) {
 }
 
 // TestTheServiceReadsEtcdsSettings has an etcd with a risky flag that only its command line has, and an external check,
-// and asks etcd's program for its version: all of it from within the service's sandbox.
+// and runs the etcd program for its version, all within the sandbox of the service.
 func TestTheServiceReadsEtcdsSettings(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
@@ -358,6 +358,6 @@ func TestTheServiceReadsEtcdsSettings(t *testing.T) {
 		return strings.Contains(says, "ETCD_SETTINGS_RISKY") && strings.Contains(says, "max-wals is 0")
 	})
 	if says := h.run("quorumctl health"); strings.Contains(says, "cannot read etcd's command line") {
-		t.Errorf("a check that goes by etcd's command line has nothing to judge by:\n%s", says)
+		t.Errorf("a check cannot read etcd's command line:\n%s", says)
 	}
 }

@@ -5,10 +5,10 @@
 //
 //   - The same sources, version and SOURCE_DATE_EPOCH give the same bytes.
 //   - Install, upgrade, removal and purge leave a running etcd alone: the same process, no failed write.
-//   - quorumd runs as a user of its own without a single capability. polkit lets it delay a shutdown and,
+//   - quorumd runs as its own user, without any capability. polkit lets it delay a shutdown and,
 //     by a rule that root installs, reboot the machine, and nothing else; etcd's user accesses etcd's files.
 //   - A root helper does what only root may do. It accepts a few orders from quorumd, and takes everything else from
-//     root's configuration. No process of root's, including systemd, opens, follows, copies or runs a file that
+//     root's configuration. No process of root, including systemd, opens, follows, copies or runs a file that
 //     quorumd can write.
 //   - etcd starts at boot without quorumd, even after the package is removed.
 //

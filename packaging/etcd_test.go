@@ -26,7 +26,7 @@ func TestLintianAndRpmlintAcceptTheEtcdPackage(t *testing.T) {
 	out, err = exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true",
 		"--threshold=20", "etcd/etcd.service").CombinedOutput()
 	if err != nil {
-		t.Errorf("etcd.service is exposed by more than 2.0: %v\n%s", err, out)
+		t.Errorf("etcd.service has an exposure above 2.0: %v\n%s", err, out)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestThePackagedEtcdRunsOnlyOnceItIsStarted(t *testing.T) {
 			pack := built(t, "own", kind)
 			h := bootHost(t, pack)
 			install, remove := "dpkg -i /pk/", "dpkg -P quorumd-etcd"
-			if strings.HasSuffix(kind, "rpm") { // what it depends on is not in rpm's database
+			if strings.HasSuffix(kind, "rpm") { // its dependencies are not in rpm's database
 				install, remove = "rpm -U --force --nodeps /pk/", "rpm -e quorumd-etcd"
 			}
 			h.run(install + filepath.Base(pack))
@@ -97,7 +97,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "quorumd.yaml: OK",
 		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
-	as := func(user string) string { // as its unit runs: without further groups
+	as := func(user string) string { // as in its unit: without supplementary groups
 		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
 	}
 	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "daemon": ""} {

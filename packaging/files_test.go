@@ -60,7 +60,7 @@ func TestThePackagesMatchTheirListOfContents(t *testing.T) {
 		write(t, golden, list.String())
 	}
 	if want := read(t, golden); list.String() != want {
-		t.Errorf("the packages hold\n%s\nwant\n%s", list.String(), want)
+		t.Errorf("the packages contain\n%s\nwant\n%s", list.String(), want)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
 		output(t, "sh", "-c", "rpm2cpio \"$0\" | cpio --quiet --no-absolute-filenames -D \"$1\" -idm '*/third-party'",
 			built(t, "first", rpm), dir)
 		if read(t, filepath.Join(dir, "usr/share/licenses/quorumd/third-party")) != notices {
-			t.Errorf("%s has other notices than %s", rpm, deb)
+			t.Errorf("the notices of %s differ from those of %s", rpm, deb)
 		}
 	}
 }
@@ -168,13 +168,14 @@ func TestTheServicesAreHardened(t *testing.T) {
 			"--threshold=20", "systemd/"+unit).CombinedOutput()
 		found := score.FindStringSubmatch(string(out))
 		if err != nil || found == nil {
-			t.Errorf("%s is exposed by more than 2.0: %v\n%s", unit, err, out)
+			t.Errorf("%s has an exposure above 2.0: %v\n%s", unit, err, out)
 			continue
 		}
 		t.Logf("%s: exposure %s", unit, found[1])
 		if unit == "quorumd.service" && !strings.Contains(read(t, "../contrib/docs/figures.yaml"),
 			"systemd-analyze security\n  value: \""+found[1]+"\"\n") {
-			t.Errorf("the pages quote another exposure of %s than %s: see contrib/docs/figures.yaml", unit, found[1])
+			t.Errorf("the pages quote a different exposure of %s; it is %s: see "+
+				"contrib/docs/figures.yaml", unit, found[1])
 		}
 	}
 }

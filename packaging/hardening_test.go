@@ -26,7 +26,7 @@ func (h *host) dropIn(shipped string) {
 	}
 }
 
-// exposure is the exposure of a unit by systemd-analyze: 0 to 10.
+// exposure returns the exposure of a unit according to systemd-analyze, from 0 to 10.
 func (h *host) exposure(unit string) float64 {
 	h.t.Helper()
 	out := h.run("systemd-analyze security --no-pager " + unit + " | tail -1")
@@ -106,13 +106,13 @@ touch /tmp/mine && cat /etc/hostname >/dev/null && exec 3<>/dev/tcp/127.0.0.1/23
 		return strings.Contains(h.journal("-u quorumd-hooks@before"), "STILL READS AND CONNECTS")
 	})
 	if out := h.journal("-u quorumd-hooks@before"); strings.Contains(out, "MAY ") {
-		t.Errorf("in the sandbox a hook may more than it should:\n%s", out)
+		t.Errorf("in the sandbox a hook may do more than it should:\n%s", out)
 	}
 	if state := h.property("etcd", "ActiveState"); state != "active" {
 		t.Errorf("etcd is %s", state)
 	}
 	h.run("rm -r /etc/systemd/system/quorumd-hooks@.service.d && systemctl daemon-reload")
-	hook("2") // without it a hook may: otherwise this test would prove nothing
+	hook("2") // without the sandbox the hook may do all this: otherwise the test would prove nothing
 	h.waitUntil(30*time.Second, "a hook without the sandbox writes /etc", func() bool {
 		return strings.Contains(h.journal("-u quorumd-hooks@before"), "MAY touch /etc/was-here")
 	})

@@ -21,7 +21,7 @@ import (
 
 const (
 	cgroups = "/sys/fs/cgroup"
-	// bootTimeout is many times what a boot takes, and commandTimeout many times what the slowest command does.
+	// bootTimeout is many times the duration of a boot, and commandTimeout many times that of the slowest command.
 	bootTimeout    = time.Minute
 	commandTimeout = 2 * time.Minute
 )
@@ -68,7 +68,7 @@ func bootDebian(t *testing.T, root string, files ...string) *host {
 	group := "quorumd-packages-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(filepath.Dir(dir))
 	script := fmt.Sprintf(`set -e
 mount -t overlay host -o lowerdir=%[1]s,upperdir=%[2]s/upper,workdir=%[2]s/work %[2]s/root
-for h in systemd unified freezer ''; do # without a group of its own two systemds fight over one
+for h in systemd unified freezer ''; do # without separate groups, two systemds would fight over one
 	[ -e %[3]s/$h/cgroup.procs ] || continue
 	mkdir -p %[3]s/$h/%[4]s && echo $$ >%[3]s/$h/%[4]s/cgroup.procs
 done
@@ -215,7 +215,7 @@ func (h *host) expect(script string, want ...string) string {
 	return out
 }
 
-// waitUntil waits for a condition, and shows the agent's log if it does not come.
+// waitUntil waits for a condition, and shows the agent's log if it is not met in time.
 func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(bound); !is(); <-time.After(100 * time.Millisecond) {

@@ -131,17 +131,17 @@ func cached(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v; run this by make test-packages", err)
+		t.Fatalf("%v; run this with make test-packages", err)
 	}
 	return path
 }
 
-// built returns the one package of a build: built(t, "first", "amd64.deb").
+// built returns the only package of a build: built(t, "first", "amd64.deb").
 func built(t *testing.T, build, kind string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(cached(t, build), "quorumd*"+kind))
 	if err != nil || len(found) != 1 {
-		t.Fatalf("%d packages of kind %s in %s, %v; run this by make test-packages", len(found), kind, build, err)
+		t.Fatalf("%d packages of kind %s in %s, %v; run this with make test-packages", len(found), kind, build, err)
 	}
 	return found[0]
 }
@@ -151,7 +151,7 @@ func etcdPackage(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(cached(t, "etcd"), "etcd-server_*.deb"))
 	if err != nil || len(found) == 0 {
-		t.Fatalf("no etcd-server package: %v; run this by make test-packages", err)
+		t.Fatalf("no etcd-server package: %v; run this with make test-packages", err)
 	}
 	return found[0]
 }

@@ -14,13 +14,12 @@ import (
 
 const asQuorumd = "setpriv --reuid=quorumd --regid=quorumd --clear-groups "
 
-// watched is a host whose only voter quorumd manages, with more lines of configuration.
+// watched returns a host whose only voter quorumd manages, with additional lines of configuration.
 func watched(t *testing.T, more string) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
 	h.run("mkdir -p /var/log/journal && journalctl --flush && dpkg -i /pk/first.deb")
-	// In a mount namespace of its own the service would see the boot ID of the machine, which these boots do not
-	// change.
+	// In its own mount namespace, the service would see the boot ID of the machine, which these boots do not change.
 	var open strings.Builder
 	for _, setting := range []string{
 		"System", "Home", "Clock", "Hostname", "KernelLogs", "KernelModules",
@@ -71,7 +70,7 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 	// While the machine boots, logind may answer late; the lines after the shutdown count.
 	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the "+
 		"shutdown delay lock") {
-		t.Errorf("the end of the bus at the shutdown is taken for a fault:\n%s", before)
+		t.Errorf("the end of the bus at the shutdown is reported as a fault:\n%s", before)
 	}
 	// The lowest number is the highest priority: the journal writes it to every terminal.
 	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "IS GOING DOWN AND ETCD LOSES ITS QUORUM") != 1 {
@@ -97,7 +96,7 @@ func delaysAndReboots(t *testing.T, h *host) {
 		t.Fatalf("quorumd reboots the machine: %s", out)
 	}
 	h.run("cp /usr/share/quorumd/polkit/51-quorumd-reboot.rules /etc/polkit-1/rules.d/")
-	h.waitUntil(30*time.Second, "quorumd may reboot by root's rule", func() bool {
+	h.waitUntil(30*time.Second, "quorumd may reboot under root's rule", func() bool {
 		out, _ := h.try(asQuorumd + can + "CanReboot")
 		return out == `s "yes"`
 	})
@@ -109,7 +108,7 @@ func delaysAndReboots(t *testing.T, h *host) {
 	}
 	h.run(asQuorumd + "systemd-inhibit --what=shutdown --mode=delay true")
 	if out, err := h.try(asQuorumd + "systemd-inhibit --what=shutdown --mode=block true"); err == nil {
-		t.Errorf("quorumd may forbid a shutdown: %s", out)
+		t.Errorf("quorumd can block a shutdown: %s", out)
 	}
 	h.run("systemd-run --unit=apt systemd-inhibit --what=shutdown --mode=block --who=apt sleep 600")
 	h.waitUntil(30*time.Second, "another inhibitor blocks a shutdown", func() bool {
@@ -120,7 +119,7 @@ func delaysAndReboots(t *testing.T, h *host) {
 	}
 }
 
-func TestHooksRunAsRootInAUnitOfTheirOwn(t *testing.T) {
+func TestHooksRunAsRootInTheirOwnUnit(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")

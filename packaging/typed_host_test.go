@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestDocumentedCommandsBesidesQuorumctlWork(t *testing.T) {
+func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 	t.Parallel()
 	h := bootHost(t, built(t, "own", "amd64.deb"), built(t, "first", "amd64.deb"))
 	page := text(t, "../contrib/docs/multiple-clusters.md")
@@ -43,7 +43,7 @@ func TestDocumentedCommandsBesidesQuorumctlWork(t *testing.T) {
 	}
 	after := map[string]func(){
 		"systemctl enable --now quorumd": func() {
-			h.waitUntil(30*time.Second, "quorumd has looked", func() bool {
+			h.waitUntil(30*time.Second, "quorumd has observed the voter", func() bool {
 				out, _ := h.try("quorumctl status")
 				return strings.Contains(out, "voter, leader")
 			})

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// typedForPeers are the lines that give the peers a CA of their own on a host that has one CA for both ports.
+// typedForPeers are the lines that configure a separate CA for the peers on a host that has one CA for both ports.
 func typedForPeers() []string {
 	return []string{
 		`sed -i 's|^    peerCert:|    peerCA: /etc/quorumd/tls/peer-ca.crt\n    peerCert:|' /etc/quorumd/quorumd.yaml`,

@@ -13,7 +13,7 @@ import (
 )
 
 // typedOnAHost are the commands of the pages that are not quorumctl's, in an order in which each makes sense on one
-// host. TestDocumentedCommandsBesidesQuorumctlWork runs them, in this order.
+// host. TestDocumentedCommandsOtherThanQuorumctlWork runs them, in this order.
 func typedOnAHost() []string {
 	return []string{
 		"dpkg -i quorumd-etcd_*.deb quorumd_*.deb",

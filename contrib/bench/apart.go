@@ -16,7 +16,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// prepareOtherDisk prepares another disk for the files of a host that does not exist yet: in memory, if there is room.
+// prepareOtherDisk prepares a separate disk for the files of a host that does not exist yet, in memory if there is
+// room.
 func (s *site) prepareOtherDisk(name string) error {
 	dir, err := s.otherDisk(name)
 	if err != nil {

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// busyTurns is how often the agent is frozen and thawed; busyFor is the length of each phase. Short phases expose
-	// both sides to the same noise of the machine, and each holds enough writes (some thousand) for a p99.
+	// busyTurns is the number of times the agent is frozen and thawed; busyFor is the length of each phase. Short
+	// phases expose both measurements to the same noise of the machine. Each phase has enough writes (a few thousand)
+	// for a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
-	// settleTime is the start of each running phase, which is not counted: the agent catches up there on what it
-	// missed.
+	// settleTime is the part at the start of each running phase that is not measured, because the agent is still
+	// catching up after its freeze.
 	settleTime = 2 * time.Second
 	// busyRate is the number of writes per second to etcd.
 	busyRate = 300
@@ -29,7 +30,7 @@ const (
 func busy() row {
 	return row{
 		name: "busy", about: "cost of the agent to a busy etcd on the same disk, under 300 writes/s",
-		plainly: "the agent and its children frozen (SIGSTOP), in alternation with the other side",
+		plainly: "the agent and its children frozen (SIGSTOP), measured in alternation with the running agent",
 		ours:    "the agent running with its default timings",
 		figures: []figure{
 			{name: writeTail, unit: "ms", digits: 2},
@@ -90,7 +91,7 @@ func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	for side := range spans {
 		took, failed := latencies(writes, spans[side])
 		if failed > 0 || len(took) == 0 {
-			return sides, errors.New("writes have failed: the machine is too busy for this row")
+			return sides, errors.New("writes failed: the machine is too busy for this row")
 		}
 		tails[side] = milliseconds(took[len(took)*99/100])
 		sides[side] = values{

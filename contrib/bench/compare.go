@@ -80,7 +80,7 @@ func change(before, now []float64) string {
 	case median(before) == median(now):
 		return "same"
 	case median(before) == 0:
-		return "from none"
+		return "from 0"
 	}
 	return fmt.Sprintf("%+.0f %%", 100*(median(now)/median(before)-1))
 }

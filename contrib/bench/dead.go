@@ -30,7 +30,7 @@ const (
 	etcdPublishes = 7 * time.Second
 	// replacedBound is how long the row waits for a replacement.
 	replacedBound = 5 * time.Minute
-	// plainDeadFor is how long a cluster without intervention is watched: its writes continue within seconds, or never.
+	// plainDeadFor is how long a cluster without intervention is watched. Its writes resume within seconds, or never.
 	plainDeadFor = 30 * time.Second
 )
 
@@ -45,13 +45,13 @@ func deadRows() []row {
 		bound       time.Duration
 	}{
 		{"", "", 0, 2 * gibibyte, 20 * time.Minute},
-		{"-1GB", ", whose database is of 1 GB,", 91_000, 16 * gibibyte, 40 * time.Minute},
+		{"-1GB", " with a 1 GB database", 91_000, 16 * gibibyte, 40 * time.Minute},
 	} {
 		for _, ready := range []control.Role{control.RoleStandby, control.RoleSpare} {
 			all = append(all, row{
 				name: "dead/" + string(ready) + size.name,
-				about: fmt.Sprintf("the leader of three%s dies with all that runs on its host, under 50 writes/s that "+
-					"retry for 5 s", size.about),
+				about: fmt.Sprintf("the leader of three voters%s and its agent are killed, under 50 writes/s, each "+
+					"retried for 5 s", size.about),
 				plainly: fmt.Sprintf("no intervention; watched for %v", plainDeadFor),
 				ours: fmt.Sprintf("a %s replaces it after a grace period of %v, or of %v with -quick", ready, deadFor,
 					quickDeadFor),
@@ -192,7 +192,7 @@ func (f *fleet) waitReplaced(dead *testbed.Host, limit time.Duration) error {
 				}
 				list, err := listed(ctx, h.Options.ClientURL)
 				if err != nil {
-					continue // it is no member yet, or does not answer linearizably
+					continue // it is not a member yet, or does not answer a linearizable read
 				}
 				for _, m := range list.Members {
 					if m.Name == dead.Options.Name {
@@ -239,7 +239,7 @@ func (s *site) serving(endpoints []string) (n int) {
 	return n
 }
 
-// listed queries one etcd for the members, linearizably. A learner refuses that.
+// listed returns the member list of one etcd after a linearizable read. A learner refuses that read.
 func listed(ctx context.Context, url string) (*clientv3.MemberListResponse, error) {
 	return ask(ctx, url, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		if _, err := c.Get(ctx, "load/"); err != nil {

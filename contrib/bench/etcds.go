@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	fillWrites = 11_000 // more than etcd keeps in its raft log, so that a learner is sent the whole database
+	fillWrites = 11_000 // more than etcd keeps in its Raft log, so that a learner receives the whole database
 	fillers    = 16
 	quota      = 4 * gibibyte // of etcd's database
 
 	// readyBound is how long an etcd may take to answer, and joinBound how long a join may take.
 	readyBound = time.Minute
 	joinBound  = 10 * time.Minute
-	// afterwards is how long writes are still watched after the event that they are watched for.
+	// afterwards is how long writes are watched after the measured event.
 	afterwards = 3 * time.Second
 )
 
@@ -75,7 +75,7 @@ func (s *site) etcdProcess(o testbed.MemberOptions) (*testbed.Member, error) {
 	s.atEnd(func(ctx context.Context) error {
 		_ = m.Kill9() // it may have exited
 		if err := m.Wait(ctx); ctx.Err() != nil {
-			return fmt.Errorf("%s does not end: %w", o.Name, err)
+			return fmt.Errorf("%s does not exit: %w", o.Name, err)
 		}
 		return nil
 	})
@@ -147,13 +147,14 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { w.idle.Stop(); return nil })
-	return w, s.sleep(time.Second) // let the connections open
+	return w, s.sleep(time.Second) // wait until the connections are open
 }
 
 // begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end ends the measurement. It returns the results of the writes from begin until a while after this call.
+// end ends the measurement. It returns the results of the writes between the call of begin and the time afterwards past
+// this call.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.sleep(afterwards); err != nil {

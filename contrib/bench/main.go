@@ -1,12 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the claims of contrib/docs. Each figure comes with that of the usual method, the plain
-// way, from the same machine and the same run. etcd and the agents are real, and run as plain processes on loopback.
+// Command bench measures the claims of contrib/docs. For each figure it also measures the usual method without quorumd,
+// the plain way, on the same machine and in the same run. etcd and the agents are real, and run as plain processes on
+// loopback.
 //
 // A row is declared in rows.go: what it measures, the units, the plain way and quorumd's way. The output is a table;
 // with -json it also writes a file, and -compare compares two such files. Measured writes also go to a bystander etcd,
-// in which nothing else happens: its gaps are caused by the machine.
+// which has no other load: its gaps are caused by the machine.
 //
 // quorumd runs with its default times or, with -quick, with those of the demo. Two things differ from a real host: a
 // disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
@@ -32,10 +33,10 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.quorumd, "quorumd", "bin/quorumd", "the agent")
-	flag.StringVar(&o.etcd, "etcd", "", "the etcd server")
-	flag.StringVar(&o.faultfs, "faultfs", "", "the file system with faults, for slow disks")
-	flag.StringVar(&o.exporter, "exporter", "", "node_exporter, to compare an agent at rest with")
+	flag.StringVar(&o.quorumd, "quorumd", "bin/quorumd", "path of quorumd")
+	flag.StringVar(&o.etcd, "etcd", "", "path of etcd")
+	flag.StringVar(&o.faultfs, "faultfs", "", "path of faultfs, which simulates slow disks")
+	flag.StringVar(&o.exporter, "exporter", "", "path of node_exporter, for comparison with an idle agent")
 	flag.StringVar(&o.dir, "dir", "", "working directory of the bench")
 	flag.StringVar(&o.memory, "memory", "/dev/shm", "directory for the disks of joining hosts, if it has enough space")
 	flag.StringVar(&o.rows, "rows", "", "rows to run, such as join or restart/3; all if empty")
@@ -114,7 +115,8 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 }
 
 // measure runs every row for the requested number of rounds. It completes a round of all rows before the next one, so
-// that the rounds of a row do not all meet the same noise of the machine. A row that fails does not stop the others.
+// that a temporary disturbance of the machine does not affect all rounds of a row. A row that fails does not stop the
+// others.
 func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error {
 	var failed []error
 	for round := range b.rounds {

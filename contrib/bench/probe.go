@@ -15,7 +15,7 @@ import (
 
 const (
 	// probeFor is how long the probe and etcd measure simultaneously. probeEvery is the probe's interval: shorter than
-	// its default of 10 s, because a p99 needs some hundred writes.
+	// its default of 10 s, because a p99 needs a few hundred writes.
 	probeFor   = time.Minute
 	probeEvery = 200 * time.Millisecond
 
@@ -40,9 +40,9 @@ type probeLoad struct {
 
 // probes are rows for several loads: the duration of an fsync depends on the other load of the disk and on how much was
 // written before it. Most small writes go to an existing block; a large one also makes the file system commit its
-// journal, and the disk flush twice. Each call costs some 0.1 ms outside the disk, and more if the CPU was idle before.
-// That matters on a fast disk and not on a slow one, so each load also has a row in which each sync takes probeSlow
-// longer.
+// journal, and the disk flush its cache twice. Each call takes about 0.1 ms outside the disk, and more if the CPU was
+// idle before. That matters on a fast disk and not on a slow one, so each load also has a row in which each sync takes
+// probeSlow longer.
 func probes() []row {
 	var all []row
 	for _, load := range []probeLoad{
@@ -58,7 +58,7 @@ func probes() []row {
 			name:    "probe/" + load.name,
 			about:   "the probe's fsync latency compared with etcd's own WAL fsync on the same disk, under load",
 			plainly: fmt.Sprintf("%s, under %d writes/s of %d bytes%s", etcdFsync, load.rate, load.value, load.disk()),
-			ours:    probeFsync + " of the lane \"wal\", in the same minute, every 200 ms",
+			ours:    probeFsync + " with lane=\"wal\", in the same minute, every 200 ms",
 			figures: []figure{
 				{name: fsyncMean, unit: "ms", digits: 2, basis: true},
 				{name: fsyncTail, unit: "ms", digits: 2, basis: true},
@@ -77,7 +77,7 @@ func (l probeLoad) disk() string {
 	if l.longer == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", each sync made %v longer", l.longer)
+	return fmt.Sprintf(", each sync delayed by %v", l.longer)
 }
 
 // probeWithEtcd runs etcd and the probe on the same disk in the same minute, and measures both.
@@ -123,7 +123,7 @@ func probeWithEtcd(s *site, l probeLoad) (plain, quorumd values, err error) {
 		h := after[i].since(before[i])
 		shared := h.withBounds(after[0]) // the probe has more buckets than etcd
 		if h.count() == 0 {
-			return nil, nil, fmt.Errorf("%s has counted nothing in %v", sources[i].name, probeFor)
+			return nil, nil, fmt.Errorf("%s counted nothing within %v", sources[i].name, probeFor)
 		}
 		sides[i] = values{
 			fsyncMean: 1000 * h.mean(), fsyncTail: 1000 * h.quantile(0.99), fsyncBucket: 1000 * shared.bucketOf(0.99),

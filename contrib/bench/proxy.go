@@ -31,23 +31,25 @@ const (
 	// idleLinks is the number of connections that stay open without traffic while memory is measured. The bench holds
 	// both ends of each.
 	idleLinks = 4000
-	// proxyTurns is how often each proxy is measured, in alternation, so that both meet the same noise.
+	// proxyTurns is the number of times each proxy is measured. The proxies alternate, so that both are exposed to the
+	// same noise.
 	proxyTurns = 3
 	linkBound  = time.Minute
 )
 
 // The names of the figures.
 const (
-	carried    = "2 GiB carried in"
-	carriedCPU = "its CPU for them"
-	talked     = "96,000 exchanges in"
-	talkedCPU  = "its CPU for those"
+	carried    = "time for 2 GiB"
+	carriedCPU = "CPU for 2 GiB"
+	talked     = "time for 96,000 exchanges"
+	talkedCPU  = "CPU for 96,000 exchanges"
 	perLink    = "memory per idle connection"
 )
 
 func proxies() row {
 	return row{
-		name: "proxy", about: "a proxy for local clients to three servers, both sides alternating in one run",
+		name:    "proxy",
+		about:   "a local proxy in front of three servers; haproxy and quorumd are measured in alternation",
 		plainly: "haproxy, mode tcp, balance leastconn, otherwise defaults",
 		ours:    "quorumd proxy",
 		figures: []figure{
@@ -106,7 +108,7 @@ type runningProxy struct {
 	first         float64 // memory per idle connection in the first round, before which the proxy had no connections
 }
 
-// echoServer starts a server. The first letter of a connection selects what it does: echo everything, or discard
+// echoServer starts a server. The first byte of a connection selects what it does: echo everything, or discard
 // everything and then send a byte.
 func (s *site) echoServer() (address string, err error) {
 	var config net.ListenConfig
@@ -292,7 +294,7 @@ func (s *site) measureProxy(p *runningProxy) (values, error) {
 	return v, nil
 }
 
-// through calls do on many connections concurrently, and returns the total time from when all were open.
+// through calls do on many connections concurrently, and returns how long that took once all connections were open.
 func (s *site) through(p *runningProxy, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
 	var all []*net.TCPConn
 	defer func() {

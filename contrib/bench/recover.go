@@ -25,11 +25,11 @@ const (
 
 // The figures of a recovery.
 const (
-	noticed     = "no quorum, noticed"
-	factsTaken  = "facts"
-	planMade    = "plan"
-	servesAlone = "from apply to serving alone"
-	wholeAgain  = "then to three voters"
+	noticed     = "time until no quorum is reported"
+	factsTaken  = "time for collect"
+	planMade    = "time for plan"
+	servesAlone = "time from apply to serving alone"
+	wholeAgain  = "time from there to three voters"
 )
 
 // recoveries are rows for databases of several sizes.
@@ -145,14 +145,14 @@ func (s *site) lose(hosts []*testbed.Host) error {
 	return nil
 }
 
-// facts requests a host's facts until it has no quorum, as quorumctl recover collect does.
+// facts requests a host's facts until the host reports no quorum, as quorumctl recover collect does.
 func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	waitErr := s.until("the facts of "+h.Options.Name, recoverBound, func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, factsBound)
 		defer cancel()
 		facts, err = h.Client.RecoveryFacts(ctx)
 		if err == nil && facts.Quorum {
-			err = errors.New("it sees a quorum")
+			err = errors.New("the host sees a quorum")
 		}
 		return err == nil
 	})

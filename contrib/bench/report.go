@@ -178,13 +178,13 @@ func readReport(path string) (Report, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err == nil && r.Version != reportVersion {
-		err = fmt.Errorf("it is of version %d, and this bench reads version %d", r.Version, reportVersion)
+		err = fmt.Errorf("its version is %d, and this bench reads version %d", r.Version, reportVersion)
 	}
 	if err == nil && len(r.Rows) == 0 {
-		err = errors.New("it holds no row")
+		err = errors.New("it contains no row")
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("cannot compare %s: %w; write it by make bench JSON=FILE", path, err)
+		return Report{}, fmt.Errorf("cannot compare %s: %w; create it with make bench JSON=FILE", path, err)
 	}
 	return r, nil
 }

@@ -41,7 +41,7 @@ func TestTheTableShowsTheMedianWithItsUnitAndTheWorstOfSeveral(t *testing.T) {
 
 ROW         FIGURE                     PLAIN  QUORUMD
 join/empty  worst write gap            30 ms  20 ms (worst 20)
-            of an idle etcd meanwhile  –      30 ms
+            bystander etcd, worst gap  –      30 ms
             taken                      –      70.0 s (worst 70.0)
 
 join/empty
@@ -73,12 +73,12 @@ func TestAWrittenReportIsReadBack(t *testing.T) {
 func TestAFileThatIsNotAReportIsRefusedWithReasonAndRemedy(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
-		"it is of version 7, and this bench reads version 1": `{"version": 7, "rows": [{}]}`,
-		"it holds no row":                `{"version": 1}`,
+		"its version is 7, and this bench reads version 1": `{"version": 7, "rows": [{}]}`,
+		"it contains no row":             `{"version": 1}`,
 		"unexpected end of JSON input":   `{"version": 1`,
 		"it is larger than":              strings.Repeat(" ", maxReport+1),
 		"cannot unmarshal":               `{"version": 1, "rows": 3}`,
-		"write it by make bench JSON=FI": `[]`,
+		"create it with make bench JSON": `[]`,
 	} {
 		path := filepath.Join(t.TempDir(), "figures.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -104,7 +104,7 @@ different etcd: was 3.6.16, now 3.7.0
 different quorumd timings: was shipped, now quick
 ROW         FIGURE                     BEFORE               NOW                  CHANGE  PLAIN BEFORE  NOW    CHANGE
 join/empty  worst write gap            20 ms (worst 20)     41 ms                +100 %  30 ms         15 ms  -50 %
-            of an idle etcd meanwhile  30 ms                30 ms                same    –             –      –
+            bystander etcd, worst gap  30 ms                30 ms                same    –             –      –
             taken                      70.0 s (worst 70.0)  70.0 s (worst 70.0)  same    –             –      –
 only before: rest
 only now: probe
@@ -116,7 +116,7 @@ only now: probe
 
 func TestAChangeFromNothingHasNoPercentage(t *testing.T) {
 	t.Parallel()
-	if got := change([]float64{0}, []float64{3}); got != "from none" {
+	if got := change([]float64{0}, []float64{3}); got != "from 0" {
 		t.Error(got)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	// restFor is how long an idle process is watched; scrapeEvery is the scrape interval meanwhile.
 	restFor     = time.Minute
 	scrapeEvery = 15 * time.Second
-	// beforeRest is how long the process is left alone before.
+	// beforeRest is how long the process is left alone before the measurement.
 	beforeRest = 15 * time.Second
 )
 
@@ -39,7 +39,7 @@ func agentIdle(s *site) (values, error) {
 // exporterIdle watches node_exporter.
 func exporterIdle(s *site) (values, error) {
 	if _, err := os.Stat(s.exporter); s.exporter == "" || err != nil {
-		return nil, &unavailable{"there is no node_exporter: make bench builds it, when the Go module proxy answers"}
+		return nil, &unavailable{"node_exporter not found: make bench builds it if the Go module proxy answers"}
 	}
 	ports, err := s.ports(1)
 	if err != nil {
@@ -103,7 +103,7 @@ type cost struct {
 	own uint64  // the part of pss that is not backed by a file, bytes
 }
 
-// costOf adds up a process and its descendants, without an excluded process and its descendants.
+// costOf adds up the costs of a process and its descendants, without an excluded process and its descendants.
 func costOf(pid, except int) (cost, error) {
 	all, err := processTree(pid, except)
 	if err != nil {

@@ -32,36 +32,36 @@ type figure struct {
 	ours       bool // only quorumd has it
 }
 
-// values are the measurements of one side, by the name of the figure. Figures that a side does not have are missing.
+// values are the measurements of one side, by figure name. A figure that a side does not have is missing.
 type values map[string]float64
 
 // The names of the figures, as the sides set them.
 const (
 	worstGap     = "worst write gap"
-	machineGap   = "of an idle etcd meanwhile"
+	machineGap   = "bystander etcd, worst gap"
 	failedWrites = "failed writes"
 	sentTwice    = "writes sent twice"
 	allWrites    = "writes"
 	taken        = "taken"
 	cpu          = "CPU"
 	pss          = "memory (PSS)"
-	ownMemory    = "memory of its own, at most"
+	ownMemory    = "peak anonymous memory"
 	scrapeSize   = "scrape, size"
 	scrapeTime   = "scrape, time"
 	fsyncMean    = "fsync mean"
 	fsyncTail    = "fsync p99"
-	fsyncBucket  = "its bucket, up to"
+	fsyncBucket  = "upper bound of the p99 bucket"
 	writeMiddle  = "write p50"
 	writeTail    = "write p99"
-	tailRatio    = "of the plain p99"
+	tailRatio    = "ratio to the plain p99"
 	fsyncs       = "fsyncs"
-	pastGrace    = "full strength, past the grace"
-	pastAllowed  = "allowed past the grace, without a copy"
-	votersLost   = "voters that do not serve at the end"
-	leadFor      = "a slow disk led for"
+	pastGrace    = "time to full strength after the grace period"
+	pastAllowed  = "time allowed after the grace period, without copying"
+	votersLost   = "voters not serving at the end"
+	leadFor      = "time a slow leader kept leading"
 	tailBefore   = "write p99 before"
-	tailLater    = "write p99 later"
-	tailGrown    = "of the p99 before"
+	tailLater    = "write p99 after"
+	tailGrown    = "ratio to the p99 before"
 )
 
 const (
@@ -104,7 +104,7 @@ func joins() []row {
 	} {
 		all = append(all, row{
 			name:    "join/" + size.name,
-			about:   "a second voter joins a first one with a database of this size, under 100 writes/s",
+			about:   "a second voter joins a cluster of one with a database of this size, under 100 writes/s",
 			plainly: "member add --learner, start etcd, then member promote every second until it is accepted",
 			ours:    "the join of a ready host, from the beginning to the end of the operation",
 			figures: []figure{
@@ -126,8 +126,9 @@ func restarts() []row {
 	var all []row
 	for _, n := range []int{3, 5} {
 		all = append(all, row{
-			name:    fmt.Sprintf("restart/%d", n),
-			about:   fmt.Sprintf("every etcd of %d is restarted, one by one, under 50 writes/s that retry for 5 s", n),
+			name: fmt.Sprintf("restart/%d", n),
+			about: fmt.Sprintf("every etcd of %d is restarted, one by one, under 50 writes/s, each "+
+				"retried for 5 s", n),
 			plainly: "SIGTERM, start, the next one as soon as it answers a linearizable read",
 			ours:    "quorumctl rollout start restart",
 			figures: []figure{

@@ -32,7 +32,7 @@ type bench struct {
 
 func newBench(o options, out io.Writer) (*bench, error) {
 	if o.dir == "" {
-		return nil, errors.New("cannot start without -dir, a directory of its own")
+		return nil, errors.New("cannot start without -dir: name a directory that only the bench uses")
 	}
 	for _, path := range []*string{&o.quorumd, &o.etcd, &o.dir} {
 		absolute, err := filepath.Abs(*path)
@@ -54,7 +54,7 @@ func newBench(o options, out io.Writer) (*bench, error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot start: another bench runs in %s; wait for its end", o.dir),
+		return nil, errors.Join(fmt.Errorf("cannot start: another bench runs in %s; wait until it has ended", o.dir),
 			lock.Close())
 	}
 	b := &bench{options: o, out: out, lock: lock}
@@ -101,7 +101,7 @@ func (b *bench) checkSpace(chosen []row) (limit time.Duration, err error) {
 	b.progress("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir,
 		limit)
 	if free < need {
-		return 0, fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller ones with ROWS and "+
+		return 0, fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller rows with ROWS and "+
 			"SIZES", gib(free), b.dir, gib(need))
 	}
 	return limit, nil
@@ -169,7 +169,7 @@ func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) e
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// atEnd registers a function that runs when the side ends, the last one first.
+// atEnd registers a function that runs when the side ends. The functions run in reverse order.
 func (s *site) atEnd(do func(ctx context.Context) error) { s.ends = append(s.ends, do) }
 
 func (s *site) end() error {

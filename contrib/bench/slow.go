@@ -26,7 +26,7 @@ const (
 	slowLeads   = 30 * time.Second
 	// transferBound is how long a slow leader may keep leadership before the row fails.
 	transferBound = 3 * time.Minute
-	// stepDownRest is how long quorumd transfers no leadership after its start: timing.transferInterval.
+	// stepDownRest is how long quorumd does not transfer leadership after it starts (timing.transferInterval).
 	stepDownRest = 70 * time.Second
 )
 
@@ -38,8 +38,8 @@ func slowLeaders() []row {
 	} {
 		all = append(all, row{
 			name: "slow-leader/" + delay.String(),
-			about: fmt.Sprintf("each fsync of the leader of three takes %v longer; what clients of the other two see, "+
-				"under 50 writes/s", delay),
+			about: fmt.Sprintf("each fsync of the leader of three takes %v longer; latency of writes through the "+
+				"other two, under 50 writes/s", delay),
 			plainly: fmt.Sprintf("no intervention; measured %v after the fault, for %v", slowLeads+slowSettled,
 				slowBefore),
 			ours: fmt.Sprintf("leadership transfer; measured %v after that for %v", slowSettled, slowBefore),
@@ -96,7 +96,7 @@ func plainSlow(s *site, delay time.Duration) (values, error) {
 		}
 		leads, err := s.leader(urls(members))
 		if err == nil && leads != 0 {
-			err = errors.New("etcd has elected another leader by itself: nothing was measured")
+			err = errors.New("etcd elected a different leader by itself: nothing was measured")
 		}
 		return err
 	})
@@ -156,7 +156,7 @@ func (s *site) measureSlow(disk *testbed.Mount, delay time.Duration, endpoints [
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
-	if err := s.sleep(time.Second); err != nil { // let the connections open
+	if err := s.sleep(time.Second); err != nil { // wait until the connections are open
 		return nil, err
 	}
 	before := span{from: time.Now()}

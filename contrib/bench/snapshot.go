@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// snapshotTurns is how often the clients are measured without and with a snapshot, in alternation.
+	// snapshotTurns is how many times the clients are measured, alternately without and with a snapshot.
 	snapshotTurns = 3
 	// snapshotRate is the number of writes per second to the three voters.
 	snapshotRate  = 200
@@ -45,9 +45,9 @@ func snapshots() []row {
 				name: where.group + "/" + size.name,
 				about: "a database of this size is saved from the standby of three voters, under 200 writes/s: " +
 					where.about,
-				plainly: "the clients without a snapshot, in alternation with the other side",
-				ours: "quorumctl snapshot save, into a directory; the memory is that of the agent that takes it and " +
-					"its child; " + where.about,
+				plainly: "the clients without a snapshot, measured in alternation with the clients during one",
+				ours: "quorumctl snapshot save to a directory; memory of the agent that takes the snapshot and " +
+					"of its child; " + where.about,
 				figures: []figure{
 					{name: writeTail, unit: "ms", digits: 2},
 					{name: writeMiddle, unit: "ms", digits: 2},
@@ -172,7 +172,7 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 	standby, err = f.standby()
 	if err == nil && apart {
 		if standby != f.hosts[3] {
-			return nil, nil, errors.New("n4 is not the standby, and no other host is apart")
+			return nil, nil, errors.New("n4 is not the standby, and only n4 has a separate disk")
 		}
 		err = s.dedicateCPU(standby)
 	}

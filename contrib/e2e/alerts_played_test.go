@@ -30,9 +30,9 @@ const playedTable = "../docs/alert-tests.md"
 
 var updateTable = flag.Bool("update", false, "write the table of alerts")
 
-// steady is how long the set of alerts must stay the same to count as complete. It is longer than the "for" of any
-// rule.
-const steady = 15 * time.Second
+// steady is how long the set of alerts must stay the same to count as complete. It is longer than the longest "for"
+// that shortenWaits sets (20 s), so that no later alert is missed.
+const steady = 25 * time.Second
 
 // fault is a fault to inject, with the alerts that notify operators and those that Alertmanager inhibits.
 type fault struct {
@@ -45,7 +45,7 @@ type fault struct {
 	may       []string // may notify too, depending on what clients do
 }
 
-// act is what followed a fault.
+// act is a fault and the alerts that followed it.
 type act struct {
 	fault
 	o      *observed
@@ -152,7 +152,7 @@ func (o *observed) waitQuiet() {
 		all := o.names(slices.Concat(o.query(`ALERTS{alertstate="firing"}`), o.pager.notified(), o.pager.inhibited()))
 		all = slices.DeleteFunc(all, isStarvation)
 		if !slices.Equal(all, last) {
-			o.t.Logf("stand: %q", all)
+			o.t.Logf("active alerts: %q", all)
 			last = all
 		}
 		return len(all) == 0
@@ -324,7 +324,7 @@ func playLosses(t *testing.T) []*act {
 // waitingRule contains the severity and the "for" of an alert, in the shipped rules and in the shortened rules.
 type waitingRule struct{ severity, shipped, hurried string }
 
-// waitingRules returns the rules by the name of their alert.
+// waitingRules returns the rules by alert name.
 func waitingRules(t *testing.T) map[string]waitingRule {
 	t.Helper()
 	text, err := os.ReadFile("../prometheus/quorumd.rules.yaml")

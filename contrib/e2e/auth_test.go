@@ -59,7 +59,7 @@ func (w *world) grant(root *clientv3.Client, role string) {
 	}
 }
 
-func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.T) {
+func TestWithAuthenticationQuorumdReportsTheRoleItNeedsAndWorksWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(_ int, o *testbed.HostOptions) {
 		file := filepath.Join(filepath.Dir(o.Dir), o.Name+"-password")

@@ -49,7 +49,7 @@ func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 		return saves() && !listed && w.has(3, 0)
 	})
 	took := time.Since(began)
-	t.Logf("full strength %v later, of a grace of %v", took.Round(100*time.Millisecond), unhealthyGrace)
+	t.Logf("full strength %v later, with a grace period of %v", took.Round(100*time.Millisecond), unhealthyGrace)
 	if late := took - unhealthyGrace; late > bound/2 {
 		t.Errorf("the replacement took %v longer than its grace", late)
 	}

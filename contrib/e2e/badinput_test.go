@@ -260,7 +260,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
-	w.eventually("the first rests", func() bool { return h.waitsFor(policy.Idle) && h.healthy() })
+	w.eventually("the first host is idle", func() bool { return h.waitsFor(policy.Idle) && h.healthy() })
 	untouched := h.expectSameProcess()
 	me().runAgent(h).check(t, "the socket is served", exitUnavailable,
 		fmt.Sprintf("already served by pid %d", h.AgentPID()))
@@ -281,7 +281,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 	untouched("a second agent")
 }
 
-func TestAClusterWithAnotherIDIsLeftAlone(t *testing.T) {
+func TestAClusterWithADifferentIDIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) {
 		if i == 2 {

@@ -46,7 +46,7 @@ func TestListedHostsBootstrapOnceTheLastOfThemAnswers(t *testing.T) {
 	_, err := n2.Client.Bootstrap(ctx, clusterName)
 	if e, is := errors.AsType[*control.Error](err); !is ||
 		!strings.Contains(e.Message, "is committed to the attempt of ") {
-		t.Fatalf("n2 was asked to make a cluster of its own, and answers %v", err)
+		t.Fatalf("n2 was asked to bootstrap a separate cluster, and answers %v", err)
 	}
 	w.never(3*time.Second, "n1 bootstraps without n3", func() bool { return n1.role() == control.RoleVoter })
 	w.start(n3)

@@ -30,7 +30,7 @@ const (
 	// all is everything on a host, killed at once as by a power loss: agent, child processes, and etcd if it runs.
 	all victim = "all"
 	// power is like all, and unsynced writes are lost, too.
-	power victim = "all, without what was not synced,"
+	power victim = "all, with unsynced writes lost,"
 )
 
 // following is the moment between two steps at which the learner has caught up and is being watched. Tests recognize it
@@ -87,7 +87,7 @@ func strikeWorld(t *testing.T, o worldOptions) *world {
 	o.each = func(i int, h *testbed.HostOptions) {
 		if i == 3 {
 			h.Set["timing.settle"] = "1h"
-			h.Set["host.domain"] = "rack-n1" // so that n2, in a failure domain of its own, goes first
+			h.Set["host.domain"] = "rack-n1" // so that n2, in a different failure domain, joins first
 		}
 	}
 	w := newWorld(t, o)

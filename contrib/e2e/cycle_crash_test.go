@@ -306,7 +306,7 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 
 // A step that an agent was about to take when it was suspended must not take effect if the agent resumes during another
 // host's operation.
-func TestAStepOfAReleasedOperationDoesNotLandInTheNextOperation(t *testing.T) {
+func TestAStepOfAReleasedOperationHasNoEffectDuringTheNextOperation(t *testing.T) {
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]

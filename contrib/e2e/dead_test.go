@@ -55,7 +55,7 @@ func TestAVoterOnADeadMachineIsReportedDeadUntilItsAgentIsBack(t *testing.T) {
 	n3.powerOff()
 	for _, h := range []*host{n1, n2} {
 		name := h.Options.Name
-		w.eventually(name+" calls n3 dead", func() bool {
+		w.eventually(name+" reports n3 as dead", func() bool {
 			return h.reasonIs(policy.VoterDead, ", reported by n1, n2; no host replaces it, because repair.dead is off")
 		})
 		t.Logf("%s reports it after %s", name, time.Since(died).Round(100*time.Millisecond))
@@ -67,7 +67,7 @@ func TestAVoterOnADeadMachineIsReportedDeadUntilItsAgentIsBack(t *testing.T) {
 	})
 }
 
-func TestACutOffVoterThatServesIsNeverCalledDead(t *testing.T) {
+func TestACutOffVoterThatServesIsNeverReportedDead(t *testing.T) {
 	t.Parallel()
 	w := threeVoters(t, true)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]

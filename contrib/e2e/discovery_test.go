@@ -30,13 +30,13 @@ func TestAHostWithoutEndpointsFindsTheClusterByDiscoveryAndNeverBootstraps(t *te
 	w.bootstrap()
 	refused := func(says string) {
 		t.Helper()
-		w.eventually("n2 makes no cluster of its own: "+says, func() bool {
+		w.eventually("n2 refuses to bootstrap a separate cluster: "+says, func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 			defer cancel()
 			_, err := n2.Client.Bootstrap(ctx, clusterName)
 			e, is := errors.AsType[*control.Error](err)
 			if err == nil {
-				t.Fatal("n2 was asked to make a cluster of its own, and will")
+				t.Fatal("n2 accepted the request to bootstrap a separate cluster")
 			}
 			return is && strings.Contains(e.Message, says)
 		})

@@ -80,9 +80,9 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	w.eventually("n3 is taken down and is back", func() bool { return n3.endedWith(policy.Cycled) })
 }
 
-// TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby also kills n3's agent when its operation has
+// TestAfterADiskIsReplacedTheStandbyVotesAndTheHostBecomesTheStandby also kills n3's agent when its operation has
 // ended. After that the old disk returns, and n3 must not start the old member.
-func TestADiskReplacedNextToAStandbyMakesTheStandbyVoteAndTheHostStandby(t *testing.T) {
+func TestAfterADiskIsReplacedTheStandbyVotesAndTheHostBecomesTheStandby(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, standbys: 1})
 	w.start(w.hosts[:3]...)

@@ -258,7 +258,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	defer cancel()
 	_, err := h.Client.RequestMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
 	if err == nil || !strings.Contains(err.Error(), "this host's etcd is managed externally") {
-		t.Fatalf("a restart that no one can carry out here was accepted: %v", err)
+		t.Fatalf("a restart that quorumd cannot carry out here was accepted: %v", err)
 	}
 
 	h.requestWork(control.WorkMaintenance)
@@ -326,5 +326,5 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	h.endMaintenance()
 	w.eventually("it is back", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 	h.requestWork(control.WorkRestart)
-	w.eventually("a restart is two programs", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
+	w.eventually("a restart runs both programs", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 }

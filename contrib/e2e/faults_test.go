@@ -140,10 +140,10 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 	clearRules(t, disk)
 	t.Logf("%.1f s of hanging; in flight for %.1f s at first sight: %s", time.Since(began).Seconds(),
 		first.InFlightSeconds, first.InFlightOp)
-	w.eventually("the disk is SLOW after it has come back", func() bool {
+	w.eventually("the disk is SLOW after the hang has ended", func() bool {
 		return n1.hasFinding("SLOW", "DISK_FSYNC_SLOW")
 	})
-	w.eventually("all rest", func() bool { return w.isIdle(n1) && w.isIdle(others[0]) && w.isIdle(others[1]) })
+	w.eventually("all are idle", func() bool { return w.isIdle(n1) && w.isIdle(others[0]) && w.isIdle(others[1]) })
 	w.lead(n1)
 
 	steps := w.steps(others...)
@@ -179,7 +179,7 @@ func TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost(t *testing.T) {
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
 		if i == 2 {
 			disk = faulty(t, o, hanging())
-			o.Set["timing.promoteStable"] = "30s" // it is watched for so long
+			o.Set["timing.promoteStable"] = "30s" // how long it is watched
 		}
 	})
 	t.Cleanup(func() { clearRules(t, disk) })

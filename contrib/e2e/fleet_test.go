@@ -136,7 +136,7 @@ func (w *world) removeMember(h *host) {
 	})
 }
 
-// handled returns the number of requests that the members have answered in total, by etcd's own metrics.
+// handled returns the number of requests that the members have answered in total, according to etcd's own metrics.
 func (w *world) handled() int {
 	w.t.Helper()
 	total := 0.0

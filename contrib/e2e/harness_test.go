@@ -28,7 +28,7 @@ import (
 
 const (
 	clusterName = "demo" // as testbed.Host names it
-	// bound is how long an action may take that takes seconds on an idle machine.
+	// bound limits an action that takes seconds on an idle machine.
 	bound = 120 * time.Second
 	// pollEvery is how often a condition is checked.
 	pollEvery = 50 * time.Millisecond
@@ -259,7 +259,7 @@ func (h *host) set(key, value string) {
 	}
 }
 
-// breakEtcd replaces the etcd binary by a program that prints etcd's version, and otherwise runs a line of shell. A
+// breakEtcd replaces the etcd binary with a program that prints etcd's version, and otherwise runs a line of shell. A
 // running etcd is not affected.
 func (h *host) breakEtcd(does string) {
 	h.w.t.Helper()

@@ -106,7 +106,7 @@ func TestAnAgentCutOffForAMomentContinuesItsJoin(t *testing.T) {
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	n2.cutOff(true)
-	w.eventually("n2 notices", func() bool { return n2.waitsFor(policy.NoQuorum) })
+	w.eventually("n2 reports that there is no quorum", func() bool { return n2.waitsFor(policy.NoQuorum) })
 	n2.cutOff(false)
 	w.verify(2, 0)
 	if how := w.ending(n2); how != policy.Joined {
@@ -162,7 +162,7 @@ func (w *world) pause(yes bool) {
 	})
 }
 
-func TestAHungLoopLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
+func TestAHungLoopLosesTheLockAndItsLateStepHasNoEffect(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin-join", "add-learner", "promote", "end-operation"} {
 		t.Run(at, func(t *testing.T) {

@@ -279,8 +279,8 @@ func TestThreeVotersRotateTheCAUnderWrites(t *testing.T) {
 	rotateCA(t, 3)
 }
 
-// setPeerCA configures another CA file for the peers of a host as the page describes: in the configuration, for later
-// joins, and in the environment of its unit.
+// setPeerCA configures a different CA file for the peers of a host as the page describes: in the configuration, for
+// later joins, and in the environment of its unit.
 func (r *rotation) setPeerCA(h *host, peers string) {
 	r.t.Helper()
 	h.stop()

@@ -129,7 +129,7 @@ func runBinary(t *testing.T, path string, args ...string) {
 		_ = command.Process.Kill()
 		_ = command.Wait() // it was killed
 		if t.Failed() {
-			t.Logf("%s says:\n%s", filepath.Base(path), log.String())
+			t.Logf("the output of %s:\n%s", filepath.Base(path), log.String())
 		}
 	})
 }

@@ -98,7 +98,7 @@ func promoteWithoutGap(t *testing.T, version string) {
 	}
 	for _, h := range w.hosts[1:] {
 		if !strings.Contains(tail(filepath.Join(h.Options.Dir, "etcd.log"), 1<<20), "saved database snapshot") {
-			t.Errorf("%s has not been sent the whole database", h.Options.Name)
+			t.Errorf("%s did not receive the whole database", h.Options.Name)
 		}
 	}
 }

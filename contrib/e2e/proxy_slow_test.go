@@ -64,7 +64,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	w.eventually("the proxy reports it", func() bool {
 		return strings.Contains(output.String(), "n3 is not used: it is SLOW")
 	})
-	for range 9 { // by the number of connections alone they would go there
+	for range 9 { // by connection count alone, the proxy would send them there
 		if got := w.newProxyClient(listen); got.member == id {
 			t.Error("a new client goes to the voter that is SLOW")
 		}
@@ -114,7 +114,7 @@ func (w *world) newProxyClient(listen string) *proxyClient {
 // others.
 func (w *world) connectTo(listen, member string, n int) (mine, others []*proxyClient) {
 	w.t.Helper()
-	w.eventually("so many clients are at that voter", func() bool {
+	w.eventually("enough clients are connected to that voter", func() bool {
 		if p := w.newProxyClient(listen); p.member == member {
 			mine = append(mine, p)
 		} else {

@@ -67,7 +67,7 @@ func (w *world) loseAll() {
 	w.t.Helper()
 	w.lose(w.hosts...)
 	for _, h := range w.hosts {
-		for _, dir := range []string{"state", "run"} { // the first of them may be a file system of its own
+		for _, dir := range []string{"state", "run"} { // the first of them may be a separate file system
 			all, err := filepath.Glob(filepath.Join(h.Options.Dir, dir, "*"))
 			must(w.t, err)
 			for _, path := range all {
@@ -122,7 +122,7 @@ func (w *world) restoreFromSnapshot(saved control.Snapshot, before map[string]st
 	files, plan := w.factsOf(w.hosts...), filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, files...)
 	me().ctl(n1, args...).check(t, "without a snapshot", 70, "no host has a voter's data")
-	me().ctl(n1, append(args, "--from-snapshot", "none")...).check(t, "another snapshot", 64, "snapshot list")
+	me().ctl(n1, append(args, "--from-snapshot", "none")...).check(t, "an unknown snapshot", 64, "snapshot list")
 	args = append(args, "--from-snapshot", "newest", "--out", plan)
 	me().ctl(n1, args...).check(t, "a snapshot that no host has a record of", 64, "its origin is unproven",
 		"--unproven-origin")

@@ -325,7 +325,7 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	shown.check(t, "without the name", 64, "proposed: loses nothing", "n1 is the survivor", "--cluster NAME")
 	t.Log("\n" + shown.output)
 	me().runCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").check(t,
-		"another name",
+		"a wrong name",
 		70, `the cluster is "demo"`)
 	shown = me().runCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
 	shown.check(t, "the plan", 0, "nothing has changed yet")

@@ -53,7 +53,7 @@ func TestAVoterGoneForGoodIsRemovedAndANeededOneIsNot(t *testing.T) {
 		t.Errorf("its own member: %q", got)
 	}
 	if got := n1.remove(n3, false); got != "" {
-		t.Fatalf("the one that is gone: %q", got)
+		t.Fatalf("the removal of the dead member: %q", got)
 	}
 	w.waitRemoved(n1)
 	if !w.has(2, 0) {

@@ -47,7 +47,7 @@ func (w *world) replaced(dead *host) {
 		listed, _ := w.is(dead)
 		return !listed && w.has(3, 0)
 	})
-	w.t.Logf("full strength %s later, of a grace of %s", time.Since(began).Round(100*time.Millisecond), grace)
+	w.t.Logf("full strength %s later, with a grace period of %s", time.Since(began).Round(100*time.Millisecond), grace)
 }
 
 // repairOf returns the text of the end of the last replacement by a host.

@@ -147,7 +147,7 @@ func (w *world) waitRollout(reason, state string) (r control.Rollout) {
 	return r
 }
 
-func TestARolloutToAnotherEtcdVersionWaitsForASnapshot(t *testing.T) {
+func TestARolloutToADifferentEtcdVersionWaitsForASnapshot(t *testing.T) {
 	t.Parallel()
 	dir, set := withStore(t, "{count: 1, age: 0s}")
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: set})

@@ -50,7 +50,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 		before, ok = w.transfers()
 		return ok
 	})
-	w.never(20*time.Second, "the leadership is transferred, or an operation begins", func() bool {
+	w.never(20*time.Second, "leadership is transferred, or an operation begins", func() bool {
 		n, ok := w.transfers()
 		return ok && n > before || w.busy()
 	})
@@ -60,7 +60,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// transfers returns how often quorumd has transferred leadership; false if etcd does not answer.
+// transfers returns the number of leadership transfers by quorumd; false if etcd does not answer.
 func (w *world) transfers() (n int, ok bool) {
 	lines, err := w.history()
 	for _, l := range lines {

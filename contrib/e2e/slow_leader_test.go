@@ -68,7 +68,7 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	if slow < slowFsync || after > slowFsync/2 {
 		t.Errorf("a write took %v with the slow leader and takes %v without it", slow, after)
 	}
-	w.eventually("the history has it", func() bool {
+	w.eventually("the history records the leadership transfer", func() bool {
 		lines, err := w.history()
 		return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 			return l.Code == string(policy.StepLeaderStepsDown) && l.Outcome == record.StepOK && l.Name == n1.Options.Name
@@ -77,7 +77,7 @@ func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	for _, args := range [][]string{{"status"}, {"history"}} { // as an operator sees it, for contrib/docs
 		t.Logf("n1# quorumctl %s\n%s", args[0], me().ctl(n1, args...).output)
 	}
-	w.never(10*time.Second, "the leadership comes back to the slow disk", func() bool {
+	w.never(10*time.Second, "leadership returns to the host with the slow disk", func() bool {
 		return w.leader(n2) == w.memberID(n1)
 	})
 	clearRules(t, disk)

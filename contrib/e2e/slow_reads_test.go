@@ -69,7 +69,7 @@ func expectAnotherLeader(t *testing.T, delay time.Duration) {
 		now := w.leader(n2)
 		return now != 0 && now != w.memberID(n1)
 	}
-	w.never(6*time.Second, "another voter leads", another) // n1 must lead for so long
+	w.never(6*time.Second, "another voter leads", another) // n1 must have led for this long
 
 	rule(t, disk, "fsync * delay="+delay.String())
 	began := time.Now()

@@ -116,7 +116,7 @@ func TestSnapshotsAreTakenFromTheStandbyListedVerifiedAndPruned(t *testing.T) {
 	must(t, os.Truncate(damaged, 1000))
 	got := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotVerify, Name: saved[1].Name})
 	if !strings.Contains(got.Error, "the snapshot is damaged: 1000 bytes are stored") {
-		t.Errorf("one that was cut off: %q", got.Error)
+		t.Errorf("a truncated snapshot: %q", got.Error)
 	}
 	pruned := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotPrune})
 	if len(pruned.Snapshots) != 1 || pruned.Snapshots[0].Name != saved[1].Name {

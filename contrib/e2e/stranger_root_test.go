@@ -119,7 +119,7 @@ func TestAStrangerCannotChangeAHost(t *testing.T) {
 	t.Parallel()
 	w := oneVoter(t, 1, nil)
 	h := w.hosts[0]
-	w.eventually("the host is at rest", func() bool { return h.waitsFor(policy.Idle) })
+	w.eventually("the host is idle", func() bool { return h.waitsFor(policy.Idle) })
 	strangers(t, h)
 	w.eventually("nothing is requested, and nothing was done", func() bool {
 		return h.waitsFor(policy.Idle) && h.maintenance() == "" && w.absent(w.keys().Op()) &&

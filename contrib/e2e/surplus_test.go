@@ -62,7 +62,8 @@ func TestADeadSurplusVoterIsRemovedByAnotherVotersHost(t *testing.T) {
 				listed, _ := w.is(dead)
 				return !listed && w.has(3, 0) && !w.busy()
 			})
-			t.Logf("removed %s after its death, of a grace of %s", time.Since(began).Round(100*time.Millisecond), grace)
+			t.Logf("removed %s after its death, with a grace period of %s",
+				time.Since(began).Round(100*time.Millisecond), grace)
 			w.verify(3, 0)
 			for _, h := range voters {
 				if h != dead && !h.writes() {

@@ -147,7 +147,7 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 	w.eventually("the host with an untrusted certificate reports it", func() bool {
 		return n3.reasonIs(policy.ClusterUnreachable, refused)
 	})
-	w.eventually("the host that trusts another CA reports it", func() bool {
+	w.eventually("the host that trusts a different CA reports it", func() bool {
 		return n4.reasonIs(policy.ClusterUnreachable, untrusted)
 	})
 	me().ctl(n3, "explain").check(t, "explain", 0, "CLUSTER_UNREACHABLE", refused, "cluster.tls.cert")
@@ -172,7 +172,7 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 		return n1.logHas("cannot reload TLS files or the password; keeping the old ones")
 	})
 	if !n1.waitsFor(policy.Idle) {
-		t.Error("the files in use were given up for damaged ones")
+		t.Error("the files in use were replaced with damaged ones")
 	}
 	untouched("certificates were replaced")
 	w.eventually("its etcd reports its state, and until when its certificate is valid", func() bool {

@@ -65,7 +65,7 @@ func repairDuringFaults(t *testing.T, by [][]string, fault string, called func(s
 					s.within(unhealthyGrace+stillSlow+bound, "n4 has stopped after "+step, n4.stopped)
 					also.injectDuring(s.world)
 					began := time.Now()
-					s.within(3*(unhealthyGrace+stillSlow+bound), "three others than n3 vote and answer "+
+					s.within(3*(unhealthyGrace+stillSlow+bound), "three voters other than n3 vote and answer "+
 						"again", func() bool {
 						listed, _ := s.is(n3)
 						return (well || !listed) && s.isFull()

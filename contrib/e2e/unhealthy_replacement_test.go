@@ -38,7 +38,7 @@ func TestAVoterWithASlowDiskIsRemovedAlthoughTheAgentThatReplacesItIsGone(t *tes
 	})
 	s.show("history")
 	s.start(n4)
-	s.within(bound, "n4 is at rest", func() bool { return n4.waitsFor(policy.Idle) })
+	s.within(bound, "n4 is idle", func() bool { return n4.waitsFor(policy.Idle) })
 	if seen, _ := s.watch.stop(); !slices.Equal(seen, []string{"n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4"}) {
 		t.Errorf("the members were %q", seen)
 	}
@@ -57,7 +57,7 @@ func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	s.show("status")
 	s.start(n4)
 	s.eventually("n4 reports it, too", func() bool { return n4.waitsFor(policy.TooManyVoters) })
-	s.never(quiet, "anybody is removed", func() bool { return !s.has(4, 0) })
+	s.never(quiet, "a member is removed", func() bool { return !s.has(4, 0) })
 	s.eventually("n3 is removed, once all see that n4 is healthy", func() bool {
 		return me().ctl(n1, "member", "remove", "n3", "--yes", "--live", "--reason", "a test").code == 0
 	})

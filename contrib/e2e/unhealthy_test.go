@@ -127,8 +127,8 @@ func (s *unhealthyWorld) expectReplaced(members ...string) {
 		listed, _ := s.is(n3)
 		return !listed && s.has(3, 0) && !s.busy()
 	})
-	s.t.Logf("n3 was gone %.1f s after it was reported as unhealthy, of a grace of %v", time.Since(began).Seconds(),
-		unhealthyGrace)
+	s.t.Logf("n3 was gone %.1f s after it was reported as unhealthy, with a grace period of %v",
+		time.Since(began).Seconds(), unhealthyGrace)
 	s.eventually("n3's etcd is stopped", func() bool { return n3.etcdPID() == 0 })
 	s.show("status")
 	s.show("history")

@@ -36,7 +36,7 @@ func (w *world) verify(voters, learners int) {
 	w.eventually("no operation is left", func() bool { return w.absent(w.keys().Op()) })
 	w.eventually("no lock is left", func() bool { return w.absent(w.keys().Lock()) })
 	if !w.has(voters, learners) {
-		w.t.Errorf("the membership has changed while the last operation ended: %v", w.members())
+		w.t.Errorf("the membership changed while the last operation ended: %v", w.members())
 	}
 	w.checkRecords()
 	w.checkHistory()

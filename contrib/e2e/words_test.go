@@ -80,7 +80,7 @@ func newVoters(t *testing.T) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
-	w.eventually("all rest", func() bool {
+	w.eventually("all are idle", func() bool {
 		return !slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.waitsFor(policy.Idle) })
 	})
 	return w
@@ -92,7 +92,7 @@ func (h *host) breakForGood() {
 	h.killEtcd()
 }
 
-func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
+func TestAClusterWithoutSomeMembersReportsThemAndTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
@@ -133,7 +133,7 @@ func TestAClusterShortOfMembersNamesThemAndTheCommand(t *testing.T) {
 	s := n1.statusNow()
 	for _, m := range s.Cluster.Members {
 		if m.Live != (m.Name == "n1") {
-			t.Errorf("%s is shown as one that answers: %t", m.Name, m.Live)
+			t.Errorf("%s is shown with live=%t", m.Name, m.Live)
 		}
 	}
 	me().ctl(n1, "status").check(t, "status", 0, "1 of 3 voters up", "no quorum", "n2", "voter, down")

@@ -123,7 +123,8 @@ func (m *mounted) open(t *testing.T, name string, flags int) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Close waits for an operation that hangs; the test may have stopped faultfs itself
+		// Clear the faults first, or Close would wait for a hanging operation. The error is ignored: the test may have
+		// stopped faultfs.
 		_, _ = send(m.sock, "clear")
 		f.Close()
 	})
@@ -188,7 +189,7 @@ func TestFsyncFdatasyncAndDirectoryFsyncMeetTheFsyncRule(t *testing.T) {
 	}
 }
 
-func TestARuleFollowsTheNameAFileHasNow(t *testing.T) {
+func TestARuleMatchesTheCurrentNameOfAFile(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	if err := os.Mkdir(filepath.Join(m.mnt, "wal"), 0o755); err != nil {
@@ -284,7 +285,7 @@ func TestAHangLastsUntilClear(t *testing.T) {
 	}
 }
 
-func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
+func TestTheFileOperationsThatEtcdNeedsWork(t *testing.T) {
 	t.Parallel()
 	m := start(t)
 	f := m.open(t, "db", 0)

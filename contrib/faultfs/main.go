@@ -5,18 +5,18 @@
 //
 //	faultfs -back DIR -mnt DIR -sock PATH             mount, print "mounted", unmount on SIGTERM or SIGINT
 //	faultfs -sock PATH -c "rule fsync * delay=20ms"   every fsync takes 20 ms longer
-//	faultfs -sock PATH -c "rule any *.wal hang"       nothing moves on these files until clear
-//	faultfs -sock PATH -c clear                       or stats: how often each rule was applied
+//	faultfs -sock PATH -c "rule any *.wal hang"       every operation on these files hangs until clear
+//	faultfs -sock PATH -c clear                       or stats: how many times each rule was applied
 //	faultfs -sock PATH -c cut                         lose unsynced writes (if mounted with -power, once)
 //
 // fsync means fsync, fdatasync, fsync of a directory, and one call for each O_SYNC or O_DSYNC write; write includes
 // fallocate and truncate; open includes create; read is only what the page cache cannot answer; any is all four of
 // these and nothing else. An operation that no rule matches behaves as on the backing directory. A rule is in force
-// when its command returns. An fsync returns only after the backing file was synced. One thing differs from a disk:
-// while an fsync is held, the kernel also holds writes to the same file.
+// when its command returns. An fsync returns only after the backing file was synced. It differs from a disk in one
+// respect: while an fsync is held, the kernel also holds writes to the same file.
 //
-// With -power faultfs tracks unsynced data, and cut discards all of it; power.go defines what that is. From then on
-// every operation fails: mount the directory again, as a host does when it boots.
+// With -power faultfs tracks unsynced data, and cut discards all of it; power.go defines which data is unsynced. From
+// then on every operation fails: mount the directory again, as a host does when it boots.
 package main
 
 import (

@@ -77,7 +77,7 @@ func (n *node) outlive(path string) {
 	}
 }
 
-// OnForget closes the file of outlive when no program has it open any longer.
+// OnForget closes the file that outlive opened, once no program has it open.
 func (n *node) OnForget() {
 	if file := n.nameless.Swap(nil); file != nil {
 		file.Close()

@@ -27,7 +27,7 @@ import (
 // Owners, modes, times and attributes stay as they were set. A nil power records nothing.
 type power struct {
 	mu    sync.Mutex
-	keep  string // holds removed files by another name, on the file system of the data
+	keep  string // holds removed files under other names, on the file system of the data
 	kept  int
 	names []change // changes of names, in order
 	files map[uint64]*unsynced

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// kills is how often the agent is killed and restarted while its disk hangs.
+// kills is the number of times the agent is killed and restarted while its disk hangs.
 const kills = 3
 
 // A probe that is stuck in the kernel outlives its agent and cannot be killed. The next agent's probe detects it and

@@ -154,7 +154,7 @@ func waitProbeIdle(t *testing.T, h *testbed.Host) {
 	t.Helper()
 	const span, idle = 5 * time.Second, 8
 	since, before := time.Now(), queryHealth(h).Disk.Samples
-	testbed.Eventually(t, readyBound, "the probe rests", func() bool {
+	testbed.Eventually(t, readyBound, "the probe has slowed down", func() bool {
 		if time.Since(since) < span {
 			return false
 		}

@@ -200,7 +200,7 @@ func (s *site) namespace() string {
 	c := exec.Command("sleep", "infinity")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := c.Start(); err != nil {
-		s.t.Fatalf("cannot make a network: %v; run this as root", err)
+		s.t.Fatalf("cannot create a network namespace: %v; run this as root", err)
 	}
 	s.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	return strconv.Itoa(c.Process.Pid)

@@ -43,7 +43,7 @@ func components() []component {
 		{"machine", "Machine", "A virtual machine with its own drives and kernel (`make vm`). It is emulated and " +
 			"short of CPU time, so its limits are wider: a write may take 200 ms and hang for 3 s, and a health " +
 			"state covers 100 samples."},
-		{"link", "Network interface", "A host in its own network namespace, with a virtual cable."},
+		{"link", "Network interface", "A host in its own network namespace, on one end of a veth pair."},
 		{"processor", "CPU", "A host on this machine with a healthy disk and the default limit."},
 		{"host", "Certificates", "A host on this machine with a healthy disk."},
 	}

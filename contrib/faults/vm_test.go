@@ -72,7 +72,7 @@ const (
 	endOfHog = "echo 1 >" + group + "/cgroup.kill"
 )
 
-// replaceSmartctl replaces the output of smartctl by a recorded one, or restores it.
+// replaceSmartctl replaces the output of smartctl with a recorded one, or restores it.
 func (m *machine) replaceSmartctl(what string) {
 	m.t.Helper()
 	m.try("umount /usr/sbin/smartctl")

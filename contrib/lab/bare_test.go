@@ -52,7 +52,7 @@ func newBareFleet(t *testing.T, hosts int) *bareFleet {
 	return newBareFleetOf(t, lab.Debian12, hosts)
 }
 
-// newBareFleetOf is like newBareFleet, with hosts of another release.
+// newBareFleetOf is like newBareFleet, with hosts of the given release.
 func newBareFleetOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	t.Helper()
 	cache, err := cacheDir()

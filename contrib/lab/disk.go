@@ -192,7 +192,7 @@ func (d *Disk) discard(ctx context.Context) error {
 	return err
 }
 
-var errNoFaults = errors.New("cannot make the disk slow: the lab was made without Options.Faultfs")
+var errNoFaults = errors.New("cannot make the disk slow: the lab was created without Options.Faultfs")
 
 func (d *Disk) rule(rule string) error {
 	if d.mount == nil {

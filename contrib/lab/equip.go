@@ -54,7 +54,7 @@ func (l *Lab) ClientURLs() []string {
 	return urls
 }
 
-// UseEtcd makes the distribution's unit run another etcd binary, as an operator would configure it.
+// UseEtcd makes the distribution's unit run a different etcd binary, as an operator would configure it.
 func (h *Host) UseEtcd(binary string) error {
 	return errors.Join(h.Copy(binary, etcdPath), h.Write("/etc/systemd/system/etcd.service.d/version.conf", etcdDropIn,
 		0o644))

@@ -113,10 +113,10 @@ func (f *fleet) waitForOutput(h *lab.Host, state, command string, texts []string
 	var output string
 	defer func() {
 		if f.t.Failed() {
-			f.t.Logf("quorumd %s: %s says\n%s", state, command, output)
+			f.t.Logf("quorumd %s: %s prints\n%s", state, command, output)
 		}
 	}()
-	f.eventually("quorumd "+state+": "+strings.Fields(command)[0]+" says "+strings.Join(texts, " or "), func() bool {
+	f.eventually("quorumd "+state+": "+strings.Fields(command)[0]+" prints "+strings.Join(texts, " or "), func() bool {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
 		defer cancel()
 		output, _ = h.Shell(ctx, command+" 2>&1") // for a service that is down the command fails, as it should
@@ -153,7 +153,10 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			"root's helper is masked", "systemctl mask --now quorumd-helper.socket",
 			"systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket",
 		},
-		{"others than root can write the configuration", "chmod g+w " + config, "chmod g-w " + config, "chmod go-w"},
+		{
+			"users other than root can write the configuration",
+			"chmod g+w " + config, "chmod g-w " + config, "chmod go-w",
+		},
 		// Only an agent that has just started writes the environment again, if nothing has changed.
 		{
 			"the disk of the environment is full",

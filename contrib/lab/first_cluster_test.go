@@ -73,7 +73,7 @@ func TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts(t *testing.T) {
 	f.cutAllPower()
 }
 
-// otherReleaseTests are the tests whose hosts have another Debian release.
+// otherReleaseTests are the tests whose hosts have a different Debian release.
 func otherReleaseTests() map[lab.Release]string {
 	return map[lab.Release]string{
 		lab.Debian13: "TestDebian13AuthenticatesUsersByCertificate",

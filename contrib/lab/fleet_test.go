@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// bound is how long an action may take that takes seconds on an idle machine.
+	// bound limits an action that takes seconds on an idle machine.
 	bound = 120 * time.Second
 	// callTimeout bounds one call of a test.
 	callTimeout = 2 * time.Second
@@ -154,7 +154,7 @@ func (f *fleet) form() {
 // bootstrap bootstraps the cluster on a host, with quorumctl there.
 func (f *fleet) bootstrap(h *lab.Host) {
 	f.t.Helper()
-	f.eventually(h.Name+" makes the cluster", func() bool {
+	f.eventually(h.Name+" bootstraps the cluster", func() bool {
 		_, err := h.Run(f.t.Context(), "quorumctl", "bootstrap", "--yes")
 		return err == nil
 	})

@@ -36,7 +36,7 @@ func makeGroups(lab, host string) ([]string, error) {
 	for _, root := range groupRoots() {
 		dir := filepath.Join(root, groupName(lab), host)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("cannot make a control group for %s: %w", host, err)
+			return nil, fmt.Errorf("cannot create a control group for %s: %w", host, err)
 		}
 		dirs = append(dirs, dir)
 	}

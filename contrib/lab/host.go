@@ -155,14 +155,14 @@ func (h *Host) furnish(d *Disk) error {
 	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
 }
 
-// Renew replaces both disks of a powered-off host by new, empty ones. It fails in a lab with Options.Faultfs.
+// Renew replaces both disks of a powered-off host with new, empty ones. It fails in a lab with Options.Faultfs.
 func (h *Host) Renew(ctx context.Context) error {
 	if h.on() {
 		return fmt.Errorf("cannot renew the disks of %s: it is on", h.Name)
 	}
 	for _, d := range h.disks() {
 		if d.mount != nil {
-			return fmt.Errorf("cannot renew the disks of %s: faults are below them", h.Name)
+			return fmt.Errorf("cannot renew the disks of %s: the lab was created with Options.Faultfs", h.Name)
 		}
 		if err := errors.Join(os.Remove(d.image()), d.make(ctx, "", "")); err != nil {
 			return err
@@ -290,7 +290,7 @@ func (h *Host) PID() (int, error) {
 			}
 		}
 	}
-	return 0, errors.Join(fmt.Errorf("cannot find the first process of %s: it is off, or boots right now", h.Name), err)
+	return 0, errors.Join(fmt.Errorf("cannot find the first process of %s: it is off or still booting", h.Name), err)
 }
 
 // Booted waits until the host has booted: all its services run, or some have failed.
@@ -383,7 +383,7 @@ func (h *Host) settle(ctx context.Context) error {
 	select {
 	case <-h.ended:
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait any longer for %s to be off: %w", h.Name, ctx.Err())
+		return fmt.Errorf("%s did not shut down in time: %w", h.Name, ctx.Err())
 	}
 	return errors.Join(h.unplug(ctx), h.Disk.detach(ctx), h.State.detach(ctx))
 }

@@ -31,8 +31,8 @@ var parallelTests = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 // formedFleetRunning.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
-// startOrder are the tests that start first: the one that leaves a fleet for the rest, then some that need no fleet,
-// then those that take longest.
+// startOrder are the tests that start first: the test that sets up the shared fleet, then some that need no fleet, then
+// those that take longest.
 var startOrder = []string{
 	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
 	"TestAManuallyBuiltClusterIsAdoptedWithoutARestart",
@@ -73,7 +73,7 @@ func runInParallel(cache string) int {
 				mu.Lock()
 				_, _ = os.Stdout.Write(output)
 				if err != nil {
-					fmt.Printf("%s has not passed: %v\n", name, err)
+					fmt.Printf("%s did not pass: %v\n", name, err)
 					failed = append(failed, name)
 				}
 				mu.Unlock()
@@ -95,11 +95,11 @@ func retryFailed(failed []string, shared string) (code int) {
 		output, err := runAlone(name, shared)
 		_, _ = os.Stdout.Write(output)
 		if err != nil {
-			fmt.Printf("%s has not passed by itself either: %v\n", name, err)
+			fmt.Printf("%s did not pass alone either: %v\n", name, err)
 			code = 1
 			continue
 		}
-		fmt.Printf("%s FAILED IN PARALLEL WITH OTHER TESTS, see above; alone it has passed\n", name)
+		fmt.Printf("%s FAILED IN PARALLEL WITH OTHER TESTS, see above; it passed when run alone\n", name)
 	}
 	return code
 }
@@ -118,7 +118,7 @@ func testNames() ([]string, error) {
 	if skip := flag.Lookup("test.skip").Value.String(); skip != "" { // -test.list ignores it
 		pattern, err := regexp.Compile("^(" + skip + ")$")
 		if err != nil {
-			return nil, fmt.Errorf("cannot parse what to skip: %w", err)
+			return nil, fmt.Errorf("cannot parse -test.skip: %w", err)
 		}
 		names = slices.DeleteFunc(names, pattern.MatchString)
 	}
@@ -132,7 +132,7 @@ func testNames() ([]string, error) {
 	return names, nil
 }
 
-// runAlone runs one test in a process of its own, and returns its output.
+// runAlone runs one test in a separate process, and returns its output.
 func runAlone(name, shared string) ([]byte, error) {
 	runtime.LockOSThread() // the death signal comes when this thread ends
 	defer runtime.UnlockOSThread()

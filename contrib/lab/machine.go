@@ -46,7 +46,7 @@ func until(ctx context.Context, what string, cond func() bool) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("cannot wait any longer until %s: %w", what, ctx.Err())
+			return fmt.Errorf("gave up waiting until %s: %w", what, ctx.Err())
 		}
 	}
 	return nil

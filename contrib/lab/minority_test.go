@@ -28,7 +28,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	other := f.follower(dead)
 	minority := slices.DeleteFunc(slices.Clone(f.Hosts), func(h *lab.Host) bool { return h == leader || h == dead })
 	f.check(dead.PowerLoss(ctx))
-	f.eventually("the hosts of both other voters call "+dead.Name+" dead", func() bool {
+	f.eventually("the hosts of both other voters report "+dead.Name+" as dead", func() bool {
 		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(other, "VOTER_DEAD")
 	})
 	output := time.Now()
@@ -41,7 +41,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	tried := f.attemptedSteps(minority)
 	f.check(dead.PowerOn(ctx))
 	f.eventually("the leader and "+dead.Name+", which is back, accept writes", f.writes)
-	f.eventually("they call "+other.Name+" dead now", func() bool {
+	f.eventually("they report "+other.Name+" as dead now", func() bool {
 		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(dead, "VOTER_DEAD")
 	})
 	f.never(time.Until(output.Add(2*grace+replaceBound)), "a host acts", func() bool {

@@ -53,7 +53,7 @@ func Enter(dir string, inside func(run string) int) int {
 // outside creates the namespaces, waits until the program inside ends, and cleans up.
 func outside(dir string) (code int, err error) {
 	if os.Geteuid() != 0 {
-		return 0, errors.New("cannot make hosts: be root")
+		return 0, errors.New("cannot create hosts: not root; run as root")
 	}
 	run, err := Claim(dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func outside(dir string) (code int, err error) {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("cannot make namespaces: %w", err)
+		return 0, fmt.Errorf("cannot create namespaces: %w", err)
 	}
 	pid := []byte(strconv.Itoa(cmd.Process.Pid))
 	if err := os.WriteFile(filepath.Join(run.Name(), pidName), pid, 0o644); err != nil {
@@ -145,11 +145,11 @@ func setUp() error {
 const pidName = "pid"
 
 // Claim removes what killed labs left below dir, and creates a directory for a new lab. The directory belongs to the
-// caller for as long as the file is open. Only one lab begins at a time: otherwise it would take the directory of
-// another lab that has not locked it yet for a leftover.
+// caller for as long as the file is open. Only one lab starts at a time: otherwise it could remove the directory of
+// another lab that has not locked it yet.
 func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
+		return nil, fmt.Errorf("cannot create a directory for labs: %w", err)
 	}
 	all, err := os.Open(dir)
 	if err != nil {
@@ -157,7 +157,7 @@ func Claim(dir string) (*os.File, error) {
 	}
 	defer all.Close()
 	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil { // it is never held for long
-		return nil, fmt.Errorf("cannot wait for another lab to begin: %w", err)
+		return nil, fmt.Errorf("cannot wait for another lab to start: %w", err)
 	}
 	if err := sweepAll(dir); err != nil {
 		return nil, err

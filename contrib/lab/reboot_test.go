@@ -71,7 +71,7 @@ func (f *fleet) setCooldown(h *lab.Host) {
 	const settings = "/etc/quorumd/quorumd.yaml"
 	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+
 		" && systemctl restart quorumd")
-	f.eventually(h.Name+" is content", func() bool { return f.hasReason(h, "IDLE") })
+	f.eventually(h.Name+" is idle", func() bool { return f.hasReason(h, "IDLE") })
 }
 
 // waitHealthy waits until every member's host has been found healthy since it booted. Before that, no host may go down.

@@ -24,7 +24,7 @@ import (
 )
 
 // TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain has seven hosts, two of them in one failure domain. Before
-// that, two hosts die whose failure domain is unknown, and then two in different domains.
+// that, two hosts with unknown failure domains die, and then two in different domains.
 func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 7})
 	f.killed = true
@@ -57,7 +57,7 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 			return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 voters look unhealthy or dead together")
 		})
 		t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
-		f.never(10*time.Second, "anything begins", func() bool { return f.op() != nil })
+		f.never(10*time.Second, "an operation begins", func() bool { return f.op() != nil })
 		f.check(f.powerOn(apart))
 		f.waitIdle()
 		f.verify(5, 0)
@@ -76,7 +76,8 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 			return m.Name == together[0].Name || m.Name == together[1].Name
 		})
 	})
-	t.Logf("full strength %.1f s after two of five lost power, the grace being %v", time.Since(began).Seconds(), grace)
+	t.Logf("full strength %.1f s after two of five lost power, with a grace period of %v",
+		time.Since(began).Seconds(), grace)
 	f.eventually("the second replacement has ended", f.isIdle)
 	for _, h := range together {
 		f.checkRepairHistory(h)
@@ -89,8 +90,8 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f.checkHeld()
 }
 
-// changeDomain restarts the agent of a host with another failure domain, or an unknown one. It waits until all hosts
-// report it.
+// changeDomain restarts the agent of a host with a different failure domain, or an unknown one. It waits until all
+// hosts report it.
 func (f *fleet) changeDomain(h *lab.Host, domain string, change func(lab.Settings)) {
 	f.t.Helper()
 	s := h.Settings()
@@ -139,12 +140,12 @@ func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 		name string
 		do   func(leader *lab.Host) error
 	}{
-		{"the leader does not hear it", func(l *lab.Host) error { return f.Cut(ctx, h, l) }},
-		{"it does not hear the leader", func(l *lab.Host) error { return f.Cut(ctx, l, h) }},
-		{"it and the leader are apart", func(l *lab.Host) error {
+		{"the leader receives nothing from it", func(l *lab.Host) error { return f.Cut(ctx, h, l) }},
+		{"it receives nothing from the leader", func(l *lab.Host) error { return f.Cut(ctx, l, h) }},
+		{"it and the leader are cut off from each other", func(l *lab.Host) error {
 			return errors.Join(f.Cut(ctx, l, h), f.Cut(ctx, h, l))
 		}},
-		{"all are apart", func(*lab.Host) error {
+		{"all voters are cut off from each other", func(*lab.Host) error {
 			return f.Each(func(o *lab.Host) error { return f.Isolate(ctx, o) })
 		}},
 	} {

@@ -108,7 +108,7 @@ func (f *fleet) cutPowerAndWaitReplaced(dead *lab.Host) {
 	f.checkRecords()
 	f.checkHistory()
 	report := load.Stop()
-	f.t.Logf("full strength %.1f s after %s lost power, the grace being %v; %d writes acknowledged, %d failed, "+
+	f.t.Logf("full strength %.1f s after %s lost power, with a grace period of %v; %d writes acknowledged, %d failed, "+
 		"longest gap %v, and %v while it was replaced", took.Seconds(), dead.Name, grace, report.Acked, report.Failed,
 		report.LongestGap.Round(time.Millisecond), report.GapWithin(began.Add(grace), began.Add(took)))
 	if took < grace {

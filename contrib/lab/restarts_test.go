@@ -20,9 +20,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is how often a rollout restarts or reboots all members, or how often the quorum is lost. The other manners are
+// rounds is the number of times a rollout restarts or reboots all members, or the quorum is lost. The other manners are
 // for comparison, and run only a few rounds.
-var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted, or a majority is lost")
+var rounds = flag.Int("lab.rounds", 1, "number of times all members are restarted, or a majority is lost")
 
 const (
 	// roundsToCompare is how many rounds the other manners run.
@@ -75,7 +75,7 @@ type outcome struct {
 	retried       int           // acknowledged writes that were sent more than once
 	gap           time.Duration // the longest time without an acknowledged write
 	slowest       time.Duration // the longest time that an acknowledged write took
-	fewer         time.Duration // for how long fewer than all voters were in sync
+	fewer         time.Duration // how long at least one voter was not in sync
 }
 
 func (o *outcome) note(r testbed.LoadReport) {
@@ -192,7 +192,7 @@ func outcomeTable(names []string, seen map[string][]outcome) string {
 	return table.String()
 }
 
-// watchSync polls the voters until it is stopped. It returns for how long fewer than all of them were in sync.
+// watchSync polls the voters until it is stopped. It returns how long at least one of them was not in sync.
 func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	fewer := make(chan time.Duration, 1)

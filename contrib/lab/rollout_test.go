@@ -123,7 +123,7 @@ func (f *fleet) runRollout(request control.RolloutRequest) {
 		}
 		return false
 	})
-	f.t.Logf("%6.1f s: a rollout, %s, over %d hosts", time.Since(began).Seconds(), request.Work, len(r.Hosts))
+	f.t.Logf("%6.1f s: a rollout (%s) of %d hosts", time.Since(began).Seconds(), request.Work, len(r.Hosts))
 }
 
 // absence is a period in which a host's etcd did not run, according to its systemd.

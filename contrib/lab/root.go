@@ -104,7 +104,7 @@ func (r Release) Root(ctx context.Context, cache string) (string, error) {
 	_, err := machine(ctx, "", "mmdebstrap", "--quiet", "--variant=minbase", "--include="+r.packages(),
 		"--customize-hook="+hook, string(r), temp)
 	if err != nil {
-		return "", fmt.Errorf("cannot make the hosts' root file system: %w", err)
+		return "", fmt.Errorf("cannot create the hosts' root file system: %w", err)
 	}
 	return path, os.Rename(temp, path)
 }

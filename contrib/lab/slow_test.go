@@ -67,7 +67,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	})
 	t.Logf("quorumctl status on %s:\n%s", standby.Name, f.shell(standby, "quorumctl status"))
 	f.within(grace+bound, standby.Name+" votes in its place", func() bool { return f.fullWithout(slow) })
-	t.Logf("full strength without it %.1f s after its disk became slow, the grace being %v",
+	t.Logf("full strength without it %.1f s after its disk became slow, with a grace period of %v",
 		time.Since(began).Seconds(), grace)
 	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.isIdle() })
 	f.checkWrites(load.Stop())

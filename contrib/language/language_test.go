@@ -29,7 +29,7 @@ const root = "../.."
 // recorded is the file with the number of banned words that are left.
 const recorded = "counts.txt"
 
-var update = flag.Bool("update", false, "lower the recorded counts to what is left")
+var update = flag.Bool("update", false, "lower the recorded counts to the current counts")
 
 // banned lists what a text must not contain. A pattern matches whole words, in any case.
 var banned = regexp.MustCompile(`(?i)\b(?:` + strings.Join([]string{
@@ -39,7 +39,7 @@ var banned = regexp.MustCompile(`(?i)\b(?:` + strings.Join([]string{
 	"a person", "forwarders?", "verdicts?", "ails?", "of Nagios' kind", "the Nagios kind",
 }, "|") + `)\b`)
 
-// names lists the words of which no identifier is made.
+// names matches the words that no identifier may contain.
 var names = regexp.MustCompile(`^(?:anew|beside|mend|mended|shall|seldom|whom|whoever|nobody|somebody|told|wish|` +
 	`wishes|heir|newcomer|ails|verdict|heard|forwarder|spared|fates|strayed)$`)
 
@@ -49,7 +49,7 @@ var camel = regexp.MustCompile(`[A-Z]+(?:[a-z0-9]+)?|[a-z0-9]+`)
 // counts maps a place, such as "health comments" or "README.md", to the banned words in it.
 type counts map[string][]string
 
-// text adds the banned words of a text. "No more than" is a limit, and English.
+// text adds the banned words of a text. It allows "no more than", which states a limit.
 func (c counts) text(place, text string) {
 	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "o more than", "ot over")
 	for _, found := range banned.FindAllString(text, -1) {
@@ -99,7 +99,7 @@ func (c counts) source(t *testing.T, dir, file string) {
 	})
 }
 
-// document reports whether a file is read by people, or is output that is shown to them.
+// document reports whether a file is documentation, or contains output for users.
 func document(name string) bool {
 	if strings.Contains(name, "/testdata/") {
 		return false // recorded output of programs, and goldens: these follow the strings
@@ -212,7 +212,7 @@ func TestBannedWordsAreFound(t *testing.T) {
 	}
 }
 
-// most returns the words with how often each occurs, the most frequent first.
+// most returns the words with the number of their occurrences, the most frequent first.
 func most(words []string) string {
 	times := map[string]int{}
 	for _, w := range words {
@@ -227,7 +227,7 @@ func most(words []string) string {
 	return strings.Join(distinct, ", ")
 }
 
-// write records the counts, and raises none that was recorded before.
+// write records the counts, and raises no count recorded before.
 func write(t *testing.T, found counts) {
 	t.Helper()
 	before := map[string]int{}

@@ -59,8 +59,8 @@ func constantText(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// logProblems returns what is wrong with the log lines of a file. A message that is a parameter of the function around
-// it is constant where that function is called.
+// logProblems returns what is wrong with the log lines of a file. It accepts an identifier as the message: usually a
+// parameter to which the callers pass a constant.
 func logProblems(t *testing.T, file string) []string {
 	t.Helper()
 	files := token.NewFileSet()

@@ -24,7 +24,7 @@ func main() {
 	deep := flag.Bool("deep", false, "explore the large scopes (hours, much memory)")
 	short := flag.Bool("short", false, "skip the scopes that take many minutes")
 	most := flag.Int("states", 0, "stop a large scope after this many states; 0 for no limit")
-	only := flag.String("scope", "", "explore only scopes whose name contains this, and no mistakes")
+	only := flag.String("scope", "", "explore only scopes whose name contains this text, and skip the seeded mistakes")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "number of parallel workers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

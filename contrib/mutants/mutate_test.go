@@ -49,7 +49,7 @@ func TestEveryKindOfChangeIsFound(t *testing.T) {
 	}
 }
 
-func TestAChangedSourceIsStillGo(t *testing.T) {
+func TestAMutatedSourceIsValidGo(t *testing.T) {
 	t.Parallel()
 	found, err := mutants("p.go", []byte(small))
 	if err != nil {

@@ -86,7 +86,8 @@ func TestAlertsCodesAndJournalCatalogAgree(t *testing.T) {
 	for code := range inCatalog {
 		if _, table, _ := strings.Cut(Runbooks(), "## Codes without an alert\n"); !raised[code] &&
 			!regexp.MustCompile(`(?m)^\| ([A-Z_, ]+, )?`+code+`(, [A-Z_, ]+)? \|`).MatchString(table) {
-			t.Errorf("%s has a remedy in the journal catalog, but neither an alert nor an entry without one", code)
+			t.Errorf("%s has a remedy in the journal catalog, but neither an alert nor a row among the codes "+
+				"without one", code)
 		}
 	}
 	if *update {

@@ -119,7 +119,7 @@ func (r *Reader) of(pkg string) (map[string]string, error) {
 	}
 	dir, ok := strings.CutPrefix(pkg, module)
 	if !ok {
-		return nil, fmt.Errorf("cannot read the sources of %s: not of this module", pkg)
+		return nil, fmt.Errorf("cannot read the sources of %s: not in this module", pkg)
 	}
 	sources, err := filepath.Glob(filepath.Join(r.root, dir, "*.go"))
 	if err != nil || len(sources) == 0 {

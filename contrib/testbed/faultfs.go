@@ -45,8 +45,8 @@ func FaultfsUsable() error {
 	return nil
 }
 
-// MountFaultfs mounts back at a temporary directory until the test ends. Clear rules that hang before the test ends: a
-// process that they block cannot be killed.
+// MountFaultfs mounts back at a temporary directory until the test ends. Before the test ends, clear the rules that
+// hang operations: a process that they block cannot be killed.
 func MountFaultfs(t testing.TB, back string) *Mount {
 	t.Helper()
 	binary, err := FaultfsBinary()

@@ -216,7 +216,7 @@ func (h *Host) endAgent(ctx context.Context, signal syscall.Signal) error {
 		h.agent = nil
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the agent of %s does not end: %w", h.Options.Name, ctx.Err())
+		return fmt.Errorf("the agent of %s does not exit: %w", h.Options.Name, ctx.Err())
 	}
 }
 
@@ -277,7 +277,7 @@ func (h *Host) Stop(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("etcd of %s does not end: %w", h.Options.Name, ctx.Err())
+			return fmt.Errorf("etcd of %s does not exit: %w", h.Options.Name, ctx.Err())
 		}
 	}
 }

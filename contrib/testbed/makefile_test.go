@@ -22,7 +22,7 @@ func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Fatal("cannot look at the Makefile: install make")
+		t.Fatal("cannot test the Makefile: install make")
 	}
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -40,15 +40,15 @@ func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 	says := func(found string) string { return "need Go ≥ " + need + ", found " + found + ": https://go.dev/dl" }
 	for what, c := range map[string]struct{ script, says string }{
 		"Debian's": {`echo "go version go1.19.8 linux/amd64"`, says("1.19.8")},
-		"one that may not load": {
+		"one without toolchain downloads": {
 			`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; ` +
 				`echo "go version go1.24.2 linux/arm64"`, says("1.24.2"),
 		},
-		"a broken one":          {"exit 1", says("none that tells its version")},
-		"none":                  {"", "found none as "},
-		"the one that is asked": {`echo "go version go` + need + ` linux/amd64"`, ""},
+		"a broken one":          {"exit 1", says("a Go whose version cannot be determined")},
+		"none":                  {"", "found no "},
+		"the required one":      {`echo "go version go` + need + ` linux/amd64"`, ""},
 		"a newer one":           {`echo "go version go1.126.3 linux/amd64"`, ""},
-		"one of tomorrow":       {`echo "go version devel go1.127-7a2b8f1 Sat Nov 21 linux/amd64"`, ""},
+		"a development version": {`echo "go version devel go1.127-7a2b8f1 Sat Nov 21 linux/amd64"`, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestTheTestsThatMakeTestSkipsExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line := regexp.MustCompile(`(?m)^[A-Z_0-9]+ *:?=.*[ \t]#.*$`).Find(makefile); line != nil {
-		t.Errorf("the space before the comment is part of what this sets: %s", line)
+		t.Errorf("the space before the comment is part of the value: %s", line)
 	}
 	for list, dir := range map[string]string{
 		"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab", "NIGHTLY_PACKAGES": "packaging",

@@ -219,7 +219,7 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 		Endpoints: endpoints, TLS: config, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{again},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make an etcd client for %s: %w", strings.Join(endpoints, ", "), err)
+		return nil, fmt.Errorf("cannot create an etcd client for %s: %w", strings.Join(endpoints, ", "), err)
 	}
 	return client, nil
 }

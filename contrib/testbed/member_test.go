@@ -296,7 +296,7 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 	if err := c.Members[i].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, bound, "a write is acknowledged that was sent before", func() bool {
+	testbed.Eventually(t, bound, "a write that was sent before is acknowledged", func() bool {
 		return load.Report().Retried > 0
 	})
 	if err := c.Members[i].Resume(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Faults are what a Proxy does to the traffic. The zero value passes everything through.
+// Faults are the faults that a Proxy injects into its traffic. The zero value passes everything through.
 type Faults struct {
 	// Refuse refuses new connections, as a host does if nothing listens there. Open connections stay; see Reset.
 	Refuse bool

@@ -148,7 +148,7 @@ func TestRefuseRefusesNewConnectionsOnly(t *testing.T) {
 	}
 }
 
-func TestResetEndsBothSidesAtOnceAndLosesWhatWasHeld(t *testing.T) {
+func TestResetEndsBothSidesAtOnceAndLosesHeldBytes(t *testing.T) {
 	t.Parallel()
 	p, client, server := behindProxy(t)
 	p.Set(testbed.Cut())

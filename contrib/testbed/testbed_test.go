@@ -51,7 +51,7 @@ func TestRootIsTheMainModuleAndNotANestedOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(filepath.Join(root, "contrib", "faultfs")) // has a go.mod of its own
+	t.Chdir(filepath.Join(root, "contrib", "faultfs")) // has its own go.mod
 	if nested, err := testbed.Root(); err != nil || nested != root {
 		t.Errorf("from contrib/faultfs: %s, %v; want %s", nested, err, root)
 	}

@@ -73,7 +73,7 @@ func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 			}
 			if next.Token != holder {
 				wrong = append(wrong,
-					fmt.Errorf("revision %d: the operation of %s was written under token %d, the lock was %d", at,
+					fmt.Errorf("revision %d: the operation of %s was written with token %d, but the lock was %d", at,
 						next.HostName, next.Token, holder))
 			}
 			op = &next
@@ -134,7 +134,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	return wrong
 }
 
-// DataDirs are directories with etcd data, identified by what a rename does not change.
+// DataDirs are directories with etcd data, identified by attributes that a rename does not change.
 type DataDirs map[string]string
 
 // FindDataDirs returns the data directories of a host: the one in use and those that were moved aside.

@@ -64,7 +64,8 @@ func TestTwoOperationsOrTwoHoldersAtOnceAreFound(t *testing.T) {
 	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), taken(2)}, keys), "taken while it was held")
 	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), op("a", 1), op("b", 1)}, keys),
 		"the operation of b replaces that of a")
-	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), free(), op("a", 1)}, keys), "under token 1, the lock was 0")
+	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), free(), op("a", 1)}, keys),
+		"with token 1, but the lock was 0")
 	expectWrong(t, CheckChanges([]*clientv3.Event{event(clientv3.EventTypePut, keys.Op(), 1, "{")}, keys), "revision")
 }
 

@@ -16,7 +16,7 @@ for module in "$@"; do
 	0) echo "vulncheck: $module: no known vulnerability is called" ;;
 	3)
 		echo "$said"
-		echo "vulncheck: $module calls code with known vulnerabilities → update what is named above" >&2
+		echo "vulncheck: $module calls code with known vulnerabilities → update the modules named above" >&2
 		exit 1
 		;;
 	*)

@@ -21,7 +21,7 @@ type product struct {
 	news     string // where the changes are listed
 }
 
-// products lists them. etcd's module is the one that the tests build as well.
+// products returns all products by name. The tests build etcd from the same module.
 func products() map[string]product {
 	return map[string]product{
 		"quorumd": {

@@ -13,8 +13,8 @@ import (
 // many matches a line of the recipe with a pattern as source and a directory as destination.
 var many = regexp.MustCompile(`(?m)^( *- \{src: )([^\s,]*\*[^\s,]*)(, dst: \S*/)(,.*\n)`)
 
-// expand replaces such a line by one for each file, sorted by name: nfpm does so itself, but not for the type of rpm's
-// documentation. Paths are relative to the root of the checkout.
+// expand replaces such a line with one line for each file, sorted by name: nfpm does so itself, but not for the type of
+// rpm's documentation. Paths are relative to the root of the checkout.
 func expand(recipe string) (string, error) {
 	var failed error
 	expanded := many.ReplaceAllStringFunc(recipe, func(line string) string {

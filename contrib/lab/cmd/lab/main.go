@@ -46,10 +46,10 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.dir, "dir", ".cache/lab", "directory for labs and the hosts' root file system")
-	flag.StringVar(&s.etcd, "etcd", ".cache/etcd/v3.6/etcd", "the etcd behind the distribution's unit")
-	flag.StringVar(&s.faultfs, "faultfs", "", "the file system with faults, for slow disks")
+	flag.StringVar(&s.etcd, "etcd", ".cache/etcd/v3.6/etcd", "path of the etcd that the distribution's unit runs")
+	flag.StringVar(&s.faultfs, "faultfs", "", "path of faultfs, which simulates slow disks")
 	flag.StringVar(&s.deb, "deb", "", "quorumd package, for up")
-	flag.IntVar(&s.hosts, "hosts", 5, "how many hosts")
+	flag.IntVar(&s.hosts, "hosts", 5, "number of hosts")
 	flag.Parse()
 	dir, err := filepath.Abs(s.dir)
 	if err == nil {
@@ -92,13 +92,13 @@ func (s settings) find() (string, error) {
 			return run, nil
 		}
 	}
-	return "", errors.Join(errors.New("cannot find a lab: make lab-up starts one"), err)
+	return "", errors.Join(errors.New("no lab is running; start one with make lab-up"), err)
 }
 
 // up starts the lab in the background and returns when its hosts are up.
 func (s settings) up(ctx context.Context) error {
 	if _, err := s.find(); err == nil {
-		return errors.New("cannot start a lab: one is up; make lab-down ends it")
+		return errors.New("cannot start a lab: one is already running; end it with make lab-down")
 	}
 	if err := lab.Tools(ctx); err != nil {
 		return err
@@ -133,15 +133,15 @@ func (s settings) up(ctx context.Context) error {
 			text, _ := os.ReadFile(log.Name()) // for the error
 			return fmt.Errorf("cannot start a lab: %w: %s", err, text)
 		case <-deadline:
-			return fmt.Errorf("cannot wait any longer for the lab; see %s: %w", log.Name(), cmd.Process.Kill())
+			return fmt.Errorf("the lab did not start in time; see %s: %w", log.Name(), cmd.Process.Kill())
 		}
 	}
 }
 
 const welcome = `The hosts are up, quorumd runs on each in mode manage, and there is no cluster yet.
     make lab-shell HOST=n1                a shell; then: quorumctl bootstrap --yes; quorumctl status --watch
-    make lab-do DO="off n2"               what else there is: make lab-do
-    make lab-down                         end it
+    make lab-do DO="off n2"               all commands: make lab-do
+    make lab-down                         end the lab
 `
 
 // shell runs a command on a host, with this terminal.
@@ -236,7 +236,7 @@ func (s settings) down(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("cannot wait any longer for the lab to end: %w", ctx.Err())
+			return fmt.Errorf("the lab did not end in time: %w", ctx.Err())
 		}
 	}
 }

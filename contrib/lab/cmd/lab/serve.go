@@ -69,7 +69,7 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 		line, _ := bufio.NewReader(conn).ReadString('\n') // an empty line is an unknown command
 		reply, err := answer(ctx, l, strings.Fields(line))
 		if err != nil {
-			reply = failure + "do it: " + err.Error()
+			reply = failure + "carry out the command: " + err.Error()
 		}
 		fmt.Fprintln(conn, reply)
 		conn.Close()
@@ -102,7 +102,7 @@ func commands() []command {
 		}
 	}
 	return []command{
-		{"off", "HOST", "take its power", host(func(ctx context.Context, h *lab.Host) error {
+		{"off", "HOST", "cut its power", host(func(ctx context.Context, h *lab.Host) error {
 			return h.PowerLoss(ctx)
 		})},
 		{"on", "HOST", "start it again", host(func(ctx context.Context, h *lab.Host) error {
