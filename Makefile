@@ -58,7 +58,7 @@ package-version:
 	@[ -n '$(PACKAGE_VERSION)' ] || { echo 'cannot determine the package version without git and a git checkout' \
 	  '→ make packages PACKAGE_VERSION=1.2.3' >&2; exit 1; }
 
-packages: package-version $(NFPM) $(MD2MAN) ## build DEB and RPM for amd64 and arm64 into bin/packages/
+packages: package-version $(NFPM) $(MD2MAN) ## build DEB and RPM for amd64 and arm64 into bin/packages/; takes minutes
 	$(GO) run ./packaging/build -version $(PACKAGE_VERSION) -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
 etcd-package: $(NFPM) $(MD2MAN) ## build DEB and RPM of the pinned etcd with a hardened unit, for hosts whose own etcd is too old
@@ -163,7 +163,7 @@ NIGHTLY_FAULTS := TestASpareReplacesAFollowerWithASlowDisk|$\
 	TestASpareReplacesAStandbyWithAnUnhealthyDisk|TestALeaderWithAnAlmostStuckDiskLosesLeadership|$\
 	TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk
 
-test: etcd build ## run the tests that need only Go, with real etcd 3.6 as plain processes and 1 GB of disk below .cache/
+test: etcd build ## run the tests that need only Go, in minutes, with real etcd 3.6 as plain processes and 1 GB of disk below .cache/
 	@# More packages at once than CPUs: many wait for an etcd, a timeout or a program, and not for a CPU.
 	@# make lint vets. The timeout is for a test that hangs: on a busy machine a package may take half an hour.
 	@echo 'unit tests of $(words $(UNIT)) packages; tests that take minutes: make test-more, make test-long'
@@ -335,9 +335,9 @@ lab-do: ## break a host of the lab: DO="off n2"; without DO, list the commands
 lab-down: ## end the lab
 	bin/lab -dir $(LAB) down
 
-demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## form a cluster of four hosts on loopback; SLOW=n4 ONCE=1
-	$(BUILD) -o bin/demo ./contrib/demo
-	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
+demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## form a cluster of four hosts on loopback, in a minute; SLOW=n4 ONCE=1
+	@$(BUILD) -o bin/demo ./contrib/demo
+	@bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
 
 # The demo needs a disk that meets the default limits: use DEMO_DIR=/dev/shm/quorumd-demo if there is none.
@@ -391,6 +391,7 @@ $(CACHE)/etcd/v3.4/etcd: contrib/etcd/debian-3.4.sh
 	contrib/etcd/debian-3.4.sh
 
 $(CACHE)/etcd/%/etcd: contrib/etcd/%/go.mod
+	@echo 'building etcd $*, which takes minutes the first time'
 	$(GO) build -C contrib/etcd/$* $(BUILDFLAGS) -ldflags "-s -w" -o $@ go.etcd.io/etcd/server/v3
 
 $(CACHE)/etcd/v3.6/small/etcd: contrib/etcd/v3.6/small/main.go contrib/etcd/v3.6/go.mod

@@ -40,7 +40,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 	case o.opt.Snapshots == nil:
 		return control.SnapshotJob{}, refuse(control.Conflicts, control.CodeConflict,
 			cannot+"no store is configured",
-			"set backup.store.directory or backup.store.s3, and restart quorumd")
+			"set backup.store.directory or backup.store.s3, and reload quorumd")
 	case req.Do == control.SnapshotSave:
 		return o.saveNow(ctx, by)
 	case req.Do == control.SnapshotRestoreTest:

@@ -72,7 +72,7 @@ func bootstrap(v View) (Decision, bool) {
 func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
-		return conflicts(ModeObserve, "quorumd only observes", "set mode: manage and restart quorumd")
+		return conflicts(ModeObserve, "quorumd only observes", "set mode: manage and reload quorumd")
 	case v.Cluster.Listed:
 		return conflicts(ClusterExists, "a cluster answers already",
 			"no action needed: this host joins it; see quorumctl explain")

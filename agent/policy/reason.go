@@ -133,7 +133,7 @@ func clusterReasons() []ReasonInfo {
 		{Idle, "everything is as it should be", ""},
 		{
 			ModeObserve, "observe mode: the agent reports what it would do and does nothing",
-			"set mode: manage in the configuration and restart quorumd",
+			"set mode: manage in the configuration, then run systemctl reload quorumd",
 		},
 		{
 			EtcdCorrupt, "etcd raised the CORRUPT alarm: members hold different data, so no membership changes",

@@ -189,11 +189,11 @@ func stopForRecovery(v View) (Decision, bool) {
 func AgainstRecovery(v View, pinned string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
-		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and restart quorumd")
+		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and reload quorumd")
 	case pinned != "":
 		return conflicts("",
 			"cluster.id is "+pinned+", but the recovered cluster has a different ID",
-			"remove cluster.id from quorumd.yaml on every host, restart quorumd, and apply the plan again")
+			"remove cluster.id from quorumd.yaml on every host, reload quorumd, and apply the plan again")
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func AgainstSnapshot(fetched, hasStore bool) *Refusal {
 		return nil
 	}
 	return conflicts("", "this host is to restore a snapshot, and its configuration names no backup store",
-		"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
+		"set backup.store.directory or backup.store.s3, reload quorumd, and apply the plan again")
 }
 
 // AgainstPlan returns why another plan may not be put in force next to this one, or nil.

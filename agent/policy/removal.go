@@ -112,7 +112,7 @@ func AgainstRemovals(v View) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes on this host",
-			"ask on a host whose mode is manage, or set it here and restart quorumd")
+			"ask on a host whose mode is manage, or set it here and reload quorumd")
 	case !v.Cluster.Reachable || v.foreign():
 		return &Refusal{
 			NotNow, ClusterUnreachable, "the cluster cannot be reached from here",

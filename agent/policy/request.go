@@ -117,7 +117,7 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes",
-			"set mode: manage and restart quorumd; until then, coordinate by hand")
+			"set mode: manage and reload quorumd; until then, coordinate by hand")
 	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")

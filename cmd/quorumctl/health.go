@@ -56,14 +56,17 @@ func writeHealth(p *page, s control.Status) {
 		writeRemedy(p, f.Remedy)
 	}
 	writeMutes(p, s, "")
-	for _, n := range mergeAbsences(h.NotAvailable) {
-		p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
-	}
 	p.raw("")
 	writeDisk(p, h)
 	p.raw("")
 	if len(h.Devices) > 0 {
 		p.table(devices(h.Devices))
+		p.raw("")
+	}
+	if absent := mergeAbsences(h.NotAvailable); len(absent) > 0 {
+		for _, n := range absent {
+			p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
+		}
 		p.raw("")
 	}
 	p.line("next: %s", display.Next(s))

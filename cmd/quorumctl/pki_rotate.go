@@ -47,20 +47,20 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "begin",
 		Short: "Begin a rotation: create the new CAs",
-		Long: "Create the new CAs next to the old ones. With --peers, create a new CA for etcd's peers only. Use it\n" +
-			"if both ports of etcd trust one CA: every client's certificate then opens the peer port.",
-		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers"),
+		Long: "Create the new CAs next to the old ones. With --peers-only, create a new CA for etcd's peers\n" +
+			"only. Use it if both ports of etcd trust one CA: every client's certificate then opens the peer port.",
+		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers-only"),
 		Args:    cobra.NoArgs,
 	}
 	dir := caDirFlag(cmd)
-	var peers bool
-	cmd.Flags().BoolVar(&peers, "peers", false, "change only the CA of etcd's peers")
+	var peersOnly bool
+	cmd.Flags().BoolVar(&peersOnly, "peers-only", false, "change only the CA of etcd's peers")
 	permit := permitFlag(cmd)
 	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for " +
 		"(default as before)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return changeCAs(*dir, "begin the rotation", func(cas *pki.Directory, now time.Time) error {
-			if err := cas.Begin(peers, now, *permit...); err != nil {
+			if err := cas.Begin(peersOnly, now, *permit...); err != nil {
 				return err
 			}
 			s, err := cas.Status(nil, nil)

@@ -94,7 +94,7 @@ func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays
 	p.table(t)
 	if slices.ContainsFunc(certs, func(c pki.Certificate) bool { return c.Shared }) {
 		p.line("etcd's peer port trusts the client CA: every client's certificate opens it")
-		p.line("→ on the machine that holds the CA's key: quorumctl pki rotate begin --peers")
+		p.line("→ on the machine that holds the CA's key: quorumctl pki rotate begin --peers-only")
 	}
 }
 

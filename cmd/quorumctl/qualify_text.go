@@ -72,6 +72,7 @@ func writeRuns(p *page, runs []qualify.Run) {
 			display.Latency(r.P999), display.Latency(r.Max), times)...)
 	}
 	p.table(t)
+	p.line("95%% CI: confidence interval of P99. P99/1: P99 relative to that of one writer.")
 }
 
 func writePeers(p *page, peers []qualify.Peer) {
@@ -123,6 +124,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 		t.add(row...)
 	}
 	p.table(t)
+	p.line("Each bar shows how many writes took up to that time, relative to the longest bar of its column.")
 }
 
 // bar draws a count in proportion to the largest one. A count too small for a bar is a dot.

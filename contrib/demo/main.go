@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -102,11 +103,39 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.watch(ctx)
 }
 
-// introduction returns a command line that inspects a host, ready to copy.
+// introduction returns what the demo does and how its limits differ from the defaults, with command lines that inspect
+// hosts, ready to copy.
 func (d *demo) introduction() string {
-	quorumctl, socket := filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), d.hosts[0].Options.Socket()
-	return fmt.Sprintf("Inspect n1 or another host from a second terminal:\n\n    QUORUMCTL_SOCKET=%s %s "+
-		"status\n\n", here(socket), here(quorumctl))
+	var b strings.Builder
+	if d.slow == "" {
+		b.WriteString("Four hosts form a cluster of three voters and a standby.\n")
+	} else {
+		fmt.Fprintf(&b, "Three hosts form a cluster. An fsync on %s takes %s, so it should stay out.\n", d.slow, slowFsync)
+	}
+	b.WriteString("At first no cluster exists, and every host measures its disk: the role \"unknown\" and\n" +
+		"CLUSTER_UNREACHABLE are normal then.\n")
+	if d.defaultLimits {
+		b.WriteString("Times are short: a disk qualifies with 150 writes (default 3000).\n")
+	} else {
+		b.WriteString("Times are short, and limits suit a busy machine: a disk qualifies with 150 writes (default\n" +
+			"3000) and an fsync p99 below 100 ms (default 10 ms).\n")
+	}
+	b.WriteString("Inspect a host from a second terminal:\n\n")
+	quorumctl := here(filepath.Join(filepath.Dir(d.quorumd), "quorumctl"))
+	for i, h := range d.hosts {
+		var command string
+		switch {
+		case h.Options.Name == d.slow:
+			command = "explain"
+		case i == 0:
+			command = "status"
+		default:
+			continue
+		}
+		fmt.Fprintf(&b, "    QUORUMCTL_SOCKET=%s %s %s\n", here(h.Options.Socket()), quorumctl, command)
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 // here returns a path relative to the working directory.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -80,25 +81,49 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
 	}
 	s.columns = columns
-	lines := tableOf(since, hosts, states)
+	lines := tableOf(since, hosts, states, columns-1)
 	lines = lines[:min(len(lines), max(1, rows-1))]
 	for _, line := range lines {
 		b.WriteString("\x1b[2K" + cut(line, columns-1) + "\n")
 	}
+	b.WriteString("\x1b[J") // the last table may have had more lines
 	s.drawn = len(lines)
 	fmt.Fprint(s.out, b.String())
 }
 
-// tableOf returns the lines of the table.
-func tableOf(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) []string {
+// tableOf returns the lines of the table. It wraps what a host does to the columns.
+func tableOf(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status, columns int) []string {
 	lines := []string{
 		fmt.Sprintf("quorumd demo   %3.0f s", since.Seconds()),
 		fmt.Sprintf("%-5s %-8s %-11s %10s  %s", "HOST", "ROLE", "HEALTH", "FSYNC P99", "DOING OR WAITING FOR"),
 	}
 	for _, h := range hosts {
-		lines = append(lines, row(h, states[h.Options.Name]))
+		lines = append(lines, wrap(row(h, states[h.Options.Name]), columns)...)
 	}
 	return lines
+}
+
+const (
+	textColumn  = 39 // where the last column of the table begins
+	minimumText = 30 // columns; a narrower terminal cuts the text instead
+)
+
+// wrap breaks a row between words, and indents what follows to the last column.
+func wrap(row string, columns int) []string {
+	if columns < textColumn+minimumText {
+		return []string{row}
+	}
+	runes := []rune(row)
+	prefix, line := string(runes[:textColumn]), ""
+	var lines []string
+	for _, word := range strings.Fields(string(runes[textColumn:])) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns-textColumn {
+			lines = append(lines, prefix+line)
+			prefix, line = strings.Repeat(" ", textColumn), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, prefix+line)
 }
 
 // cut shortens a line to a number of columns.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -35,7 +36,7 @@ func (d *demo) watch(ctx context.Context) error {
 			bootstrapped = d.bootstrap(ctx)
 		}
 		screen.show(time.Since(began), d.hosts, states)
-		tape.add(time.Since(began), tableOf(time.Since(began), d.hosts, states))
+		tape.add(time.Since(began), tableOf(time.Since(began), d.hosts, states, svgColumns))
 		if !stood && d.reached(states) {
 			stood = true
 			if err := d.conclude(ctx, states, time.Since(began), &tape); err != nil || d.once {
@@ -49,7 +50,7 @@ func (d *demo) watch(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			fmt.Println("\nending")
+			fmt.Println("\nStopping all agents and etcd servers.")
 			if d.once {
 				return errors.New("interrupted before the target was reached")
 			}
@@ -127,15 +128,19 @@ func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, 
 	if err != nil {
 		return err
 	}
-	operations, err := oneAtATime(lines)
+	joins, err := oneAtATime(lines)
 	if err != nil {
 		return err
 	}
-	reached := fmt.Sprintf("Target reached after %s: %d operations, one at a time.", took.Round(time.Second),
-		operations)
+	members := display.Count(wantVoters, "voter", "voters")
+	if d.slow == "" {
+		members += " and 1 standby"
+	}
+	reached := fmt.Sprintf("Done after %.0f s: %s; %s, one at a time.", took.Seconds(), members,
+		display.Count(joins, "join", "joins"))
 	fmt.Printf("\n%s\n", reached)
 	if s := states[d.slow]; s != nil {
-		fmt.Printf("%s is refused: %s, %s\n", d.slow, reasonOf(s).Code, reasonOf(s).Text)
+		fmt.Printf("%s stays out: %s: %s\n", d.slow, reasonOf(s).Code, reasonOf(s).Text)
 	}
 	if d.svg == "" {
 		return nil
@@ -143,9 +148,9 @@ func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, 
 	return d.writeRecording(ctx, tape, reached)
 }
 
-// oneAtATime counts the operations in a history, and fails if one began before another had ended.
+// oneAtATime counts the joins in a history, and fails if one began before another had ended.
 func oneAtATime(lines []control.HistoryLine) (int, error) {
-	operations, running := 0, ""
+	joins, running := 0, ""
 	for _, line := range lines {
 		switch {
 		case line.Kind == "step" && line.Code == "begin-join":
@@ -153,12 +158,12 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 				return 0, fmt.Errorf("the join of %s began while that of %s was running", line.HostName, running)
 			}
 			running = line.HostName
-			operations++
+			joins++
 		case line.Kind == "operation":
 			running = ""
 		}
 	}
-	return operations, nil
+	return joins, nil
 }
 
 // why returns each host's reason for waiting.

@@ -95,7 +95,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"an agent that observes": {
 			n2, "maintenance on --reason x", exitConflict,
-			[]string{"quorumd only observes", "→ set mode: manage and restart quorumd"},
+			[]string{"quorumd only observes", "→ set mode: manage and reload quorumd"},
 		},
 	} {
 		got := me().ctl(c.host, strings.Fields(c.line)...)

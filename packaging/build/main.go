@@ -132,6 +132,7 @@ func (j job) programs(ctx context.Context, arch string) error {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(os.Stderr, "building %s for %s\n", name, arch)
 		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-buildmode=pie",
 			"-ldflags", "-s -w -buildid= -X github.com/prometheus/common/version.Version="+j.release,
 			"-o", path, j.product.programs[name])

@@ -118,7 +118,7 @@ func checkManages(conf config.Config, agent string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: mode is %s in /etc/quorumd/%s.yaml, so quorumd changes nothing on this host → set mode: "+
-		"manage there, then restart quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
+		"manage there, then reload quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
 }
 
 // setEnvironment writes etcd's environment from root's configuration. Only the initial cluster comes from the agent.
