@@ -156,8 +156,8 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	}
 }
 
-// oldest returns the maximum age of a round's observations when a step starts: the longest time that the calls behind
-// them can take.
+// oldest returns the maximum age of a round's observations when a step starts: the longest time that the calls for
+// these observations can take.
 func (a *Actor) oldest() time.Duration {
 	t := a.opt.Config.Timing
 	return observedCalls*t.CallTimeout + t.Interval

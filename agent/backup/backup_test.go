@@ -471,7 +471,7 @@ func TestDirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	}
 	missing := filepath.Join(dir, "mount-that-is-missing")
 	if _, err := OpenDirectory(missing, "prod"); !errors.Is(err, os.ErrNotExist) ||
-		!strings.Contains(err.Error(), "mount what belongs there, or make it: install -d -m 0700 -o quorumd "+missing) {
+		!strings.Contains(err.Error(), "mount its file system, or create it: install -d -m 0700 -o quorumd "+missing) {
 		t.Errorf("%v", err)
 	}
 	elsewhere := t.TempDir()

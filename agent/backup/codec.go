@@ -91,7 +91,7 @@ func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error)
 		}
 		plain, err := age.Decrypt(r, with...)
 		if _, is := errors.AsType[*age.NoIdentityMatchError](err); is {
-			return nil, fmt.Errorf("it is encrypted to others than the identities in backup.identityFile: %w",
+			return nil, fmt.Errorf("no identity in backup.identityFile can decrypt it: %w",
 				ErrNoIdentity)
 		}
 		if err != nil {

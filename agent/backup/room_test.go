@@ -27,7 +27,7 @@ func (d disk) space(string) (Space, error) {
 	return s, nil
 }
 
-// counter returns bytes without end and counts them.
+// counter is an endless reader that counts the bytes read from it.
 type counter struct{ n int64 }
 
 func (c *counter) Read(p []byte) (int, error) {

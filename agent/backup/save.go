@@ -52,7 +52,7 @@ func (o Options) remains(n int64) {
 	}
 }
 
-// How often a database is read to inspect it, and how often to store it.
+// How many times a database is read to inspect it, and how many times to store it.
 const (
 	inspections = 2
 	storings    = 2 // written, and read back

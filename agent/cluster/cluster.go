@@ -242,7 +242,7 @@ func (c *Client) noteForeign(endpoint string) {
 	}
 }
 
-// setVoters sets the endpoints to use from now on, and whether they belong to another cluster than this host's.
+// setVoters sets the endpoints to use from now on, and whether they belong to a cluster other than this host's.
 func (c *Client) setVoters(urls []string, foreign bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,8 +321,8 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, joinErrors(errs...))
 }
 
-// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It calls no
-// other cluster than this host's.
+// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It never calls a
+// cluster other than this host's.
 func send[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	list := c.endpoints()

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// ErrForeignCluster means that the endpoints belong to another cluster than this host.
+// ErrForeignCluster means that the endpoints belong to a cluster other than this host's.
 var ErrForeignCluster = errors.New("the endpoints belong to another cluster")
 
 // home describes this host's cluster.
@@ -55,7 +55,7 @@ func (c *Client) allKnownLocked() []string {
 	return all
 }
 
-// isForeign reports whether an answer is from another cluster than this host's.
+// isForeign reports whether an answer is from a cluster other than this host's.
 func (c *Client) isForeign(id uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

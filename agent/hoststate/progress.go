@@ -115,8 +115,8 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 }
 
 // OperationEnds records that the operation and its request end, before they do, so that a crash in between does not
-// repeat them. If the request belongs to that rollout, it also records how often the rollout has been resumed, since an
-// operator may have resumed it after the request.
+// repeat them. If the request belongs to that rollout, it also records how many times the rollout has been resumed,
+// since an operator may have resumed it after the request.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -126,8 +126,9 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 	})
 }
 
-// OperationGivenUp records that the operation ends and that its request waits for another operation. It is recorded
-// before the operation ends in etcd, so that a crash in between does not look like a release by an operator.
+// OperationGivenUp records that the operation ends with its request unfinished; a later operation will serve the
+// request. It is recorded before the operation ends in etcd, so that a crash in between does not look like a release by
+// an operator.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }
 
 // begins applies a transition if k is the request of, and reports whether that request is still in force.

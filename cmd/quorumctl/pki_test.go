@@ -72,7 +72,7 @@ func TestCommandsThatChangeTheCAsLockThem(t *testing.T) {
 		{"rotate", "undo"},
 	} {
 		r := quorumctl(t, "SOCKET", append(append([]string{"pki"}, args...), "--dir", dir)...)
-		if r.code != exitConfig || !strings.Contains(r.stderr, "another 'quorumctl pki' is at work in "+dir) ||
+		if r.code != exitConfig || !strings.Contains(r.stderr, "another 'quorumctl pki' is using "+dir) ||
 			!strings.Contains(r.stderr, "→ wait until it is done") {
 			t.Errorf("pki %v: exit %d: %s%s", args, r.code, r.stdout, r.stderr)
 		}

@@ -13,8 +13,8 @@
 //
 // It runs in a child of the agent: the store, the disk and etcd may hang.
 //
-// The data directory is made here and not by etcd's own package: that one links the whole server, and writes the format
-// of one version only. Three small changes to the database and one entry in a new log are enough.
+// The data directory is made here and not by etcd's own package, which links the whole server and writes the format of
+// one version only. Three small changes to the database and one entry in a new log are enough.
 package restoretest
 
 import (
@@ -73,7 +73,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	if err := newCluster(dir, database); err != nil {
-		return "", fmt.Errorf("cannot make a cluster of it: %w", err)
+		return "", fmt.Errorf("cannot make a cluster from it: %w", err)
 	}
 	progress := o.Progress
 	if progress == nil {
