@@ -89,8 +89,8 @@ type task struct {
 	done  chan error
 }
 
-// lockMarginShare is the fraction of the lock's TTL by which its validity ends early. The margin covers clocks that run
-// at different rates and a process that wakes up late.
+// lockMarginShare is the fraction of the lock's TTL by which its validity ends before its lease. The margin covers
+// clocks that run at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
 // New returns an Actor that has taken no step and holds no lock.
@@ -166,8 +166,8 @@ func (a *Actor) oldest() time.Duration {
 // observedCalls is the maximum number of calls between a round's first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step, outside the loop. It writes to this host's disk before it changes etcd or its data,
-// because the machine may go down at any moment.
+// take does the work of a step in a goroutine outside the loop. It writes to this host's disk before it changes etcd or
+// its data, because the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	if a.lostLock(t.step) { // the machine may have been suspended since the lock was confirmed
 		return lock.ErrLost

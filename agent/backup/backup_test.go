@@ -29,7 +29,7 @@ import (
 
 const bound = 30 * time.Second
 
-// etcd starts one member and returns a client of it.
+// etcd starts one member and returns a client for it.
 func etcd(t *testing.T) *clientv3.Client {
 	t.Helper()
 	return clientOf(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()...)
@@ -380,7 +380,7 @@ type failing struct {
 
 	after    int64 // bytes of an object that it accepts
 	manifest error
-	corrupts bool // it returns other bytes than were written
+	corrupts bool // it returns bytes that differ from the written ones
 }
 
 var errFull = errors.New("no space left on device")

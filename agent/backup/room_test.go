@@ -116,7 +116,7 @@ func TestDirectoryIsNotFilledToTheLastByte(t *testing.T) {
 	must(t, d.PutIfAbsent(t.Context(), "small", []byte("verified\n")))
 }
 
-// unremovable is a store whose objects cannot be deleted, as if the agent ends just then.
+// unremovable is a store whose objects cannot be deleted, as if the agent ended at that moment.
 type unremovable struct{ *Directory }
 
 func (unremovable) Delete(context.Context, string) error { return errFull }

@@ -94,8 +94,8 @@ func New(opt Options) *Exchange {
 // fresh returns how long an answer is valid.
 func (p *Exchange) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Publish sets this host's answer. If its phase changes, Publish discards the other hosts' answers: they must be from
-// after this host published the new phase.
+// Publish sets this host's answer. If its phase changes, Publish discards the other hosts' answers: an answer counts
+// only if it was given after this host published the new phase.
 func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,8 +29,8 @@ type Limits struct {
 	Total      int
 	PerAddress int
 	Allow      []netip.Prefix // only these addresses may connect; empty: all
-	// Reserved is the number of connections reserved for each network of Allow, together at most half of Total. An
-	// address belongs to the smallest network that contains it.
+	// Reserved is the number of connections reserved for each network of Allow, and all reserved connections together
+	// are at most half of Total. An address belongs to the smallest network that contains it.
 	Reserved int
 }
 

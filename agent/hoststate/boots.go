@@ -73,7 +73,7 @@ func (b *Boots) note(ended bool) error {
 }
 
 // Since counts the boots after that time, and how many of them followed a boot in which the agent did not exit cleanly.
-// The first recorded boot is never unannounced, because nothing is known about the one before it.
+// The first recorded boot never counts as one of these, because nothing is known about the boot before it.
 func (b *Boots) Since(from time.Time) (all, unannounced int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -41,8 +41,8 @@ type Request struct {
 
 	AskedIn string        `json:"askedIn,omitempty"` // the boot during which it was requested
 	BootID  string        `json:"bootID,omitempty"`  // the boot in which its operation began, if it has
-	Began   time.Time     `json:"began,omitzero"`    // when that was
-	Clock   time.Duration `json:"clock,omitempty"`   // the same as time since boot
+	Began   time.Time     `json:"began,omitzero"`    // when the operation began, in wall-clock time
+	Clock   time.Duration `json:"clock,omitempty"`   // when the operation began, in time since boot
 	Cluster ID            `json:"cluster,omitzero"`  // the cluster in which its operation began
 }
 

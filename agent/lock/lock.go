@@ -85,8 +85,8 @@ type Lock struct {
 // New returns a lock that is not held.
 func New(store Store, opt Options) *Lock { return &Lock{store: store, opt: opt} }
 
-// Token returns the fencing token: the create revision of the lock key, or 0 if the lock is not held. It grows from
-// holder to holder.
+// Token returns the fencing token: the create revision of the lock key, or 0 if the lock is not held. Each new holder
+// has a larger token.
 func (l *Lock) Token() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

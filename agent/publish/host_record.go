@@ -71,7 +71,7 @@ func (p *presence) note(ctx context.Context) {
 	})
 }
 
-// Renewals is how often the record's lease is renewed within its TTL.
+// Renewals is how many times the record's lease is renewed within its TTL.
 const Renewals = 3
 
 // publish writes the record if it has changed or expired.

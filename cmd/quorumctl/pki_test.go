@@ -94,7 +94,7 @@ func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
 	quorumctl(t, "SOCKET", "pki", "host", "n1", "192.0.2.1", "--dir", dir)
 	r := install("nope.tar")
-	if r.code != exitUsage || !strings.Contains(r.stderr, "→ make one with 'quorumctl pki host'") {
+	if r.code != exitUsage || !strings.Contains(r.stderr, "→ create one with 'quorumctl pki host'") {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 	r = install("n1.tar")

@@ -127,7 +127,7 @@ func (f files) check(now time.Time) (host, error) {
 	for _, file := range caFiles() {
 		trusted, err := parseCertificates(file, f[file])
 		if err != nil {
-			return host{}, refused("make a new bundle", "%v", err)
+			return host{}, refused("create a new bundle", "%v", err)
 		}
 		roots[file] = x509.NewCertPool()
 		for _, c := range trusted {
@@ -139,7 +139,7 @@ func (f files) check(now time.Time) (host, error) {
 		file := l.name + ".crt"
 		pair, err := tls.X509KeyPair(f[file], f[l.name+".key"])
 		if err != nil {
-			return host{}, refused("make a new bundle", "%s does not match %s.key: %s", file, l.name,
+			return host{}, refused("create a new bundle", "%s does not match %s.key: %s", file, l.name,
 				strings.TrimPrefix(err.Error(), "tls: "))
 		}
 		if err := inTime(file, pair.Leaf, now); err != nil {
@@ -149,7 +149,7 @@ func (f files) check(now time.Time) (host, error) {
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
 				Roots: roots[l.ca], CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 			}); err != nil {
-				return host{}, refused("make a new bundle with 'quorumctl pki renew'", "%s cannot be used: %s", file,
+				return host{}, refused("create a new bundle with 'quorumctl pki renew'", "%s cannot be used: %s", file,
 					strings.TrimPrefix(err.Error(), "x509: "))
 			}
 		}

@@ -179,8 +179,8 @@ func (l trustCheck) members(ctx context.Context, addresses []string) ([]Port, er
 	wait.Wait()
 	all := slices.Concat(lists...)
 	if len(all) == 0 {
-		return nil, refused("run it where the peer ports of the hosts (2380) can be reached; name them with --peers "+
-			"HOST:PORT if they are others", "no member returned the member list: %s", sum(texts(whys)))
+		return nil, refused("run it where the peer ports of the hosts (2380) can be reached; if they differ, pass "+
+			"them with --peers HOST:PORT", "no member returned the member list: %s", sum(texts(whys)))
 	}
 	slices.SortFunc(all, func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host)) // a started member has a name
