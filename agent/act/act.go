@@ -77,7 +77,7 @@ type Actor struct {
 
 	renewed time.Duration    // when the lock was last renewed
 	running *task            // a step that outlived its own round
-	did     round.ActorState // what this process has done, without the lock and the running step
+	did     round.ActorState // what this process has done, except for the lock and the running step
 }
 
 // task is a step that has started.
@@ -225,7 +225,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	a.stepping(step, true)
 	switch {
 	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock:
-		c.Unsaid = true // not worth a line: another agent took the lock first
+		c.Unsaid = true // not logged: another agent took the lock first
 		return c
 	case err != nil:
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)

@@ -268,7 +268,7 @@ func TestEncryptedSnapshotOpensOnlyWithItsIdentity(t *testing.T) {
 	must(t, err)
 	for with, want := range map[*age.X25519Identity]string{
 		nil:   "it is encrypted, and no identity to decrypt it",
-		wrong: "it is encrypted to others than the identities",
+		wrong: "it is encrypted to keys that backup.identityFile lacks",
 	} {
 		var identities Identities
 		if with != nil {
@@ -504,8 +504,7 @@ func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 	for refused, want := range map[error]string{
 		syscall.EACCES: "permission denied: let the user that quorumd runs as write there: chown quorumd /srv/x",
 		syscall.EPERM:  "operation not permitted: let the user that quorumd runs as write there",
-		syscall.EROFS: "read-only file system: mount it to be written to, and for the service add " +
-			"ReadWritePaths=/srv/x",
+		syscall.EROFS: "read-only file system: mount it read-write, and add ReadWritePaths=/srv/x to the service",
 	} {
 		says("refused", withRemedy(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
 	}

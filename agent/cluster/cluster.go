@@ -259,8 +259,8 @@ func (c *Client) setVoters(urls []string, foreign bool) {
 	}
 }
 
-// forgetVoters returns to the configured and discovered endpoints after none of the voters answered. If these were
-// another cluster's, writes stay refused until this host's own cluster has listed its members.
+// forgetVoters returns to the configured and discovered endpoints after none of the voters answered. If those were
+// another cluster's voters, writes stay refused until this host's own cluster has listed its members.
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,8 +274,8 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clie
 }
 
 // askOf tries these endpoints until one returns a wanted answer. If none does, it returns the first other answer. If
-// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal may come from outside this
-// host's cluster.
+// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end it, because it
+// may come from outside this host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
 ) (T, error) {

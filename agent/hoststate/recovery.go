@@ -85,7 +85,7 @@ func (f *State) BeginMoveAside(plan string) error {
 	err := f.changeRecovery(func(file *Recoveries) {
 		switch k := file.Recovery; {
 		case k == nil || k.Plan != plan || k.GivenUp != "":
-			refused = fmt.Errorf("cannot give up the data: plan %s is no longer in force", plan)
+			refused = fmt.Errorf("cannot move the data aside: plan %s is no longer in force", plan)
 		case !k.Parted:
 			parted := *k
 			parted.Parted = true

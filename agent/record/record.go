@@ -339,7 +339,7 @@ func checkVersion(field json.RawMessage) error {
 		return fmt.Errorf("its version: %w", err)
 	}
 	if version != Version {
-		return fmt.Errorf("%w %d, this agent speaks %d: upgrade quorumd on this host", ErrVersion, version, Version)
+		return fmt.Errorf("%w %d, this agent reads %d: upgrade quorumd on this host", ErrVersion, version, Version)
 	}
 	return nil
 }

@@ -37,9 +37,9 @@ func checkMemory(root string, m backup.Manifest) error {
 	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // the product could overflow
 		return nil
 	}
-	return fmt.Errorf("%w: one that serves its %d keys takes about %.0f MB, and %d of the %d MB that quorumd's unit "+
-		"may have are left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory, m.Keys,
-		(perKey*float64(m.Keys)+perEtcd)/1e6, max(0, left)/1e6, limit/1e6)
+	return fmt.Errorf("%w: an etcd needs about %.0f MB to serve its %d keys, and %d of the %d MB that quorumd's unit "+
+		"may have are left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory,
+		(perKey*float64(m.Keys)+perEtcd)/1e6, m.Keys, max(0, left)/1e6, limit/1e6)
 }
 
 // ErrNoMemory means that an etcd serving the snapshot would be killed, which proves nothing about the snapshot.

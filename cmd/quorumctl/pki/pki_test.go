@@ -157,7 +157,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	_, err = a.Host("n1", []string{"10.0.0.9"}, today())
 	mustRefuse(t, err, "n1 has certificates already")
 	_, err = a.Renew("n1", nil, today())
-	mustRefuse(t, err, "this very second")
+	mustRefuse(t, err, "already created in this second")
 	if err := os.WriteFile(filepath.Join(dir, "n2.tar"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestWrongClockIsReported(t *testing.T) {
 		t.Errorf("a clock that is an hour behind: %v", err)
 	}
 	_, err := Open(dir, today().AddDate(-1, 0, 0))
-	mustRefuse(t, err, "the certificate in ca.crt is good from")
+	mustRefuse(t, err, "the certificate in ca.crt is valid from")
 	old, err := Open(dir, today().AddDate(9, 11, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -528,7 +528,7 @@ func TestDirectoryWritableByOthersGetsNoKeys(t *testing.T) {
 	}
 	path := bundle(t, a, "n1", "10.0.0.1")
 	_, err := Install(path, p, today())
-	mustRefuse(t, err, "no directory that only you may write to")
+	mustRefuse(t, err, "not a directory that only you may write to")
 	link := filepath.Join(t.TempDir(), "link.tar")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)

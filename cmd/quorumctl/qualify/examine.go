@@ -118,7 +118,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 		r.meetPeers(ctx, o.Peers)
 	}
 	if ctx.Err() != nil {
-		return r, cannot("", "finish the examination: it was interrupted")
+		return r, cannot("", "finish the benchmark: it was interrupted")
 	}
 	r.judgeMachine(thisKernel())
 	r.Result = r.sum()

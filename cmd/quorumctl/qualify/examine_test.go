@@ -211,7 +211,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		{For: time.Minute, Writers: []int{0}},
 		{For: time.Minute, Writers: []int{1, MostWriters + 1}},
 	} {
-		if err := o.Check(); err == nil || !strings.Contains(err.Error(), "out of range; take ") {
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), "out of range; use ") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

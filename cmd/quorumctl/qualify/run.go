@@ -95,7 +95,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration,
 	for {
 		select {
 		case <-ctx.Done():
-			return cannot("", "finish the examination: it was interrupted")
+			return cannot("", "finish the benchmark: it was interrupted")
 		case <-tick.C:
 		}
 		now, hangs := disk.Monotonic(), time.Duration(0)
