@@ -504,7 +504,7 @@ func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 	for refused, want := range map[error]string{
 		syscall.EACCES: "permission denied: let the user that quorumd runs as write there: chown quorumd /srv/x",
 		syscall.EPERM:  "operation not permitted: let the user that quorumd runs as write there",
-		syscall.EROFS: "read-only file system: mount it read-write, and add ReadWritePaths=/srv/x to the service",
+		syscall.EROFS:  "read-only file system: mount it read-write, and add ReadWritePaths=/srv/x to the service",
 	} {
 		says("refused", withRemedy(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
 	}
