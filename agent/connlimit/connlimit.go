@@ -8,7 +8,7 @@
 //     once, unread. All addresses of an IPv6 /64 count as one, as one machine may own them.
 //   - If networks are listed, no data is read from other addresses, and each network has reserved connections that the
 //     others cannot use.
-//   - The data waiting to be sent on a connection is limited, too.
+//   - The amount of unsent data on a connection is limited, too.
 //   - Rejected connections are logged, at most once a minute.
 //
 // The server must limit how long a connection may be silent or slow: Server returns such a server.

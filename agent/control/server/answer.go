@@ -96,7 +96,7 @@ func newTransit(maxPerUser, maxTotal int64) *transit {
 	}
 }
 
-// isFull reports whether there is no room for another counted answer to a user.
+// isFull reports whether one of the limits is reached, so that no further answer to a user can be added.
 func (t *transit) isFull(uid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -103,7 +103,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 		if len(left) > 0 {
 			r.find("files", Warn, "when the disk answers again: rm -r "+strings.Join(left, " "),
 				"the written files could not be removed, because the disk hangs")
-			break // the next run would hang too
+			break // the next run would hang, too
 		}
 		if n == 1 && o.Fio {
 			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
