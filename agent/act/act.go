@@ -77,7 +77,7 @@ type Actor struct {
 
 	renewed time.Duration    // when the lock was last renewed
 	running *task            // a step that outlived its own round
-	did     round.ActorState // what this process has done, without the lock and the running step
+	did     round.ActorState // what this process has done, except for the lock and the running step
 }
 
 // task is a step that has started.
@@ -89,8 +89,8 @@ type task struct {
 	done  chan error
 }
 
-// lockMarginShare is the fraction of the lock's TTL by which its validity ends early. The margin covers clocks that run
-// at different rates and a process that wakes up late.
+// lockMarginShare is the fraction of the lock's TTL by which its validity ends before its lease. The margin covers
+// clocks that run at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
 // New returns an Actor that has taken no step and holds no lock.
@@ -156,8 +156,8 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	}
 }
 
-// oldest returns the maximum age of a round's observations when a step starts: the longest time that the calls behind
-// them can take.
+// oldest returns the maximum age of a round's observations when a step starts: the longest time that the calls for
+// these observations can take.
 func (a *Actor) oldest() time.Duration {
 	t := a.opt.Config.Timing
 	return observedCalls*t.CallTimeout + t.Interval
@@ -166,8 +166,8 @@ func (a *Actor) oldest() time.Duration {
 // observedCalls is the maximum number of calls between a round's first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step, outside the loop. It writes to this host's disk before it changes etcd or its data,
-// because the machine may go down at any moment.
+// take does the work of a step in a goroutine outside the loop. It writes to this host's disk before it changes etcd or
+// its data, because the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	if a.lostLock(t.step) { // the machine may have been suspended since the lock was confirmed
 		return lock.ErrLost
@@ -225,7 +225,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	a.stepping(step, true)
 	switch {
 	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock:
-		c.Unsaid = true // not worth a line: another agent took the lock first
+		c.Unsaid = true // not logged: another agent took the lock first
 		return c
 	case err != nil:
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)

@@ -13,7 +13,7 @@ import (
 // runCommand starts the program of a command. It records the start on disk first.
 func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	r := t.on
-	// if the state is unreadable, the outcome could never be read
+	// if the state is unreadable now, the program's outcome could not be read either
 	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil {
 		return err
 	}

@@ -95,8 +95,8 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
 
-// stepDown asks this host's own member, which leads although it should not, to transfer leadership. If another member
-// leads by now, the request fails.
+// stepDown asks this host's own member to transfer leadership, because it leads but should not. If another member leads
+// by now, the request fails.
 func (a *Actor) stepDown(ctx context.Context, t *task) error {
 	list := t.on.Membership
 	if t.on.Led != nil { // the decision was based on this list

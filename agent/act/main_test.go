@@ -59,7 +59,7 @@ func decided(kind policy.StepKind, k *hoststate.Request) *round.Round {
 	return r
 }
 
-// outcome is what the helper that runs the programs reports.
+// outcome is the report of the helper that runs the programs.
 type outcome struct {
 	hooks.Programs
 

@@ -67,8 +67,8 @@ func took(r *round.Round) time.Duration {
 	return max(r.Wall.Sub(r.Op.Started), r.View.Op.Elapsed)
 }
 
-// turn returns for how long a rollout has been at its current host, or 0 if unknown. It is only for display, because
-// the hosts' clocks may differ.
+// turn returns how long a rollout has been at its current host, or 0 if unknown. It is only for display, because the
+// hosts' clocks may differ.
 func turn(rollout record.Rollout, now time.Time) time.Duration {
 	if rollout.Since.IsZero() { // written by an agent that does not record it
 		return 0
@@ -76,8 +76,8 @@ func turn(rollout record.Rollout, now time.Time) time.Duration {
 	return now.Sub(rollout.Since)
 }
 
-// unended returns a stopped rollout that lists only the finished host. It is used if the full record is too large. It
-// was not too large when the rollout started, so another program must have changed it since.
+// unended returns a stopped rollout that lists only the finished host. It is used if the full record is too large. The
+// record fitted when the rollout started, so another program must have enlarged it since.
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,

@@ -22,12 +22,12 @@ const (
 	everyYear = "01-02"
 )
 
-// ParseBlackout parses FROM[..TO] [ZONE]. FROM and TO are dates, such as 2026-12-24 or, for every year, 12-24, and
-// belong to the blackout. An annual TO before FROM is in the next year. ZONE is a time zone as in ParseWindow.
+// ParseBlackout parses FROM[..TO] [ZONE]. FROM and TO are dates, such as 2026-12-24 or, for every year, 12-24; the
+// blackout includes both days. An annual TO before FROM is in the next year. ZONE is a time zone as in ParseWindow.
 func ParseBlackout(text string) (Blackout, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 2 {
-		return Blackout{}, fmt.Errorf("%q is not a blackout; write a date or two, as in 2026-12-24 or "+
+		return Blackout{}, fmt.Errorf("%q is not a blackout; write one date or two, such as 2026-12-24 or "+
 			"12-20..01-06", text)
 	}
 	b := Blackout{zone: time.Local, text: strings.Join(fields, " ")}

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// candidate is the state of a host that decides about an automatic reboot.
+// candidate is the host's state from which decide derives the action.
 type candidate struct {
 	Required string        // why packages require a reboot; empty: they do not
 	Veto     string        // the veto, with its reason; empty: none

@@ -29,7 +29,7 @@ import (
 
 const bound = 30 * time.Second
 
-// etcd starts one member and returns a client of it.
+// etcd starts one member and returns a client for it.
 func etcd(t *testing.T) *clientv3.Client {
 	t.Helper()
 	return clientOf(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()...)
@@ -268,7 +268,7 @@ func TestEncryptedSnapshotOpensOnlyWithItsIdentity(t *testing.T) {
 	must(t, err)
 	for with, want := range map[*age.X25519Identity]string{
 		nil:   "it is encrypted, and no identity to decrypt it",
-		wrong: "it is encrypted to others than the identities",
+		wrong: "it is encrypted to keys that backup.identityFile lacks",
 	} {
 		var identities Identities
 		if with != nil {
@@ -380,7 +380,7 @@ type failing struct {
 
 	after    int64 // bytes of an object that it accepts
 	manifest error
-	corrupts bool // it returns other bytes than were written
+	corrupts bool // it returns bytes that differ from the written ones
 }
 
 var errFull = errors.New("no space left on device")
@@ -471,7 +471,7 @@ func TestDirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	}
 	missing := filepath.Join(dir, "mount-that-is-missing")
 	if _, err := OpenDirectory(missing, "prod"); !errors.Is(err, os.ErrNotExist) ||
-		!strings.Contains(err.Error(), "mount what belongs there, or make it: install -d -m 0700 -o quorumd "+missing) {
+		!strings.Contains(err.Error(), "mount its file system, or create it: install -d -m 0700 -o quorumd "+missing) {
 		t.Errorf("%v", err)
 	}
 	elsewhere := t.TempDir()
@@ -504,8 +504,7 @@ func TestErrorForAnUnwritableDirectoryNamesTheRemedy(t *testing.T) {
 	for refused, want := range map[error]string{
 		syscall.EACCES: "permission denied: let the user that quorumd runs as write there: chown quorumd /srv/x",
 		syscall.EPERM:  "operation not permitted: let the user that quorumd runs as write there",
-		syscall.EROFS: "read-only file system: mount it to be written to, and for the service add " +
-			"ReadWritePaths=/srv/x",
+		syscall.EROFS:  "read-only file system: mount it read-write, and add ReadWritePaths=/srv/x to the service",
 	} {
 		says("refused", withRemedy(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want, "/srv/x")
 	}

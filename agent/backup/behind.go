@@ -32,8 +32,8 @@ func (b *behind) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// push starts to write the last piece and waits for the previous one. If the kernel or file system cannot do that, the
-// sync at the end does all of it.
+// push starts to write the last piece and waits for the previous one. If the kernel or file system does not support
+// that, the final sync writes everything.
 func (b *behind) push() error {
 	fd := int(b.file.Fd())
 	err := unix.SyncFileRange(fd, b.begun, b.written-b.begun, unix.SYNC_FILE_RANGE_WRITE)

@@ -91,8 +91,7 @@ func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error)
 		}
 		plain, err := age.Decrypt(r, with...)
 		if _, is := errors.AsType[*age.NoIdentityMatchError](err); is {
-			return nil, fmt.Errorf("it is encrypted to others than the identities in backup.identityFile: %w",
-				ErrNoIdentity)
+			return nil, fmt.Errorf("it is encrypted to keys that backup.identityFile lacks: %w", ErrNoIdentity)
 		}
 		if err != nil {
 			return nil, err

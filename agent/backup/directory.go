@@ -34,10 +34,11 @@ type Directory struct {
 	space  func(dir string) (Space, error)
 }
 
-// OpenDirectory opens the store of a cluster below dir. The directory must exist, so that a missing mount is not
-// filled; only the cluster's own directory is created in it. Each must belong to the user of this process or root, and
-// no other user may write there. If quorumd's user has a different ID on each host, a group shares the directory: a
-// group of this process, which may write there and owns what is created in it (mode 2770).
+// OpenDirectory opens the store of a cluster below dir. The directory must exist, so that no snapshot is written below
+// a mount point without its mount; only the cluster's own directory is created in it. Both directories must belong to
+// the user of this process or root, and no other user may write there. If quorumd's user has a different ID on each
+// host, a group shares the directory: a group of this process, which may write there and owns what is created in it
+// (mode 2770).
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
@@ -45,7 +46,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 	}
 	top, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: mount what belongs there, or make it: install -d -m 0700 -o quorumd %s", err, dir)
+		err = fmt.Errorf("%w: mount its file system, or create it: install -d -m 0700 -o quorumd %s", err, dir)
 	}
 	if err != nil {
 		return nil, cannot(withRemedy(err, dir))
@@ -95,7 +96,7 @@ func (d *Directory) Close() error { return d.root.Close() }
 func withRemedy(err error, dir string) error {
 	switch {
 	case errors.Is(err, syscall.EROFS): // the systemd unit makes all other paths read-only
-		return fmt.Errorf("%w: mount it to be written to, and for the service add ReadWritePaths=%s in a drop-in "+
+		return fmt.Errorf("%w: mount it read-write, and add ReadWritePaths=%s to the service in a drop-in "+
 			"(systemctl edit quorumd)", err, dir)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: let the user that quorumd runs as write there: chown quorumd %s", err, dir)

@@ -36,7 +36,7 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("its mode is %04o, so others than its owner may read or write it: chmod 0400",
+		return nil, fmt.Errorf("its mode is %04o, so users other than its owner may read or write it: chmod 0400",
 			info.Mode().Perm())
 	}
 	return readSmall(f, most)

@@ -74,8 +74,8 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 	return l, nil
 }
 
-// sortNewest sorts as Listing describes. A host whose clock is ahead takes no snapshot later than the store received
-// it.
+// sortNewest sorts as Listing describes. A snapshot counts as no newer than its arrival in the store, so a host with a
+// clock that is ahead does not put its cluster first.
 func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 	last := map[string]time.Time{} // of each cluster
 	for _, s := range all {

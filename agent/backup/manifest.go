@@ -33,12 +33,12 @@ type Manifest struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"` // of both objects, without their extensions
 
-	Cluster     string    `json:"cluster"`     // quorumd's name of it
-	ClusterID   string    `json:"clusterID"`   // etcd's, in hexadecimal
-	Member      string    `json:"member"`      // that the snapshot came from, in hexadecimal
-	Host        string    `json:"host"`        // whose agent saved it
-	EtcdVersion string    `json:"etcdVersion"` // of the member
-	TakenAt     time.Time `json:"takenAt"`     // by the clock of that host
+	Cluster     string    `json:"cluster"`     // the cluster's name in quorumd
+	ClusterID   string    `json:"clusterID"`   // the cluster's ID in etcd, in hexadecimal
+	Member      string    `json:"member"`      // ID of the member that sent the snapshot, in hexadecimal
+	Host        string    `json:"host"`        // name of the host that saved the snapshot
+	EtcdVersion string    `json:"etcdVersion"` // version of that member
+	TakenAt     time.Time `json:"takenAt"`     // according to that host's clock
 
 	record.Contents
 

@@ -98,7 +98,7 @@ func (o *opened) storedWhole() error {
 	case o.stored.n > m.StoredSize:
 		return fmt.Errorf("%w: more is stored than the %d bytes that were written", ErrDamaged, m.StoredSize)
 	case hex.EncodeToString(o.stored.sum.Sum(nil)) != m.StoredSHA256:
-		return fmt.Errorf("%w: the SHA-256 of what is stored is not that of what was written", ErrDamaged)
+		return fmt.Errorf("%w: the SHA-256 of the stored data differs from that of the written data", ErrDamaged)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (o *opened) checkTotals() error {
 		return err
 	}
 	if o.size != o.manifest.Size {
-		return fmt.Errorf("%w: the database has not the %d bytes that it had", ErrDamaged, o.manifest.Size)
+		return fmt.Errorf("%w: the database no longer has its %d bytes", ErrDamaged, o.manifest.Size)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Origin string
 const (
 	OriginRecorded  Origin = "recorded"  // the manifest has the hash that was recorded when it was saved
 	OriginUnproven  Origin = "unproven"  // this host has no record of the snapshot
-	OriginExchanged Origin = "exchanged" // the manifest has another hash
+	OriginExchanged Origin = "exchanged" // the manifest's hash differs from the recorded one
 )
 
 // Evidence holds the hashes of manifests that were recorded when the snapshots were saved.

@@ -28,7 +28,7 @@ func exchange(t *testing.T, d *Directory, from, place Manifest, change func(*Man
 	must(t, os.WriteFile(filepath.Join(d.path, place.ManifestName()), manifest, 0o600))
 }
 
-// TestReplacedSnapshotIsRefused plays an attacker who can write to the store and nowhere else.
+// TestReplacedSnapshotIsRefused simulates an attacker who can write only to the store.
 func TestReplacedSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	rawOf := func(value string) (older, newer []byte) {
@@ -79,7 +79,7 @@ func TestReplacedSnapshotIsRefused(t *testing.T) {
 	exchange(t, d, other, last, func(m *Manifest) { m.Name = last.Name })
 	m, err = ReadManifest(t.Context(), d, last.Name)
 	must(t, err)
-	must(t, Verify(t.Context(), d, m, o)) // it is whole: nothing in the store tells it from the saved one
+	must(t, Verify(t.Context(), d, m, o)) // it is intact: nothing in the store distinguishes it from the saved one
 	if err := evidence.Refuse(m); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "n1 recorded ") {
 		t.Errorf("another one of the same revision: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestReplacedSnapshotIsRefused(t *testing.T) {
 	}
 }
 
-// TestManifestHashMatchesTheStoredObject compares the result of a save with what is read back.
+// TestManifestHashMatchesTheStoredObject compares the result of a save with the data read back.
 func TestManifestHashMatchesTheStoredObject(t *testing.T) {
 	t.Parallel()
 	d, o := directory(t), options(t)

@@ -23,7 +23,7 @@ func ago(d time.Duration) *time.Time {
 	return &at
 }
 
-// stored returns a snapshot of that age.
+// stored returns a snapshot of the given age.
 func stored(name, cluster string, revision int64, age time.Duration) Snapshot {
 	return Snapshot{Manifest: Manifest{
 		Name: name, ClusterID: cluster, TakenAt: *ago(age), Contents: record.Contents{Revision: revision},

@@ -27,7 +27,8 @@ type Snapshot struct {
 
 // Outcome is the result of a job.
 type Outcome struct {
-	// Snapshots are all in the store, the one that the job saved, verified or restored, or those that it removed.
+	// Snapshots are, depending on the job, all snapshots in the store, the one that was saved, verified or restored, or
+	// those that were removed.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
 	// Orphans are objects that belong to no snapshot; after a prune, those that it removed.
 	Orphans []Object `json:"orphans,omitempty"`

@@ -27,7 +27,7 @@ func (d disk) space(string) (Space, error) {
 	return s, nil
 }
 
-// counter returns bytes without end and counts them.
+// counter is an endless reader that counts the bytes read from it.
 type counter struct{ n int64 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -116,7 +116,7 @@ func TestDirectoryIsNotFilledToTheLastByte(t *testing.T) {
 	must(t, d.PutIfAbsent(t.Context(), "small", []byte("verified\n")))
 }
 
-// unremovable is a store whose objects cannot be deleted, as if the agent ends just then.
+// unremovable is a store whose objects cannot be deleted, as if the agent ended at that moment.
 type unremovable struct{ *Directory }
 
 func (unremovable) Delete(context.Context, string) error { return errFull }

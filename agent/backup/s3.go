@@ -205,7 +205,7 @@ func (s *S3) explain(err error) error {
 	case minio.NoSuchKey:
 		return ErrNoSnapshot
 	case minio.NoSuchBucket:
-		return fmt.Errorf("the store has no bucket %s: make it, or correct backup.store.s3.bucket", s.bucket)
+		return fmt.Errorf("the store has no bucket %s: create it, or correct backup.store.s3.bucket", s.bucket)
 	case minio.PreconditionFailed:
 		return errors.New("the store already has an object of that name")
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch":

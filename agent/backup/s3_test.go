@@ -174,7 +174,7 @@ func TestAbandonedUploadLeavesNothing(t *testing.T) {
 	s := s3To(t, address, testbed.S3SecretKey)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// the store has the first part, and the rest never comes
+	// the store has the first part, and the rest never arrives
 	content := io.MultiReader(io.LimitReader(rand.Reader, partSize+1), endless{ctx, cancel})
 	if err := s.Put(ctx, "half", content); err == nil {
 		t.Error("the upload succeeded")

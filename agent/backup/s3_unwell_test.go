@@ -139,7 +139,7 @@ func TestStoreThatStopsAcceptingDataIsAbandoned(t *testing.T) {
 			testbed.Eventually(t, time.Minute, "nothing to be left", func() bool {
 				return len(objectsIn(t, objects)) == 0
 			})
-			cut() // otherwise the library retries its last requests, which remove the upload, for long
+			cut() // otherwise the library retries its last requests, which remove the upload, for a long time
 			select {
 			case <-over:
 			case <-time.After(time.Minute):

@@ -52,7 +52,7 @@ func (o Options) remains(n int64) {
 	}
 }
 
-// How often a database is read to inspect it, and how often to store it.
+// How many times a database is read to inspect it, and how many times to store it.
 const (
 	inspections = 2
 	storings    = 2 // written, and read back
@@ -125,7 +125,7 @@ func put(ctx context.Context, store Store, m *Manifest, database *spool, o Optio
 	m.StoredSize, m.StoredSHA256 = stored.n, hex.EncodeToString(stored.sum.Sum(nil))
 	o.remains(m.StoredSize)
 	if err := readBack(ctx, store, *m, o.progress()); err != nil {
-		return fmt.Errorf("cannot read back what was written: %w", err)
+		return fmt.Errorf("cannot read back the written data: %w", err)
 	}
 	text, err := m.encode()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// asOther makes this program use a store as another user. Its directory and what to do follow.
+// asOther makes this program use a store as another user. Its directory and the action are the next arguments.
 const asOther = "as-another-user"
 
 // otherUser performs actions on the store in a directory: put=NAME, read=NAME, mark=NAME, delete=NAME.
@@ -66,7 +66,7 @@ func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 	return dir
 }
 
-// TestDirectoryIsSharedByHostsWithDifferentUserIDs has two users of one group, as if quorumd ran on two hosts that
+// TestDirectoryIsSharedByHostsWithDifferentUserIDs uses two users of one group, as if quorumd ran on two hosts that
 // mount the same directory. Only root can switch users; run by another user, that user plays both.
 func TestDirectoryIsSharedByHostsWithDifferentUserIDs(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ type spool struct {
 func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Reader, error) {
 	r := &room{
 		r: from, dir: o.Spool, space: o.Space, size: size,
-		remedy: "free some, or set paths.state to a directory on another file system than etcd's",
+		remedy: "free some, or set paths.state to a directory on a different file system from etcd's",
 	}
 	if r.space == nil {
 		r.space = SpaceOf

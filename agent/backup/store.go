@@ -50,5 +50,5 @@ type Sink interface {
 type Object struct {
 	Name     string
 	Size     int64
-	Modified time.Time // by the store's clock
+	Modified time.Time // according to the store's clock
 }

@@ -242,7 +242,7 @@ func (c *Client) noteForeign(endpoint string) {
 	}
 }
 
-// setVoters sets the endpoints to use from now on, and whether they belong to another cluster than this host's.
+// setVoters sets the endpoints to use from now on, and whether they belong to a cluster other than this host's.
 func (c *Client) setVoters(urls []string, foreign bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,8 +259,8 @@ func (c *Client) setVoters(urls []string, foreign bool) {
 	}
 }
 
-// forgetVoters returns to the configured and discovered endpoints after none of the voters answered. If these were
-// another cluster's, writes stay refused until this host's own cluster has listed its members.
+// forgetVoters returns to the configured and discovered endpoints after none of the voters answered. If those were
+// another cluster's voters, writes stay refused until this host's own cluster has listed its members.
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,8 +274,8 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clie
 }
 
 // askOf tries these endpoints until one returns a wanted answer. If none does, it returns the first other answer. If
-// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal may come from outside this
-// host's cluster.
+// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end it, because it
+// may come from outside this host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
 ) (T, error) {
@@ -321,8 +321,8 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, joinErrors(errs...))
 }
 
-// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It calls no
-// other cluster than this host's.
+// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It never calls a
+// cluster other than this host's.
 func send[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	list := c.endpoints()

@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// ErrForeignCluster means that the endpoints belong to another cluster than this host.
+// ErrForeignCluster means that the endpoints belong to a cluster other than this host's.
 var ErrForeignCluster = errors.New("the endpoints belong to another cluster")
 
 // home describes this host's cluster.
 type home struct {
-	id      uint64          // 0: unknown, and any cluster that answers counts as this host's
+	id      uint64          // 0: unknown, so any cluster that answers counts as this host's
 	voters  []string        // client URLs of the voters in its last member list
 	foreign bool            // the last member list is another cluster's: writes are refused
 	logged  map[uint64]bool // other clusters that have been logged
@@ -55,7 +55,7 @@ func (c *Client) allKnownLocked() []string {
 	return all
 }
 
-// isForeign reports whether an answer is from another cluster than this host's.
+// isForeign reports whether an answer is from a cluster other than this host's.
 func (c *Client) isForeign(id uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,9 +24,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Discovery returns another cluster while this host's cluster is down. The client keeps what it has recorded about its
-// own cluster, writes nothing to the other one, and logs it once. It finds this host's cluster again as soon as that is
-// back, although no configured or discovered endpoint leads to it.
+// Discovery returns endpoints of a different cluster while this host's cluster is down. The client keeps what it has
+// recorded about its own cluster, writes nothing to the other one, and logs it once. It finds this host's cluster again
+// as soon as that is back, although no configured or discovered endpoint leads to it.
 func TestAnotherClusterDoesNotReplaceThisHostsCluster(t *testing.T) {
 	t.Parallel()
 	ours, theirs := testbed.StartCluster(t, 1, quick()), testbed.StartCluster(t, 1, quick())

@@ -70,7 +70,7 @@ func TestEtcdCountsNoCallOfAnIdleAgentAsFailed(t *testing.T) {
 	}
 }
 
-// call is how often calls of a method have ended with a code.
+// call is how many calls of a method have ended with a code.
 type call struct{ code, method, count string }
 
 // fails reports whether etcd's alerting rules count that code as a failure.

@@ -72,7 +72,7 @@ func TestAClusterIsFoundByDiscoveryAlone(t *testing.T) {
 }
 
 // A discovered endpoint is used only if its certificate names it: a false service record, or one whose name is not in
-// the host's certificate, leads nowhere, and the server there receives no request.
+// the host's certificate, is not used, and its server receives no request.
 func TestADiscoveredEndpointIsUsedOnlyIfItsCertificateNamesIt(t *testing.T) {
 	t.Parallel()
 	ca, other := newCA(t), newCA(t)

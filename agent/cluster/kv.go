@@ -55,7 +55,7 @@ func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64,
 }
 
 // KeepAliveOnce renews a lease through any voter that answers, and returns its TTL in seconds. The error for an expired
-// lease is rpctypes.ErrLeaseNotFound. It calls no other cluster than this host's.
+// lease is rpctypes.ErrLeaseNotFound. It never calls a cluster other than this host's.
 func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	if c.listIsForeign() {
 		return 0, ErrForeignCluster

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bound is the longest wait of a test for something that takes at most a second.
+// bound is how long a test waits at most for a call that should take less than a second.
 const bound = 30 * time.Second
 
 // patience allows for delays of a busy machine; no test fails because a call is slower.

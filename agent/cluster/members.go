@@ -110,8 +110,8 @@ func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Stat
 	return askAll(ctx, members, c.status)
 }
 
-// Answers queries members only for their status, which needs no quorum: each answers by itself, even while reads time
-// out. It takes at most the time of one call.
+// Answers queries members only for their status, which needs no quorum: each member answers without the others, even
+// while reads time out. It takes at most the time of one call.
 func (c *Client) Answers(ctx context.Context, members []Member) map[uint64]Status {
 	return askAll(ctx, members, c.answer)
 }

@@ -31,8 +31,8 @@ const (
 	skipFor     = 10 * time.Minute
 )
 
-// skipped is a range of keys that all had oversized values when last read. They are not read again while their number
-// is the same.
+// skipped is a range of keys that all had oversized values when last read. They are not read again until their number
+// changes.
 type skipped struct {
 	first, last string
 	found       []Pair // without their values

@@ -42,7 +42,7 @@ type Backup struct {
 
 // BackupKeep selects the snapshots to keep.
 type BackupKeep struct {
-	// Number of newest snapshots to keep.
+	// How many of the newest snapshots to keep.
 	Count int `yaml:"count" default:"7" unit:"snapshots" min:"1" max:"5000"`
 
 	// Younger snapshots are kept as well. 0s: none is kept because of its age.

@@ -8,7 +8,7 @@
 //     once, unread. All addresses of an IPv6 /64 count as one, as one machine may own them.
 //   - If networks are listed, no data is read from other addresses, and each network has reserved connections that the
 //     others cannot use.
-//   - The data waiting to be sent on a connection is limited, too.
+//   - The amount of unsent data on a connection is limited, too.
 //   - Rejected connections are logged, at most once a minute.
 //
 // The server must limit how long a connection may be silent or slow: Server returns such a server.
@@ -29,8 +29,8 @@ type Limits struct {
 	Total      int
 	PerAddress int
 	Allow      []netip.Prefix // only these addresses may connect; empty: all
-	// Reserved is the number of connections reserved for each network of Allow, together at most half of Total. An
-	// address belongs to the smallest network that contains it.
+	// Reserved is the number of connections reserved for each network of Allow, and all reserved connections together
+	// are at most half of Total. An address belongs to the smallest network that contains it.
 	Reserved int
 }
 

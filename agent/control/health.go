@@ -77,7 +77,7 @@ type Finding struct {
 	Since     time.Time `json:"since,omitzero"`
 	Muted     bool      `json:"muted,omitempty"` // an operator has muted it: see Mutes
 	// Cause is the most likely cause of slow writes: processor, raid, other-writers, device, file-system or etcd. Why
-	// is the evidence.
+	// is the evidence for it.
 	Cause string `json:"cause,omitempty"`
 	Why   string `json:"why,omitempty"`
 }

@@ -24,7 +24,7 @@ import (
 // Contents describe a data directory.
 type Contents struct {
 	Empty     bool   `json:"empty"`               // absent, or without etcd's files
-	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
+	ClusterID uint64 `json:"clusterID,omitempty"` // IDs of the member that the data belongs to
 	MemberID  uint64 `json:"memberID,omitempty"`
 	Problem   string `json:"problem,omitempty"` // why it cannot be read
 	// Mount lists the mount points of both directories, or of their future parents; empty if unknown.

@@ -49,9 +49,9 @@ func Cluster(c control.Cluster) []Line {
 	}
 	lines = append(lines, say("%s", Styled{what + cmp.Or(c.Error, "no cause is known"), Bad}))
 	if c.AgeSeconds != nil && c.ID != "" {
-		but := "what is shown"
+		but := "information"
 		if !Unreachable(c) {
-			but = "reachability is live; what else is shown"
+			but = "reachability is live; other information"
 		}
 		lines = append(lines, say("%s about the cluster is %s old", but, Age(c.AgeSeconds)))
 	}
@@ -129,7 +129,7 @@ func asked(s control.Status) []Line {
 // Loop returns a line if the daemon answers but its loop does not run.
 func Loop(l control.Loop) []Line {
 	if l.AgeSeconds == nil {
-		return []Line{say("%s", Styled{"quorumd has just started: its first look is not over", Warn})}
+		return []Line{say("%s", Styled{"quorumd has just started: its first round has not ended", Warn})}
 	}
 	const rounds = 5 // missed rounds
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {

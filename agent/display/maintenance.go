@@ -22,7 +22,7 @@ func MaintenanceState(m control.Maintenance) Styled {
 	case control.MaintenanceSafe:
 		switch {
 		case m.KeepRunning:
-			return Styled{"safe to touch: no other host goes down, and etcd runs on", Good}
+			return Styled{"safe to touch: no other host goes down, and etcd keeps running", Good}
 		case m.ByOthers && m.Work == control.WorkReboot:
 			return Styled{"safe to reboot: no other host goes down, and etcd goes down with the machine", Good}
 		case m.ByOthers:

@@ -29,7 +29,7 @@ type change struct {
 	revision  int64
 	tombstone bool
 	key       uint64 // a hash of the key's name
-	unnamed   bool   // it only raises the revision
+	unnamed   bool   // the entry only raises the revision
 }
 
 // Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash equals etcd's

@@ -203,7 +203,7 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// inOrder counts how often a reader goes backwards in a file.
+// inOrder counts how many times a reader moves backwards in a file.
 type inOrder struct {
 	io.ReaderAt
 	at   int64

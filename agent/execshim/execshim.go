@@ -3,8 +3,8 @@
 
 // Package execshim starts programs from a disk that may hang.
 //
-// A Go process that forks waits until the child has executed its program, and so do its other forks and the next
-// garbage collection. Therefore the agent forks and executes its own binary, which is in memory. That child then
+// A Go process that forks waits until the child has executed its program. Its other forks and the next garbage
+// collection wait, too. Therefore the agent forks and executes its own binary, which is in memory. That child then
 // executes the program, so a disk that does not answer blocks only the child. If the child cannot execute the program,
 // it reports the error through a pipe, so that the error is never mistaken for output of the program.
 package execshim

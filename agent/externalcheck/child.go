@@ -81,7 +81,7 @@ func checkOwner(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%s is not owned by root: chown root:root", path)
 	}
 	if info.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s is writable by others than its owner: chmod go-w", path)
+		return fmt.Errorf("%s is writable by users other than its owner: chmod go-w", path)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ type program struct {
 	name, path string
 	child      []string // command line of the child that executes it
 	kill       func(group int)
-	skipped    bool // it is listed, and never runs
+	skipped    bool // the program is listed but never runs
 
 	mu      sync.Mutex
 	started bool          // it runs or waits for a slot

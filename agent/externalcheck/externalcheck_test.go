@@ -281,7 +281,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	for name, why := range map[string]string{
-		"shared": filepath.Join(dir, "shared") + " is writable by others than its owner: chmod go-w",
+		"shared": filepath.Join(dir, "shared") + " is writable by users other than its owner: chmod go-w",
 		"plain":  "not a program: make it executable (chmod +x), or move it away",
 	} {
 		if r := b.until(ctx, name, reported); r.Absent != sanitize(why) {
@@ -293,7 +293,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	}
 	must(t, os.Chmod(elsewhere, 0o777))
 	r := b.until(ctx, "linked", func(r health.ExternalCheckReading) bool { return r.Absent != "" })
-	if r.Absent != sanitize(elsewhere+" is writable by others than its owner: chmod go-w") {
+	if r.Absent != sanitize(elsewhere+" is writable by users other than its owner: chmod go-w") {
 		t.Errorf("%+v", r)
 	}
 	if len(b.programs) != 3 || !strings.Contains(b.log.String(), "not-a-check.sh") {

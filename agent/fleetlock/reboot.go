@@ -42,7 +42,7 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 					"quorumd answers only for its own host", c.ID, strings.TrimPrefix(m.By, byPrefix))
 		case m.Work != control.WorkReboot || !m.External:
 			return refuse(http.StatusConflict, kindOther,
-				"cannot let it be rebooted: it is down for %s, requested by %s: %s", m.Work, m.By, m.Reason)
+				"cannot allow the reboot: this host is down for %s, requested by %s: %s", m.Work, m.By, m.Reason)
 		case m.State == control.MaintenanceSafe:
 			return nil
 		}

@@ -96,7 +96,7 @@ func whyNotRunnable(program string) string {
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
 		return "not a program: make it executable (chmod +x), or move it away"
 	case info.Mode()&0o022 != 0:
-		return "it is writable by others than its owner: chmod go-w"
+		return "it is writable by users other than its owner: chmod go-w"
 	}
 	return ""
 }

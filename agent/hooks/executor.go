@@ -52,7 +52,7 @@ type Executor struct {
 // An error means that Run could not start or could not report.
 func (e Executor) Run(ctx context.Context, when string) error {
 	if _, named := namedDirs()[when]; when != Before && when != After && !named {
-		return fmt.Errorf("cannot run hooks %q: say before, after, command or etcd", when)
+		return fmt.Errorf("cannot run hooks %q: use before, after, command or etcd", when)
 	}
 	var w request
 	if err := read(requestPath(e.Requests, when), &w); err != nil {

@@ -19,7 +19,7 @@ const (
 // boot is one boot of this machine that the agent has seen.
 type boot struct {
 	ID string    `json:"id"`
-	At time.Time `json:"at"` // by the wall clock at that time
+	At time.Time `json:"at"` // according to the wall clock at that time
 	// Ended reports that the agent exited cleanly, as it does on an orderly shutdown. If it is false for an earlier
 	// boot, the machine went down without a signal to the agent.
 	Ended bool `json:"ended,omitempty"`
@@ -73,7 +73,7 @@ func (b *Boots) note(ended bool) error {
 }
 
 // Since counts the boots after that time, and how many of them followed a boot in which the agent did not exit cleanly.
-// The first recorded boot is never unannounced, because nothing is known about the one before it.
+// The first recorded boot never counts as one of these, because nothing is known about the boot before it.
 func (b *Boots) Since(from time.Time) (all, unannounced int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // healthyPeriodName is the file in the runtime directory with the healthy period of an ejected host.
-const healthyPeriodName = "clean-stretch.json"
+const healthyPeriodName = "healthy-period.json"
 
 // HealthyPeriod is the uninterrupted time for which this host has been healthy since its member was ejected. A reboot
 // restarts it. The zero value means none.

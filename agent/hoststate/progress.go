@@ -40,9 +40,9 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 // released it.
 func (f *State) OperationRecorded() error { return f.moves(policy.Request.Recorded) }
 
-// OperationSeen records that the operation of that request was observed in etcd, if exactly that request is still
-// current. If the disk has no beginning, b supplies it; that happens if OperationGivenUp was recorded but the operation
-// could not be ended in etcd.
+// OperationSeen records that the operation of the request was observed in etcd, if this exact request is still current.
+// If the disk has no beginning, b supplies it; that happens if OperationGivenUp was recorded but the operation could
+// not be ended in etcd.
 func (f *State) OperationSeen(of *Request, b Beginning) error {
 	return f.markRequest(func(k *Request) {
 		if *k != *of {
@@ -55,7 +55,7 @@ func (f *State) OperationSeen(of *Request, b Beginning) error {
 	})
 }
 
-// StandingEnds ends that request with a code, but only if it is still current and unchanged.
+// StandingEnds ends the request with a code, but only if the request is still current and unchanged.
 func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, at time.Time) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil || *k != *of {
@@ -115,8 +115,8 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 }
 
 // OperationEnds records that the operation and its request end, before they do, so that a crash in between does not
-// repeat them. If the request belongs to that rollout, it also records how often the rollout has been resumed, since an
-// operator may have resumed it after the request.
+// repeat them. If the request belongs to the rollout in, it also records how many times the rollout has been resumed,
+// since an operator may have resumed it after the request.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -126,8 +126,9 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 	})
 }
 
-// OperationGivenUp records that the operation ends and that its request waits for another operation. It is recorded
-// before the operation ends in etcd, so that a crash in between does not look like a release by an operator.
+// OperationGivenUp records that the operation ends with its request unfinished; a later operation will serve the
+// request. It is recorded before the operation ends in etcd, so that a crash in between does not look like a release by
+// an operator.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }
 
 // begins applies a transition if k is the request of, and reports whether that request is still in force.

@@ -30,7 +30,7 @@ type Recovery struct {
 	New      record.MemberID `json:"newClusterID"`
 	Survivor string          `json:"survivor"` // the survivor's name
 	Alone    bool            `json:"alone,omitempty"`
-	Member   record.MemberID `json:"memberID,omitzero"` // member ID in the data that the plan was made for
+	Member   record.MemberID `json:"memberID,omitzero"` // ID of the member whose data the plan was made for
 	Term     uint64          `json:"lastTerm,omitempty"`
 	Index    uint64          `json:"lastIndex,omitempty"`
 	By       string          `json:"by"`
@@ -85,7 +85,7 @@ func (f *State) BeginMoveAside(plan string) error {
 	err := f.changeRecovery(func(file *Recoveries) {
 		switch k := file.Recovery; {
 		case k == nil || k.Plan != plan || k.GivenUp != "":
-			refused = fmt.Errorf("cannot give up the data: plan %s is no longer in force", plan)
+			refused = fmt.Errorf("cannot move the data aside: plan %s is no longer in force", plan)
 		case !k.Parted:
 			parted := *k
 			parted.Parted = true

@@ -78,8 +78,8 @@ func (k *Removal) At(now time.Time) policy.Removal {
 }
 
 // AskRemoval records k as the pending removal, or renews the pending removal of the same member, and returns the
-// result. It is refused while a removal of another member is pending, unless that one has expired and is not running.
-// runs reports whether the operation of the pending removal is in flight.
+// result. It is refused while a removal of a different member is pending, unless that removal has expired and is not
+// running. runs reports whether the operation of the pending removal is in flight.
 func (f *State) AskRemoval(k Removal, runs bool) (pending Removal, refused *policy.Refusal, err error) {
 	err = f.ChangeRemoval(func(file *Removals) {
 		if before := file.Removal; before != nil {

@@ -30,7 +30,7 @@ type Request struct {
 	Since          time.Time     `json:"since"`
 	For            time.Duration `json:"for"` // overdue this long after its operation began; 0: never
 	Rollout        string        `json:"rollout,omitempty"`
-	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that rollout had been resumed; see End
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // times that rollout had been resumed; see End
 
 	// Of a command's program. Its start is recorded before the program is started: its result is in a directory that a
 	// reboot clears, so without the record a program that was running when the machine lost power would run again.
@@ -41,8 +41,8 @@ type Request struct {
 
 	AskedIn string        `json:"askedIn,omitempty"` // the boot during which it was requested
 	BootID  string        `json:"bootID,omitempty"`  // the boot in which its operation began, if it has
-	Began   time.Time     `json:"began,omitzero"`    // when that was
-	Clock   time.Duration `json:"clock,omitempty"`   // the same as time since boot
+	Began   time.Time     `json:"began,omitzero"`    // when the operation began, in wall-clock time
+	Clock   time.Duration `json:"clock,omitempty"`   // when the operation began, in time since boot
 	Cluster ID            `json:"cluster,omitzero"`  // the cluster in which its operation began
 }
 
@@ -56,8 +56,8 @@ type End struct {
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
 
-	// Rollout is the ID of the rollout that made the request. RolloutResumed is how often that rollout had been resumed
-	// when the request was made or when the operation ended.
+	// Rollout is the ID of the rollout that made the request. RolloutResumed is how many times that rollout had been
+	// resumed when the request was made or when the operation ended.
 	Rollout        string `json:"rollout,omitempty"`
 	RolloutResumed int    `json:"rolloutResumed,omitempty"`
 }

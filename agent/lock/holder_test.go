@@ -58,7 +58,7 @@ func (r rule) hold(ctx context.Context, endpoint, name string, callTimeout time.
 	return holdSession(ctx, endpoint, name, renewing)
 }
 
-// key is what the next holder waits for.
+// key is the key that the next holder watches.
 func (r rule) key(name string) string {
 	if r == ourLock {
 		return record.KeysFor(name).Lock()

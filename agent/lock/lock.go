@@ -85,8 +85,8 @@ type Lock struct {
 // New returns a lock that is not held.
 func New(store Store, opt Options) *Lock { return &Lock{store: store, opt: opt} }
 
-// Token returns the fencing token: the create revision of the lock key, or 0 if the lock is not held. It grows from
-// holder to holder.
+// Token returns the fencing token: the create revision of the lock key, or 0 if the lock is not held. Each new holder
+// has a larger token.
 func (l *Lock) Token() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +193,7 @@ func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (contex
 	return stepCtx, cancel, nil
 }
 
-// covers returns an error if the remaining validity is too short.
+// covers returns an error if the remaining validity is too short for the step.
 func (l *Lock) covers(need time.Duration) error {
 	if left := l.ValidFor(); left < need {
 		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),

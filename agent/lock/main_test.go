@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bound is how long a test waits for something that takes a few seconds at most.
+// bound is how long a test waits at most for a call that should take a few seconds.
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -76,7 +76,7 @@ func options(clusterName, host string, ttl, margin time.Duration) lock.Options {
 type bench struct {
 	t      *testing.T
 	member *testbed.Member
-	etcd   *clientv3.Client // direct access, past the lock
+	etcd   *clientv3.Client // direct access, without the lock
 	store  *cluster.Client
 	keys   record.Keys
 	a, b   *lock.Lock
@@ -174,7 +174,7 @@ func (s *bench) leases() int {
 	return len(answer.Leases)
 }
 
-// robbed lets a take the lock and b steal it without a's knowledge, as a mistake by hand could.
+// robbed lets a take the lock and b steal it without a's knowledge, as an operator's mistake could.
 func robbed(t *testing.T) *bench {
 	t.Helper()
 	s := newBench(t)

@@ -151,7 +151,7 @@ func TestAtMostOneHostMayActUnderRandomDelaysAndLosses(t *testing.T) {
 		schedules, takeovers)
 }
 
-// simulate runs four hosts for ten minutes and counts how often the lock changes hands.
+// simulate runs four hosts for ten minutes and counts how many times the lock changes hands.
 func simulate(t *testing.T, seed uint64) (takeovers int) {
 	began := time.Now()
 	server := &leaseServer{random: rand.New(rand.NewPCG(seed, 1)), store: keyspace.New()}

@@ -56,7 +56,7 @@ type outcome struct {
 	late   int           // renewals answered after the lease had expired
 }
 
-// next waits for the lock as the next holder, and returns the moment at which it had it.
+// next waits for the lock as the next holder, and returns the moment at which it acquired the lock.
 func (c *court) next(ctx context.Context, r rule, name string) (time.Duration, error) {
 	if r == ourLock {
 		return c.nextLock(ctx, name)

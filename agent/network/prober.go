@@ -107,7 +107,7 @@ func (p *Prober) Sights() []Sight {
 // staleAfter is the age, in intervals, at which a probe no longer counts for a lost member.
 const staleAfter = 3
 
-// sight returns the result for a member. A member is not lost on the evidence of a probe from before oldest.
+// sight returns the result for a member. A probe from before oldest does not count as evidence that a member is lost.
 func (m *member) sight(oldest time.Duration) Sight {
 	peer, client := &m.ports[0], &m.ports[1]
 	s := Sight{
@@ -194,7 +194,7 @@ func (p *Prober) begin(ctx context.Context, running *sync.WaitGroup) time.Durati
 	return next
 }
 
-// wait returns a random time until the next probe, so that hosts started together drift apart.
+// wait returns a random time until the next probe, so that the probes of hosts started at the same time spread out.
 func (p *Prober) wait(w *portProbe) time.Duration {
 	every := p.every
 	switch {

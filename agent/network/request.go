@@ -144,7 +144,7 @@ func isTimeout(err error) bool {
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// peerUnreachable reports whether a failed connection is certainly due to the peer or the network, not to this host.
+// peerUnreachable reports whether the peer or the network, and certainly not this host, caused a connection to fail.
 func peerUnreachable(err error) bool {
 	_, unnamed := errors.AsType[*net.DNSError](err)
 	return !unnamed && (isTimeout(err) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ECONNRESET))

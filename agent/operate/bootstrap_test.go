@@ -54,7 +54,7 @@ func (upgrade) Find(name string) error {
 	return nil
 }
 
-// host is an Operator whose rounds are published by the test. It counts how often the loop was woken.
+// host is an Operator whose rounds are published by the test. It counts how many times the loop was woken.
 type host struct {
 	*Operator
 	publisher *publish.Publisher

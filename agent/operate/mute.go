@@ -52,7 +52,7 @@ func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 			"check whether paths.state is writable")
 	case !was:
 		return refuse(control.Conflicts, control.CodeNotMuted, "cannot unmute "+code+": it is not muted",
-			"quorumctl health shows what is")
+			"quorumctl health shows the muted findings")
 	}
 	o.note(ctx, "UNMUTED", code+" unmuted by "+by)
 	o.opt.Wake()

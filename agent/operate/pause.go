@@ -29,7 +29,7 @@ func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by strin
 	}
 	if err != nil {
 		return control.Pause{}, o.refuseCall("cannot pause: ", err,
-			"without a quorum no agent takes a step in any case")
+			"without a quorum no agent takes a step anyway")
 	}
 	o.note(ctx, "PAUSED", "paused by "+by+": "+req.Reason)
 	o.opt.Wake()

@@ -52,7 +52,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	answer, err := o.opt.Etcd.Txn(ctx, append(conditions, unmoved...), append(then, stop...)...)
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, "quorumctl operation show reports whether it is still there")
+		return o.refuseCall(cannot, err, "check whether it still exists: quorumctl operation show")
 	case !answer.Succeeded:
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")

@@ -26,7 +26,7 @@ type Snapshots interface {
 	End(kind, why string)
 }
 
-// tell limits the time for publishing the result of a job.
+// tell is the timeout for publishing the result of a job.
 const tell = 30 * time.Second
 
 const cannotSave = "cannot save a snapshot: "

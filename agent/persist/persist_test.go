@@ -85,7 +85,7 @@ func (b *bench) round() *round.Round {
 	return r
 }
 
-// keep writes what a round has decided.
+// keep writes the decisions of a round.
 func (b *bench) keep(r *round.Round) {
 	b.Decided(b.t.Context(), r)
 	synctest.Wait()

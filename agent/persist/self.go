@@ -59,7 +59,7 @@ func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	}
 	if note.Clean {
 		stretch := stretchOf(k.opt.BootID, r)
-		k.note(ctx, &k.stretch, "clean stretch", "cannot save how long this host has been healthy",
+		k.note(ctx, &k.stretch, "healthy period", "cannot save how long this host has been healthy",
 			func(context.Context) error { return k.files.NoteHealthyPeriod(stretch) })
 	}
 	if note.Standby != 0 {

@@ -153,7 +153,7 @@ func TestCopyStopsAfterTheBytesOfOneIteration(t *testing.T) {
 	}
 }
 
-// TestQuietLinkIsServedAmongBusyOnes has many links with endless data, and one with a single message.
+// TestQuietLinkIsServedAmongBusyOnes uses many links with endless data, and one with a single message.
 func TestQuietLinkIsServedAmongBusyOnes(t *testing.T) {
 	t.Parallel()
 	l, err := newLoop()

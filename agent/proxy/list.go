@@ -29,14 +29,14 @@ const (
 // List is the agent's list of voters for the proxy.
 type List struct {
 	Version  int     `json:"version"`
-	Cluster  string  `json:"cluster"`  // its ID, hexadecimal
-	Revision int64   `json:"revision"` // etcd's, when the agent read the voters
+	Cluster  string  `json:"cluster"`  // ID of the cluster, hexadecimal
+	Revision int64   `json:"revision"` // of etcd, when the agent read the voters
 	Voters   []Voter `json:"voters"`
 }
 
 // Voter is one entry of a list.
 type Voter struct {
-	Member  string `json:"member"` // its ID, hexadecimal
+	Member  string `json:"member"` // ID of the voter, hexadecimal
 	Name    string `json:"name"`
 	Address string `json:"address"` // host and port of its client URL
 	Use     bool   `json:"use"`

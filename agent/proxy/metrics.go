@@ -18,8 +18,8 @@ func (f *Proxy) Metrics() prometheus.Collector {
 		taken:  name("taken_total", "Connections that a voter accepted.", of),
 		failed: name("failed_total", "Connections that a voter did not accept.", of),
 		moved:  name("moved_total", "Connections closed because their voter was excluded.", of),
-		ended: name("refused_total", "Client connections that were reset: over the limit (limit), or because no "+
-			"voter accepted them (unserved).", []string{"reason"}),
+		ended: name("refused_total", "Client connections reset, by reason: limit (too many connections) or "+
+			"unserved (no voter accepted it).", []string{"reason"}),
 		age: name("list_age_seconds", "Time since the agent last wrote the list of voters.", nil),
 	}
 }

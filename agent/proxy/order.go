@@ -16,9 +16,9 @@ type candidate struct {
 }
 
 // order returns the indices of the voters in the order to try them. Wanted voters that recently refused a connection
-// come after the other wanted ones; within each group, voters with fewer connections come first. Ties follow chance, a
-// random permutation of all indices; otherwise many hosts with one connection each would all choose the same voter.
-// Unwanted voters come last if all is set, and are left out otherwise.
+// come after the other wanted ones; within each group, voters with fewer connections come first. Ties are broken by
+// chance, a random permutation of all indices; otherwise many hosts with one connection each would all choose the same
+// voter. Unwanted voters come last if all is set, and are left out otherwise.
 func order(voters []candidate, chance []int, all bool) []int {
 	rank := func(c candidate) int {
 		switch {

@@ -14,7 +14,7 @@ const (
 	pipeBytes = 256 << 10
 	// maxPipes limits the pipes of a loop. Data for further slow readers is held in buffers, which are smaller.
 	maxPipes = 8
-	// littleBytes is the transfer size below which a pipe does not pay: its extra system call costs more than a copy.
+	// littleBytes is the transfer size below which a pipe is slower: its extra system call costs more than a copy.
 	littleBytes = chunk / 2
 )
 

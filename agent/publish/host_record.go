@@ -71,7 +71,7 @@ func (p *presence) note(ctx context.Context) {
 	})
 }
 
-// Renewals is how often the record's lease is renewed within its TTL.
+// Renewals is how many times the record's lease is renewed within its TTL.
 const Renewals = 3
 
 // publish writes the record if it has changed or expired.
@@ -148,7 +148,7 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 
 // publishHealth publishes the health state and renews the lease while no read completes in time. A write can take
 // effect after its call has timed out, and the leader's agent needs the other hosts' health states. In this situation
-// the host has nothing else worth publishing.
+// no other part of the record matters to the other hosts.
 func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return

@@ -20,7 +20,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowToAnswer is an etcd with a far too slow leader: a write times out, and takes effect when the test decides.
+// slowToAnswer is an etcd with a leader that is far too slow: a write times out, and takes effect when the test
+// decides.
 type slowToAnswer struct {
 	cluster.Etcd
 	slow    bool

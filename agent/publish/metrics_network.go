@@ -73,7 +73,7 @@ func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) 
 	})
 }
 
-// eachVoter emits a duration for every voter: the one that some sets, or 0.
+// eachVoter emits a duration for every voter: the one that some adds to its map, or 0.
 func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return

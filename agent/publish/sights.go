@@ -14,8 +14,8 @@ import (
 )
 
 // sights is what this host publishes about its network to the other members. While the set of members is unchanged, it
-// changes at most once in six probes, or once in ten minutes if only a response time changes. An unsteady network
-// therefore makes a member write at most once a minute, and all spares of a fleet together less than twice a second. A
+// changes at most once in six probes, or once in ten minutes if only a response time changes. Therefore, an unsteady
+// network makes a member write at most once a minute, and all spares of a fleet together less than twice a second. A
 // member publishes at once that another member is lost, or reachable again.
 type sights struct {
 	shown []record.Sight

@@ -65,7 +65,7 @@ type Host struct {
 	// Recovers means that the host is SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
 	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
-	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement by the
+	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according to the
 	// host's clock: a different time means a new measurement.
 	WriteMean float64   `json:"writeMean,omitempty"`
 	WritesAt  time.Time `json:"writesAt,omitzero"`
@@ -338,7 +338,7 @@ func checkVersion(field json.RawMessage) error {
 		return fmt.Errorf("its version: %w", err)
 	}
 	if version != Version {
-		return fmt.Errorf("%w %d, this agent speaks %d: upgrade quorumd on this host", ErrVersion, version, Version)
+		return fmt.Errorf("%w %d, this agent reads %d: upgrade quorumd on this host", ErrVersion, version, Version)
 	}
 	return nil
 }

@@ -57,8 +57,9 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	return n
 }
 
-// Ejections returns how often the host with that peer URL was ejected in the last 30 days, and the last time. An
-// attempt that did not remove it counts, too. It costs the host a longer wait if an operator removes it.
+// Ejections returns how many times the host with that peer URL was ejected in the last 30 days, and the last time. An
+// attempt that did not remove it counts, too. The only effect of such an attempt is that the host waits longer if an
+// operator removes it.
 func (r *Repairs) Ejections(peerURL string, now time.Time) (times int, last Repair) {
 	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
 		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {

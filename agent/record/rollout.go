@@ -25,8 +25,8 @@ type Rollout struct {
 	Text    string    `json:"text,omitempty" bound:"text"` // why it is in that state
 	Started time.Time `json:"started"`
 	Since   time.Time `json:"since,omitzero"` // when it last started, resumed, or finished a host
-	// Resumed counts how often an operator has resumed the rollout. A host compares it to detect a record that is older
-	// than its own operation.
+	// Resumed is how many times an operator has resumed the rollout. A host compares it to detect a record that is
+	// older than its own operation.
 	Resumed int           `json:"resumed,omitempty"`
 	Hosts   []RolloutHost `json:"hosts"`
 	Extra   Extra         `json:"-"`

@@ -17,7 +17,7 @@ type HostState[T any] struct {
 	Age   time.Duration // age of Value
 }
 
-// Programs are the results of the operator's hooks and command, for the runs that this round had to check.
+// Programs are the results of the operator's hooks and command, for the runs of programs that this round had to check.
 type Programs struct {
 	Before, After, Command HostState[hooks.Result]
 }

@@ -40,7 +40,7 @@ type Round struct {
 	Mutes            []health.Mute       // the mutes in force
 	MutesOver        []health.MuteEnd
 	Hung             int           // number of background checks that are long overdue
-	Probed           time.Duration // when the host's health was assessed, by the probe's clock
+	Probed           time.Duration // when the host's health was assessed, according to the probe's clock
 	Bootstrap        *hoststate.BootstrapRequest
 	BootstrapAnswers []policy.BootstrapAnswer // of the other hosts that bootstrap the cluster
 	Did              ActorState               // what this process had done before this round

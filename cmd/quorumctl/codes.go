@@ -56,7 +56,7 @@ func (a *app) codesCommand() *cobra.Command {
 		Use:     "codes",
 		GroupID: groupInspect,
 		Short:   "List every code with its meaning",
-		Long: "List every code that status, logs, metrics and history use. A reason says why a host does or does\n" +
+		Long: "List every code that status, logs, metrics and history use. A reason explains why a host does or\n" +
 			"not act; a finding is a condition of the machine and sets a health state. This does not contact\n" +
 			"quorumd. For the remedy: quorumctl explain CODE.",
 		Example: examples("quorumctl codes", "quorumctl codes | grep DISK", "quorumctl codes -o json"),
@@ -96,8 +96,6 @@ func writeCode(p *page, c code) {
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
 	if c.Kind == kindFinding {
 		p.line("    finding: sets the health state to %s", display.HealthState(c.State))
-	} else {
-		p.line("    reason: why a host acts, or does not")
 	}
 	if c.Remedy == "" {
 		p.line("    → none: it resolves by itself")

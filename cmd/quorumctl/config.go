@@ -180,7 +180,7 @@ func (v *configCheck) checkListeners(ctx context.Context, c config.Config) confi
 	}
 	urls, err := setup.Listens(ctx, c.Etcd.Unit)
 	if err != nil {
-		v.Warnings = append(v.Warnings, "proxy.listen: cannot read where "+c.Etcd.Unit+" listens: "+
+		v.Warnings = append(v.Warnings, "proxy.listen: cannot determine where "+c.Etcd.Unit+" listens: "+
 			err.Error())
 	}
 	url := c.ProxyOn(urls)

@@ -22,7 +22,7 @@ const (
 	exitOK          = 0
 	exitUsage       = 64 // EX_USAGE: wrong flag or argument
 	exitUnavailable = 69 // EX_UNAVAILABLE: quorumd cannot be reached, or etcd does not answer it
-	exitFault       = 70 // EX_SOFTWARE: anything else
+	exitFault       = 70 // EX_SOFTWARE: any other error
 	exitTimeout     = 75 // EX_TEMPFAIL: timed out
 	exitPermission  = 77 // EX_NOPERM: not permitted
 	exitConfig      = 78 // EX_CONFIG: the configuration file is wrong

@@ -140,7 +140,7 @@ func ruleTarget(r control.Rule) string { return strings.TrimSpace(r.To + " " + r
 // backoffText describes the longer recovery after repeated findings.
 func backoffText(r control.Rule) string {
 	if r.Return {
-		return "; twice as long for each time in the last day"
+		return "; twice as long for each recovery in the last day"
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ type follower struct {
 	app             *app
 	progress        *progress
 	timeout         time.Duration // maximum wait; 0 for no limit
-	goal            string        // as in "until the host is back"
+	goal            string        // such as "until the host is back"
 	effect          string        // what happens to the request if the wait ends early; empty without a request
 	hint            string        // the remedy then
 	lostCause       string        // the cause if the request disappears from the status

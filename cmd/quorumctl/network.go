@@ -18,8 +18,8 @@ func (a *app) networkCommand() *cobra.Command {
 		Use:     "network",
 		GroupID: groupInspect,
 		Short:   "Show which host reaches which member, and how fast",
-		Long: "Show whether each host reaches the peer port and the client port of each member, and the time to\n" +
-			"connect. Each host measures its own row.",
+		Long: "Show whether each host reaches the peer port and the client port of each member, and how long a\n" +
+			"connection takes. Each row shows what that host measured.",
 		Example: examples("quorumctl network", "quorumctl network -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,8 +178,14 @@ func (a *app) emitBundles(made bundleList) error {
 		for _, b := range made.Bundles {
 			p.line("%s: certificates and keys of %s, valid for %d days", b.File, b.Host, b.Days)
 		}
-		if len(made.Bundles) > 0 {
-			p.line("→ copy each to its host (scp), then run there: quorumctl pki install FILE")
+		switch len(made.Bundles) {
+		case 0:
+		case 1:
+			host, file := made.Bundles[0].Host, filepath.Base(made.Bundles[0].File)
+			p.line("→ copy it to %s; on a new host: quorumctl init --tls %s --hosts NAME=ADDRESS,...; on an existing "+
+				"host: quorumctl pki install %s", host, file, file)
+		default:
+			p.line("→ copy each to its host, then run there: quorumctl pki install FILE")
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 func (a *app) pkiRotateStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show each member's CA and trust, and what is missing",
+		Short: "Show which CA each member uses and trusts",
 		Long: "Connect to every member and show which CA signed its certificate, which CAs it trusts, and what the\n" +
 			"next step still needs.",
 		Example: examples("quorumctl pki rotate status", "quorumctl pki rotate status --peers 10.0.0.1:2380"),

@@ -72,7 +72,7 @@ func TestCommandsThatChangeTheCAsLockThem(t *testing.T) {
 		{"rotate", "undo"},
 	} {
 		r := quorumctl(t, "SOCKET", append(append([]string{"pki"}, args...), "--dir", dir)...)
-		if r.code != exitConfig || !strings.Contains(r.stderr, "another 'quorumctl pki' is at work in "+dir) ||
+		if r.code != exitConfig || !strings.Contains(r.stderr, "another 'quorumctl pki' is using "+dir) ||
 			!strings.Contains(r.stderr, "→ wait until it is done") {
 			t.Errorf("pki %v: exit %d: %s%s", args, r.code, r.stdout, r.stderr)
 		}
@@ -94,7 +94,7 @@ func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 	quorumctl(t, "SOCKET", "pki", "init", "--dir", dir)
 	quorumctl(t, "SOCKET", "pki", "host", "n1", "192.0.2.1", "--dir", dir)
 	r := install("nope.tar")
-	if r.code != exitUsage || !strings.Contains(r.stderr, "→ make one with 'quorumctl pki host'") {
+	if r.code != exitUsage || !strings.Contains(r.stderr, "→ create one with 'quorumctl pki host'") {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 	r = install("n1.tar")

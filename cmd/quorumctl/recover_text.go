@@ -40,7 +40,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	p.table(t)
 	for _, m := range recovery.Missing(facts) {
-		p.line("no facts from voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
+		p.line("no output of 'recover collect' from voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
 	}
 	if plan.ID != "" {
 		p.line("")

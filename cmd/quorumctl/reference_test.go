@@ -44,7 +44,7 @@ func TestReferenceOfCodes(t *testing.T) {
 		"A code is the same in the status, the log, the metrics and the history. `quorumctl explain CODE` shows an\n" +
 		"entry of this page on a host.\n\n" +
 		"- [Findings](#findings): conditions of a machine or of its etcd. Each leads to a health state.\n" +
-		"- [Reasons](#reasons): why a host acts, or does not.\n")
+		"- [Reasons](#reasons): why a host does or does not act.\n")
 	for _, section := range []struct{ heading, kind string }{{"Findings", kindFinding}, {"Reasons", kindReason}} {
 		fmt.Fprintf(&b, "\n## %s\n", section.heading)
 		for _, c := range codes() {

@@ -26,7 +26,7 @@ const (
 )
 
 // newCluster turns a database into the data directory of a new cluster of one member. Apart from the keys, etcd finds
-// only a log whose one entry adds that member.
+// only a log with one entry, which adds that member.
 func newCluster(dir, file string) error {
 	if err := forget(file); err != nil {
 		return err
@@ -54,8 +54,8 @@ func id() uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
-// forget removes the original cluster's membership from a database, and turns authentication off: today's password may
-// be a different one.
+// forget removes the original cluster's membership from a database, and turns authentication off: the password may have
+// changed since the snapshot.
 func forget(file string) error {
 	db, err := etcddb.Open(file, bolt.Options{NoSync: true, NoFreelistSync: true})
 	if err != nil {

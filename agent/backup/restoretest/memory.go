@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// perKey is the memory that an etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured from a
-	// million keys on. The database pages that it reads belong to the kernel, which can reclaim them.
+	// perKey is the memory that an etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured with a
+	// million keys or more. The database pages that it reads belong to the kernel, which can reclaim them.
 	perKey = 270
 	// perEtcd is the memory that etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
 	perEtcd = 100 << 20
@@ -37,9 +37,9 @@ func checkMemory(root string, m backup.Manifest) error {
 	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // the product could overflow
 		return nil
 	}
-	return fmt.Errorf("%w: one that serves its %d keys takes about %.0f MB, and %d of the %d MB that quorumd's unit "+
-		"may have are left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory, m.Keys,
-		(perKey*float64(m.Keys)+perEtcd)/1e6, max(0, left)/1e6, limit/1e6)
+	return fmt.Errorf("%w: an etcd needs about %.0f MB to serve its %d keys, and %d of the %d MB that quorumd's unit "+
+		"may have are left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory,
+		(perKey*float64(m.Keys)+perEtcd)/1e6, m.Keys, max(0, left)/1e6, limit/1e6)
 }
 
 // ErrNoMemory means that an etcd serving the snapshot would be killed, which proves nothing about the snapshot.

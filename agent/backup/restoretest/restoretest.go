@@ -4,7 +4,7 @@
 // Package restoretest tests that a snapshot can be restored: it makes an isolated cluster from it, has an etcd serve
 // it, and compares the result with the snapshot's manifest. It promises:
 //
-//   - Only a directory of its own is written. The host's etcd, its data and its ports are not touched. The throw-away
+//   - It writes only to a directory of its own. The host's etcd, its data and its ports are not touched. The throw-away
 //     cluster has an ID of its own, and listens only on sockets in that directory, which is closed to others.
 //   - A successful test has read the snapshot to its end. An etcd of this host has returned the same number of keys,
 //     the same revision and the same hash as the member that the snapshot came from.
@@ -13,8 +13,8 @@
 //
 // It runs in a child of the agent: the store, the disk and etcd may hang.
 //
-// The data directory is made here and not by etcd's own package: that one links the whole server, and writes the format
-// of one version only. Three small changes to the database and one entry in a new log are enough.
+// The data directory is made here and not by etcd's own package, which links the whole server and writes the format of
+// one version only. Three small changes to the database and one entry in a new log are enough.
 package restoretest
 
 import (
@@ -38,8 +38,8 @@ const (
 )
 
 // Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd binary at
-// the given path serve it, and returns that etcd's version. It takes as long as reading the snapshot and starting an
-// etcd on it.
+// the given path serve it, and returns that etcd's version. It takes as long as it takes to read the snapshot and to
+// start an etcd on it.
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
 	version, err := run(ctx, store, m, etcd, o, "/")
 	if err != nil {
@@ -73,7 +73,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	if err := newCluster(dir, database); err != nil {
-		return "", fmt.Errorf("cannot make a cluster of it: %w", err)
+		return "", fmt.Errorf("cannot make a cluster from it: %w", err)
 	}
 	progress := o.Progress
 	if progress == nil {

@@ -49,10 +49,10 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	version, err := ask(ctx, etcd, m, progress)
 	if died, is := errors.AsType[*deadError](err); is {
 		if scratchetcd.Killed(died.err) {
-			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? "+
+			return "", fmt.Errorf("%w (%s): does quorumd's unit have too little memory for a database of %d MB? "+
 				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
-		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LogTail())
+		return "", fmt.Errorf("etcd (%s) exited while reading it: %w: %s", program, died.err, etcd.LogTail())
 	}
 	_ = etcd.Stop(stopBound) // the comparison is done
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
@@ -146,7 +146,7 @@ func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (ver
 		Revision: m.Revision, CompactRevision: hash.GetCompactRevision(), Hash: hash.GetHash(), Keys: keys.GetCount(),
 	}
 	if got != m.Contents {
-		return "", fmt.Errorf("%w: etcd serves %+v, and its manifest says %+v", backup.ErrDamaged, got, m.Contents)
+		return "", fmt.Errorf("%w: etcd serves %+v, but its manifest says %+v", backup.ErrDamaged, got, m.Contents)
 	}
 	return self.GetVersion(), nil
 }

@@ -96,15 +96,15 @@ func newTransit(maxPerUser, maxTotal int64) *transit {
 	}
 }
 
-// isFull reports whether there is no room for another counted answer to a user.
+// isFull reports whether one of the limits is reached, so that no further answer to a user can be added.
 func (t *transit) isFull(uid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total >= t.maxTotal || t.byUser[uid] >= t.maxPerUser
 }
 
-// add counts an answer to a user and returns the function that removes it; ok is false if there is no room. A user's
-// only answer may be larger than maxPerUser.
+// add adds an answer's size to the user's total and returns the function that subtracts it; ok is false if a limit
+// would be exceeded. A single answer may exceed maxPerUser if the user has no other.
 func (t *transit) add(d *document, uid uint32) (remove func(), ok bool) {
 	size := int64(cap(d.text))
 	if size <= smallAnswer {

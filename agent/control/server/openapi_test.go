@@ -231,7 +231,7 @@ func apiName(of any) string {
 	return t.Name()
 }
 
-// errorStatuses returns the statusCache of the errors that a route can return.
+// errorStatuses returns the HTTP statuses of the errors that a route can return.
 func errorStatuses(rt route, d apiRoute) []string {
 	list := []string{"400", "403", "500", "503"}
 	if rt.slots != nil {

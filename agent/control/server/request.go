@@ -35,7 +35,7 @@ var (
 		"cannot pause", `send {"reason": "<why>", "for": "4h"}`,
 		bounds{
 			1, control.MaxPause, control.DefaultPause,
-			"use a duration over 0 and at most 168h, and pause again when it ends",
+			"use a duration of more than 0 and at most 168h; for longer, pause again when it ends",
 		},
 	}
 	releaseText = bodyText{cannot: "cannot release the operation", hint: `send {"force": true, "reason": "<why>"}`}
@@ -50,14 +50,14 @@ var (
 		"cannot request maintenance", `send {"work": "maintenance", "reason": "<why>", "for": "4h"}`,
 		bounds{
 			control.MinMaintenance, control.MaxMaintenance, control.DefaultMaintenance,
-			"use a duration from 1m to 168h, and request more time if it takes longer",
+			"use a duration from 1m to 168h; if the work takes longer, request more time",
 		},
 	}
 	muteText = bodyText{
 		"cannot mute", `send {"code": "<code>", "reason": "<why>", "for": "4h"}`,
 		bounds{
 			1, control.MaxMute, control.DefaultMute,
-			"use a duration over 0 and at most 720h, and mute it again when it ends",
+			"use a duration of more than 0 and at most 720h; for longer, mute again when it ends",
 		},
 	}
 	rolloutText = bodyText{

@@ -118,7 +118,7 @@ func checkSource(r *http.Request) error {
 		host = name
 	}
 	if host != "quorumd" && host != "localhost" {
-		return badRequest("ask for http://quorumd/v1/…", "cannot serve the host %q", errtext.Shorten(r.Host))
+		return badRequest("use http://quorumd/v1/…", "cannot serve the host %q", errtext.Shorten(r.Host))
 	}
 	return nil
 }

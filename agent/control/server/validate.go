@@ -168,7 +168,7 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// checkCommand refuses an invalid program name, and a name with any other work.
+// checkCommand refuses an invalid program name, and any program name if the work is not WorkCommand.
 func checkCommand(work, name string, text bodyText) error {
 	if work != control.WorkCommand {
 		if name != "" {

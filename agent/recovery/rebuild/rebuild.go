@@ -41,9 +41,9 @@ const (
 // bump is added to the revision. It is more than the cluster can have written since a watcher's last event.
 const bump = 1_000_000_000
 
-// Rebuild makes the copy with the given etcd binary, unless it is complete already. It takes some seconds and the time
-// to read and write the database. The member's own etcd must not run. from is the snapshot if it comes from a store.
-// progress may be nil.
+// Rebuild makes the copy with the given etcd binary, unless it is complete already. It takes as long as reading and
+// writing the database, plus a few seconds. The member's own etcd must not run. from is the snapshot if it comes from a
+// store. progress may be nil.
 func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io.Reader, progress *Progress,
 ) (recovery.Result, error) {
 	c := p.copyPlace(w)

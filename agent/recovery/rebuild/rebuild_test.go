@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// crashed runs three members, writes to them, kills all three at once and returns what was acknowledged.
+// crashed runs three members, writes to them, kills all three at once and returns the acknowledged writes.
 func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.LoadReport) {
 	t.Helper()
 	c := testbed.StartCluster(t, 3, o)
@@ -50,7 +50,7 @@ func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.
 
 func placeOf(m *testbed.Member) Place { return Place{DataDir: filepath.Join(m.Options.Dir, "data")} }
 
-// best returns the member with the most advanced log, and the work that makes a cluster of it.
+// best returns the member with the most advanced log, and the work that makes a cluster from it.
 func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 	t.Helper()
 	var chosen *testbed.Member
@@ -395,7 +395,7 @@ func TestFreeSpaceIsCheckedOnTheFileSystemOfTheLogToo(t *testing.T) {
 	}
 }
 
-// apart returns a stopped member with a separate log directory, and the work that makes a cluster of it.
+// apart returns a stopped member with a separate log directory, and the work that makes a cluster from it.
 func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
 	t.Helper()
 	logs := filepath.Join(t.TempDir(), "wal")

@@ -59,7 +59,7 @@ func fixture(t *testing.T, name string) Place {
 	}
 }
 
-// workOf38 returns the work that makes a cluster of a directory from testdata.
+// workOf38 returns the work that makes a cluster from a directory in testdata.
 func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	t.Helper()
 	l, err := Read(p)

@@ -67,7 +67,7 @@ func (f files) pack(names []string, now time.Time) ([]byte, error) {
 func readBundle(path string, users []int) (files, error) {
 	data, info, err := readBounded(path, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistyped("make one with 'quorumctl pki host', carry it here, and name it", "there is no %s", path)
+		return nil, mistyped("create one with 'quorumctl pki host', and copy it here", "there is no %s", path)
 	}
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func readBundle(path string, users []int) (files, error) {
 	}
 	f, err := unpack(data, fileNames())
 	if err != nil {
-		return nil, refused("carry it here once more; 'quorumctl pki host' and 'renew' make bundles",
-			"%s is no bundle: %v", path, err)
+		return nil, refused("copy it here again; 'quorumctl pki host' and 'renew' create bundles",
+			"%s is not a bundle: %v", path, err)
 	}
 	return f, nil
 }
@@ -100,7 +100,7 @@ func unpack(data []byte, names []string) (files, error) {
 		}
 		if _, twice := f[h.Name]; twice || h.Typeflag != tar.TypeReg || !slices.Contains(names, h.Name) ||
 			h.Size > maxFile {
-			return nil, fmt.Errorf("%.40q does not belong into it", h.Name)
+			return nil, fmt.Errorf("%.40q does not belong in it", h.Name)
 		}
 		if f[h.Name], err = io.ReadAll(io.LimitReader(r, maxFile)); err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func (f files) check(now time.Time) (host, error) {
 	for _, file := range caFiles() {
 		trusted, err := parseCertificates(file, f[file])
 		if err != nil {
-			return host{}, refused("make a new bundle", "%v", err)
+			return host{}, refused("create a new bundle", "%v", err)
 		}
 		roots[file] = x509.NewCertPool()
 		for _, c := range trusted {
@@ -139,7 +139,7 @@ func (f files) check(now time.Time) (host, error) {
 		file := l.name + ".crt"
 		pair, err := tls.X509KeyPair(f[file], f[l.name+".key"])
 		if err != nil {
-			return host{}, refused("make a new bundle", "%s does not go with %s.key: %s", file, l.name,
+			return host{}, refused("create a new bundle", "%s does not match %s.key: %s", file, l.name,
 				strings.TrimPrefix(err.Error(), "tls: "))
 		}
 		if err := inTime(file, pair.Leaf, now); err != nil {
@@ -149,7 +149,7 @@ func (f files) check(now time.Time) (host, error) {
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
 				Roots: roots[l.ca], CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 			}); err != nil {
-				return host{}, refused("make a new bundle with 'quorumctl pki renew'", "%s cannot be used: %s", file,
+				return host{}, refused("create a new bundle with 'quorumctl pki renew'", "%s cannot be used: %s", file,
 					strings.TrimPrefix(err.Error(), "x509: "))
 			}
 		}

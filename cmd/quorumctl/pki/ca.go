@@ -110,8 +110,8 @@ func Create(dir string, now time.Time, permit ...string) error {
 	// rename(2) replaces only an empty directory. os.Rename refuses every existing directory.
 	if err := syscall.Rename(temp, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
-			return refused("choose another with --dir; 'quorumctl pki status' shows what it holds",
-				"there is something in %s already, and nothing is overwritten", dir)
+			return refused("choose a different --dir; 'quorumctl pki status' shows the certificates in it",
+				"%s is not empty, and nothing is overwritten", dir)
 		}
 		return fmt.Errorf("%s: %w", dir, err)
 	}
@@ -283,8 +283,8 @@ func inTime(what string, c *x509.Certificate, now time.Time) error {
 		return refused("renew it, or set the clock", "%s expired on %sZ%s%s", what,
 			c.NotAfter.UTC().Format(time.DateTime), clock, today)
 	case now.Before(c.NotBefore):
-		return refused("set the clock of this machine, and let it be kept (chrony, systemd-timesyncd)",
-			"%s is good from %sZ%s%s", what, c.NotBefore.UTC().Format(time.DateTime), clock, today)
+		return refused("set the clock of this machine, and keep it synchronized (chrony, systemd-timesyncd)",
+			"%s is valid from %sZ%s%s", what, c.NotBefore.UTC().Format(time.DateTime), clock, today)
 	}
 	return nil
 }

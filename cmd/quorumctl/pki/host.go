@@ -40,7 +40,7 @@ func isName(s string) bool {
 // namesOf returns the names for a host's certificates: its name, the given addresses, and localhost.
 func namesOf(host string, addresses []string) (sans, error) {
 	if !isName(host) {
-		return sans{}, mistyped("take letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
+		return sans{}, mistyped("use letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
 	}
 	if slices.ContainsFunc([]string{"root", User}, func(user string) bool { return strings.EqualFold(user, host) }) {
 		return sans{}, mistyped(
@@ -59,7 +59,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 		numbers := strings.Trim(text, "0123456789.") == "" // a mistyped address, not a name
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
-			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is no address of a host",
+			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is not a host address",
 				text)
 		case err == nil:
 			if as := net.IP(ip.Unmap().AsSlice()); !slices.ContainsFunc(s.ips, as.Equal) {
@@ -88,7 +88,7 @@ func (a *Directory) Host(name string, addresses []string, now time.Time) (string
 		return "", err
 	}
 	if slices.Contains(known, name) {
-		return "", refused("quorumctl pki renew "+name+"; for other addresses, with those behind it",
+		return "", refused("quorumctl pki renew "+name+"; for other addresses, add them after the name",
 			"%s has certificates already", name)
 	}
 	if len(known) >= maxHosts {
@@ -123,7 +123,7 @@ func (a *Directory) issueBundle(name string, names sans, bundle string, now time
 	path := filepath.Join(a.dir, bundle)
 	record := filepath.Join(a.dir, issuedDir, name+"-"+now.UTC().Format(stampLayout)+".crt")
 	if _, err := os.Lstat(record); err == nil {
-		return "", refused("ask again", "certificates of %s were made in this very second", name)
+		return "", refused("run the command again", "certificates of %s were already created in this second", name)
 	}
 	made, err := a.issue(name, names, now)
 	if err != nil {
@@ -138,8 +138,8 @@ func (a *Directory) issueBundle(name string, names sans, bundle string, now time
 		data []byte
 	}{{path, packed}, {record, slices.Concat(made["server.crt"], made["peer.crt"], made["client.crt"])}} {
 		if err := create(f.path, f.data, 0o600); errors.Is(err, fs.ErrExist) {
-			return "", refused("carry it to "+name+" or remove it, and ask again",
-				"%s is there already, and nothing is overwritten", f.path)
+			return "", refused("copy it to "+name+" or remove it, then run the command again",
+				"%s already exists, and nothing is overwritten", f.path)
 		} else if err != nil {
 			return "", err
 		}

@@ -149,7 +149,7 @@ func makeDir(dir string) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
 		return refused("chown root: "+dir+" && chmod 0755 "+dir,
-			"%s is no directory that only you may write to (mode %04o)", dir, info.Mode().Perm())
+			"%s is not a directory that only you may write to (mode %04o)", dir, info.Mode().Perm())
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func lock(dir string, how int) (unlock func(), err error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(d.Fd()), how|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errors.Join(refused("wait until it is done, and ask again",
-			"another 'quorumctl pki' is at work in %s", dir), d.Close())
+		return nil, errors.Join(refused("wait until it is done, then try again",
+			"another 'quorumctl pki' is using %s", dir), d.Close())
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", dir, err), d.Close())
 	}

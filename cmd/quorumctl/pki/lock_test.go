@@ -10,7 +10,7 @@ import (
 
 func TestOneProcessAtATimeChangesADirectory(t *testing.T) {
 	t.Parallel()
-	const busy = "another 'quorumctl pki' is at work in"
+	const busy = "another 'quorumctl pki' is using"
 	_, dir := newDirectory(t)
 	a, done, err := OpenToChange(dir, today())
 	if err != nil {
@@ -41,7 +41,7 @@ func TestReadersOfADirectoryDoNotBlockEachOther(t *testing.T) {
 	defer done()
 	reopen(t, dir, today())
 	_, _, err = OpenToChange(dir, today())
-	mustRefuse(t, err, "another 'quorumctl pki' is at work in")
+	mustRefuse(t, err, "another 'quorumctl pki' is using")
 }
 
 func TestFailedOpenReleasesTheLock(t *testing.T) {

@@ -43,7 +43,7 @@ const (
 	LeafDays = 180
 	// MaxLeafDays is the longest lifetime that may be requested.
 	MaxLeafDays = 365
-	// backDate is how far a host's clock may be behind the clock of the operator's machine.
+	// backDate is how far a host's clock may lag behind the clock of the operator's machine.
 	backDate = time.Hour
 
 	maxFile   = 64 << 10  // bytes of one file; a certificate has one or two KiB

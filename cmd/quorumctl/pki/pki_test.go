@@ -157,7 +157,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	_, err = a.Host("n1", []string{"10.0.0.9"}, today())
 	mustRefuse(t, err, "n1 has certificates already")
 	_, err = a.Renew("n1", nil, today())
-	mustRefuse(t, err, "this very second")
+	mustRefuse(t, err, "already created in this second")
 	if err := os.WriteFile(filepath.Join(dir, "n2.tar"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestWrongClockIsReported(t *testing.T) {
 		now  time.Time
 		want string
 	}{
-		{today().Add(-2 * time.Hour), "server.crt is good from 2030-03-01 11:00:00Z; this machine's clock says"},
+		{today().Add(-2 * time.Hour), "server.crt is valid from 2030-03-01 11:00:00Z; this machine's clock says"},
 		{
 			today().AddDate(0, 0, 181),
 			"server.crt expired on 2030-08-28 12:00:00Z; this machine's clock says 2030-08-29",
@@ -376,7 +376,7 @@ func TestWrongClockIsReported(t *testing.T) {
 		t.Errorf("a clock that is an hour behind: %v", err)
 	}
 	_, err := Open(dir, today().AddDate(-1, 0, 0))
-	mustRefuse(t, err, "the certificate in ca.crt is good from")
+	mustRefuse(t, err, "the certificate in ca.crt is valid from")
 	old, err := Open(dir, today().AddDate(9, 11, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -458,15 +458,15 @@ func TestModifiedBundleInstallsNothing(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"a foreign key":   {with("peer.key", foreign["peer.key"]), "peer.crt does not go with peer.key"},
+		"a foreign key":   {with("peer.key", foreign["peer.key"]), "peer.crt does not match peer.key"},
 		"other clients":   {with("ca.crt", foreign["ca.crt"]), "server.crt cannot be used"},
 		"other peers":     {with("peer-ca.crt", foreign["peer-ca.crt"]), "peer.crt cannot be used"},
 		"one CA for both": {with("peer-ca.crt", good["ca.crt"]), "peer.crt cannot be used"},
 		"missing usage":   {wrongUsage, "server.crt cannot be used: certificate specifies"},
 		"no certificate":  {with("ca.crt", []byte("hello")), "no certificate in it"},
-		"half of it":      {whole[:len(whole)/2], "is no bundle"},
+		"half of it":      {whole[:len(whole)/2], "is not a bundle"},
 		"nothing":         {nil, "ca.crt is missing"},
-		"no tar":          {bytes.Repeat([]byte("x"), 4096), "is no bundle"},
+		"no tar":          {bytes.Repeat([]byte("x"), 4096), "is not a bundle"},
 		"a link":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeSymlink}), "does not belong"},
 		"a path":          {entry(tar.Header{Name: "../ca.crt", Typeflag: tar.TypeReg}), "does not belong"},
 		"a bomb":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeReg, Size: 1 << 17}), "does not belong"},
@@ -528,7 +528,7 @@ func TestDirectoryWritableByOthersGetsNoKeys(t *testing.T) {
 	}
 	path := bundle(t, a, "n1", "10.0.0.1")
 	_, err := Install(path, p, today())
-	mustRefuse(t, err, "no directory that only you may write to")
+	mustRefuse(t, err, "not a directory that only you may write to")
 	link := filepath.Join(t.TempDir(), "link.tar")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)

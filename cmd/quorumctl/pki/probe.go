@@ -179,8 +179,8 @@ func (l trustCheck) members(ctx context.Context, addresses []string) ([]Port, er
 	wait.Wait()
 	all := slices.Concat(lists...)
 	if len(all) == 0 {
-		return nil, refused("run it where the peer ports of the hosts (2380) can be reached; name them with --peers "+
-			"HOST:PORT if they are others", "no member lists the others: %s", sum(texts(whys)))
+		return nil, refused("run it where the peer ports of the hosts (2380) can be reached; if they differ, pass "+
+			"them with --peers HOST:PORT", "no member returned the member list: %s", sum(texts(whys)))
 	}
 	slices.SortFunc(all, func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host)) // a started member has a name
@@ -188,7 +188,7 @@ func (l trustCheck) members(ctx context.Context, addresses []string) ([]Port, er
 	all = slices.CompactFunc(all, func(a, b Port) bool { return a.URL == b.URL })
 	slices.SortStableFunc(all, func(a, b Port) int { return cmp.Compare(a.Host, b.Host) })
 	if len(all) > maxPorts {
-		return nil, fmt.Errorf("the members list %d URLs, and %d are looked at", len(all), maxPorts)
+		return nil, fmt.Errorf("the members list %d URLs; the limit is %d", len(all), maxPorts)
 	}
 	return all, nil
 }
@@ -219,7 +219,7 @@ func (l trustCheck) listed(ctx context.Context, at string) ([]Port, error) {
 	var all []Port
 	for _, m := range members {
 		if len(m.PeerURLs) > maxMemberURL || len(m.ClientURLs) > maxMemberURL || len(m.Name) > 256 {
-			return nil, fmt.Errorf("%s lists a member with more names than one has", at)
+			return nil, fmt.Errorf("%s lists a member with too many URLs or an overlong name", at)
 		}
 		for _, u := range m.PeerURLs {
 			all = append(all, Port{Host: m.Name, URL: u, For: "peer", Old: Unknown, New: Unknown})

@@ -98,7 +98,7 @@ func TestMembersComeFromTheListOfAnyHost(t *testing.T) {
 		t.Errorf("%+v %v", ports, err)
 	}
 	_, err = a.CheckTrust(t.Context(), []string{"127.0.0.1:1"}, today())
-	mustRefuse(t, err, "no member lists the others: 127.0.0.1:1")
+	mustRefuse(t, err, "no member returned the member list: 127.0.0.1:1")
 	quiet, _ := newDirectory(t)
 	if ports, err := quiet.CheckTrust(t.Context(), nil, today()); err != nil || len(ports) > 0 {
 		t.Errorf("without a rotation: %v %v", ports, err)

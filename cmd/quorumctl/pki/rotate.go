@@ -109,7 +109,7 @@ func readRotation(dir string) (*rotation, error) {
 	}
 	r := &rotation{}
 	if err := json.Unmarshal(data, r); err != nil || r.Step < stepBoth || r.Step > stepEnding {
-		return nil, refused("restore the directory from a backup", "%s says nothing that is known: step %d, %v", path,
+		return nil, refused("restore the directory from a backup", "%s has unknown contents: step %d, %v", path,
 			r.Step, err)
 	}
 	return r, nil

@@ -60,7 +60,7 @@ type Stage struct {
 func (o Options) Check() error {
 	for _, n := range o.Writers {
 		if n < 1 || n > MostWriters {
-			return fmt.Errorf("%d writers are out of range; take 1 to %d", n, MostWriters)
+			return fmt.Errorf("%d writers are out of range; use 1 to %d", n, MostWriters)
 		}
 	}
 	if len(o.Peers) > MostPeers {
@@ -72,7 +72,7 @@ func (o Options) Check() error {
 		}
 	}
 	if o.For < ShortestRun || o.For > LongestRun {
-		return fmt.Errorf("a run of %s is out of range; take %s to %s", durationfmt.Text(o.For),
+		return fmt.Errorf("a run of %s is out of range; use %s to %s", durationfmt.Text(o.For),
 			durationfmt.Text(ShortestRun), durationfmt.Text(LongestRun))
 	}
 	return nil
@@ -103,7 +103,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 		if len(left) > 0 {
 			r.find("files", Warn, "when the disk answers again: rm -r "+strings.Join(left, " "),
 				"the written files could not be removed, because the disk hangs")
-			break // the next run would hang too
+			break // the next run would hang, too
 		}
 		if n == 1 && o.Fio {
 			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
@@ -118,7 +118,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 		r.meetPeers(ctx, o.Peers)
 	}
 	if ctx.Err() != nil {
-		return r, cannot("", "finish the examination: it was interrupted")
+		return r, cannot("", "finish the benchmark: it was interrupted")
 	}
 	r.judgeMachine(thisKernel())
 	r.Result = r.sum()
@@ -160,7 +160,7 @@ func safeFor(user int, dir string) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if known && owner.Uid == 0 && othersMayRename(info.Mode()) {
 		return cannot("let only root write to it (chmod go-w "+dir+"), or run this as another user",
-			"examine %s as root: others may write there, mode %04o, and could have root write elsewhere", dir,
+			"examine %s as root: others may write there, mode %04o, and could make root write elsewhere", dir,
 			info.Mode().Perm())
 	}
 	return nil
@@ -228,7 +228,7 @@ func deviceName(number uint64) string {
 // judgeRuns compares one writer with etcd's guidance, and reports whether several writers exceed it.
 func (r *Report) judgeRuns() {
 	const (
-		other  = "take another disk: an SSD with power-loss protection, which nothing else writes to"
+		other  = "use a different disk: an SSD with power-loss protection that nothing else writes to"
 		longer = "measure longer: --duration"
 	)
 	one := r.Runs[0]
@@ -238,7 +238,7 @@ func (r *Report) judgeRuns() {
 	case one.Hung > 0 && one.Max > 1:
 		r.find("fsync", Fail, other, "a write had not completed after %s", show(one.Max))
 	case one.P99Low > r.Limit:
-		r.find("fsync", Fail, other, "%s, and surely more than %s; limit %s", figure, show(one.P99Low), limit)
+		r.find("fsync", Fail, other, "%s, and certainly more than %s; limit %s", figure, show(one.P99Low), limit)
 	case one.P99High == 0:
 		r.find("fsync", Undecided, longer, "%s, and they are too few to prove it; limit %s", figure, limit)
 	case one.P99High > r.Limit:

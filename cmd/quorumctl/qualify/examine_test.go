@@ -154,13 +154,13 @@ func TestOnlyProvenResultsPass(t *testing.T) {
 			"slow",
 			[]Run{with(func(r *Run) { r.P99, r.P99Low, r.P99High = 0.02, 0.018, 0.03 })},
 			Fail,
-			"the 99th percentile of 5000 writes is 20 ms, and surely more than 18 ms; limit 10 ms",
+			"the 99th percentile of 5000 writes is 20 ms, and certainly more than 18 ms; limit 10 ms",
 		},
 		{
 			"slow, few",
 			[]Run{with(func(r *Run) { r.Writes, r.P99, r.P99Low, r.P99High = 11, 0.9, 0.8, 0 })},
 			Fail,
-			"the 99th percentile of 11 writes is 900 ms, and surely more than 800 ms; limit 10 ms",
+			"the 99th percentile of 11 writes is 900 ms, and certainly more than 800 ms; limit 10 ms",
 		},
 		{
 			"close",
@@ -211,7 +211,7 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		{For: time.Minute, Writers: []int{0}},
 		{For: time.Minute, Writers: []int{1, MostWriters + 1}},
 	} {
-		if err := o.Check(); err == nil || !strings.Contains(err.Error(), "out of range; take ") {
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), "out of range; use ") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

@@ -65,7 +65,7 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	if r.Fio.P99 > 0 {
 		r.Fio.Ratio = r.Runs[0].P99 / r.Fio.P99
 	}
-	text := fmt.Sprintf("%s: the 99th percentile of %d writes is %s; that of this examination is %.2f times that",
+	text := fmt.Sprintf("%s: the 99th percentile of %d writes is %s; this benchmark measured %.2f times that",
 		r.Fio.Version, r.Fio.Writes, show(r.Fio.P99), r.Fio.Ratio)
 	if (r.Fio.P99 > r.Limit) != (r.Runs[0].P99 > r.Limit) {
 		r.find("fio", Warn, "examine the machine again while it is idle, and longer: --duration",

@@ -89,7 +89,7 @@ func (r *Report) judgeDevice(k kernel) {
 		cache = "write through (needs no flushes)"
 	}
 	if rotational == "1" {
-		r.find("device", Warn, "take an SSD with power-loss protection",
+		r.find("device", Warn, "use an SSD with power-loss protection",
 			"the kernel reports %s as a rotational disk; write cache: %s", r.Device, cache)
 		return
 	}

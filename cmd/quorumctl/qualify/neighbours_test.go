@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crowd creates a /proc with processes of these names. Each has so many files open and writes only to the last one.
+// crowd creates a /proc with processes of these names. Each has the given number of files open and writes only to the
+// last one.
 func crowd(t *testing.T, files int, names ...string) string {
 	t.Helper()
 	proc := t.TempDir()

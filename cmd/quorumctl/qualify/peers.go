@@ -55,7 +55,7 @@ type Peer struct {
 func CheckPeer(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.Contains(address, "/") {
-		return fmt.Errorf("%q is no address; give HOST:PORT", address)
+		return fmt.Errorf("%q is not an address; use HOST:PORT", address)
 	}
 	return nil
 }
@@ -152,9 +152,9 @@ func answers(ctx context.Context, address string, padding int) bool {
 func (r *Report) judgePeer(p Peer) {
 	const (
 		down = "start the server, or name a port on which one listens"
-		path = "see whether a firewall, the route or the cable is in the way"
+		path = "check the firewall, the route and the cable"
 		slow = "set --heartbeat-interval to that and --election-timeout to ten times that, on all members"
-		mtu  = "make the MTU the same along the way, and let ICMP 'fragmentation needed' through"
+		mtu  = "use the same MTU along the whole path, and allow ICMP 'fragmentation needed'"
 	)
 	name := "network to " + p.Address
 	answered := p.Tries - p.Failed

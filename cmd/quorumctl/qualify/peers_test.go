@@ -164,7 +164,7 @@ func TestInterruptionEndsTheAttempts(t *testing.T) {
 func TestInvalidPeerAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "n1", ":2380", "n1:", "http://n1:2380", "n1:2380/health", "::1:2380"} {
-		if err := CheckPeer(address); err == nil || !strings.HasSuffix(err.Error(), "give HOST:PORT") {
+		if err := CheckPeer(address); err == nil || !strings.HasSuffix(err.Error(), "use HOST:PORT") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

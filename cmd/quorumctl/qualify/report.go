@@ -11,7 +11,7 @@ type Result string
 // The results.
 const (
 	Pass         Result = "pass"
-	Warn         Result = "warn" // does not keep etcd from running well today
+	Warn         Result = "warn" // etcd still runs well today
 	Undecided    Result = "undecided"
 	Fail         Result = "fail"
 	NotAvailable Result = "not available"

@@ -95,7 +95,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration,
 	for {
 		select {
 		case <-ctx.Done():
-			return cannot("", "finish the examination: it was interrupted")
+			return cannot("", "finish the benchmark: it was interrupted")
 		case <-tick.C:
 		}
 		now, hangs := disk.Monotonic(), time.Duration(0)
@@ -164,7 +164,7 @@ func failed(f *disk.Failure) error {
 		remedy = "run it as the user of etcd, or as root"
 	}
 	if f.Errno == syscall.EEXIST {
-		remedy = "remove " + f.Dir + ", and find out who has put it there"
+		remedy = "remove " + f.Dir + ", and find out what created it"
 	}
 	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
 }

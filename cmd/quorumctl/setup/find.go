@@ -108,7 +108,7 @@ func (f *Found) findDisk() {
 	}
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		f.warn("cannot look at the file system of %s: %v", f.DataDir, err)
+		f.warn("cannot inspect the file system of %s: %v", f.DataDir, err)
 		return
 	}
 	f.FreeBytes = s.Bavail * uint64(s.Bsize)

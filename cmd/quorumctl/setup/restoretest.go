@@ -51,7 +51,7 @@ func noRestoreTestRoom(c config.Config, never string) string {
 	shared := err == nil && state.Dev == data.Dev
 	if begin, _ := policy.RestoreTestRoom(size, shared); free < begin {
 		return fmt.Sprintf("%s while %d MiB are free in %s, and %d MiB are needed; free some, or set paths.state to a "+
-			"directory on another file system than etcd's", never, free>>20, c.Paths.State, begin>>20)
+			"directory on a different file system from etcd's", never, free>>20, c.Paths.State, begin>>20)
 	}
 	return ""
 }

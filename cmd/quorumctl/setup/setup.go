@@ -73,7 +73,7 @@ func (a Answers) hosts() ([]Host, error) {
 		case !ok || name == "" || address == "":
 			return nil, &Refusal{fmt.Sprintf("%q is not NAME=ADDRESS", text), example}
 		case err == nil && (ip.IsUnspecified() || ip.Zone() != ""):
-			return nil, &Refusal{fmt.Sprintf("%s is no address at which others reach %s", address, name), example}
+			return nil, &Refusal{fmt.Sprintf("%s is not an address at which others reach %s", address, name), example}
 		case err == nil:
 			address = ip.String()
 		case strings.ContainsAny(address, ":/"):
@@ -82,7 +82,7 @@ func (a Answers) hosts() ([]Host, error) {
 		for _, other := range all {
 			if other.Name == name || other.Address == address {
 				return nil, &Refusal{
-					fmt.Sprintf("%s=%s and %s=%s have one name or one address", other.Name, other.Address, name,
+					fmt.Sprintf("%s=%s and %s=%s have the same name or address", other.Name, other.Address, name,
 						address),
 					"give each host a name and an address of its own",
 				}

@@ -19,7 +19,7 @@ const shortest = 6
 // Redactor removes secrets from texts: known values, and text that looks like a secret because of its format (private
 // keys, age identities, access keys, tokens, passwords in URLs) or the name before it.
 type Redactor struct {
-	values []string // longest first, as one may be part of another
+	values []string // longest first, because a value may contain a shorter one
 }
 
 // NewRedactor returns a Redactor for the contents of secret files: every value and every line in them is a secret.

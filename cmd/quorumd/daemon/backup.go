@@ -206,7 +206,7 @@ func openStore(conf config.Config) (backup.Store, error) {
 			Region: s.S3.Region, Credentials: s.S3.CredentialsFile, CA: s.S3.CA,
 		})
 	}
-	return nil, errors.New("there is no place for snapshots: set backup.store.directory or backup.store.s3")
+	return nil, errors.New("no snapshot store is configured: set backup.store.directory or backup.store.s3")
 }
 
 func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome, error) {
@@ -250,7 +250,7 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	}
 	stream, err := etcd.Snapshot(ctx, from.ClientURLs[0])
 	if err != nil {
-		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %s does not send one: %w", from.Name, err)
+		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %s does not send it: %w", from.Name, err)
 	}
 	defer stream.Close()
 	m, err := backup.Save(ctx, j.store, backup.Stream{

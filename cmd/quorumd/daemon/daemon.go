@@ -49,7 +49,7 @@ import (
 	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
-const tlsEvery = 15 // how often the TLS files are read again, in intervals of the loop
+const tlsEvery = 15 // number of rounds of the loop between two reads of the TLS files
 
 // Options are the start options of a daemon.
 type Options struct {

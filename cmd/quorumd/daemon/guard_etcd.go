@@ -37,7 +37,7 @@ const (
 //
 // It runs as root in ExecCondition= of the unit and needs no running agent. A file written at installation would be
 // state: an upgrade, removal or rollback could leave it behind on a host with data. Instead, the guard looks at the
-// disk at every start. Condition…= lines are not enough, because they do not find out which directory etcd uses. The
+// disk at every start. Condition…= lines are not enough, because they cannot determine which directory etcd uses. The
 // guard reads only root's files, opens no file in etcd's directory, and allows the start whenever a fact is unknown.
 type startGuard struct {
 	files   rootfile.Tree

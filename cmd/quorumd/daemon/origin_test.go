@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAReplacedSnapshotIsNeitherVerifiedNorTestedNorFetched has an intact snapshot whose manifest differs from the one
+// TestAReplacedSnapshotIsNeitherVerifiedNorTestedNorFetched uses an intact snapshot whose manifest differs from the one
 // that this host has recorded.
 func TestAReplacedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,8 @@ func peerHost(e config.Etcd) string {
 	return u.Hostname()
 }
 
-// peersEvery is how often the peer connections are read. The kernel walks through all connections of the host for that,
-// and the check covers minutes.
+// peersEvery is how often the peer connections are read. The kernel walks through all connections of the host to read
+// them, and the check covers minutes.
 const peersEvery = 30 * time.Second
 
 // linkReader returns the reader of what carries etcd's peer traffic: interfaces, and the connections over them. It is
