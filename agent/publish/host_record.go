@@ -147,8 +147,8 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 }
 
 // publishHealth publishes the health state and renews the lease while no read completes in time. A write can take
-// effect after its call has timed out, and the leader's agent needs the other hosts' health states. In this situation
-// no other part of the record matters to the other hosts.
+// effect after its call has timed out, and the leader's agent needs the other hosts' health states. The rest
+// of the record stays as it was.
 func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
