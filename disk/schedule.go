@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// slow is the duration from which an operation is followed by a rest of restFactor times as long: each lane uses a
+	// slow is the shortest operation that is followed by a rest, which takes restFactor times as long: each lane uses a
 	// disk in trouble for at most a tenth of the time.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
