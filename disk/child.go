@@ -89,7 +89,7 @@ func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
-		// Not under a limit: there, a later allocation would fail instead of just staying unlocked.
+		// Only without a limit: with one, a later allocation would fail instead of just staying unlocked.
 		flags |= unix.MCL_FUTURE
 	}
 	return unix.Mlockall(flags)

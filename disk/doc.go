@@ -9,8 +9,8 @@
 // A [Probe] is a child process that makes small durable writes next to etcd's own files and measures them. It promises:
 //
 //   - The parent never touches the measured disk, not even with stat. A thread stuck in the kernel cannot be killed and
-//     keeps the resources of its process, so everything that may get stuck happens in the child, which holds nothing but its
-//     own files.
+//     keeps the resources of its process, so everything that may get stuck happens in the child, which holds nothing
+//     but its own files.
 //   - A hanging operation is reported while it hangs. Before the child begins an operation, it records it in shared
 //     memory, and the parent calculates its age from the clock. This needs no response from the child.
 //   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced. A
