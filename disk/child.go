@@ -55,7 +55,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	prober, err := newProber(page, set)
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; find what uses the memory\n", err)
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; check whether the machine is out of memory\n", err)
 		return exitSoftware
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,13 +83,13 @@ func settleIn(stderr io.Writer) {
 	}
 }
 
-// lockMemory keeps the pages that the process has touched in memory. Others are left alone (MCL_ONFAULT): loading the
+// lockMemory locks the pages that the process has touched into memory. Others are left alone (MCL_ONFAULT): loading the
 // whole program and all address space that the runtime reserves would cost much more than it gains.
 func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
-		// Not under a limit: there, a later allocation would fail instead of just staying unlocked.
+		// Only without a limit: with one, a later allocation would fail instead of just staying unlocked.
 		flags |= unix.MCL_FUTURE
 	}
 	return unix.Mlockall(flags)

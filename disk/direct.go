@@ -138,7 +138,8 @@ func (l *directLane) complete() bool {
 	return unix.Fstat(l.fd, &stat) == nil && stat.Size == directBlocks*blockSize
 }
 
-// settle writes one block unmeasured: some file systems accept O_DIRECT in open and refuse it in the first write.
+// settle writes one block without measuring it, because some file systems accept O_DIRECT in open but refuse it in the
+// first write.
 func (l *directLane) settle() error {
 	err := l.write()
 	if err != nil && !l.buffered && refused(err) {

@@ -9,8 +9,8 @@
 // A [Probe] is a child process that makes small durable writes next to etcd's own files and measures them. It promises:
 //
 //   - The parent never touches the measured disk, not even with stat. A thread stuck in the kernel cannot be killed and
-//     keeps what its process holds, so everything that may get stuck happens in the child, which holds nothing but its
-//     own files.
+//     keeps the resources of its process, so everything that may get stuck happens in the child, which holds nothing
+//     but its own files.
 //   - A hanging operation is reported while it hangs. Before the child begins an operation, it records it in shared
 //     memory, and the parent calculates its age from the clock. This needs no response from the child.
 //   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced. A
@@ -35,8 +35,8 @@
 // sample is marked contaminated if a 10 ms timer in the same process was more than 5 ms late meanwhile, and late by a
 // quarter of the latency in total: the cause is then CPU starvation, not the disk.
 //
-// An examination ([Options.Exam]) uses the second lane alone, without a rest, and leaves nothing behind: it is for a
-// disk that is not in use yet.
+// An examination ([Options.Exam]) uses LaneWAL alone, without rests, and leaves no files behind: it is for a disk that
+// is not in use yet.
 //
 // An operation of more than 100 ms is followed by a rest of ten times its length, up to one minute, so that the probe
 // adds little load to a disk in trouble. The first two slow operations are an exception: the next operation follows
@@ -45,8 +45,8 @@
 //
 // # What it costs
 //
-// On the disk: 1 MiB for the first lane, twice 4 MiB for the second while it changes files, and an empty lock file. The
-// files stay when the probe ends, and the next one takes them over.
+// On the disk: 1 MiB for LaneDirect, 4 MiB for LaneWAL (8 MiB while it replaces its file), and an empty lock file. The
+// files remain when the probe ends, and the next probe reuses them.
 //
 // At the default intervals: 86,400 writes of 4096 bytes a day (354 MB) and as many flushes; 8,640 appends (20 MB of
 // content) with two flushes each, and a new file every 5 hours. With what the file system adds (partial pages, the

@@ -36,8 +36,8 @@ func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.R
 	return 0
 }
 
-// becomeOwner drops root for the owner of the directory: any user who may rename its content could otherwise make root
-// follow a link. If the directory is inaccessible, the first write reports that.
+// becomeOwner switches from root to the owner of the directory: otherwise, any user who may rename its content could
+// make root follow a link. If the directory is inaccessible, the first write reports that.
 func becomeOwner(dir string) error {
 	var stat unix.Stat_t
 	if known := unix.Stat(dir, &stat) == nil; unix.Geteuid() != 0 || !known || stat.Uid == 0 {
@@ -69,7 +69,7 @@ func (p *place) own() error {
 	return nil
 }
 
-// leave removes the files of the probe and its directory. Missing files are no error, nor is a missing directory above.
+// leave removes the files of the probe and its directory. A missing file or parent directory is no error.
 func (p *place) leave() error {
 	for _, name := range []string{walNextName, walName, lockName} {
 		path := filepath.Join(p.dir, name)

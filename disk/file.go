@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below use x/sys/unix rather than os, because only then a lane knows which system calls it measures. They
-// restart when a signal interrupts them, which happens on file systems in user space.
+// The calls below use x/sys/unix rather than os, because it is then certain which system calls a lane measures. They
+// restart when a signal interrupts them, which happens on FUSE.
 
 func open(path string, flags int) (fd int, err error) {
 	err = uninterrupted(func() error {

@@ -18,10 +18,11 @@ import (
 // systems have numbers of their own. Whether the device makes progress is then unknown.
 var ErrNoBlockDevice = errors.New("no block device with this number")
 
-// Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the
-// device makes progress, even if a single operation hangs; I/O in flight without growth indicates a stall.
+// Progress counts the requests that a whole block device has completed since it appeared. Growth between two readings
+// proves that the device makes progress, even if a single operation hangs; I/O in flight without growth indicates a
+// stall.
 type Progress struct {
-	// Name is the whole disk's, "sda" for sda2.
+	// Name is the name of the whole disk: "sda" for sda2.
 	Name string
 	// Writes and Flushes are completed requests, with their total time. On Linux before 5.5, and on device-mapper and
 	// md devices, Flushes may always be 0; then only Writes counts.
@@ -52,8 +53,8 @@ func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
 	return &BlockDevices{fs: fs, sys: sys}, nil
 }
 
-// Progress returns the counters of the disk with this device number (st_dev), or of the whole disk if it is a
-// partition's. For a number without a block device the error is [ErrNoBlockDevice].
+// Progress returns the counters of the disk with this device number (st_dev); for a partition, those of its whole disk.
+// For a number without a block device the error is [ErrNoBlockDevice].
 func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	number := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
 	name, err := b.wholeDisk(number)

@@ -62,7 +62,7 @@ func (r *record) get() (stamp, a, b, c uint64) {
 	return stamp, a, b, c
 }
 
-// createPage creates the memory and its file, which the child inherits. The size is sealed, so that neither side can
+// createPage creates the memory and its file, which the child inherits. The size is sealed, so that neither process can
 // truncate it and crash the other.
 func createPage() (*os.File, *page, error) {
 	fd, err := unix.MemfdCreate("quorumd-probe", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

@@ -15,7 +15,7 @@ import (
 
 const lockName = "lock"
 
-// place is the probe directory: ours alone, and on the file system of the target.
+// place is the probe directory. Only one probe uses it, and it is on the file system of the target.
 type place struct {
 	*watched
 	dir, target string
@@ -27,8 +27,8 @@ func newPlace(w *watched, set settings) *place {
 	return &place{watched: w, dir: set.dir, target: set.target, lock: -1, exam: set.exam}
 }
 
-// claim takes the directory, if that has not been done yet. The lock ends with the process, and a process that is stuck
-// in the kernel keeps it, so a stalled disk never has two probes waiting on it.
+// claim locks and checks the directory, unless it already has. The lock ends with the process, and a process that is
+// stuck in the kernel keeps it, so a stalled disk never has two probes waiting on it.
 func (p *place) claim() error {
 	if p.lock >= 0 {
 		return nil
@@ -53,7 +53,7 @@ func (p *place) claim() error {
 func (p *place) release() { closeFD(&p.lock) }
 
 // enter opens the lock file. It creates the file and the directory only if they are missing: on a stalled disk, any
-// change would hang before it could find that a stuck probe holds the lock.
+// change would hang before enter could detect that a stuck probe holds the lock.
 func (p *place) enter() (err error) {
 	if p.exam {
 		if err := p.own(); err != nil {

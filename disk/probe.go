@@ -15,12 +15,12 @@ import (
 const (
 	backoffFirst = time.Second
 	backoffLimit = time.Minute
-	// closeGrace bounds Close even if the supervisor is stuck in starting a child.
+	// closeGrace bounds Close even if the supervisor is stuck while starting a child.
 	closeGrace = patience + 200*time.Millisecond
 )
 
 // Probe measures one disk through a child process. All its methods may be called concurrently, and none of them waits
-// for the disk. The package documentation has its promises.
+// for the disk. The package documentation lists its promises.
 type Probe struct {
 	command []string
 	set     settings
@@ -58,7 +58,7 @@ func StartProbe(o Options) (*Probe, error) {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	if p.memory, p.page, err = createPage(); err != nil {
-		return nil, fmt.Errorf("cannot start the disk probe: %w; find what uses the memory", err)
+		return nil, fmt.Errorf("cannot start the disk probe: %w; check whether the machine is out of memory", err)
 	}
 	first, err := p.start()
 	if err != nil {
@@ -207,8 +207,8 @@ func (p *Probe) Read() Reading {
 	return r
 }
 
-// refresh takes over the complete records. One that the child is writing, or was killed while writing, leaves the
-// previous values.
+// refresh copies the complete records. If the child is writing a record, or was killed while writing it, the previous
+// values stay.
 func (p *Probe) refresh() {
 	if count, errno, op, at := p.page.failure.get(); count != 0 {
 		p.failure = &Failure{

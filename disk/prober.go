@@ -12,6 +12,6 @@ type Prober interface {
 	Read() Reading
 	// InFlight returns the running system call and for how long it has been running; 0 if there is none.
 	InFlight() (age time.Duration, op string)
-	// SetBurst makes the probe measure in bursts, or continuously.
+	// SetBurst turns the bursts of [LaneWAL] on or off.
 	SetBurst(on bool)
 }

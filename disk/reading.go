@@ -13,9 +13,9 @@ import (
 type Lane uint8
 
 const (
-	// LaneDirect overwrites written blocks, bypassing the page cache: the device and hardly anything else.
+	// LaneDirect overwrites written blocks, bypassing the page cache. It measures little besides the device.
 	LaneDirect Lane = iota
-	// LaneWAL appends and syncs as etcd's write-ahead log does: device, file system and journal.
+	// LaneWAL appends and syncs as etcd does for its write-ahead log. It measures device, file system and journal.
 	LaneWAL
 )
 
@@ -32,7 +32,7 @@ type Sample struct {
 	Lane Lane
 	// End is when it was completed, on the clock of [Monotonic].
 	End time.Duration
-	// Latency is the time in the system calls, in LaneWAL that in the slower of the two.
+	// Latency is the time spent in the system calls; in LaneWAL, in the slower of the two.
 	Latency time.Duration
 	// Contaminated means CPU starvation during the write: the latency says little about the disk.
 	Contaminated bool
@@ -115,7 +115,8 @@ type Reading struct {
 type Usage struct {
 	Total uint64
 	Free  uint64 // to ordinary users, without the file system's reserve
-	// Inodes are how many files it can have, InodesFree how many more; both 0 if there is no such limit.
+	// Inodes is how many files it can have, and InodesFree how many more can be created; both 0 if there is no such
+	// limit.
 	Inodes, InodesFree uint64
 	Age                time.Duration
 }
@@ -123,8 +124,8 @@ type Usage struct {
 // Failure is an error of the disk, or of the path to it. errors.Is finds its Errno.
 type Failure struct {
 	Op string // one of the Op names
-	// EBADMSG: the disk returned other bytes than were written; EXDEV: the directory is on another file system than the
-	// target
+	// EBADMSG: the disk returned different data from what was written; EXDEV: the directory and the target are on
+	// different file systems
 	Errno  syscall.Errno
 	Age    time.Duration
 	Count  uint64 // of failures since the probe was started, including this one
@@ -144,7 +145,7 @@ func (f *Failure) Unwrap() error { return f.Errno }
 func (f *Failure) Cause() string {
 	switch f.Errno {
 	case syscall.EBADMSG:
-		return "read back other bytes than were written"
+		return "read back different data from what was written"
 	case syscall.EXDEV:
 		return "not on the file system of " + f.Target
 	case syscall.EWOULDBLOCK:

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// slow is the duration from which an operation is followed by a rest of restFactor times as long: each lane uses a
-	// disk in trouble for at most a tenth of the time.
+	// slow is the shortest operation that is followed by a rest. The rest takes restFactor times as long: each lane
+	// uses a disk in trouble for at most a tenth of the time.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
 	// restLimit bounds the rest, so that after one long stall the probe does not stop for ten times as long.

@@ -30,8 +30,9 @@ type Options struct {
 	DirectInterval time.Duration
 	// WALInterval is the rest between two turns of LaneWAL outside a burst: 10 s, not less than 200 ms.
 	WALInterval time.Duration
-	// BurstRate is how often LaneWAL writes in a burst, per second: 50, which is also the maximum. It sets the rest
-	// between two writes, so the actual rate is a little lower, because of the latency and the resolution of timers.
+	// BurstRate is the number of writes per second of LaneWAL in a burst: 50, which is also the maximum. It sets the
+	// rest between two writes, so the actual rate is a little lower, because of the latency and the resolution of
+	// timers.
 	BurstRate int
 	// VerifyInterval is how often the last written block is read back: 1 min, not less than 200 ms.
 	VerifyInterval time.Duration

@@ -27,7 +27,7 @@ const (
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	exited chan struct{} // closed once it has exited, which a stuck child does not even after SIGKILL
+	exited chan struct{} // closed once it has exited; a stuck child does not exit even after SIGKILL
 	err    error         // how it ended; valid once exited is closed
 }
 

@@ -58,7 +58,7 @@ func exceeds(badFor, wellFor time.Duration, of func(Input) Figure, words func(fl
 	}
 }
 
-// lists returns the evidence of a check that lists unhealthy things. A finding begins after badFor and ends after
+// lists returns the evidence of a check that lists unhealthy items. A finding begins after badFor and ends after
 // wellFor.
 func lists(badFor, wellFor time.Duration, l listed) func(advice, *track) evidence {
 	return func(a advice, at *track) evidence {

@@ -25,7 +25,7 @@ var checkAlarms = advice{
 	title:  "A hardware sensor raised an alarm.",
 	meaning: "A fan, a power supply or a temperature is outside its limits. The machine throttles first and " +
 		"then powers off.",
-	remedy: "check 'sensors' and the event log of the BMC; replace the part that it names",
+	remedy: "check 'sensors' and the event log of the BMC; replace the part that raised the alarm",
 	measure: lists(alarmFor, alarmWell, listed{
 		bad:     "a sensor raises an alarm",
 		well:    "no sensor raises an alarm",

@@ -64,7 +64,7 @@ const (
 
 // facts are the measurements while writes were slow.
 type facts struct {
-	limit   time.Duration // what a write may take
+	limit   time.Duration // how long a write may take
 	stalled bool          // a write is hanging now
 	lanes   [2]samples    // the probe's samples of the last five minutes
 	starved float64       // percentage of samples taken during CPU starvation
@@ -72,13 +72,13 @@ type facts struct {
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
 	leaves  []work    // within the span
-	lately  []work    // between the last two readings; the last one is from after a hanging write began
+	lately  []work    // between the last two readings; the last one was taken after a hanging write began
 	unseen  bool      // a write hangs, and the drives have not been read since it began
 	halted  string    // the device of the chain that is suspended
 	etcd    Histogram // etcd's own fsyncs within the span
 }
 
-// work is what a drive did within the span.
+// work is the I/O of a drive within the span.
 type work struct {
 	name     string
 	span     time.Duration
@@ -89,8 +89,8 @@ type work struct {
 	inFlight uint64
 }
 
-// attributions are tried in this order: causes that spoil a measurement come before what is measured. An exception is a
-// device that holds a write back, because such a write does not wait for a CPU.
+// attributions are tried in this order: causes that distort the measurements come before the causes that they indicate.
+// An exception is a device that holds a write back, because such a write does not wait for a CPU.
 func attributions() []attribution {
 	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
 		return attribution{Attribution{c, when}, of}
@@ -227,7 +227,7 @@ func (f facts) asEtcdSees() string {
 	return "; etcd's own p99 is " + at.String()
 }
 
-// circumstances keeps the data from which causes are found.
+// circumstances keeps the recent readings, from which causes are derived.
 type circumstances struct {
 	now     time.Duration
 	devices []DevicesReading // of the last minute, oldest first
@@ -237,7 +237,7 @@ type circumstances struct {
 	waited  Figure
 }
 
-// read takes in what is new.
+// read adds the readings of an input that are new.
 func (w *circumstances) read(in Input) {
 	w.now = in.Now
 	for _, s := range in.Disk.Samples {
@@ -313,7 +313,7 @@ func halted(chain []Device) string {
 	return ""
 }
 
-// worked returns what the drives did between two readings. It omits drives whose counters restarted.
+// worked returns the I/O of the drives between two readings. It omits drives whose counters restarted.
 func worked(first, last DevicesReading) []work {
 	var all []work
 	span := last.At - first.At
@@ -368,6 +368,6 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 		}
 	}
 	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
-		"etcd writes much, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
+		"etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
 		f.asEtcdSees()
 }

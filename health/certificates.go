@@ -46,8 +46,8 @@ type CertificateReading struct {
 	All    []Certificate
 }
 
-// How early to warn an operator. For a short-lived certificate, such as one renewed every day, it is a part of its
-// life.
+// How early to warn an operator. For a short-lived certificate, such as one renewed every day, the time is a fraction
+// of its lifetime.
 const (
 	certificateEnds = 30 // days
 	certificateSoon = 7
@@ -63,9 +63,9 @@ func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
 	}
-	const remedy = "renew it with 'quorumctl pki renew NAME' on the host that has your CA, a CA certificate with " +
-		"'quorumctl pki rotate begin', and install it: etcd and quorumd reload certificates without a restart, " +
-		"etcd its CA when it starts"
+	const remedy = "renew it on the host with your CA ('quorumctl pki renew NAME', for a CA certificate 'quorumctl " +
+		"pki rotate begin') and install it. etcd and quorumd reload certificates without a restart; etcd reads CA " +
+		"certificates only when it starts"
 	return declaration{
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,

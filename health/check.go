@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// check evaluates one thing by its declaration, evidence and rules.
+// check evaluates one property of the machine with its declaration, evidence and rules.
 type check struct {
 	declaration
 	evidence
@@ -42,7 +42,7 @@ type decider interface {
 	transitions() []rule
 	// entered is called after every transition.
 	entered(from State)
-	// text describes the current state by the newest evidence, also while the state is OK.
+	// text describes the current state with the newest measurement, even while the state is OK.
 	text() string
 	// report adds measurements to the assessment.
 	report(*Assessment)
@@ -128,7 +128,7 @@ func (t *track) remember(to State, now time.Duration) {
 }
 
 // absent returns why an optional check has no reading. It is always empty for a vital check, which counts even without
-// one.
+// a reading.
 func (c *check) absent() string {
 	if c.Vital {
 		return ""

@@ -34,8 +34,8 @@ var checkSteps = advice{
 	meaning: "It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate " +
 		"validation and anything that compares times are. Repeated steps usually mean that two services set the " +
 		"clock.",
-	remedy: "check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let one " +
-		"service keep the clock, by slewing",
+	remedy: "check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let only one " +
+		"service set the clock, and configure it to slew",
 	measure: func(a advice, at *track) evidence {
 		s := &steps{}
 		return grows(clockSpan,
@@ -51,11 +51,11 @@ var checkSteps = advice{
 	},
 }
 
-// steps counts how often the clock was set since the first reading.
+// steps counts how many times the clock was stepped since the first reading.
 type steps struct {
 	begun  bool
 	booted float64
-	by     float64 // the last time, in seconds
+	by     float64 // the size of the last step, in seconds
 	n      float64
 }
 
@@ -89,8 +89,7 @@ var checkClockSource = advice{
 	title:  "The kernel uses a slow clock source.",
 	meaning: "The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
 		"microsecond or more, and etcd reads it often.",
-	remedy: "check 'journalctl -k -g clocksource' for the cause; a newer firmware or kernel often fixes it, as does " +
-		"a reboot",
+	remedy: "check 'journalctl -k -g clocksource' for the cause; reboot, or try a newer firmware or kernel",
 	measure: lists(clockUnstable, clockUnstable, listed{
 		bad:  "the kernel uses a slow clock source",
 		well: "the kernel uses a fast clock source",

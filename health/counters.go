@@ -18,7 +18,7 @@ type counters struct {
 
 	code      Code
 	span      time.Duration
-	over      string // the span, as in a rate
+	over      string // the span as text, such as "a day"
 	bad, well string
 	missing   func(Input) string   // why there is nothing to read
 	partly    func(Input) []string // what is unknown while the rest is read; may be nil
@@ -27,7 +27,7 @@ type counters struct {
 	why    string
 	silent []string
 	found  []string
-	grown  float64           // all together
+	grown  float64           // by all counters together
 	kept   map[string]growth // by the keys of the counters
 }
 

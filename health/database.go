@@ -42,8 +42,8 @@ func declareDatabaseSpace(t Thresholds) declaration {
 			Problems: []Problem{
 				{
 					DatabaseSpaceLow, Disk, Warm, "The disk of etcd's database is nearly full.",
-					"Less space is free than a join needs, however much the disk of the WAL has. etcd stops when " +
-						"it runs out of space.",
+					"Less space is free than a join needs, no matter how much is free on the disk of the WAL. etcd " +
+						"stops when it runs out of space.",
 					"free space on the file system of etcd's data directory, or lower disk.minFree",
 				},
 			},
@@ -73,7 +73,7 @@ func declareDatabaseSpace(t Thresholds) declaration {
 	}
 }
 
-// apart reports whether the database has to be assumed on a file system of its own.
+// apart reports whether the database must be assumed to be on a file system of its own.
 func (d DatabaseReading) apart() bool { return d.Apart || d.Absent != "" }
 
 // room returns the free space. It is infinite if the database shares the WAL's file system: then there is no finding.
@@ -88,7 +88,7 @@ func (d DatabaseReading) room() Figure {
 }
 
 // inodes returns the lower percentage of free inodes of both file systems, and which of the two it belongs to. It is
-// unknown while a file system is silent.
+// unknown while a file system does not respond.
 func (in Input) inodes() (Figure, string) {
 	log, d := in.Disk.inodes(), in.Database
 	silent := in.Disk.Total == 0 || in.Disk.UsageAge > usageFresh

@@ -34,14 +34,14 @@ type Check struct {
 // findingRunbook is the runbook for findings without one of their own.
 const findingRunbook = "QuorumdFinding"
 
-// Gate is a set of what findings prevent.
+// Gate is a set of steps that findings prevent.
 type Gate uint8
 
 // The gates. A host publishes one state, the worst of all checks that gate anything, and the steps that none of its
 // findings gates.
 const (
 	Joins       Gate = 1 << iota // becoming a member, and a voter
-	Leadership                   // receiving the leadership
+	Leadership                   // becoming the leader
 	Maintenance                  // maintenance of another voter, which needs this one
 
 	Nothing    Gate = 0

@@ -10,9 +10,9 @@ const DeviceErrors Code = "DEVICE_ERRORS"
 
 const deviceErrorsSpan = 24 * time.Hour
 
-// checkDeviceErrors is the check of commands that a drive did not answer in time, and of reads that a RAID
-// array had to take from another member device. SCSI's own error counter is not used: it also counts every command that
-// a drive does not know, such as half of those that smartctl sends.
+// checkDeviceErrors is the check of commands that a drive did not answer in time, and of reads that a RAID array had to
+// repeat on a different member device. SCSI's own error counter is not used: it also counts every command that a drive
+// does not know, such as half of those that smartctl sends.
 var checkDeviceErrors = advice{
 	name: "device-errors", component: Disk,
 	source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +

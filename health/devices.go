@@ -37,17 +37,17 @@ type Device struct {
 	// Cache is "write back" if the kernel has to flush the device before a write is durable, and "write through" if it
 	// relies on the device to keep acknowledged writes.
 	Cache string
-	// OwnCache is what a SCSI or SATA drive itself reports about its cache; an administrator may have set the kernel
-	// otherwise.
+	// OwnCache is what a SCSI or SATA drive itself reports about its cache; an administrator may have configured the
+	// kernel differently.
 	OwnCache string
 	// Errors are commands that it did not answer in time, as SCSI counts them; for a member device of a RAID array also
 	// failed reads.
 	Errors Figure
-	// Traffic is the I/O that the device has done; the device at the top of the chain reports it too.
+	// Traffic is the I/O that the device has completed; the device at the top of the chain reports it too.
 	Traffic Traffic
 }
 
-// Traffic is what a device has done since it appeared. It is valid if Known is set.
+// Traffic counts the I/O of a device since it appeared. It is valid if Known is set.
 type Traffic struct {
 	Known                bool
 	Writes, Flushes      uint64

@@ -54,8 +54,8 @@ var checkDiscovery = advice{
 	meaning: "cluster.discovery returned nothing, timed out, was rejected, or named fewer endpoints than the cluster " +
 		"has members. This host keeps using the endpoints that it knows; a host that starts now may not find " +
 		"the cluster.",
-	remedy: "check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must name " +
-		"all members, and in time",
+	remedy: "check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must " +
+		"return all members within the timeout",
 	measure: lists(discoveryBadFor, discoveryWellFor, listed{
 		bad:  "discovery fails or does not return all members",
 		well: "discovery returns all members, or is not configured",

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// DurabilityDoubtful is the code of the check of whether acknowledged writes are durable.
+// DurabilityDoubtful is the code of the check that acknowledged writes are durable.
 const DurabilityDoubtful Code = "DURABILITY_DOUBTFUL"
 
 const (
-	// No drive takes a write over its bus, flushes it to its medium and answers in less.
+	// No drive receives a write, flushes it to its medium and answers in less time.
 	fastestFlush   = 15 * time.Microsecond
 	durabilityFor  = 5 * time.Minute
 	durabilityKept = 300 // writes past the page cache
 )
 
-// checkDurability is the check of whether a device acknowledges writes before they are durable. It can only
-// suspect: proof needs a power cut.
+// checkDurability is the check that a device acknowledges writes only once they are durable. Its finding is a
+// suspicion: proof needs a power cut.
 var checkDurability = advice{
 	name: "durability", component: Disk,
 	source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +

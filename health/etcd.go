@@ -12,7 +12,8 @@ type EtcdReading struct {
 	At time.Duration
 	// Member is the ID of the member that answered; 0 if it reported none.
 	Member uint64
-	// WALFsync and BackendCommit are how long its own writes took to become durable: to its log, and to its database.
+	// WALFsync and BackendCommit are how long its own writes took to become durable: those to its log, and those to its
+	// database.
 	WALFsync, BackendCommit Histogram
 	// HasLeader is 1 while it knows a leader; LeaderChanges counts the changes it has seen.
 	HasLeader, LeaderChanges Figure
@@ -27,8 +28,8 @@ type EtcdReading struct {
 	// Alarms is how many errors the local member reports about itself, and Errors are their texts.
 	Alarms Figure
 	Errors []string
-	// OwnSize is the size of its database as reported to other members, and SmallestSize that of the other voter with
-	// the smallest, in bytes.
+	// OwnSize is the size of its database as reported to other members, and SmallestSize that of the smallest database
+	// of another voter, in bytes.
 	OwnSize, SmallestSize Figure
 	// Version is that of the local member, and FarthestRTT the longest response time of another voter, in seconds.
 	Version     string

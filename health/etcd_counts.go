@@ -14,7 +14,7 @@ const (
 	EtcdAppliesSlow    Code = "ETCD_APPLIES_SLOW"
 	EtcdHeartbeatsLate Code = "ETCD_HEARTBEATS_LATE"
 	etcdCountsSpan          = 15 * time.Minute
-	leaderChanges           = 3 // as etcd's own alerts
+	leaderChanges           = 3 // as in etcd's own alerts
 	proposalsFail           = 5
 	heartbeatsLate          = 5
 	appliesSlow             = 50 // an expensive read counts too; a disk that is too slow causes hundreds

@@ -47,13 +47,13 @@ var checkSizeApart = advice{
 	name: "etcd-size", component: Etcd,
 	source: "the status of each member",
 	limit: Limit{
-		Of: "database size", Unit: "times that of the smallest voter's", Enter: sizeApart, Leave: sizeApartLeave,
+		Of: "database size", Unit: "times the smallest other voter's", Enter: sizeApart, Leave: sizeApartLeave,
 	},
 	code:  EtcdSizeDiffers,
 	title: "The database of this member is far larger than another member's.",
 	meaning: "All members hold the same keys, so the difference is free pages. They are read, copied and " +
 		"sent all the same, and count against the quota.",
-	remedy: "run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: it serves no " +
+	remedy: "run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: the member serves no " +
 		"requests meanwhile",
 	measure: func(a advice, at *track) evidence {
 		var seen EtcdReading

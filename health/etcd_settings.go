@@ -61,11 +61,11 @@ func risks() []risk {
 		},
 		{
 			"auto-tls", is(true), "clients cannot verify the server, and the certificate expires after a year",
-			"set cert-file and key-file, and remove it",
+			"set cert-file and key-file, and remove auto-tls",
 		},
 		{
 			"peer-auto-tls", is(true), "any host can join as a peer, and the certificate expires after a year",
-			"set peer-cert-file and peer-key-file, and remove it",
+			"set peer-cert-file and peer-key-file, and remove peer-auto-tls",
 		},
 		{
 			"strict-reconfig-check", is(false), "etcd accepts membership changes that lose quorum",
@@ -97,8 +97,8 @@ var checkSettings = advice{
 	code:    EtcdSettingsRisky,
 	title:   "etcd runs with risky settings.",
 	meaning: "Nothing is broken yet. Each of these settings disables something that protects the cluster.",
-	remedy: "apply the fix that the finding names for each setting, in etcd.environment or in etcd's unit, " +
-		"on all hosts alike, and roll it out with 'quorumctl rollout'",
+	remedy: "apply the fix that the finding names for each setting, in etcd.environment or in etcd's unit; make the " +
+		"same change on all hosts, and roll it out with 'quorumctl rollout'",
 	measure: lists(0, time.Minute, listed{
 		bad:     "a setting is risky",
 		well:    "no setting is risky",
@@ -107,7 +107,7 @@ var checkSettings = advice{
 	}),
 }
 
-// harms returns what may happen.
+// harms describes the risky settings, each with its effect and its remedy.
 func (s EtcdSettings) harms() (texts []string) {
 	for _, r := range risks() {
 		if value, set := s.Flags[r.flag]; set && r.risky(value) {
@@ -123,7 +123,7 @@ const (
 	usualHeartbeat                    = 100 // ms
 )
 
-// checkHeartbeatSet is the check of etcd's heartbeat interval against the distance to the other members.
+// checkHeartbeatSet is the check of etcd's heartbeat interval against the round-trip time to the other members.
 var checkHeartbeatSet = advice{
 	name: "etcd-heartbeat-set", component: Etcd,
 	source: "the status calls to the members, and heartbeat-interval from etcd-settings",
@@ -135,9 +135,9 @@ var checkHeartbeatSet = advice{
 	title: "etcd's heartbeat interval is too short for the network latency.",
 	meaning: "A heartbeat must arrive well within its interval. Otherwise members miss heartbeats whenever " +
 		"the network is a little slower, and elect another leader.",
-	remedy: "find the slow connection with 'quorumctl network'; or set heartbeat-interval to at least two " +
-		"and a half times that latency and election-timeout to ten times the interval, on all " +
-		"hosts alike",
+	remedy: "find the slow connection with 'quorumctl network'; or set heartbeat-interval to at least two and a half " +
+		"times the round-trip time and election-timeout to ten times the interval, and make the same change on all " +
+		"hosts",
 	measure: func(a advice, at *track) evidence {
 		var seen EtcdReading
 		return exceeds(heartbeatFor, heartbeatFor,

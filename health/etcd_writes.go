@@ -36,8 +36,8 @@ var checkEtcdFsync = advice{
 	title:  "etcd's WAL fsync is slow.",
 	meaning: "etcd's own p99 of WAL fsyncs is above the limit of its hardware guide. While this member leads, each " +
 		"slow fsync delays the writes of all clients.",
-	remedy: "check the disk with 'quorumctl health'; if it is healthy, other workloads compete for this host's disk " +
-		"or CPU ('iostat -x 1', 'pidstat -d 1')",
+	remedy: "check the disk with 'quorumctl health'; if it is healthy, look for other workloads that use this host's " +
+		"disk or CPU ('iostat -x 1', 'pidstat -d 1')",
 	measure: writes("WAL fsync", func(r EtcdReading) Histogram { return r.WALFsync }),
 }
 

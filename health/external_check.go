@@ -114,7 +114,7 @@ func (p *externalCheck) read(in Input) {
 	}
 }
 
-// take takes in a new result.
+// take records a new result.
 func (p *externalCheck) take(in Input) {
 	i := slices.IndexFunc(in.ExternalChecks, func(r ExternalCheckReading) bool { return r.Name == p.name })
 	if i < 0 {
@@ -131,7 +131,7 @@ func (p *externalCheck) take(in Input) {
 	}
 }
 
-// absent returns nothing after too long a silence, so that a rule can end the finding.
+// absent returns "" once the check has been silent for too long, so that a rule can end the finding.
 func (p *externalCheck) absent() string {
 	if p.forgotten() {
 		return ""

@@ -8,7 +8,7 @@ import "time"
 // Figures are measurements for display. Nothing is decided by them.
 type Figures struct {
 	WAL, Direct LaneFigures
-	// Limit is the limit of the WAL lane's p99.
+	// Limit is the limit of the p99 of WAL-like writes.
 	Limit time.Duration
 	// Age is the age of the newest sample, or the time since the first input if there is none yet.
 	Age time.Duration

@@ -21,18 +21,18 @@ type FileSystem struct {
 	Type string // for example "ext4"
 	// ReadOnly is 1 while nothing can write to it, and 0 otherwise.
 	ReadOnly Figure
-	// Errors is how often it was found damaged since it was last checked, and LastError the last time, by the wall
-	// clock; zero if unknown.
+	// Errors counts the errors found in it since it was last checked, and LastError is the time of the last one, by the
+	// wall clock; zero if unknown.
 	Errors    Figure
 	LastError time.Time
-	// Unsafe is the mount option by which it does not flush the device, so that acknowledged writes may be lost.
+	// Unsafe is the mount option that keeps it from flushing the device, so that acknowledged writes may be lost.
 	Unsafe string
 }
 
 // inMemory reports whether it has no device at all.
 func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ramfs" }
 
-// inodesLow is the percentage of inodes that must be free.
+// inodesLow and inodesLeave are the percentages of free inodes below which the finding begins, and from which it ends.
 const inodesLow, inodesLeave = 5, 7
 
 // checkReadOnly is the check of whether the file system is writable. The probe notices by itself; this check
@@ -45,8 +45,8 @@ var checkReadOnly = advice{
 	title:  "The file system of etcd's data is read-only.",
 	meaning: "It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
 		"write there.",
-	remedy: "check 'journalctl -k' for the cause; unmount it, repair it (fsck or xfs_repair) and mount it " +
-		"again",
+	remedy: "check 'journalctl -k' for the cause; unmount the file system, repair it (fsck or xfs_repair) and mount " +
+		"it again",
 	measure: func(a advice, at *track) evidence {
 		unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
 		return lists(0, time.Minute, listed{
@@ -66,8 +66,8 @@ var checkReadOnly = advice{
 	},
 }
 
-// checkDamage is the check of damage that the file system detected. It is remembered on the disk until the file
-// system is checked.
+// checkDamage is the check of damage that the file system detected. The file system records it on the disk until it is
+// checked.
 var checkDamage = advice{
 	name: "damage", component: Disk,
 	source: "errors_count of ext4; other file systems have none",
@@ -75,9 +75,9 @@ var checkDamage = advice{
 	code:   FileSystemErrors,
 	title:  "The file system of etcd's data is corrupted.",
 	meaning: "The kernel recorded an error in it that has not been repaired since. Files may be damaged, " +
-		"and the next error may turn it read-only.",
-	remedy: "check 'journalctl -k -g EXT4-fs' for the error; under maintenance, unmount it and run 'e2fsck " +
-		"-f'",
+		"and the next error may make it read-only.",
+	remedy: "check 'journalctl -k -g EXT4-fs' for the error; under maintenance, unmount the file system and run " +
+		"'e2fsck -f'",
 	measure: func(a advice, at *track) evidence {
 		unknown := func(p place) string { return p.FileSystem.Errors.absent() }
 		return lists(0, time.Minute, listed{
@@ -115,7 +115,8 @@ var checkInodes = advice{
 	title:  "The file system of etcd's data is running out of inodes.",
 	meaning: "Without free inodes no file can be created. etcd creates one for every 64 MB of its WAL and " +
 		"stops as if the disk were full.",
-	remedy: "check 'df -i' and remove what creates many small files on the file system of etcd's data",
+	remedy: "check 'df -i'; remove the many small files from the file system of etcd's data, and stop what creates " +
+		"them",
 	measure: func(a advice, at *track) evidence {
 		var of string
 		return exceeds(time.Minute, time.Minute,

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] has the
-// sources of the numbers. Apart from those, trip is from the binomial distribution, the slow score from TiKV, and the
-// calm direct lane from Pebble.
+// transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] names the
+// sources of the numbers. In addition, trip comes from the binomial distribution, the slow score from TiKV, and the
+// limit of direct writes for OK from Pebble.
 func (f *fsync) transitions() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
@@ -41,8 +41,8 @@ func (f *fsync) transitions() []rule {
 			OK,
 			"",
 			fmt.Sprintf(
-				"%d writes (WAL lane only, if the host has no member) had no error and were within the limits of a "+
-					"qualifying run, and etcd was started after the last error or is not running",
+				"%d writes (WAL-like ones only, if the host has no member) had no error and were within the limits "+
+					"of a qualifying run, and etcd was started after the last error or is not running",
 				t.QualifySamples,
 			),
 			f.proven,
@@ -61,7 +61,7 @@ func (f *fsync) transitions() []rule {
 // qualifyingRules are for the run before a first join.
 func (f *fsync) qualifyingRules() []rule {
 	t := f.limits
-	within := fmt.Sprintf("of %d writes of the WAL lane p99 is below %s, p99.9 below %s, and none over %s",
+	within := fmt.Sprintf("p99 of %d WAL-like writes is below %s, p99.9 below %s, and none over %s",
 		t.QualifySamples, show(t.FsyncWarm), show(t.tail()), show(t.outlier()))
 	return []rule{
 		{
@@ -78,7 +78,7 @@ func (f *fsync) qualifyingRules() []rule {
 		{
 			[]State{Qualifying},
 			Qualifying, DiskUnfit,
-			fmt.Sprintf("%d writes of the WAL lane are measured and exceed the limits", t.QualifySamples), f.fails,
+			fmt.Sprintf("%d WAL-like writes were measured and exceed the limits", t.QualifySamples), f.fails,
 			false,
 		},
 	}
@@ -125,7 +125,7 @@ func (f *fsync) latencyRules(open []State) []rule {
 		{
 			[]State{Warm},
 			OK, "",
-			fmt.Sprintf("for %s, at most %d of the last %d samples over %s, the direct lane below %s for %s, and no "+
+			fmt.Sprintf("for %s, at most %d of the last %d samples over %s, direct writes below %s for %s, and no "+
 				"sign of WARM",
 				show(p.settle), allowed(short), short, show(t.FsyncClear), show(t.calm()), show(p.calm)), f.calmAgain,
 			true,

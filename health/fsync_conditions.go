@@ -74,7 +74,7 @@ func (f *fsync) missing() (string, bool) { return f.noData(), f.silent() }
 
 func (f *fsync) blinded() (string, bool) { return f.noData(), f.unjudged() }
 
-// flows reports whether there is data to judge by. Data from before a gap does not count.
+// flows reports whether there are current samples to judge by. Samples from before a gap do not count.
 func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unjudged() }
 
 func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
@@ -114,7 +114,7 @@ func (f *fsync) fails() (string, bool) {
 	return f.unfit(), true
 }
 
-// ofMember requires a sign of WARM, a member on the host, and data.
+// ofMember reports whether the sign holds, the host has a member, and there are current samples to judge by.
 func (f *fsync) ofMember(s sign) func() (string, bool) {
 	return func() (string, bool) {
 		measured, holds := s.holds()

@@ -20,7 +20,8 @@ func declareFsync(t Thresholds) declaration {
 	return declaration{
 		Check: Check{
 			Name: fsyncName, Component: Disk, Gates: Everything, Vital: true,
-			Source: "the probe, which writes like etcd's WAL and also with direct I/O",
+			Source: "the probe: WAL-like writes (append and fdatasync, as etcd does) and direct writes (one block, " +
+				"O_DIRECT)",
 			Limits: []Limit{
 				{Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncClear.Seconds()},
 				{Of: "any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
@@ -40,8 +41,8 @@ func fsyncProblems() []Problem {
 	return []Problem{
 		{
 			DiskFailed, Disk, Failed, "The disk has failed.",
-			"It returned an error or other bytes than were written, or a write hung for longer than the kernel's " +
-				"own timeout for a command. etcd's data is not safe on it.",
+			"It returned an error or different data from what was written, or a write hung for longer than the " +
+				"kernel's own timeout for a command. etcd's data is not safe on it.",
 			"check 'journalctl -k' and 'smartctl -x' of the drive, and replace it. When the disk works again, " +
 				"restart etcd ('quorumctl cycle'): the state clears after a full qualifying run without an error, " +
 				"or after a reboot",

@@ -92,7 +92,7 @@ func (f *fsync) outlying() (string, bool) {
 		len(f.outliers) > outliersMost
 }
 
-// outlyingStill requires one more outlier than what made the disk WARM.
+// outlyingStill requires one more outlier than the number that made the disk WARM.
 func (f *fsync) outlyingStill() (string, bool) {
 	measured, holds := f.outlying()
 	return measured, holds && f.outliers[len(f.outliers)-1].End > f.track.Since

@@ -114,7 +114,7 @@ func (f *fsync) runSummary() string {
 		show(f.limits.FsyncWarm))
 }
 
-// recentSummary returns the WAL lane's usual figure; while it has none, that of the direct lane.
+// recentSummary returns the p99 of the WAL lane; while that lane has no samples, that of the direct lane.
 func (f *fsync) recentSummary() string {
 	window := f.lanes[LaneWAL]
 	if len(window) == 0 {
@@ -127,7 +127,7 @@ func (f *fsync) recentSummary() string {
 		plural(len(window), "write"), show(f.limits.FsyncWarm))
 }
 
-// failedOutlook returns what is missing for OK.
+// failedOutlook returns the progress of a FAILED disk to OK.
 func (f *fsync) failedOutlook() string {
 	if len(f.run) == 0 {
 		return ""
@@ -142,7 +142,7 @@ func (f *fsync) failedOutlook() string {
 	return so
 }
 
-// warmOutlook returns what is missing for OK.
+// warmOutlook returns the progress of a WARM disk to OK.
 func (f *fsync) warmOutlook() string {
 	if f.calmSince > 0 {
 		return fmt.Sprintf("calm for %s, OK after %s", show(f.calmFor()),
@@ -158,7 +158,7 @@ func (f *fsync) warmOutlook() string {
 	return so
 }
 
-// slowOutlook returns what is missing for WARM.
+// slowOutlook returns the progress of a SLOW disk to WARM.
 func (f *fsync) slowOutlook() string {
 	return fmt.Sprintf("WARM again when no write takes %s or more for %s (so far for %s)", show(f.limits.FsyncSlow),
 		show(f.track.patience(Warm, f.pace.clean, f.now)), show(f.now-f.dirty))

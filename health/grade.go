@@ -9,7 +9,7 @@ import "math"
 const grades = 64
 
 // grade returns how bad a value is: one more each time that it becomes twice as bad. For a lower limit, half the value
-// is twice as bad; for a share of a whole, half of what is left is. A value within the limit is graded as if at the
+// is twice as bad; for a percentage, half of the remainder to 100 % is. A value within the limit is graded as if at the
 // limit. 0 means no grade.
 func (l Limit) grade(value float64) float64 {
 	if l.Below {

@@ -16,7 +16,7 @@ type HardwareReading struct {
 	TasksHung Figure
 }
 
-// Several is a reading of several things of one kind. The zero value means not measured.
+// Several is a reading of several items of one type. The zero value means not measured.
 type Several[T any] struct {
 	All []T
 	// Known means that there was a reading; otherwise Absent is the reason, as a stable text.
@@ -58,7 +58,7 @@ type DriveErrors struct {
 	N  uint64 `json:"n"`
 }
 
-// title names a drive such that an operator can find it.
+// title names a drive so that an operator can find it.
 func (d Drive) title() string {
 	if of := cmp.Or(d.Serial, d.Model); of != "" {
 		return d.Name + " (" + of + ")"

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Histogram counts how often something took how long. Another program counts it, from its start. The zero value means
+// Histogram counts events by their duration. A different program counts them, from its own start. The zero value means
 // not read.
 type Histogram struct {
 	// Known means that there is one; otherwise Absent is the reason, as a stable text.

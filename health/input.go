@@ -9,7 +9,7 @@ import (
 )
 
 // Input is everything to judge by at one moment. Every time in it is a duration since boot on one kernel clock that all
-// processes share, best CLOCK_MONOTONIC, which also stamps the probe's samples.
+// processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
 type Input struct {
 	// Now is the current time. A time before the last input counts as the last.
 	Now time.Duration
@@ -21,15 +21,16 @@ type Input struct {
 	Hardware HardwareReading
 	// Machine is the kernel's last report on the rest of the machine; it may be a few rounds old.
 	Machine MachineReading
-	// Devices is the kernel's last report on the devices below etcd's data; it may be as old.
+	// Devices is the kernel's last report on the devices below etcd's data; it may also be a few rounds old.
 	Devices DevicesReading
-	// Database is the last reading of the file system of etcd's database, if the log has another one; it may be as old.
+	// Database is the last reading of the file system of etcd's database, if the log is on a different one. It may also
+	// be a few rounds old.
 	Database DatabaseReading
 	// Etcd is the local etcd's last report; it may be a few of its own intervals old.
 	Etcd EtcdReading
 	// ExternalChecks are the last results of the operator's own checks.
 	ExternalChecks []ExternalCheckReading
-	// Links is the kernel's last report on the interfaces that carry etcd's traffic; it may be as old.
+	// Links is the kernel's last report on the interfaces that carry etcd's traffic; it may also be a few rounds old.
 	Links LinkReading
 	// Discovery is the last answer of endpoint discovery.
 	Discovery DiscoveryReading
@@ -113,7 +114,7 @@ func (e *DiskError) String() string {
 	cause := e.Errno.Error()
 	switch e.Errno {
 	case syscall.EBADMSG:
-		cause = "read back other bytes than were written"
+		cause = "read back different data from what was written"
 	case syscall.ENODATA:
 		cause = "medium error"
 	case syscall.ENODEV, syscall.ENXIO:

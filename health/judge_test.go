@@ -331,7 +331,7 @@ func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
 	b := member(t)
 	b.next.Err = &DiskError{"direct verify", syscall.EBADMSG, b.now}
 	b.look()
-	b.says("direct verify: read back other bytes than were written")
+	b.says("direct verify: read back different data from what was written")
 }
 
 func TestFailedLastsUntilResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {

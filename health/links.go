@@ -28,7 +28,7 @@ type LinkReading struct {
 	Absent string
 	// At is the time of the reading.
 	At time.Duration
-	// Links are the interface and those below it, as of a bond, bridge or VLAN; higher ones first.
+	// Links are the interface and those below it, for example the ports of a bond; higher ones first.
 	Links []Link
 	// Peers are the connections on which etcd sends over them.
 	Peers PeersReading
@@ -40,11 +40,11 @@ type Link struct {
 	On   []string // the interfaces below it; none if it is hardware
 	// Carrier is 1 if it has a link, and 0 if not.
 	Carrier Figure
-	// Apart means that it is a port of a bond whose switch does not have it in the same group (LACP).
+	// Apart means that it is a port of a bond, but not in the bond's aggregation group (LACP).
 	Apart bool
 	Speed Figure // in Mbit/s
 	Half  bool   // half duplex
-	// Changes is how often the link changed, counted since the boot, as are all counters.
+	// Changes is how many times the link changed. All counters count from the boot.
 	Changes Figure
 	Packets Figure // received and sent
 	Errors  Figure // broken packets
@@ -79,12 +79,13 @@ func (r LinkReading) ports() []Link {
 // reports why, and notices a bond's port that no other check does.
 var checkLink = advice{
 	name: "link", component: Network,
-	source:  "carrier" + linkSource + "; mii_status and ad_aggregator_id of the legs of a bond",
-	limit:   Limit{Of: "interfaces without a link", Unit: "of all"},
-	code:    LinkDown,
-	title:   "An interface that carries etcd's traffic has no link.",
-	meaning: "A bond with a missing leg is up, without redundancy. A single interface without a link carries nothing.",
-	remedy:  "find it with 'ip link' and in /proc/net/bonding; check its cable, its transceiver and the switch port",
+	source: "carrier" + linkSource + "; mii_status and ad_aggregator_id of the ports of a bond",
+	limit:  Limit{Of: "interfaces without a link", Unit: "of all"},
+	code:   LinkDown,
+	title:  "An interface that carries etcd's traffic has no link.",
+	meaning: "A bond with a missing port is up, but without redundancy. A single interface without a link carries " +
+		"nothing.",
+	remedy: "find it with 'ip link' and in /proc/net/bonding; check its cable, its transceiver and the switch port",
 	measure: lists(linkFor, linkFor, listed{
 		bad:     "an interface has no link",
 		well:    "every interface has a link",
@@ -229,7 +230,7 @@ var checkFlaps = advice{
 	},
 }
 
-// changes adds up how often links changed.
+// changes adds up the changes of all links.
 func (r LinkReading) changes(seen *risen) Figure {
 	if why := r.absent(); why != "" {
 		return Figure{Absent: why}
@@ -257,8 +258,8 @@ var checkLinkErrors = advice{
 	meaning: "Corrupted packets point to a cable, transceiver or switch port; dropped ones to a host that does not " +
 		"drain its queue in time. Each is retransmitted a fifth of a second later, when etcd's heartbeat is " +
 		"already overdue.",
-	remedy: "check 'ip -s -s link' and 'ethtool -S' for which of the two; replace the cable or transceiver, or find " +
-		"what keeps the CPUs busy",
+	remedy: "check with 'ip -s -s link' and 'ethtool -S' which of the two it is; for corrupted packets replace the " +
+		"cable or transceiver, for dropped ones check what keeps the CPUs busy",
 	measure: func(a advice, at *track) evidence {
 		e := &linkLosses{limit: a.limit, by: map[string]*losses{}}
 		return lists(linkFor, linkErrorSpan, listed{

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// listed is the evidence of a check that looks for unhealthy things: it has a finding while there is one, and lists
-// them.
+// listed is the evidence of a check that looks for unhealthy items, such as drives: it has a finding while there is
+// one, and lists them.
 type listed struct {
 	plain
 	spell
 
-	// look returns the unhealthy things, each with its measurement and limit. bad means that the check already has a
+	// look returns the unhealthy items, each with its measurement and limit. bad means that the check already has a
 	// finding, for limits with hysteresis.
 	look func(in Input, bad bool) []string
 	// missing returns why there is nothing to check.
@@ -26,13 +26,13 @@ type listed struct {
 	bad, well string
 
 	why    string
-	silent []string // unknown things
+	silent []string // items without a reading
 	found  []string
-	lasted int           // how many things were unhealthy for long enough
+	lasted int           // how many items were unhealthy for long enough
 	rose   time.Duration // when the number was last not above lasted
 }
 
-// listedMost is how many things are listed.
+// listedMost is how many items are listed.
 const listedMost = 3
 
 func (l *listed) read(in Input) {
@@ -63,7 +63,7 @@ func (l *listed) text() string { return l.currentText(l.present()) }
 
 func (l *listed) transitions() []rule { return l.rules(l.bad, l.well, l.present) }
 
-// enumerated lists the first few unhealthy things, or says that all is well.
+// enumerated lists the first few unhealthy items, or returns the text for none.
 func enumerated(found []string, well string) string {
 	if len(found) == 0 {
 		return well

@@ -23,21 +23,21 @@ type MachineReading struct {
 	Booted Figure
 	// ClockSource is the kernel's clock source; empty if unknown.
 	ClockSource string
-	// Throttled is how often a CPU was throttled for heat since the boot, on average over all.
+	// Throttled is how many times a CPU was throttled for heat since the boot, on average over all CPUs.
 	Throttled Figure
 	// MachineChecks is 1 if a CPU has reported an uncorrectable error since the boot.
 	MachineChecks Figure
-	// TasksHung is how many tasks have not run for minutes since the boot.
+	// TasksHung is how many tasks have been blocked for minutes, counted since the boot.
 	TasksHung Figure
 	// ProcessorWaited and DiskWaited are the percentage of the last minute in which a process waited for a CPU (PSI,
-	// some), and all for the disk (PSI, full).
+	// some), and in which all waited for the disk (PSI, full).
 	ProcessorWaited, DiskWaited Figure
 	// Segments are those that TCP has sent since the boot, and the part that it has retransmitted.
 	Segments Part
 	// Processor is the time of all CPUs since the boot, and the part that the hypervisor has given to other machines.
 	Processor Part
-	// Boots is how often the machine was booted within BootLoopSpan, and BootsUnexpected how often within
-	// UnexpectedSpan without an orderly end of the agent before.
+	// Boots is how many times the machine was booted within BootLoopSpan, and BootsUnexpected how many times within
+	// UnexpectedSpan although the agent had not been stopped before.
 	Boots, BootsUnexpected Figure
 	// At is the time of the reading.
 	At time.Duration

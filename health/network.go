@@ -25,11 +25,11 @@ type NetworkReading struct {
 
 func (n NetworkReading) absent() string { return Figure{Known: n.Known, Absent: n.Absent}.absent() }
 
-// Way is the connection from one host to the member of another.
+// Way is the connection from one host to the member of another host.
 type Way struct {
 	From, To string // names of hosts
 	State    WayState
-	// Segments are those that its owner has sent to probe, and the part that was retransmitted.
+	// Segments are the TCP segments of From's probes of To, and the part that was retransmitted.
 	Segments Part
 }
 
@@ -108,7 +108,7 @@ func ways(wrong func(NetworkReading) []string) func(advice, *track) evidence {
 	}
 }
 
-// state returns the state of a way, as its owner reports it.
+// state returns the state of a way, as the host that it begins at reports it.
 func (n NetworkReading) state(from, to string) WayState {
 	for _, w := range n.Ways {
 		if w.From == from && w.To == to {

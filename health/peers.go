@@ -18,10 +18,10 @@ type PeersReading struct {
 	All    []PeerConnection
 }
 
-// PeerConnection is one of them.
+// PeerConnection is one such connection.
 type PeerConnection struct {
 	To       string // an address
-	Cookie   uint64 // the kernel's own unique name of it
+	Cookie   uint64 // the kernel's unique ID of the connection
 	Segments Part   // sent segments with data, and the part that was retransmitted
 }
 

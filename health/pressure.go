@@ -34,12 +34,13 @@ var checkCPUPressure = advice{
 // checkIOPressure is the check of time in which nothing runs because all processes wait for the disks.
 var checkIOPressure = advice{
 	name: "io-pressure", component: Machine, behind: []string{fsyncName},
-	source:  "full avg60 of /proc/pressure/io",
-	limit:   Limit{Of: "time stalled on disk I/O", Unit: "%", Enter: waited, Leave: waitedLeave},
-	code:    IOPressure,
-	title:   "The machine is stalled on disk I/O.",
-	meaning: "Nearly all the time no process runs because all that could wait for a disk, etcd's or another one.",
-	remedy:  "check 'iostat -x' for the disk and 'iotop' for the writers; move them to another host or another time",
+	source: "full avg60 of /proc/pressure/io",
+	limit:  Limit{Of: "time stalled on disk I/O", Unit: "%", Enter: waited, Leave: waitedLeave},
+	code:   IOPressure,
+	title:  "The machine is stalled on disk I/O.",
+	meaning: "Nearly all the time no process runs because all active processes wait for a disk, which may be etcd's " +
+		"or not.",
+	remedy: "check 'iostat -x' for the disk and 'iotop' for the writers; move them to another host or another time",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.DiskWaited },
 		says("all processes stalled on disk I/O for %.0f %% of the last minute, limit %.0f %%")),
 }

@@ -72,7 +72,7 @@ var checkMachineChecks = advice{
 // HungUncounted is the reason if a kernel does not count hung tasks but logs each one.
 const HungUncounted = "the kernel has no hung-task counter: it is older than 6.13"
 
-// hung returns how many tasks hung since the boot, by the kernel's count or else by its log.
+// hung returns how many tasks hung since the boot, from the kernel's counter, or else from its log.
 func (in Input) hung() Figure {
 	switch counted, logged := in.Machine.TasksHung, in.Hardware.TasksHung; {
 	case counted.Known || counted.Absent != HungUncounted:

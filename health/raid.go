@@ -19,13 +19,14 @@ const (
 type Array struct {
 	Name, Level string
 	Missing     int      // number of missing member devices
-	Failed      []string // those of them that the kernel has ejected and that are still present
+	Failed      []string // missing member devices that the kernel has ejected and that are still present
 	// Doing is what it does in addition to serving I/O: "idle", "check", "repair", "resync", "recover" or "reshape";
-	// empty if unknown. A check reads all member devices, monthly on most systems, and nothing is wrong then.
+	// empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that anything is
+	// wrong.
 	Doing  string
 	Done   float64 // the finished part of that, from 0 to 1
 	Broken bool    // it is missing more member devices than it can do without
-	// Absent is why all of that is unknown, as a stable text; empty if it is known.
+	// Absent is why the above is unknown, as a stable text; empty if it is known.
 	Absent string
 }
 

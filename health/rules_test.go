@@ -182,17 +182,17 @@ func dataEdges() []edge {
 func runEdges() []edge {
 	return []edge{
 		{
-			"3000 writes (WAL lane only, if the host has no member)",
+			"3000 writes (WAL-like ones only, if the host has no member)",
 			func(b *bench) { b.etcd.Process = EtcdProcess{Known: true}; b.burst(2999, ms) },
 			func(b *bench) { b.burst(1, ms) },
 		},
 		{
-			"of 3000 writes of the WAL lane p99",
+			"p99 of 3000 WAL-like writes",
 			func(b *bench) { b.member = false; b.burst(2999, ms) },
 			func(b *bench) { b.burst(1, ms) },
 		},
 		{
-			"3000 writes of the WAL lane are measured",
+			"3000 WAL-like writes were measured",
 			func(b *bench) { b.member = false; b.burst(2999, 48*ms) },
 			func(b *bench) { b.burst(1, 48*ms) },
 		},

@@ -96,7 +96,7 @@ func silentDrives(in Input) (all []string) {
 	return all
 }
 
-// failing returns everything that a drive reports against itself.
+// failing describes every failure and critical warning that a drive reports.
 func failing(d Drive) string {
 	var said []string
 	for bit, what := range warnings() {
@@ -179,7 +179,7 @@ func noTemperature(in Input) string {
 	return cmp.Or(in.Hardware.Sensors.absent(), "no drive reports its temperature and its limit")
 }
 
-// tooHot names the overheated drives. A drive stays overheated until it has cooled by a few degrees more.
+// tooHot names the overheated drives. A drive counts as overheated until it is a few degrees below its limit.
 func tooHot(in Input, bad bool) (found []string) {
 	covered := map[string]bool{}
 	for _, s := range in.Hardware.Sensors.All {

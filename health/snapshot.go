@@ -24,7 +24,7 @@ const (
 	snapshotLimit   = 1 << 20
 )
 
-// snapshot is what survives a restart of the agent: the states and what binds them, but no samples.
+// snapshot is what survives a restart of the agent: the states and the evidence that rules depend on, but no samples.
 type snapshot struct {
 	Version int              `json:"version"`
 	Boot    string           `json:"boot"`
@@ -32,8 +32,7 @@ type snapshot struct {
 	State   State            `json:"state"`
 	Since   time.Duration    `json:"since"`
 	Checks  map[string]track `json:"checks"`
-	// Memory is what the checks remember in addition, by their names. That of fsync is in Disk, which is older than
-	// Memory.
+	// Memory is what the checks remember in addition, by their names. The memory of the fsync check is in Disk instead.
 	Disk   json.RawMessage            `json:"disk"`
 	Memory map[string]json.RawMessage `json:"memory,omitempty"`
 }
@@ -84,7 +83,7 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	return data, nil
 }
 
-// Restore returns a judge with the snapshot's memory: the states, how long they bind, and whether the disk is
+// Restore returns a judge with the snapshot's memory: the states, the times of recoveries, and whether the disk is
 // qualified, unless the limits of the run have changed since. boot is the boot ID of the machine, now the time on the
 // clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {

@@ -54,7 +54,7 @@ func (j *Judge) cause(of *check, found Finding) string {
 	return ""
 }
 
-// Effect returns what the findings of a check do.
+// Effect describes what the findings of a check prevent.
 func (c Check) Effect() string {
 	what := strings.Join(c.Gates.Names(), ", ")
 	switch {

@@ -24,7 +24,7 @@ type Thresholds struct {
 	FsyncWarm time.Duration
 	// FsyncClear is the limit for a WARM disk to become OK.
 	FsyncClear time.Duration
-	// FsyncSlow is what a healthy disk never takes: 100 ms, etcd's heartbeat.
+	// FsyncSlow is a latency that a healthy disk never reaches: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration
 	// Stall is the age at which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
 	Stall time.Duration
@@ -96,7 +96,7 @@ func (t Thresholds) check() error {
 // tail is the limit for a write of a qualifying run, for all but one in a thousand: 50 ms.
 func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 
-// outlier is the length from which a single write counts: 500 ms, as the slowest that etcdctl check perf accepts.
+// outlier is the length from which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
 // calm is the direct lane's limit before a disk is OK again: 25 ms, which Pebble requires before it returns to a disk.
@@ -108,12 +108,12 @@ type pace struct {
 	sharp    time.Duration // the span for a 99th percentile over fsyncSlow
 	streak   time.Duration // how long consecutive writes must be over fsyncWarm
 	outliers time.Duration // the span for outliers
-	decay    time.Duration // in which the slow score falls from 100 to 0 by itself; TiKV: 5 min
+	decay    time.Duration // how long the slow score takes to fall from 100 to 0 by itself; TiKV: 5 min
 	settle   time.Duration // how long WARM has to be calm
 	clean    time.Duration // how long SLOW has to be without a slow write
 	calm     time.Duration // how long the direct lane has to be calm; Pebble: 15 s
-	silent   time.Duration // how long overdue a sample is missing
-	unjudged time.Duration // after how long only contaminated samples count as none
+	silent   time.Duration // how long a sample must be overdue to count as missing
+	unjudged time.Duration // after how long contaminated samples alone count as no samples
 }
 
 func (t Thresholds) pace() pace {

@@ -24,7 +24,7 @@ type TimeSource struct {
 	Known bool
 	// Absent is why it is unknown, as a stable text.
 	Absent string
-	// Synchronised means that it follows a clock, and Own that this is the machine's own.
+	// Synchronised means that it follows a clock, and Own that it is the machine's own clock.
 	Synchronised, Own bool
 	// SinceUpdate is how long ago chronyd last corrected the clock by a source's answer.
 	SinceUpdate time.Duration
@@ -44,8 +44,8 @@ func (s TimeSource) wrong() string {
 	return ""
 }
 
-// checkTimeSource is the check of chrony's sources. The kernel reports a bad clock late: chrony continues to
-// correct it by what it learned before, and reports an error to the kernel that hardly grows.
+// checkTimeSource is the check of chrony's sources. The kernel reports an unsynchronised clock late: chrony continues
+// to correct the clock with its last estimate, and the error that it reports to the kernel hardly grows.
 var checkTimeSource = advice{
 	name: "time-source", component: Machine,
 	source: "chronyd on 127.0.0.1, port 323, every minute",

@@ -54,7 +54,7 @@ func (w *window) grown() (of, among float64) {
 }
 
 // risen adds up the growth of counters between readings. A counter that is new, or has fallen, as the mean of the CPUs
-// does when one is taken offline, has not grown.
+// does when one is taken offline, counts as unchanged.
 type risen struct {
 	last map[string]float64
 	by   float64

@@ -48,8 +48,8 @@ type ExternalOptions struct {
 	}
 }
 
-// External is a service that is run by something else: a kubelet, a container engine, anything. Its ports show its
-// state: Active if one of them is listened on, Inactive if all refuse, and Unknown otherwise. How it ended is unknown.
+// External is a service that another program runs, such as a kubelet or a container engine. Its ports show its state:
+// Active if one of them is listened on, Inactive if all refuse, and Unknown otherwise. How it ended is unknown.
 //
 // Start and Stop run the operator's Programs; without these, they return an error. Safe for concurrent use.
 type External struct {

@@ -28,7 +28,7 @@ var errBusLost = errors.New("the connection to the bus is lost")
 // errGoingDown means that the bus stopped because the machine is shutting down.
 var errGoingDown = errors.New("the machine is shutting down")
 
-// Shutdown is something to do before the machine goes down.
+// Shutdown is the work to do before the machine goes down.
 type Shutdown interface {
 	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends half
 	// a second before logind stops waiting, so that there is time to report the result, and when the shutdown is

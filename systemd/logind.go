@@ -36,7 +36,7 @@ type Logind struct {
 	retry time.Duration // between the first two attempts to reach it; it doubles from there
 }
 
-// NewLogind does not connect yet.
+// NewLogind returns a Logind, which connects at its first use.
 func NewLogind(o LogindOptions) *Logind {
 	l := &Logind{dial: o.Dial, log: o.Logger, retry: time.Second}
 	if l.dial == nil {

@@ -26,14 +26,14 @@ const (
 	jobLimit = 30 * time.Second
 )
 
-// ProcessOptions are which program a Process runs, and where it keeps its files.
+// ProcessOptions describe the program that a Process runs, and where it keeps its files.
 type ProcessOptions struct {
 	// Name is part of the file names in Dir: letters, digits, "_", "-" and ".".
 	Name string
 	// Argv is the program and its arguments. The program is a path or found in PATH. It runs in "/",
 	// as under systemd, so paths in its arguments should be absolute.
 	Argv []string
-	// Env is the environment below that of SetEnvironment, as NAME=value; nil for the agent's own. Variables that
+	// Env is the base environment, as NAME=value, to which SetEnvironment adds; nil for the agent's own. Variables that
 	// systemd set for the agent alone, such as NOTIFY_SOCKET, are left out.
 	Env []string
 	// Dir is the absolute path of a directory for the state, lock and environment files, created if missing. It must
@@ -50,14 +50,14 @@ type ProcessOptions struct {
 // Process runs a plain program the way systemd runs a unit: in a session of its own, with its output in a file. Safe
 // for concurrent use, also by several agents on the same Dir.
 //
-// The program outlives the agent. What is known of it is in <Dir>/<Name>.state. Any later Process with the same Dir
-// continues from there, even in the middle of a stop or restart; the process is identified by its PID, start time and
-// boot. (If systemd runs the agent, the agent's unit needs KillMode=process, else systemd ends both; in a container
-// both end with it.)
+// The program outlives the agent. Its record is in <Dir>/<Name>.state. Any later Process with the same Dir continues
+// from there, even in the middle of a stop or restart; the process is identified by its PID, start time and boot. (If
+// systemd runs the agent, the agent's unit needs KillMode=process, otherwise systemd ends both; in a container both end
+// with the container.)
 //
 // It is Active as soon as it runs: there is no readiness protocol. If it ends with code 0 or by SIGTERM it is Inactive,
 // as under systemd. If it ended while this agent was not its parent, how it ended is unknown, and it is Failed with
-// Result "unknown" unless Stop was called. Nothing is ever restarted by itself.
+// Result "unknown" unless Stop was called. A program that ends is never restarted automatically.
 type Process struct {
 	o     ProcessOptions
 	boot  string
@@ -142,7 +142,7 @@ func (p *Process) Start(ctx context.Context) error {
 }
 
 // Stop sends SIGTERM, and after StopTimeout SIGKILL to the whole process group. It waits for neither. A queued start is
-// cancelled. A process that is not running is fine.
+// cancelled. It is no error if the process is not running.
 func (p *Process) Stop(ctx context.Context) error {
 	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
 }

@@ -43,8 +43,8 @@ func (p *Process) advance(r *record) error {
 	return nil
 }
 
-// lostInReboot updates a record of an earlier boot: the process is gone, and a queued job is dropped. What runs after
-// the boot is decided again.
+// lostInReboot updates a record of an earlier boot: the process is gone, and a queued job is dropped. The agent decides
+// again what to run after the boot.
 func (r *record) lostInReboot(boot string) {
 	r.BootID = boot
 	running := r.PID != 0 && !r.Ended
@@ -108,7 +108,7 @@ func (p *Process) beginStop(r *record, job string) error {
 	case r.State == Deactivating:
 		r.Job, r.LastJob = job, ""
 		return nil
-	case !left: // a Failed one stays so, as under systemd
+	case !left: // a Failed process stays Failed, as under systemd
 		r.Job, r.LastJob = "", "done"
 		return nil
 	}

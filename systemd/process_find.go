@@ -106,8 +106,8 @@ func terminate(r *record) error {
 	return errors.Join(ignoreGone(err, r.PID), proc.Release())
 }
 
-// killGroup sends SIGKILL to the process group. Its number is still its own: anyLeft has just found its leader or a
-// member.
+// killGroup sends SIGKILL to the process group. The group's number has not been reused: anyLeft has just found its
+// leader or a member.
 func killGroup(r *record) error { return signalGroup(r.PID, unix.SIGKILL) }
 
 // signalGroup rejects the numbers that kill(2) takes for "every process" or "my own group", so that neither a bug nor a
@@ -173,9 +173,9 @@ func statOf(pid int) (*procfs.ProcStat, error) {
 	return nil, fmt.Errorf("cannot inspect process %d: %w: mount /proc", pid, err)
 }
 
-// isDead reports whether it is a zombie or past even that, with no thread left that runs. The main thread may be a
-// zombie long before the others, which keep files and ports open: a thread that waits for a disk does not end with kill
-// -9.
+// isDead reports whether the process is a zombie or about to vanish, and no thread of it still runs. The main thread
+// may be a zombie long before the others, which keep files and ports open: a thread that waits for a disk does not end
+// with kill -9.
 func isDead(s *procfs.ProcStat) bool {
 	return s.State == "X" || s.State == "x" || s.State == "Z" && s.NumThreads <= 1
 }

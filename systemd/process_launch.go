@@ -117,8 +117,8 @@ func (p *Process) loadState() string {
 	return "loaded"
 }
 
-// environment returns Env, without what is only for the agent, then the environment file, then the token. Of two
-// variables with the same name, the later one counts.
+// environment returns Env, without the variables that are only for the agent, then the environment file, then the
+// token. Of two variables with the same name, the later one counts.
 func (p *Process) environment(token string) ([]string, error) {
 	base := p.o.Env
 	if base == nil {

@@ -122,7 +122,8 @@ func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("%w: another agent holds %s: %w: end it, or give each its own directory",
+			return nil, errors.Join(fmt.Errorf("%w: another agent holds %s: %w: stop that agent, or give each agent "+
+				"its own directory",
 				ErrUnavailable, p.lock, ctx.Err()), f.Close())
 		case <-retry.C:
 		}

@@ -24,7 +24,7 @@ const resultGrace = time.Second
 // jobMode lets a new job replace one that contradicts it, as systemctl does.
 const jobMode = "replace"
 
-// Options are which unit a Service drives.
+// Options describe the unit that a Service drives.
 type Options struct {
 	// Unit is the full name, such as "etcd.service".
 	Unit string
@@ -47,7 +47,7 @@ type Orders interface {
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
-// Service is a systemd unit, driven over D-Bus. It connects at its first use, and reconnects when the bus was gone.
+// Service is a systemd unit, driven over D-Bus. It connects at its first use, and reconnects after the bus was gone.
 // Safe for concurrent use.
 type Service struct {
 	unit            string
@@ -124,9 +124,11 @@ func (s *Service) File(ctx context.Context) (string, error) {
 	}
 	path := property[string](p, "FragmentPath")
 	if state := property[string](p, "LoadState"); state != "loaded" || path == "" || property[bool](p, "Transient") {
-		return "", fmt.Errorf("%w: systemd reports it as %q, from %q: install and unmask it: \"systemctl "+
-			"status %s\"",
-			ErrNotInstalled, state, path, s.unit)
+		if path != "" {
+			state += " from " + path
+		}
+		return "", fmt.Errorf("%w: systemd reports LoadState %s: install the unit, or unmask it: \"systemctl status "+
+			"%s\"", ErrNotInstalled, state, s.unit)
 	}
 	return path, nil
 }

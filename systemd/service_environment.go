@@ -34,7 +34,8 @@ func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) er
 		return explainBus(doing, s.unit, err)
 	}
 	if state := property[string](p, "LoadState"); state != "loaded" {
-		return fmt.Errorf("cannot %s: %w: systemd reports it as %q: install and unmask it: \"systemctl status %s\"",
+		return fmt.Errorf("cannot %s: %w: systemd reports LoadState %q: install the unit, or unmask it: \"systemctl "+
+			"status %s\"",
 			doing, ErrNotInstalled, state, s.unit)
 	}
 	if !p.readsEnvironment(s.environmentFile) {

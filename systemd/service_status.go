@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Status asks for the unit. A missing unit is no error: it is Inactive with LoadState "not-found". The error is
+// Status queries the unit. A missing unit is no error: it is Inactive with LoadState "not-found". The error is
 // ErrUnavailable or ErrNotPermitted; the state is Unknown then.
 func (s *Service) Status(ctx context.Context) (Status, error) {
 	var p properties

@@ -4,8 +4,8 @@
 // Package systemd starts, stops and watches the one service that an agent manages.
 //
 // There are three implementations with the same methods. Service drives a systemd unit over D-Bus. Process runs a plain
-// child process, for development, containers and hosts without systemd. External observes a service that is run by
-// something else, such as a kubelet, and uses the operator's programs to start and stop it, if there are any.
+// child process, for development, containers and hosts without systemd. External observes a service that another
+// program runs, such as a kubelet, and uses the operator's programs to start and stop it, if there are any.
 //
 // All promise:
 //

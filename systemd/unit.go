@@ -5,7 +5,7 @@ package systemd
 
 import "context"
 
-// Unit is a local service: a systemd unit, a plain process, or a service that something else runs. Its methods only
+// Unit is a local service: a systemd unit, a plain process, or a service that another program runs. Its methods only
 // queue requests: the status shows the result.
 type Unit interface {
 	Status(ctx context.Context) (Status, error)

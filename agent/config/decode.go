@@ -98,7 +98,7 @@ func (d *decoder) allErrors() Errors {
 	return append(d.errs[:maxProblems].sorted(), more)
 }
 
-// section reads a mapping into the struct v. A nil node is a section missing in the file.
+// section reads a mapping into the struct v. A nil node is a section that is missing from the file.
 func (d *decoder) section(n *yaml.Node, v reflect.Value, path string) {
 	given := map[string]*yaml.Node{}
 	if n != nil {
@@ -157,7 +157,7 @@ func showKey(n *yaml.Node) string {
 	return quote(n.Value)
 }
 
-// value reads one key. A nil node is a key missing in the file.
+// value reads one key. A nil node is a key that is missing from the file.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, k key) {
 	if sub, ok := k.section(); ok {
 		d.subsection(n, v, k, sub)

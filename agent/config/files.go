@@ -249,7 +249,7 @@ func (u fileUser) readPrivateKey(path string) ([]byte, error) {
 func checkPair(certPEM, keyPEM []byte, cert, key string) error {
 	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "tls: ")
-		return fmt.Errorf("%s does not go with the certificate %s: %s; use the key the certificate was issued for",
+		return fmt.Errorf("%s does not match the certificate %s: %s; use the key that the certificate was issued for",
 			key, cert, reason)
 	}
 	return nil

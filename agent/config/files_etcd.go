@@ -151,7 +151,7 @@ func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
-		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; take both from one CA",
+		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; issue both from the same CA",
 			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "))
 	}
 	return nil

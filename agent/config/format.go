@@ -37,8 +37,8 @@ func checked(check func(string) error) func(string) (string, error) {
 // formats are the formats by name. A string without one has few allowed values, which checkNotation checks.
 var formats = map[string]format{
 	"":     {"", checked(func(string) error { return nil })},
-	"id":   {"a name of a-z, 0-9, dot and dash", checked(checkID)},
-	"name": {"a name of letters, digits, dot, dash and underscore", checked(checkName)},
+	"id":   {"a name of lowercase letters, digits, dots and dashes", checked(checkID)},
+	"name": {"a name of letters, digits, dots, dashes and underscores", checked(checkName)},
 	"hex":  {"a hexadecimal number", parseHex},
 	"url":  {"a URL such as https://192.0.2.1:2379", func(s string) (string, error) { return parseURL(s, false) }},
 	"listenURL": {
@@ -65,7 +65,7 @@ var formats = map[string]format{
 // format returns the format of a key that is a string or a list of strings.
 func (k key) format() format { return formats[k.tag("is")] }
 
-// kind returns what a key takes, as in "must be a duration".
+// kind describes the values that a key accepts, as in "must be a duration".
 func (k key) kind() string {
 	if allowed := strings.Fields(k.tag("oneOf")); len(allowed) > 0 {
 		return orList(allowed)
@@ -133,8 +133,8 @@ func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
 	}) || s[0] == '.' || s[0] == '-' {
-		return fmt.Errorf("must be 1 to 63 characters of a-z, 0-9, dot and dash, beginning with a letter or digit, "+
-			"not %s", quote(s))
+		return fmt.Errorf("must be 1 to 63 lowercase letters, digits, dots and dashes, beginning with a letter or "+
+			"digit, not %s", quote(s))
 	}
 	return nil
 }

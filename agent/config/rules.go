@@ -55,7 +55,7 @@ func (d *decoder) checksRules(k *Checks) []rule {
 		[]string{"checks.timeout", "checks.interval"},
 		k.Timeout <= k.Interval,
 		d.show("checks.timeout", k.Timeout) + " must be at most " + d.show("checks.interval", k.Interval) +
-			", because a program is not started again before it has ended; lower the first or raise the second",
+			", because a program is not started again before it has ended; lower timeout or raise interval",
 	}}
 }
 
@@ -74,7 +74,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("renewEvery", "renewGiveUp"), 2*t.RenewEvery < t.RenewGiveUp,
 			renew + " must be less than half of " + giveUp +
-				", so that one failed renewal does not stop the holder; lower the first or raise the second",
+				", so that one failed renewal does not stop the holder; lower renewEvery or raise renewGiveUp",
 		},
 		{
 			keys("renewGiveUp", "stepMargin", "lockTTL"), t.RenewGiveUp+t.StepMargin < t.LockTTL,
@@ -90,32 +90,33 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("interval", "renewEvery"), t.Interval <= t.RenewEvery,
 			interval + " must be at most " + renew +
-				", because each round of the loop renews once; lower the first or raise the second",
+				", because each round of the loop renews once; lower interval or raise renewEvery",
 		},
 		{
 			keys("orphanGrace", "lockTTL"), t.OrphanGrace >= 2*t.LockTTL,
 			show("orphanGrace", t.OrphanGrace) + " must be at least twice " + ttl +
-				", because an election in etcd extends the lock by its full TTL; raise the first or remove it",
+				", because an election in etcd extends the lock by its full TTL; raise timing.orphanGrace, or delete " +
+				"the line to use the default",
 		},
 		{
 			keys("hostRecordTTL", "interval"), t.HostRecordTTL >= 4*t.Interval,
 			show("hostRecordTTL", t.HostRecordTTL) + " must be at least four times " + interval +
-				", so that one slow round does not make a host absent; raise the first or lower the second",
+				", so that one slow round does not make a host absent; raise hostRecordTTL or lower interval",
 		},
 		{
 			keys("promoteStable", "steadyLag"), t.PromoteStable >= t.SteadyLag,
 			show("promoteStable", t.PromoteStable) + " must be at least " + show("steadyLag", t.SteadyLag) +
-				", because the lag is watched during that time; raise the first or lower the second",
+				", because the lag is watched during that time; raise promoteStable or lower steadyLag",
 		},
 		{
 			keys("learnerStall", "learnerMax"), t.LearnerStall < t.LearnerMax,
 			show("learnerStall", t.LearnerStall) + " must be less than " + show("learnerMax", t.LearnerMax) +
-				", or it never takes effect; lower the first or raise the second",
+				", or it never takes effect; lower learnerStall or raise learnerMax",
 		},
 		{
 			keys("transferTimeout", "interval", "callTimeout"), t.TransferTimeout >= t.Interval+2*t.CallTimeout,
 			show("transferTimeout", t.TransferTimeout) + " must be at least " + interval + " and twice " + call +
-				", or the other voters' reports before a stop are stale when they arrive; raise the first " +
+				", or the other voters' reports before a stop are stale when they arrive; raise transferTimeout " +
 				"or lower the others",
 		},
 		{
@@ -161,8 +162,8 @@ func (d *decoder) diskRules(k *Disk) []rule {
 			[]string{low.path, high.path},
 			low.value < high.value,
 			d.show(low.path, low.value) + " must be less than " + d.show(high.path, high.value) +
-				", because the limits rise in the order fsyncClear, fsyncWarm, fsyncSlow, stall, fail; lower the " +
-				"first or raise the second",
+				", because the limits rise in the order fsyncClear, fsyncWarm, fsyncSlow, stall, fail; lower " +
+				low.path + " or raise " + high.path,
 		})
 	}
 	for _, lane := range []struct {
@@ -180,7 +181,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		[]string{"disk.qualifySamples", "disk.window"},
 		k.QualifySamples >= k.Window,
 		d.show("disk.qualifySamples", k.QualifySamples) + " must be at least " + d.show("disk.window", k.Window) +
-			", the number of samples behind one health state; raise the first or lower the second",
+			", the number of samples behind one health state; raise qualifySamples or lower window",
 	})
 }
 
@@ -208,7 +209,7 @@ func (d *decoder) repairRules(c *Config) []rule {
 		dead == 0 || time.Duration(dead) >= max(minGrace, 2*ttl),
 		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Typed(minGrace) + " and twice " +
 			d.show("timing.hostRecordTTL", ttl) + ", because etcd keeps the record of a silent host for that time; " +
-			"raise the first or lower the second",
+			"raise dead or lower hostRecordTTL",
 	}, {
 		[]string{"repair.unhealthy"},
 		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= minGrace,

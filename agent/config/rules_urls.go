@@ -65,7 +65,7 @@ func (d *decoder) discoveryRules(k *Discovery) []rule {
 			k.Timeout <= k.Interval,
 			d.show("cluster.discovery.timeout", k.Timeout) + " must be at most " +
 				d.show("cluster.discovery.interval", k.Interval) +
-				", because a lookup is not started again before it has ended; lower the first or raise the second",
+				", because a lookup is not started again before it has ended; lower timeout or raise interval",
 		},
 	}
 }

@@ -22,7 +22,7 @@ const maxDuration = 365 * 24 * time.Hour
 // Size is a number of bytes.
 type Size uint64
 
-// String returns the size as the file writes it, as in "1GiB", with the largest unit that leaves a whole number.
+// String returns the size as it is written in the file, such as "1GiB", in the largest unit that yields a whole number.
 func (s Size) String() string {
 	for _, u := range sizeUnits() {
 		if s >= Size(u.bytes) && uint64(s)%u.bytes == 0 {

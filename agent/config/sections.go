@@ -113,10 +113,10 @@ type Bootstrap struct {
 	// recorded this attempt durably. The others join as usual.
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
-	// These hosts, including this one, each as host.name=URL. At that URL its quorumd answers the others until the
-	// cluster exists. For https it serves the certificate of metrics.webConfig, which must be valid for that URL.
-	// The others verify it against cluster.tls.ca, if that is set. A machine that can answer in a host's place can
-	// claim that it is new: use https if you do not trust the network.
+	// The hosts that may create the cluster, including this one, each as host.name=URL. At its URL, each host's quorumd
+	// answers the others until the cluster exists. For https it serves the certificate of metrics.webConfig, which must
+	// be valid for that URL. The others verify it against cluster.tls.ca, if that is set. A machine that can answer in
+	// a host's place can falsely report that host as new: use https if you do not trust the network.
 	Hosts []string `yaml:"hosts" default:"" is:"namedURL"`
 
 	// Address on which this host answers the others. It serves nothing else, and metrics.allow does not apply to it.
@@ -128,8 +128,8 @@ type Cluster struct {
 	// Name of the cluster, the same on every host. Its records in etcd are below /quorumd/<name>/.
 	Name string `yaml:"name" required:"true" example:"prod" is:"id"`
 
-	// Cluster ID of etcd in hexadecimal, as in etcd's log ("cluster-id"). If set, quorumd refuses a cluster with
-	// another ID. Empty: quorumd remembers the first cluster ID that it sees.
+	// Cluster ID of etcd in hexadecimal, as in etcd's log ("cluster-id"). If set, quorumd refuses a cluster with a
+	// different ID. Empty: quorumd remembers the first cluster ID that it sees.
 	ID string `yaml:"id" default:"" is:"hex"`
 
 	// Number of voters in the cluster. Three survive one failure, five survive two.
@@ -153,8 +153,8 @@ type Cluster struct {
 }
 
 // Discovery is an additional source of endpoints: DNS, a file, a program, or none. It only finds endpoints; etcd
-// decides who is a member. A lookup that fails, or finds fewer endpoints, removes none. A result with another scheme
-// than cluster.endpoints is refused as a whole. With https the certificates must be valid for the discovered names.
+// decides who is a member. A lookup that fails, or finds fewer endpoints, removes none. A result whose scheme differs
+// from cluster.endpoints is refused as a whole. With https the certificates must be valid for the discovered names.
 type Discovery struct {
 	// Domain, such as example.com, whose SRV records list the endpoints: _etcd-client-ssl._tcp below it, or
 	// _etcd-client._tcp for http.
@@ -209,8 +209,8 @@ type Etcd struct {
 	// data, so no other path in this file may be inside it.
 	DataDir string `yaml:"dataDir" default:"/var/lib/etcd/default" is:"path"`
 
-	// WAL directory of etcd. Empty: inside the data directory. If it is on a disk of its own, quorumd times the
-	// writes of that disk, and checks free space, file system and devices of the database's disk.
+	// WAL directory of etcd. Empty: inside the data directory. If it is on a disk of its own, quorumd measures writes
+	// on that disk, and also checks free space, file system and devices of the database's disk.
 	WALDir string `yaml:"walDir" default:"" is:"path"`
 
 	// File with the member's ETCD_* variables, which the etcd unit reads (EnvironmentFile=). The root helper writes
@@ -344,10 +344,10 @@ type Disk struct {
 	// An fsync in flight for longer makes the disk FAILED. More than stall; the NVMe timeout of Linux is 30s.
 	Fail time.Duration `yaml:"fail" default:"30s"`
 
-	// The host is WARM if CPU starvation spoils more than this percentage of a minute's fsyncs. 100: all.
+	// The host is WARM if CPU starvation spoils more than this percentage of a minute's fsyncs. 100: never.
 	Starved int `yaml:"starved" default:"20" unit:"%" min:"1" max:"100"`
 
-	// Free space that a join requires on the file system of the data directory, however small the database is.
+	// Free space that a join requires on the file system of the data directory, even if the database is small.
 	MinFree Size `yaml:"minFree" default:"1GiB"`
 
 	// Number of samples behind a health state. 300 clean ones are the fewest that prove a p99 below fsyncWarm.
@@ -384,7 +384,7 @@ type Timing struct {
 	// A learner must be ready for this long before it is promoted. At least steadyLag.
 	PromoteStable time.Duration `yaml:"promoteStable" default:"60s"`
 
-	// Maximum lag behind the leader of a learner that is promoted.
+	// Maximum lag behind the leader at which a learner is promoted.
 	PromoteLag int `yaml:"promoteLag" default:"100" unit:"log entries" min:"1" max:"1000000"`
 
 	// A learner's lag must stay within promoteLag for this long before it is promoted.
@@ -399,8 +399,8 @@ type Timing struct {
 	// Pause after an operation before the next one begins on any host. 0s: none.
 	Cooldown time.Duration `yaml:"cooldown" default:"60s" min:"0s"`
 
-	// A leadership transfer that does not succeed for this long before a host is taken down is reported.
-	// Maintenance, with an operator waiting at the machine, then continues; a restart or a reboot waits.
+	// If leadership cannot be transferred for this long before a host is taken down, quorumd reports it. Maintenance,
+	// with an operator waiting at the machine, then continues; a restart or a reboot waits.
 	TransferTimeout time.Duration `yaml:"transferTimeout" default:"30s"`
 
 	// An unhealthy leader, for example one with a slow disk, transfers leadership to a healthy voter. The next
@@ -425,7 +425,7 @@ type Timing struct {
 	// Wait after a failed join. It doubles with each failure, up to one hour.
 	JoinBackoff time.Duration `yaml:"joinBackoff" default:"1m"`
 
-	// A host whose clock is off by more does not join.
+	// A host with a clock that is off by more than this does not join.
 	ClockMaxOffset time.Duration `yaml:"clockMaxOffset" default:"5s"`
 }
 
@@ -532,8 +532,8 @@ type Checks struct {
 
 // FleetLock describes the listener for reboot agents.
 type FleetLock struct {
-	// Loopback address to listen on. The protocol has no password: any user who can connect can have etcd on this
-	// host stopped. Empty: do not listen.
+	// Loopback address to listen on. The protocol has no password: any user who can connect can make quorumd stop etcd
+	// on this host. Empty: do not listen.
 	Listen string `yaml:"listen" default:"" is:"loopback"`
 }
 

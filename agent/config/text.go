@@ -139,7 +139,7 @@ func (t text) syntaxProblem(err error) *Problem {
 		line = min(line+1, len(t.lines))
 	}
 	if tab := t.tabIndent(); tab > 0 && tab <= line+1 {
-		return t.problem(tab, "indented with a tab; YAML allows only spaces, so replace the tab by spaces")
+		return t.problem(tab, "indented with a tab; YAML allows only spaces, so replace the tab with spaces")
 	}
 	return t.problem(line, "not valid YAML from here on: "+message+"; check indentation, colons, quotes and brackets")
 }

@@ -48,7 +48,7 @@ type HostRecord struct {
 	Role       Role   `json:"role"`
 	Health     string `json:"health"`
 	HealthText string `json:"healthText,omitempty"`
-	// P99 of the fsync probe's WAL lane, rounded up; absent if not measured
+	// P99 of the fsync probe's WAL-like writes, rounded up; absent if not measured
 	P99Seconds  float64  `json:"p99Seconds,omitempty"`
 	Mode        string   `json:"mode"`
 	Version     string   `json:"version"`

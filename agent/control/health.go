@@ -54,8 +54,8 @@ type Device struct {
 // Array is the state of a RAID array.
 type Array struct {
 	Level   string   `json:"level"`
-	Missing int      `json:"missing"`          // missing legs
-	Failed  []string `json:"failed,omitempty"` // failed legs that are still present
+	Missing int      `json:"missing"`          // missing member devices
+	Failed  []string `json:"failed,omitempty"` // failed member devices that are still present
 	Doing   string   `json:"doing,omitempty"`  // idle, check, repair, resync, recover or reshape
 	Done    float64  `json:"done,omitempty"`   // completed fraction of that
 }
@@ -93,13 +93,13 @@ type Disk struct {
 	LeftOut      uint64   `json:"leftOut,omitempty"`
 	Samples      uint64   `json:"samples,omitempty"`    // taken in the last minute
 	AgeSeconds   *float64 `json:"ageSeconds,omitempty"` // since the newest sample
-	LimitSeconds float64  `json:"limitSeconds"`         // limit of the WAL lane's P99
+	LimitSeconds float64  `json:"limitSeconds"`         // limit of the P99 of WAL-like writes
 }
 
 // FsyncMinutes is the number of minutes for which the probe's measurements are kept.
 const FsyncMinutes = 120
 
-// FsyncMinute is one minute of the probe's WAL lane. Count is 0 if no write completed in it.
+// FsyncMinute is one minute of the probe's WAL-like writes. Count is 0 if no write completed in it.
 type FsyncMinute struct {
 	Start         time.Time
 	Count         uint64

@@ -48,7 +48,7 @@ func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
 		before, _ = parse(data) // an invalid file is replaced
 	}
 	now, lost := f.read(before)
-	if now.Absent == "" && now.Next < before.Next { // the log is another one than before
+	if now.Absent == "" && now.Next < before.Next { // this is a different log than before
 		now, lost = f.read(summary{})
 	}
 	if now.Absent != "" && now.Absent != before.Absent {

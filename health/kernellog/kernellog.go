@@ -1,10 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernellog counts the kernel log's errors of block devices, and hung tasks, and publishes the counts in a
-// file.
+// Package kernellog counts the errors of block devices and the hung tasks in the kernel log, and publishes the counts
+// in a file.
 //
-// Reading the log takes a capability that the agent does not have, and most of it is none of the agent's business. So a
+// Reading the log takes a capability that the agent does not have, and most of the log does not concern the agent. So a
 // separate unit runs [Main] periodically as root with only that capability. It counts the kernel's own lines that match
 // a known error of a device, and writes names and numbers, but no text. The agent reads that file with [Read]; package
 // health then selects the devices below etcd's data.

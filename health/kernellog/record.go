@@ -14,16 +14,16 @@ import (
 // name is a block device's name in the kernel.
 const name = `([0-9A-Za-z][0-9A-Za-z!_.-]{0,31})`
 
-// kind is what a line means. Each such line increments one counter of a device.
+// kind is a type of kernel message. Each such message increments one counter of a device.
 type kind struct {
 	name  string
 	count func(*health.LoggedErrors)
 	lines []string // regular expressions, each with one group for the device
 }
 
-// kinds are the lines that count, by the kernel's sources: block/blk-mq.c, fs/buffer.c, fs/ext4, fs/jbd2, fs/xfs,
-// drivers/nvme/host, drivers/ata, drivers/scsi, drivers/md. Each expression is anchored to the start of the line, so
-// that no name of a device, a file or a volume can imitate one.
+// kinds lists the kernel messages to count, taken from the kernel's source: block/blk-mq.c, fs/buffer.c, fs/ext4,
+// fs/jbd2, fs/xfs, drivers/nvme/host, drivers/ata, drivers/scsi, drivers/md. Each expression is anchored to the start
+// of the line, so that no name of a device, a file or a volume can imitate one.
 func kinds() []kind {
 	return []kind{
 		{
@@ -83,7 +83,7 @@ func newReader() reader {
 	return r
 }
 
-// line is one record of the log, by its first line only.
+// line is the first line of a log record.
 type line struct {
 	number uint64
 	kernel bool // written by the kernel itself, not by a program

@@ -30,7 +30,7 @@ func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	}
 	for _, h := range append(all, r.ipv6()...) {
 		if slices.Contains(wanted, h.address) {
-			name, _, _ := strings.Cut(h.by, ":") // a label of the old kind
+			name, _, _ := strings.Cut(h.by, ":") // the label of an alias, such as eth0:1
 			return name, nil
 		}
 	}

@@ -63,8 +63,8 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 	return dirs, chain, nil
 }
 
-// devicesBelow returns the directories of the devices directly below the one in dir: the disk of a partition, the parts
-// of others.
+// devicesBelow returns the directories of the devices directly below the one in dir: the disk for a partition, the
+// component devices for others.
 func devicesBelow(dir string) ([]string, error) {
 	if exists(dir, "partition") {
 		return []string{filepath.Dir(dir)}, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The request and the answer of chrony's command protocol, version 6, as of chrony 2.2 (candm.h). A request must be at
-// least as long as its answer.
+// The request and the answer of chrony's command protocol, version 6, which chrony uses since 2.2 (candm.h). A request
+// must be at least as long as its answer.
 const (
 	chronyAt      = "127.0.0.1:323" // only root may listen there
 	chronyVersion = 6

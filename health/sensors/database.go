@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Database reads the file system of etcd's data directory, unless it has this device number, which is that of etcd's
+// Database reads the file system of etcd's data directory, unless its device number is the given one, that of etcd's
 // log. If the directory is missing, its nearest existing ancestor counts. This is the only reading that accesses a file
 // system, for its number and its free space, so it may hang.
 func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
@@ -43,7 +43,7 @@ func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	return out
 }
 
-// measured takes over a file system's sizes, if they are possible.
+// measured copies a file system's sizes, if they are possible.
 func measured(s unix.Statfs_t, out *health.DatabaseReading) {
 	block := uint64(max(s.Bsize, 0)) //nolint:gosec // it is not negative
 	if block == 0 || s.Blocks == 0 || s.Blocks > math.MaxUint64/block || s.Bavail > s.Blocks {

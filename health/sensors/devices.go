@@ -80,8 +80,8 @@ func array(dir, name string) health.Array {
 	return a
 }
 
-// redundant reports whether an array can do without a member device. Only then the kernel reports how many are missing,
-// and its sync action.
+// redundant reports whether an array keeps working without one of its member devices. Only for such an array does the
+// kernel report the number of missing devices and the sync action.
 func redundant(level string) bool { return level != "raid0" && level != "linear" }
 
 // arrayStates are the possible states of an array (md/array_state).
@@ -92,7 +92,7 @@ func arrayStates() []string {
 	}
 }
 
-// isSyncAction reports whether an array can do that (md/sync_action).
+// isSyncAction reports whether the word is a sync action of an array (md/sync_action).
 func isSyncAction(what string) bool {
 	return slices.Contains([]string{"idle", "frozen", "check", "repair", "resync", "recover", "reshape"}, what)
 }
@@ -140,7 +140,7 @@ func timeouts(dir string) health.Figure {
 	return health.Figure{Value: float64(n), Known: true}
 }
 
-// traffic returns what a whole device has done.
+// traffic returns the I/O counters of a whole device, not of a partition.
 func (r *Reader) traffic(name string) health.Traffic {
 	const sector = 512 // bytes, whatever the device's own size
 	block, err := blockdevice.NewFS(r.proc, r.sys)
@@ -171,8 +171,8 @@ func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
 	return out
 }
 
-// options returns the type of a file system, whether it is read-only for all, and the option by which it does not
-// flush.
+// options returns the type of a file system, whether it is read-only for all, and the mount option that disables
+// flushes, if any.
 func (r *Reader) options(number uint64) (kind string, readOnly health.Figure, unsafe string) {
 	unknown := health.Figure{Absent: "the file system of etcd's data is not in " + r.proc + "/self/mountinfo"}
 	proc, err := procfs.NewFS(r.proc)

@@ -18,8 +18,8 @@ const (
 	highestLimit = 200 // °C; drives without a limit report the largest possible number
 )
 
-// Sensors reads the hardware monitors (hwmon). Unlike [Reader.Read] it asks chips and drives, so that the answer may
-// take long or never come.
+// Sensors reads the hardware monitors (hwmon). Unlike [Reader.Read] it queries chips and drives, which may take long to
+// answer or never do.
 func (r *Reader) Sensors() health.Several[health.Sensor] {
 	chips, err := filepath.Glob(filepath.Join(r.sys, hwmon, "hwmon*"))
 	if err != nil || len(chips) == 0 {

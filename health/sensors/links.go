@@ -68,7 +68,7 @@ func (r *Reader) addressesOf(ctx context.Context, host string) ([]netip.Addr, er
 	return r.names.all, nil
 }
 
-// links adds an interface and those below it. It omits interfaces without hardware below them: the ports of a bridge to
+// links adds an interface and those below it. It omits interfaces without hardware below them: a bridge's ports to
 // virtual machines come and go.
 func (r *Reader) links(name, bond string, all []health.Link) []health.Link {
 	known := func(l health.Link) bool { return l.Name == name }

@@ -46,8 +46,8 @@ func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 	return stats, nil
 }
 
-// waited returns the percentage of the last minute in which a process waited for a CPU, or all for the disk. All
-// processes waiting for a CPU is impossible.
+// waited returns the percentage of the last minute in which a process waited for a CPU, or all processes waited for the
+// disk. All processes can never wait for a CPU at once.
 func (r *Reader) waited(of string) (float64, error) {
 	stats, err := r.pressure(of)
 	line := stats.Full
@@ -63,7 +63,7 @@ func (r *Reader) waited(of string) (float64, error) {
 	return line.Avg60, nil
 }
 
-// maxError returns the kernel's maximum error of the wall clock. Asking changes nothing and needs no privilege.
+// maxError returns the kernel's maximum error of the wall clock. The query changes nothing and needs no privilege.
 func maxError() (float64, error) {
 	var state unix.Timex
 	if _, err := unix.Adjtimex(&state); err != nil {
@@ -72,7 +72,8 @@ func maxError() (float64, error) {
 	return offAtMost(state), nil
 }
 
-// offAtMost returns the error in seconds; that of an unsynchronised clock is unbounded, whatever the kernel reports.
+// offAtMost returns the maximum error in seconds. For an unsynchronised clock it is unbounded, whatever the kernel
+// reports.
 func offAtMost(state unix.Timex) float64 {
 	off := float64(state.Maxerror) / 1e6 // microseconds
 	if state.Status&unix.STA_UNSYNC != 0 {
@@ -98,7 +99,8 @@ func bootedAt() (float64, error) {
 	return 0, absence("CPU starvation: cannot compare the clocks")
 }
 
-// throttled returns how often a CPU was throttled for heat, by itself or with its package, on average over all.
+// throttled returns how many times a CPU was throttled for heat, by itself or with its package, on average over all
+// CPUs.
 func (r *Reader) throttled() (float64, error) {
 	dirs, err := filepath.Glob(filepath.Join(r.sys, "devices/system/cpu/cpu[0-9]*/thermal_throttle"))
 	if err != nil || len(dirs) == 0 || len(dirs) > mostProcessors {

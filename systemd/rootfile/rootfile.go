@@ -184,7 +184,8 @@ func (t Tree) trusted(f *os.File, path string) error {
 	}
 	switch {
 	case s.Mode&unix.S_IFMT == unix.S_IFLNK:
-		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
+		return fmt.Errorf("%s is a symbolic link, which is not followed: replace it with the file or directory that "+
+			"it points to", path)
 	case s.Uid != t.owner:
 		return fmt.Errorf("%s belongs to user %d, who can change it: chown root", path, s.Uid)
 	case s.Mode&0o022 != 0:

@@ -1,11 +1,10 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roothelper does as root the few things that the agent may not do itself, and nothing else.
+// Package roothelper performs, as root, the few actions that the agent may not perform itself, and no others.
 //
-// The agent is a user of its own. The environment of etcd's unit, whether it may start at all, and starting and
-// stopping it belong to systemd and thus to root. The agent sends an order for that, over a socket that only its user
-// may use:
+// The agent is a user of its own. Only root may write the environment of etcd's unit, set its start guard, or start and
+// stop it. The agent sends an order for each of these over a socket that only its user may use:
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
 //
@@ -42,7 +41,7 @@ const (
 	RunHooks       = "hooks" // run the operator's programs
 )
 
-// Initial is what the agent knows of a new member. Everything else is in the configuration.
+// Initial is the part of a new member's environment that only the agent knows. The rest is in the configuration.
 type Initial struct {
 	Cluster string `json:"cluster"`         // ETCD_INITIAL_CLUSTER
 	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE

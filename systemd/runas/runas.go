@@ -43,7 +43,7 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Request is what to run.
+// Request describes the child to run.
 type Request struct {
 	Agent string   `json:"agent"` // the name of its configuration, which defines what the child may touch
 	Args  []string `json:"args"`  // of the child, its hidden command first

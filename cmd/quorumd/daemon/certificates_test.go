@@ -53,7 +53,8 @@ func TestAnExpiredCertificateDoesNotPreventTheStart(t *testing.T) {
 		t.Errorf("reported: %v, %v", dated, err)
 	}
 	c.Cluster.TLS.Key = other.Key
-	if _, err := checkFiles(c); ExitCode(err) != exitConfig || !strings.Contains(err.Error(), "does not go with") ||
+	if _, err := checkFiles(c); ExitCode(err) != exitConfig ||
+		!strings.Contains(err.Error(), "does not match the certificate") ||
 		!strings.Contains(err.Error(), "expired on") {
 		t.Errorf("with the key of another certificate: %v", err)
 	}
