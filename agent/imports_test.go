@@ -24,9 +24,9 @@ func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
 			"display fileaccess journalcatalog control config recovery record etcddb disk systemd durationfmt"},
-		{"cmd/quorumctl/setup", "policy config execshim fileaccess"},
+		{"cmd/quorumctl/setup", "policy config execshim fileaccess disk/atomicfile"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
-		{"cmd/quorumctl/pki", ""},
+		{"cmd/quorumctl/pki", "disk/atomicfile"},
 		{"cmd/quorumctl/supportbundle", "durationfmt"},
 		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
 		{
@@ -56,7 +56,7 @@ func layers() []layer {
 			"systemd durationfmt"},
 		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
-		{"hoststate", "policy hooks recovery record health"},
+		{"hoststate", "policy hooks recovery record disk/atomicfile health"},
 		{"shutdown", "policy control"},
 		{"journalcatalog", "policy health"},
 		{"fileaccess", "config durationfmt"},
@@ -74,8 +74,8 @@ func layers() []layer {
 		{"lock", "record durationfmt"},
 		{"network", ""},
 		{"bootstrap", "policy"},
-		{"proxy", ""},
-		{"hooks", "durationfmt"},
+		{"proxy", "disk/atomicfile"},
+		{"hooks", "disk/atomicfile durationfmt"},
 		{"recovery/rebuild", "datadir recovery scratchetcd record etcddb durationfmt"},
 		{"datadir", ""},
 		{"externalcheck", "execshim health durationfmt"},
@@ -101,7 +101,8 @@ func layers() []layer {
 		{"systemd/rootfile", ""},
 		{"disk", ""},
 		{"health", ""},
-		{"systemd", ""},
+		{"systemd", "disk/atomicfile"},
+		{"disk/atomicfile", ""},
 	}
 }
 
