@@ -23,7 +23,7 @@ import (
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"display fileaccess journalcatalog control config recovery record etcddb disk systemd durationfmt"},
+			"display fileaccess journalcatalog control config recovery record etcddb child disk systemd durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess disk/atomicfile"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
 		{"cmd/quorumctl/pki", "disk/atomicfile"},
@@ -36,7 +36,7 @@ func layers() []layer {
 				"proxy recovery/rebuild hoststate policy config autoreboot control/server cluster network hooks " +
 				"execshim " +
 				"datadir record " +
-				"etcddb health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
+				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
 				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd contrib/prometheus",
 		},
@@ -59,7 +59,7 @@ func layers() []layer {
 		{"hoststate", "policy hooks recovery record disk/atomicfile health"},
 		{"shutdown", "policy control"},
 		{"journalcatalog", "policy health"},
-		{"fileaccess", "config durationfmt"},
+		{"fileaccess", "config child durationfmt"},
 		{"page", "display control"},
 		{"display", "policy control durationfmt"},
 		{"fleetlock", "connlimit control"},
@@ -76,18 +76,19 @@ func layers() []layer {
 		{"bootstrap", "policy"},
 		{"proxy", "disk/atomicfile"},
 		{"hooks", "disk/atomicfile durationfmt"},
-		{"recovery/rebuild", "datadir recovery scratchetcd record etcddb durationfmt"},
-		{"datadir", ""},
+		{"recovery/rebuild", "datadir recovery scratchetcd record etcddb child disk/atomicfile durationfmt"},
+		{"datadir", "child disk/atomicfile"},
 		{"externalcheck", "execshim health durationfmt"},
 		{"discovery", "durationfmt"},
 		{"backup/restoretest", "backup scratchetcd etcddb record"},
-		{"backup", "record etcddb durationfmt"},
+		{"backup", "record etcddb child durationfmt"},
 		{"execshim", ""},
 		{"recovery", "policy record"},
 		{"policy", "health durationfmt"},
 		{"scratchetcd", "etcddb socketpath durationfmt"},
 		{"etcddb", "record"},
 		{"record", ""},
+		{"child", ""},
 		{"socketpath", ""},
 		{"durationfmt", ""},
 		{"health/sensors", "disk health"},
