@@ -276,7 +276,9 @@ func TestEncryptedSnapshotOpensOnlyWithItsIdentity(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := ParseIdentities(strings.NewReader("AGE-SECRET-KEY-1VERYSECRET")); err == nil ||
+	secret := filepath.Join(t.TempDir(), "identities")
+	must(t, os.WriteFile(secret, []byte("AGE-SECRET-KEY-1VERYSECRET"), 0o400))
+	if _, err := ReadIdentities(secret); err == nil ||
 		strings.Contains(err.Error(), "VERYSECRET") {
 		t.Errorf("%v", err)
 	}

@@ -112,7 +112,8 @@ func TestJobEndsAsItsProcessDoes(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	for kind, want := range map[string]string{
-		"fail": "cannot save a snapshot: the disk is full", "crash": "the process ended before it was done: exit status 2: it has crashed",
+		"fail":  "cannot save a snapshot: the disk is full",
+		"crash": "the process ended before it was done: exit status 2: it has crashed",
 	} {
 		if j := runs(t, r, kind); j.Err == nil || j.Err.Error() != want || len(j.Outcome.Snapshots) > 0 {
 			t.Errorf("%s: %+v", kind, j)

@@ -265,20 +265,23 @@ func Main(args []string, stdout io.Writer) error {
 		return err
 	}
 	return child.Main(ctx, stdout, func(ctx context.Context, progress *child.Progress) (any, error) {
-		if verb == ReadCommand && len(rest) == 0 {
-			return Read(p)
-		}
-		if !(verb == RebuildCommand && len(rest) == 2) && !(verb == SwapCommand && len(rest) == 1) {
-			return nil, fmt.Errorf("unknown command %q", args)
-		}
-		w, err := parseWork(rest[len(rest)-1])
 		switch {
-		case err != nil:
-			return nil, err
-		case verb == SwapCommand:
+		case verb == ReadCommand && len(rest) == 0:
+			return Read(p)
+		case verb == RebuildCommand && len(rest) == 2:
+			w, err := parseWork(rest[1])
+			if err != nil {
+				return nil, err
+			}
+			return Rebuild(ctx, p, w, rest[0], os.Stdin, progress)
+		case verb == SwapCommand && len(rest) == 1:
+			w, err := parseWork(rest[0])
+			if err != nil {
+				return nil, err
+			}
 			return Swap(p, w, time.Now())
 		}
-		return Rebuild(ctx, p, w, rest[0], os.Stdin, progress)
+		return nil, fmt.Errorf("unknown command %q", args)
 	})
 }
 

@@ -62,7 +62,8 @@ func openSnapshot(path string) (*os.File, error) {
 }
 
 // receive writes the database to path and compares it with the plan.
-func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, progress *child.Progress) (err error) {
+func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, progress *child.Progress,
+) (err error) {
 	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, ownerRW)
 	if err != nil {
 		return err
