@@ -50,7 +50,7 @@ type Identities []age.Identity
 // maxIdentities limits a file of identities, in bytes.
 const maxIdentities = 64 << 10
 
-// ReadIdentities reads a file of identities as age-keygen writes it. It must be readable by its owner only. Errors do not
+// ReadIdentities reads a file of identities as age-keygen writes it. Only its owner may have access. Errors do not
 // contain its content.
 func ReadIdentities(path string) (Identities, error) {
 	text, err := smallfile.ReadSecret(path, maxIdentities)
