@@ -23,10 +23,10 @@ import (
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"display fileaccess journalcatalog control config recovery record etcddb disk systemd durationfmt"},
-		{"cmd/quorumctl/setup", "policy config execshim fileaccess"},
+			"display fileaccess journalcatalog control config recovery record etcddb child disk systemd durationfmt"},
+		{"cmd/quorumctl/setup", "policy config execshim fileaccess disk/atomicfile"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
-		{"cmd/quorumctl/pki", ""},
+		{"cmd/quorumctl/pki", "disk/atomicfile"},
 		{"cmd/quorumctl/supportbundle", "durationfmt"},
 		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
 		{
@@ -36,7 +36,7 @@ func layers() []layer {
 				"proxy recovery/rebuild hoststate policy config autoreboot control/server cluster network hooks " +
 				"execshim " +
 				"datadir record " +
-				"etcddb health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
+				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
 				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd contrib/prometheus",
 		},
@@ -56,38 +56,40 @@ func layers() []layer {
 			"systemd durationfmt"},
 		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
-		{"hoststate", "policy hooks recovery record health"},
+		{"hoststate", "policy hooks recovery record disk/atomicfile health"},
 		{"shutdown", "policy control"},
 		{"journalcatalog", "policy health"},
-		{"fileaccess", "config durationfmt"},
+		{"fileaccess", "config child durationfmt"},
 		{"page", "display control"},
 		{"display", "policy control durationfmt"},
 		{"fleetlock", "connlimit control"},
 		{"connlimit", ""},
 		{"poll", ""},
-		{"config", "durationfmt autoreboot socketpath disk"},
+		{"config", "durationfmt autoreboot socketpath smallfile disk"},
 		{"autoreboot", "control execshim durationfmt"},
 		{"control/server", "control control/internal/errtext hooks recovery socketpath durationfmt"},
 		{"control", "control/internal/errtext recovery socketpath"},
 		{"control/internal/errtext", ""},
-		{"cluster", "lock execshim durationfmt"},
+		{"cluster", "lock execshim smallfile durationfmt"},
 		{"lock", "record durationfmt"},
 		{"network", ""},
 		{"bootstrap", "policy"},
-		{"proxy", ""},
-		{"hooks", "durationfmt"},
-		{"recovery/rebuild", "datadir recovery scratchetcd record etcddb durationfmt"},
-		{"datadir", ""},
+		{"proxy", "disk/atomicfile"},
+		{"hooks", "disk/atomicfile durationfmt"},
+		{"recovery/rebuild", "datadir recovery scratchetcd record etcddb child disk/atomicfile durationfmt"},
+		{"datadir", "child disk/atomicfile"},
 		{"externalcheck", "execshim health durationfmt"},
 		{"discovery", "durationfmt"},
 		{"backup/restoretest", "backup scratchetcd etcddb record"},
-		{"backup", "record etcddb durationfmt"},
+		{"backup", "record etcddb child smallfile durationfmt"},
 		{"execshim", ""},
 		{"recovery", "policy record"},
 		{"policy", "health durationfmt"},
 		{"scratchetcd", "etcddb socketpath durationfmt"},
 		{"etcddb", "record"},
 		{"record", ""},
+		{"child", ""},
+		{"smallfile", ""},
 		{"socketpath", ""},
 		{"durationfmt", ""},
 		{"health/sensors", "disk health"},
@@ -101,7 +103,8 @@ func layers() []layer {
 		{"systemd/rootfile", ""},
 		{"disk", ""},
 		{"health", ""},
-		{"systemd", ""},
+		{"systemd", "disk/atomicfile"},
+		{"disk/atomicfile", ""},
 	}
 }
 

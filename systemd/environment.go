@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // environmentHeader is the first line of every environment file we write. It must not end in a backslash: older systemd
@@ -33,7 +35,7 @@ func writeEnvironment(path string, vars map[string]string) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return replaceFile(path, text, 0o644)
+	return atomicfile.Write(path, text, 0o644, true)
 }
 
 // readEnvironment reads the file at path; a missing one has no variables.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 const (
@@ -159,7 +161,7 @@ func (p *Process) load() (*record, error) {
 func (p *Process) save(r *record) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = replaceFile(p.state, append(data, '\n'), 0o644)
+		err = atomicfile.Write(p.state, append(data, '\n'), 0o644, true)
 	}
 	if err != nil {
 		return explainFile("write the state of "+p.o.Name, err)

@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,6 +14,8 @@ import (
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
 // window limits the memory for compression and decompression, because the hosts also run etcd.
@@ -44,9 +47,17 @@ var ErrNoIdentity = errors.New("no identity to decrypt it")
 // Identities decrypt snapshots. They are empty if no file of identities is configured.
 type Identities []age.Identity
 
-// ParseIdentities reads identities as age-keygen writes them. Errors do not contain them.
-func ParseIdentities(r io.Reader) (Identities, error) {
-	all, err := age.ParseIdentities(io.LimitReader(r, maxIdentities))
+// maxIdentities limits a file of identities, in bytes.
+const maxIdentities = 64 << 10
+
+// ReadIdentities reads a file of identities as age-keygen writes it. Only its owner may have access. Errors do not
+// contain its content.
+func ReadIdentities(path string) (Identities, error) {
+	text, err := smallfile.ReadSecret(path, maxIdentities)
+	if err != nil {
+		return nil, err
+	}
+	all, err := age.ParseIdentities(bytes.NewReader(text))
 	if err != nil {
 		return nil, errors.New("it contains no age identities: create them with age-keygen")
 	}

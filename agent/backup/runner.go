@@ -4,18 +4,16 @@
 package backup
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
@@ -26,8 +24,6 @@ const (
 	// DefaultPatience is how long a job may go without leastProgress before it is ended.
 	DefaultPatience = 2 * time.Minute
 	leastProgress   = 1 << 20
-	// maxLine limits a report of the child: it may list some thousand snapshots.
-	maxLine = 16 << 20
 	// killGrace is how long a child may clean up after SIGTERM before it is killed.
 	killGrace = abandon + 5*time.Second
 )
@@ -101,7 +97,7 @@ func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args [
 	ends := make(chan ending, 1)
 	go func() {
 		var e ending
-		e.outcome, e.err = r.child(ctx, args)
+		e.outcome, e.err = r.runChild(ctx, args)
 		ends <- e
 	}()
 	e, gone := r.watch(ctx, cancel, ends)
@@ -173,57 +169,25 @@ func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 	}
 }
 
-func (r *Runner) child(ctx context.Context, args []string) (Outcome, error) {
-	command := exec.CommandContext(ctx, r.Command[0], append(append([]string{}, r.Command[1:]...), args...)...)
+func (r *Runner) runChild(ctx context.Context, args []string) (o Outcome, err error) {
+	command := exec.CommandContext(ctx, r.Command[0], slices.Concat(r.Command[1:], args)...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = killGrace
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	reader, writer := io.Pipe()
-	command.Stdout = writer
-	read := make(chan report, 1)
-	go func() { read <- r.follow(reader) }()
-	err := command.Run()
-	_ = writer.Close() // never fails
-	last := <-read
-	switch {
-	case last.Error != "":
-		return Outcome{}, errors.New(last.Error)
-	case last.Outcome != nil:
-		return *last.Outcome, nil
-	case stderr.Len() > 0:
-		return Outcome{}, errors.New(string(bytes.TrimSpace(stderr.Bytes())))
-	case wasKilled(err):
-		return Outcome{}, fmt.Errorf("the process ended before it was done: %w: it may have met the memory limit of "+
-			"quorumd's unit (MemoryMax=)", err)
+	err = child.Run(command, r.recordProgress, &o)
+	if err == nil {
+		return o, nil
 	}
-	return Outcome{}, fmt.Errorf("the process ended before it was done: %w", err)
-}
-
-// wasKilled reports whether the child was killed by a signal. A child that ends after SIGTERM reports its own error.
-func wasKilled(err error) bool {
-	exit, is := errors.AsType[*exec.ExitError](err)
-	if !is {
-		return false
-	}
-	status, known := exit.Sys().(syscall.WaitStatus)
-	return known && status.Signaled() && status.Signal() == syscall.SIGKILL
-}
-
-// follow records the child's progress and returns its last report.
-func (r *Runner) follow(from *io.PipeReader) (last report) {
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		var said report
-		if json.Unmarshal(lines.Bytes(), &said) != nil {
-			continue
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		err = fmt.Errorf("the process ended before it was done: %w", err)
+		if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signal() == syscall.SIGKILL {
+			err = fmt.Errorf("%w: it may have met the memory limit of quorumd's unit (MemoryMax=)", err)
 		}
-		last = said
-		r.mu.Lock()
-		r.job.Bytes, r.job.All = said.Bytes, said.All
-		r.mu.Unlock()
 	}
-	from.CloseWithError(io.ErrClosedPipe) // stop reading after an unreadable line
-	return last
+	return Outcome{}, err
+}
+
+func (r *Runner) recordProgress(done, all int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.job.Bytes, r.job.All = done, all
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/child"
 )
 
 // asChild is the argument that makes this program run a job as a child.
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 2 && os.Args[1] == asChild {
-		if err := ChildMain(context.Background(), os.Stdout, childOf(os.Args[2])); err != nil {
+		if err := child.Main(context.Background(), os.Stdout, childOf(os.Args[2])); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -39,15 +41,15 @@ func TestMain(m *testing.M) {
 }
 
 // childOf returns the function of a child for a kind of job.
-func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
-	return func(ctx context.Context, m *Meter) (Outcome, error) {
+func childOf(kind string) func(context.Context, *child.Progress) (Outcome, error) {
+	return func(ctx context.Context, p *child.Progress) (Outcome, error) {
 		if args, is := strings.CutPrefix(kind, savesInto); is {
-			return saveAlone(ctx, strings.Split(args, "|"), m)
+			return saveAlone(ctx, strings.Split(args, "|"), p)
 		}
 		switch kind {
 		case "succeed":
-			m.Remains(7 << 20)
-			m.Did(7 << 20)
+			p.Expect(7 << 20)
+			p.Add(7 << 20)
 			return Outcome{Snapshots: []Snapshot{{Manifest: Manifest{Name: "one"}}}}, nil
 		case "fail":
 			return Outcome{}, errors.New("cannot save a snapshot: the disk is full")
@@ -58,7 +60,7 @@ func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 			os.Exit(2)
 		case "crawl": // never stops, and is too slow
 			for range time.NewTicker(10 * time.Millisecond).C {
-				m.Did(1)
+				p.Add(1)
 			}
 		}
 		<-make(chan struct{})
@@ -69,7 +71,7 @@ func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 // savesInto is the prefix of the job that saves a file's content into a directory by way of a spool.
 const savesInto = "save|"
 
-func saveAlone(ctx context.Context, args []string, m *Meter) (Outcome, error) {
+func saveAlone(ctx context.Context, args []string, p *child.Progress) (Outcome, error) {
 	raw, err := os.ReadFile(args[1])
 	if err != nil {
 		return Outcome{}, err
@@ -78,7 +80,7 @@ func saveAlone(ctx context.Context, args []string, m *Meter) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	saved, err := Save(ctx, d, streamOf(raw), Options{Spool: args[2], Now: time.Now(), Progress: m.Did})
+	saved, err := Save(ctx, d, streamOf(raw), Options{Spool: args[2], Now: time.Now(), Progress: p.Add})
 	return Outcome{Snapshots: []Snapshot{{Manifest: saved}}}, errors.Join(err, d.Close())
 }
 
@@ -110,7 +112,8 @@ func TestJobEndsAsItsProcessDoes(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	for kind, want := range map[string]string{
-		"fail": "cannot save a snapshot: the disk is full", "crash": "it has crashed",
+		"fail":  "cannot save a snapshot: the disk is full",
+		"crash": "the process ended before it was done: exit status 2: it has crashed",
 	} {
 		if j := runs(t, r, kind); j.Err == nil || j.Err.Error() != want || len(j.Outcome.Snapshots) > 0 {
 			t.Errorf("%s: %+v", kind, j)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
 // partSize limits the memory for an upload of unknown length, which holds one part at a time. With at most 10,000
@@ -223,7 +225,7 @@ func (s *S3) explain(err error) error {
 
 // readCredentials reads the two keys. Errors do not contain its content.
 func readCredentials(path string) (key, secret string, err error) {
-	text, err := readPrivate(path, maxCredentials)
+	text, err := smallfile.ReadSecret(path, maxCredentials)
 	if err != nil {
 		return "", "", err
 	}
@@ -243,12 +245,7 @@ func readCredentials(path string) (key, secret string, err error) {
 }
 
 func authorities(path string) (*x509.CertPool, error) {
-	f, err := openSmall(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := readSmall(f, maxAuthorities)
+	text, err := smallfile.Read(path, maxAuthorities)
 	if err != nil {
 		return nil, err
 	}

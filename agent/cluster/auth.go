@@ -4,19 +4,17 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
+
+	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
 // Login is the etcd user of the client. The zero value means no user, or the one named in the client certificate.
@@ -49,41 +47,6 @@ func needsNewToken(err error, used string) bool {
 }
 
 func isEtcd(err, want error) bool { return errors.Is(rpctypes.Error(err), want) }
-
-// maxPasswordSize bounds a password file, in bytes.
-const maxPasswordSize = 4 << 10
-
-// ReadPassword reads a file that contains only a password. Only its owner may have access.
-func ReadPassword(path string) (string, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not block the agent
-	if err != nil {
-		return "", fmt.Errorf("cannot read the password: %w", err)
-	}
-	defer file.Close() // it is only read
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("cannot read the password: %w", err)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("cannot read the password: %s is not a regular file", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so other users can read or write it; "+
-			"chmod 0400", path, info.Mode().Perm())
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxPasswordSize+1))
-	text = bytes.TrimRight(text, "\r\n")
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("cannot read the password: %w", err)
-	case len(text) == 0:
-		return "", fmt.Errorf("cannot use the password: %s is empty", path)
-	case len(text) > maxPasswordSize:
-		return "", fmt.Errorf("cannot use the password: %s is larger than %d bytes", path, maxPasswordSize)
-	case bytes.ContainsAny(text, "\r\n\x00"):
-		return "", fmt.Errorf("cannot use the password: %s has more than one line", path)
-	}
-	return string(text), nil
-}
 
 // ErrUnencrypted means that an endpoint is not used: it would receive the password or the token unencrypted, and it is
 // known only from discovery.
@@ -122,9 +85,9 @@ func (s *loginSource) reload() (changed bool, err error) {
 	if s.login.User == "" {
 		return false, nil
 	}
-	password, err := ReadPassword(s.login.PasswordFile)
+	password, err := smallfile.ReadPassword(s.login.PasswordFile)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("cannot use the password in %s: %w", s.login.PasswordFile, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -204,44 +203,18 @@ func TestAChangedPasswordIsUsedWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestAPasswordReadableByOthersIsNotUsed(t *testing.T) {
+func TestClientWithoutAUsablePasswordIsNotCreated(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		text, want string
-		mode       os.FileMode
-	}{
-		"its owner may read it":     {"secret\n", "", 0o600},
-		"its group may read it":     {"secret\n", "chmod 0400", 0o640},
-		"every user may read it":    {"secret\n", "chmod 0400", 0o604},
-		"it is empty":               {"\n", "is empty", 0o400},
-		"it has two lines":          {"a\nb\n", "more than one line", 0o400},
-		"it is endless":             {strings.Repeat("x", 5000), "larger than", 0o400},
-		"its group may write to it": {"secret\n", "chmod 0400", 0o620},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "password")
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, c.mode); err != nil {
-				t.Fatal(err)
-			}
-			got, err := cluster.ReadPassword(path)
-			switch {
-			case c.want == "" && (err != nil || got != "secret"):
-				t.Errorf("it is read as %q, %v", got, err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-				t.Errorf("the error is %v, want one with %q", err, c.want)
-			}
-		})
-	}
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(fifo, 0o400); err != nil {
+	path := passwordFile(t, "secret")
+	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.ReadPassword(fifo); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
-		t.Errorf("a FIFO: %v", err)
+	_, err := cluster.New(cluster.Options{
+		Endpoints: []string{"http://127.0.0.1:1"}, Login: cluster.Login{User: "full", PasswordFile: path},
+	})
+	if want := "cannot use the password in " + path + ": its mode is 0640"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -11,12 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
 // CheckFiles checks the files that the configuration names for TLS and for the metrics listener: they exist, this
@@ -47,7 +48,9 @@ func (c Config) CheckFiles() error {
 		}
 	}
 	if path := c.Etcd.PasswordFile; path != "" {
-		add("etcd.passwordFile", u.checkPassword(path))
+		if _, err := smallfile.ReadPassword(path); err != nil {
+			add("etcd.passwordFile", u.unreadable(path, err))
+		}
 	}
 	if c.Metrics.WebConfig != "" {
 		_, err := u.read(c.Metrics.WebConfig)
@@ -77,37 +80,27 @@ type fileUser string
 // read reads a file that the configuration names.
 func (u fileUser) read(path string) ([]byte, error) {
 	data, err := readFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s does not exist; put it there or correct the path", path)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s cannot be read: permission denied; let %s read it and enter its directories",
-			path, u)
-	case err != nil:
-		return nil, fmt.Errorf("cannot read the file: %w; correct the path", err)
-	case len(data) > MaxFileSize:
+	if err != nil {
+		return nil, u.unreadable(path, err)
+	}
+	if len(data) > MaxFileSize {
 		return nil, fmt.Errorf("%s is larger than 1 MiB; correct the path", path)
 	}
 	return data, nil
 }
 
-// checkPassword requires one line in a file that only its owner can read. Package cluster reads it by the same rules.
-func (u fileUser) checkPassword(path string) error {
-	data, err := u.read(path)
-	if err != nil {
-		return err
+// unreadable adds the remedy to an error of a read.
+func (u fileUser) unreadable(path string, err error) error {
+	_, failed := errors.AsType[*fs.PathError](err)
+	switch {
+	case !failed: // its content or mode is wrong
+		return fmt.Errorf("cannot use %s: %w", path, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist; put it there or correct the path", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s cannot be read: permission denied; let %s read it and enter its directories", path, u)
 	}
-	info, err := os.Stat(path)
-	switch text := strings.TrimRight(string(data), "\r\n"); {
-	case err != nil:
-		return fmt.Errorf("cannot read the mode of the file: %w", err)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s has mode %04o, so other users can read or write it; chmod 0400", path,
-			info.Mode().Perm())
-	case text == "" || strings.ContainsAny(text, "\r\n\x00"):
-		return fmt.Errorf("%s must contain the password on one line, and nothing else", path)
-	}
-	return nil
+	return fmt.Errorf("cannot read the file: %w; correct the path", err)
 }
 
 // checkCAs requires at least one certificate that is valid now; expired ones are common after a renewal.

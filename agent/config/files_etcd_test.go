@@ -75,11 +75,11 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		},
 		"a certificate of another CA": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = stranger.Cert, stranger.Key },
-			[]string{"which cluster.tls.ca names", "take both from one CA"},
+			[]string{"which cluster.tls.ca names", "issue both from the same CA"},
 		},
 		"another host's key": {
 			func(_ *Config, s *EtcdTLS) { s.PeerKey = stranger.Key },
-			[]string{"etcd.tls.peerKey: " + stranger.Key + " does not go with the certificate"},
+			[]string{"etcd.tls.peerKey: " + stranger.Key + " does not match the certificate"},
 		},
 		"a CA that quorumd does not trust": {
 			func(c *Config, _ *EtcdTLS) { c.Cluster.TLS.CA = other.File },

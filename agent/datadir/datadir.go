@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // Contents describe a data directory.
@@ -210,21 +212,9 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 		moved = append(moved, target)
 	}
 	for _, dir := range parents {
-		if err := SyncDir(dir); err != nil {
+		if err := atomicfile.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return moved, fmt.Errorf("cannot make the move of %s durable: %w", dataDir, err)
 		}
 	}
 	return moved, nil
-}
-
-// SyncDir makes the names in a directory durable. It ignores a missing directory.
-func SyncDir(path string) error {
-	dir, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func child(t *testing.T, dataDir, walDir string) Dir {
+func inChild(t *testing.T, dataDir, walDir string) Dir {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func TestDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	// While it runs, and through the child.
-	dir := child(t, filepath.Join(member.Options.Dir, "data"), "")
+	dir := inChild(t, filepath.Join(member.Options.Dir, "data"), "")
 	got, err := dir.Inspect(bounded(t))
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestMovingAsideRenamesAndNeverOverwrites(t *testing.T) {
 
 func TestMoveAsideOfAnEmptyDirectorySucceeds(t *testing.T) {
 	t.Parallel()
-	moved, err := child(t, filepath.Join(t.TempDir(), "absent"), "").MoveAside(bounded(t))
+	moved, err := inChild(t, filepath.Join(t.TempDir(), "absent"), "").MoveAside(bounded(t))
 	if err != nil || len(moved) != 0 {
 		t.Fatalf("moved %v, %v", moved, err)
 	}
@@ -179,7 +179,7 @@ func TestUnreadableDirectoryIsAProblem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "data", "member"), "a file, not a directory")
-	got, err := child(t, filepath.Join(dir, "data"), "").Inspect(bounded(t))
+	got, err := inChild(t, filepath.Join(dir, "data"), "").Inspect(bounded(t))
 	if err != nil || got.Problem == "" {
 		t.Fatalf("found %+v, %v", got, err)
 	}
@@ -190,7 +190,7 @@ func TestInspectOfAHungDiskEndsAtItsDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	_, err := child(t, "/hang", "").Inspect(ctx)
+	_, err := inChild(t, "/hang", "").Inspect(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("error is %v", err)
 	}

@@ -6,7 +6,6 @@ package fileaccess
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
@@ -30,7 +30,6 @@ const Command = "look-at-config"
 const (
 	checkTimeout     = 10 * time.Second
 	systemctlTimeout = 3 * time.Second
-	maxAnswer        = 256 << 10 // bytes; far more than the problems of a configuration
 	configs          = "/etc/quorumd"
 
 	// DefaultUser runs the service, unless its unit names another user.
@@ -132,13 +131,9 @@ func checkAs(ctx context.Context, user string, text []byte, args ...string) ([]c
 		Setsid:     true, // that user could trace the child, and must not get access to root's terminal
 		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
 	}
-	answer, err := run(ctx, c)
+	problems, err := run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot check access as %s: %w", user, err)
-	}
-	var problems []config.Problem
-	if err := json.Unmarshal(answer, &problems); err != nil {
-		return nil, fmt.Errorf("cannot check access as %s: the answer is damaged: %w", user, err)
 	}
 	return problems, nil
 }
@@ -170,43 +165,31 @@ func Hidden(c config.Config) []string {
 	return messages
 }
 
-// run returns the output of a child. When the context ends, it stops waiting for a child that hangs on a file.
-func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	c.Stdout = w
-	if err := errors.Join(c.Start(), w.Close()); err != nil {
-		return nil, err
-	}
+// run returns the result of a child. When the context ends, it stops waiting for a child that hangs on a file.
+func run(ctx context.Context, c *exec.Cmd) ([]config.Problem, error) {
+	var problems []config.Problem
 	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Now()) })
-	defer stop()
-	answer, err := io.ReadAll(io.LimitReader(r, maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(checkTimeout))
-	}
+	go func() { ended <- child.Run(c, nil, &problems) }()
 	select {
-	case err = <-ended:
-		return answer, err
+	case err := <-ended:
+		return problems, err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(checkTimeout))
 	}
 }
 
-// ChildMain runs in the child and writes the problems of its user as JSON. It checks the files of the configuration
-// that args names. Without args, it reads a configuration from stdin and checks the files of etcd.tls.
+// ChildMain runs in the child and reports the problems of its user. It checks the files of the configuration that args
+// names. Without args, it reads a configuration from stdin and checks the files of etcd.tls.
 func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
-	switch len(args) {
-	case 0:
-		return json.NewEncoder(stdout).Encode(checkEtcdFiles(stdin))
-	case 1:
-		return json.NewEncoder(stdout).Encode(check(args[0]))
+	if len(args) > 1 {
+		return errors.New("one file is expected, or none")
 	}
-	return errors.New("one file is expected, or none")
+	return child.Main(context.Background(), stdout, func(context.Context, *child.Progress) ([]config.Problem, error) {
+		if len(args) == 0 {
+			return checkEtcdFiles(stdin), nil
+		}
+		return check(args[0]), nil
+	})
 }
 
 func checkEtcdFiles(stdin io.Reader) []config.Problem {

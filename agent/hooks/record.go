@@ -17,6 +17,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 const (
@@ -53,26 +55,12 @@ func outcomePath(dir, when string) string { return filepath.Join(dir, when+".jso
 func lockPath(dir, when string) string    { return filepath.Join(dir, when+".lock") }
 
 // write replaces a record atomically. It does not sync, as a reboot clears the directory.
-func write(path string, mode os.FileMode, record any) (err error) {
+func write(path string, mode os.FileMode, record any) error {
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.Write(append(data, '\n'))
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return atomicfile.Write(path, append(data, '\n'), mode, false)
 }
 
 // read reads a record that another user may have written: it follows no link, never blocks, and limits the size.

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // ID is a 64-bit number, encoded as a string in JSON because many JSON parsers would round it.
@@ -47,25 +49,9 @@ func (HostFiles) MakeDir(path string) error { return os.MkdirAll(path, 0o755) }
 // Read returns a file's content.
 func (HostFiles) Read(path string) ([]byte, error) { return os.ReadFile(path) }
 
-// Write replaces a file: it writes a new one in the same directory and renames it.
+// Write replaces a file. All users may read it.
 func (HostFiles) Write(path string, data []byte, durable bool) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(temp.Name()) // a no-op after the rename
-	_, err = temp.Write(data)
-	if err == nil && durable {
-		err = temp.Sync()
-	}
-	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err == nil && durable {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
+	if err := atomicfile.Write(path, data, 0o644, durable); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
@@ -78,17 +64,9 @@ func (HostFiles) Remove(path string) error {
 		return nil
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = atomicfile.SyncDir(filepath.Dir(path))
 	}
 	return err
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func readJSON(disk Files, path string, into any) (found bool, err error) {

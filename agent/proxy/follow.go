@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // follower watches the list's file for a newer version.
@@ -25,6 +27,7 @@ type follower struct {
 	fromSaved  bool         // the saved list is in force and its age is unknown
 	saving     atomic.Bool  // a goroutine is saving a list
 	written    string       // content of the saved list
+	write      func(path string, data []byte, mode os.FileMode, durable bool) error
 }
 
 // stamp identifies one version of a file.
@@ -35,7 +38,7 @@ type stamp struct {
 }
 
 func newFollower(path, kept string, elapsed func() time.Duration) *follower {
-	f := &follower{path: path, kept: kept, elapsed: elapsed}
+	f := &follower{path: path, kept: kept, elapsed: elapsed, write: atomicfile.Write}
 	f.writtenAt.Store(int64(elapsed()))
 	return f
 }
@@ -90,8 +93,7 @@ func (f *follower) save(l List) {
 	}
 	go func() {
 		defer f.saving.Store(false)
-		temporary := f.kept + ".new"
-		if err := errors.Join(os.WriteFile(temporary, []byte(text), 0o600), os.Rename(temporary, f.kept)); err == nil {
+		if f.write(f.kept, []byte(text), 0o600, false) == nil {
 			f.written = text
 		}
 	}()

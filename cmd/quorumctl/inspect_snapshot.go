@@ -4,11 +4,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -39,21 +38,16 @@ type inspection struct {
 
 // inspectFile inspects a file in a child.
 func inspectFile(ctx context.Context, file *os.File) (found inspection, err error) {
-	child := exec.CommandContext(ctx, "/proc/self/exe", inspectCommand)
-	var stderr bytes.Buffer
-	child.Stdin, child.Stderr = file, &stderr
-	out, err := child.Output()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
+	command := exec.CommandContext(ctx, "/proc/self/exe", inspectCommand)
+	command.Stdin = file
+	err = child.Run(command, nil, &found)
+	if ctx.Err() != nil {
 		return found, ctx.Err()
-	case errors.As(err, &exit) && exit.ExitCode() == exitFault && stderr.Len() > 0:
-		return found, errors.New(string(bytes.TrimSpace(stderr.Bytes())))
-	case err != nil: // Go's crash report for lack of memory is long; its first line is enough
-		line, _, _ := bytes.Cut(stderr.Bytes(), []byte("\n"))
-		return found, fmt.Errorf("cannot read the database in it: %w: %s", err, line)
 	}
-	return found, json.Unmarshal(out, &found)
+	if _, is := errors.AsType[*exec.ExitError](err); is { // for instance for lack of memory
+		return found, fmt.Errorf("cannot read the database in it: %w", err)
+	}
+	return found, err
 }
 
 // inspectMain is the main function of the child, which reads the file on its standard input.
@@ -61,14 +55,13 @@ func inspectMain(ctx context.Context, file *os.File, out io.Writer) error {
 	if err := (etcddb.Limits{Memory: inspectMemory, CPU: inspectTime}).Confine(); err != nil {
 		return err
 	}
-	sum, none := sha256.New(), func(int64) {}
-	size, err := etcddb.Receive(ctx, io.Discard, io.TeeReader(file, sum), none)
-	if err != nil {
-		return err
-	}
-	contents, err := etcddb.Inspect(ctx, file, none)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(out).Encode(inspection{contents, size, hex.EncodeToString(sum.Sum(nil))})
+	return child.Main(ctx, out, func(ctx context.Context, _ *child.Progress) (found inspection, err error) {
+		sum, none := sha256.New(), func(int64) {}
+		if found.Size, err = etcddb.Receive(ctx, io.Discard, io.TeeReader(file, sum), none); err != nil {
+			return found, err
+		}
+		found.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		found.Contents, err = etcddb.Inspect(ctx, file, none)
+		return found, err
+	})
 }

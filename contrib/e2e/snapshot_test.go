@@ -39,7 +39,7 @@ func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 	h.w.t.Helper()
 	h.w.eventually("a snapshot job ends to which etcd has answered", func() bool {
 		began, err := h.Client.StartSnapshot(h.w.t.Context(), req)
-		if err != nil && strings.Contains(err.Error(), "wait until it has ended") {
+		if err != nil && strings.Contains(err.Error(), "wait until it has finished") {
 			return false
 		}
 		if err != nil {

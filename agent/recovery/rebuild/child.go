@@ -14,10 +14,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/recovery"
@@ -36,7 +38,7 @@ const (
 	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
 	maxReadTime    = 10 * time.Minute
 	resultLifetime = 10 * time.Second
-	// outputWait is how long to wait for the output of a killed child.
+	// outputWait is how long to wait for the output of a killed fetch.
 	outputWait = 500 * time.Millisecond
 	// storeTimeout is how long a store may send no data.
 	storeTimeout = 2 * time.Minute
@@ -225,23 +227,18 @@ func (f *Files) runWork(ctx context.Context, into any, verb string, w recovery.W
 }
 
 func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, more ...string) error {
-	args := append(append([]string{}, f.Command[1:]...), verb, f.Place.DataDir, f.Place.WALDir)
-	command := exec.CommandContext(ctx, f.Command[0], append(args, more...)...)
-	command.WaitDelay, command.Stdin = outputWait, in
-	var stderr bytes.Buffer
-	out := &childOutput{progress: f.recordProgress}
-	command.Stdout, command.Stderr = out, &stderr
-	err := command.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
-	case errors.As(err, &exit) && stderr.Len() > 0:
-		return errors.New(string(bytes.TrimSpace(stderr.Bytes())))
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // after ErrWaitDelay only the input was still open
-		return err
+	args := slices.Concat(f.Command[1:], []string{verb, f.Place.DataDir, f.Place.WALDir}, more)
+	command := exec.CommandContext(ctx, f.Command[0], args...)
+	command.Stdin = in
+	var progress func(done, all int64)
+	if verb == RebuildCommand {
+		progress = f.recordProgress
 	}
-	return json.Unmarshal(out.last, into)
+	err := child.Run(command, progress, into)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
+	}
+	return err
 }
 
 // recordProgress records how much is copied.
@@ -262,43 +259,30 @@ func Main(args []string, stdout io.Writer) error {
 	verb, p, rest := args[0], Place{DataDir: args[1], WALDir: args[2]}, args[3:]
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	var answer any
 	// The limits do not apply to the etcd that runs on a copy. Memory must hold a whole log.
-	err := etcddb.Limits{Memory: etcddb.HalfOfMemory(), CPU: maxCopyTime}.ConfineSelf()
-	switch {
-	case err != nil:
-	case verb == ReadCommand && len(rest) == 0:
-		answer, err = Read(p)
-	case verb == RebuildCommand && len(rest) == 2:
-		var w recovery.Work
-		if w, err = parseWork(rest[1]); err == nil {
-			answer, err = rebuildWithProgress(ctx, p, w, rest[0], stdout)
-		}
-	case verb == SwapCommand && len(rest) == 1:
-		var w recovery.Work
-		if w, err = parseWork(rest[0]); err == nil {
-			answer, err = Swap(p, w, time.Now())
-		}
-	default:
-		err = fmt.Errorf("unknown command %q", args)
-	}
-	if err != nil {
+	limits := etcddb.Limits{Memory: etcddb.HalfOfMemory(), CPU: maxCopyTime}
+	if err := limits.ConfineSelf(); err != nil {
 		return err
 	}
-	return json.NewEncoder(stdout).Encode(answer)
-}
-
-// rebuildWithProgress makes the copy, and reports its progress on stdout.
-func rebuildWithProgress(ctx context.Context, p Place, w recovery.Work, etcd string, stdout io.Writer,
-) (recovery.Result, error) {
-	progress := &Progress{}
-	reporting, stop := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	wait.Go(func() { progress.report(reporting, stdout) })
-	result, err := Rebuild(ctx, p, w, etcd, os.Stdin, progress)
-	stop()
-	wait.Wait() // the answer must be the last line
-	return result, err
+	return child.Main(ctx, stdout, func(ctx context.Context, progress *child.Progress) (any, error) {
+		switch {
+		case verb == ReadCommand && len(rest) == 0:
+			return Read(p)
+		case verb == RebuildCommand && len(rest) == 2:
+			w, err := parseWork(rest[1])
+			if err != nil {
+				return nil, err
+			}
+			return Rebuild(ctx, p, w, rest[0], os.Stdin, progress)
+		case verb == SwapCommand && len(rest) == 1:
+			w, err := parseWork(rest[0])
+			if err != nil {
+				return nil, err
+			}
+			return Swap(p, w, time.Now())
+		}
+		return nil, fmt.Errorf("unknown command %q", args)
+	})
 }
 
 func parseWork(text string) (w recovery.Work, err error) {

@@ -17,9 +17,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // copyPlace returns where the copy is while it is made.
@@ -44,7 +45,7 @@ const bump = 1_000_000_000
 // Rebuild makes the copy with the given etcd binary, unless it is complete already. It takes as long as reading and
 // writing the database, plus a few seconds. The member's own etcd must not run. from is the snapshot if it comes from a
 // store. progress may be nil.
-func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io.Reader, progress *Progress,
+func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io.Reader, progress *child.Progress,
 ) (recovery.Result, error) {
 	c := p.copyPlace(w)
 	if result, err := readResult(c); err == nil {
@@ -108,14 +109,14 @@ func readPlannedLog(p Place, w recovery.Work) (logContent, error) {
 
 // copyData copies the database and the snapshots, and writes a new log whose commit index is that of its last entry. It
 // first removes the leftovers of an earlier attempt.
-func copyData(p, c Place, w recovery.Work, progress *Progress) error {
+func copyData(p, c Place, w recovery.Work, progress *child.Progress) error {
 	if _, err := readPlannedLog(p, w); err != nil {
 		return err
 	}
 	if err := prepare(p, c, sizeOf(p.snap(), ""), 2*sizeOf(p.log(), ".wal")+2*logFile); err != nil {
 		return err
 	}
-	progress.expect(sizeOf(p.snap(), ""))
+	progress.Expect(sizeOf(p.snap(), ""))
 	entries, err := os.ReadDir(p.snap())
 	if err != nil {
 		return err
@@ -231,7 +232,7 @@ func lock(path string, flag int, takenText string) (*os.File, error) {
 
 const copyChunk = 16 << 20
 
-func copyFile(from, to string, progress *Progress) (err error) {
+func copyFile(from, to string, progress *child.Progress) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -244,7 +245,7 @@ func copyFile(from, to string, progress *Progress) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	for { // in parts, so that the kernel's copy reports progress
 		n, err := io.CopyN(out, in, copyChunk)
-		progress.add(n)
+		progress.Add(n)
 		if errors.Is(err, io.EOF) {
 			return out.Sync()
 		}
@@ -277,22 +278,10 @@ func writeResult(c Place, result recovery.Result) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(c.DataDir, resultName)
-	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, ownerRW)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
 	for _, dir := range []string{c.log(), c.snap(), c.member()} {
-		if err := datadir.SyncDir(dir); err != nil {
+		if err := atomicfile.SyncDir(dir); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return datadir.SyncDir(c.DataDir)
+	return atomicfile.Write(filepath.Join(c.DataDir, resultName), text, ownerRW, true)
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -98,12 +99,12 @@ func TestSurvivorRunsAloneWithEveryAcknowledgedWrite(t *testing.T) {
 			c, report := crashed(t, testbed.ClusterOptions{Version: version, Extra: []string{"--snapshot-count=100"}})
 			m, work := best(t, c)
 			p := placeOf(m)
-			progress := &Progress{}
+			progress := &child.Progress{}
 			result, err := Rebuild(bounded(t), p, work, m.Options.Binary, nil, progress)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if done, all := progress.done.Load(), progress.all.Load(); done != all || done < 20<<10 {
+			if done, all := progress.Now(); done != all || done < 20<<10 {
 				t.Errorf("the progress ends at %d of %d bytes", done, all)
 			}
 			again, err := Rebuild(bounded(t), p, work, "/bin/false", nil, nil)
@@ -511,7 +512,7 @@ func TestDataThatAnEtcdHasOpenIsNotCopied(t *testing.T) {
 
 func TestSlowReadIsSharedByLaterCallers(t *testing.T) {
 	t.Parallel()
-	f := &Files{Command: []string{"sh", "-c", `sleep 1; echo '{"empty":true,"lastIndex":7}'`}}
+	f := &Files{Command: []string{"sh", "-c", `sleep 1; echo '{"result":{"empty":true,"lastIndex":7}}'`}}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := f.Read(short); !errors.Is(err, recovery.ErrReading) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // Swap moves the member's old data aside and puts the copy in its place. If an earlier swap was interrupted, it
@@ -50,17 +51,17 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	if !exists(p.member()) || !exists(p.log()) {
 		return moved, errors.New("cannot put the copy in place: a part of it is missing")
 	}
-	return moved, datadir.SyncDir(p.DataDir)
+	return moved, atomicfile.SyncDir(p.DataDir)
 }
 
 // placeLog puts a separate log in place, perhaps on another file system. The order shows the next attempt how far this
 // one came: the log is in place only after the old data is aside, and before the rest.
 func placeLog(p, c Place) error {
-	if err := datadir.SyncDir(p.DataDir); err != nil {
+	if err := atomicfile.SyncDir(p.DataDir); err != nil {
 		return err
 	}
 	if err := os.Rename(c.log(), p.log()); err != nil {
 		return err
 	}
-	return datadir.SyncDir(filepath.Dir(p.log()))
+	return atomicfile.SyncDir(filepath.Dir(p.log()))
 }

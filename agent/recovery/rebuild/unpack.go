@@ -16,13 +16,14 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 // unpack makes the copy from a snapshot: its database without the original members, and a new log with the one entry
 // that adds this host's member, like the log of a new etcd. The snapshot must match the plan.
-func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, progress *Progress) error {
+func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, progress *child.Progress) error {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the snapshot %s: %w", w.Snapshot, err) }
 	if err := prepare(p, c, 2*w.Snapshot.Size, 2*logFile); err != nil { // etcd may rewrite each page
 		return cannot(err)
@@ -61,7 +62,8 @@ func openSnapshot(path string) (*os.File, error) {
 }
 
 // receive writes the database to path and compares it with the plan.
-func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, progress *Progress) (err error) {
+func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Reader, progress *child.Progress,
+) (err error) {
 	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, ownerRW)
 	if err != nil {
 		return err
@@ -69,8 +71,8 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
-	progress.expect(3 * s.Size) // it is read twice more, to inspect it
-	size, err := etcddb.Receive(ctx, out, from, progress.add)
+	progress.Expect(3 * s.Size) // it is read twice more, to inspect it
+	size, err := etcddb.Receive(ctx, out, from, progress.Add)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	if s.File != "" && hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
 		return fmt.Errorf("%w: its SHA-256 differs from the plan's", etcddb.ErrDamaged)
 	}
-	found, err := etcddb.Inspect(ctx, out, progress.add)
+	found, err := etcddb.Inspect(ctx, out, progress.Add)
 	if err != nil {
 		return err
 	}

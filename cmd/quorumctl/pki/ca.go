@@ -22,6 +22,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // signer is a CA certificate with its key.
@@ -115,7 +117,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 		}
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	return syncDir(filepath.Dir(dir))
+	return atomicfile.SyncDir(filepath.Dir(dir))
 }
 
 // Open reads the CAs for inspection, and checks that they are valid now. It first completes the final step of a

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // Place describes the target of an installation.
@@ -211,7 +213,7 @@ func (f files) put(names []string, p Place) error {
 				mode = 0o640
 			}
 		}
-		temp, err := stage(filepath.Join(p.Dir, name), f[name], 0o600)
+		temp, err := atomicfile.Stage(filepath.Join(p.Dir, name), f[name], 0o600)
 		if err != nil {
 			return err
 		}
@@ -230,5 +232,5 @@ func (f files) put(names []string, p Place) error {
 			return err
 		}
 	}
-	return syncDir(p.Dir)
+	return atomicfile.SyncDir(p.Dir)
 }

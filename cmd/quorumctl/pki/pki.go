@@ -33,6 +33,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 const (
@@ -134,7 +136,7 @@ func readBounded(path string, limit int64) ([]byte, os.FileInfo, error) {
 
 // create writes a new file atomically. It fails if the file exists.
 func create(path string, data []byte, mode os.FileMode) error {
-	temp, err := stage(path, data, mode)
+	temp, err := atomicfile.Stage(path, data, mode)
 	if err != nil {
 		return err
 	}
@@ -142,28 +144,5 @@ func create(path string, data []byte, mode os.FileMode) error {
 	if err := os.Link(temp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// stage writes a temporary file in the same directory, for a rename or a link, and returns its name.
-func stage(path string, data []byte, mode os.FileMode) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return atomicfile.SyncDir(filepath.Dir(path))
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // A cluster changes its CA in three steps: all hosts trust both CAs, all use certificates of the new CA, and all trust
@@ -121,19 +123,7 @@ func (r *rotation) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, rotationFile), data, 0o600)
-}
-
-// replace writes a file atomically. It may replace an existing file.
-func replace(path string, data []byte, mode fs.FileMode) error {
-	temp, err := stage(path, data, mode)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncDir(filepath.Dir(path))
+	return atomicfile.Write(filepath.Join(dir, rotationFile), data, 0o600, true)
 }
 
 // takeUp sets the CAs that sign and the CAs that hosts trust in the step. Before the call, a.cas must be the CAs from
@@ -196,8 +186,8 @@ func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error
 		if err != nil {
 			return err
 		}
-		err = errors.Join(replace(filepath.Join(a.dir, m[2]), keyPEM, 0o600),
-			replace(filepath.Join(a.dir, m[1]), certPEM, 0o644))
+		err = errors.Join(atomicfile.Write(filepath.Join(a.dir, m[2]), keyPEM, 0o600, true),
+			atomicfile.Write(filepath.Join(a.dir, m[1]), certPEM, 0o644, true))
 		if err != nil {
 			return err
 		}
@@ -352,7 +342,7 @@ func (a *Directory) leaveTrust() error {
 	if err != nil {
 		return err
 	}
-	return replace(path, packed, 0o644)
+	return atomicfile.Write(path, packed, 0o644, true)
 }
 
 // end replaces the old CA's files with those of the new one. It keeps the old certificate, to identify certificates
@@ -371,7 +361,7 @@ func (r *rotation) end(dir string) error {
 			return err
 		}
 	}
-	if err := errors.Join(syncDir(aside), syncDir(dir)); err != nil {
+	if err := errors.Join(atomicfile.SyncDir(aside), atomicfile.SyncDir(dir)); err != nil {
 		return err
 	}
 	for _, name := range []string{trustBoth, trustNew, rotationFile} { // the record last
@@ -379,7 +369,7 @@ func (r *rotation) end(dir string) error {
 			return err
 		}
 	}
-	return syncDir(dir)
+	return atomicfile.SyncDir(dir)
 }
 
 // take replaces one file of the old CA with that of the new CA, or removes the latter if the rotation was reversed.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 // Trusted describes the CAs that a host trusts after a change.
@@ -78,7 +80,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 		if len(one.Added) == 0 && len(one.Dropped) == 0 && !one.New {
 			continue
 		}
-		if err := replace(filepath.Join(dir, one.File), after[one.File], modeOf(one.File)); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, one.File), after[one.File], modeOf(one.File), true); err != nil {
 			return Trusted{}, err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
 const (
@@ -258,20 +259,16 @@ func Write(path string, text []byte, check func(path string) error) error {
 	if before {
 		return check(path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	// quorumd and users who run 'quorumctl config check' must be able to read it.
+	temp, err := atomicfile.Stage(path, text, 0o644)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	// quorumd and users who run 'quorumctl config check' must be able to read it.
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	defer os.Remove(temp)
+	if err := check(temp); err != nil {
 		return err
 	}
-	if err := check(f.Name()); err != nil {
-		return err
-	}
-	err = os.Link(f.Name(), path)
+	err = os.Link(temp, path)
 	if errors.Is(err, fs.ErrExist) {
 		return &FileExists{path}
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/etcddb"
@@ -63,17 +64,17 @@ func runBackup(args []string, stdout io.Writer) error {
 		return err
 	}
 	lowerPriority()
-	return backup.ChildMain(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
+	return child.Main(ctx, stdout, func(ctx context.Context, progress *child.Progress) (backup.Outcome, error) {
 		conf, err := config.Load(args[0])
 		if err != nil {
 			return backup.Outcome{}, err
 		}
-		j, err := openJob(conf, m)
+		j, err := openJob(conf, progress)
 		if err != nil {
 			return backup.Outcome{}, err
 		}
 		if args[1] == "save" || args[1] == "verify" || args[1] == "restoreTest" && slowsEtcd(conf) {
-			j.options.Progress = throttle(ctx, conf.Backup.Rate, m.Did)
+			j.options.Progress = throttle(ctx, conf.Backup.Rate, progress.Add)
 		}
 		return j.do(ctx, args[1], args[2:])
 	})
@@ -100,7 +101,7 @@ func runFetch(ctx context.Context, path string, args []string, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	j, err := openJob(conf, &backup.Meter{})
+	j, err := openJob(conf, nil)
 	if err != nil {
 		return err
 	}
@@ -171,9 +172,9 @@ type job struct {
 	unread   error           // why evidence cannot be read; a snapshot can still be saved
 }
 
-func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
+func openJob(conf config.Config, progress *child.Progress) (j job, err error) {
 	j = job{conf: conf, options: backup.Options{
-		Spool: spoolOf(conf), Now: time.Now(), Progress: m.Did, Remains: m.Remains,
+		Spool: spoolOf(conf), Now: time.Now(), Progress: progress.Add, Remains: progress.Expect,
 	}}
 	if err := os.MkdirAll(j.options.Spool, 0o700); err != nil {
 		return j, fmt.Errorf("cannot create the directory for temporary snapshots: %w", err)

@@ -77,7 +77,7 @@ func TestADamagedHashFileDoesNotPreventSnapshots(t *testing.T) {
 		os.WriteFile(filepath.Join(conf.Paths.State, "manifests.json"), []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	j, err := openJob(conf, &backup.Meter{})
+	j, err := openJob(conf, nil)
 	if err != nil {
 		t.Fatalf("cannot open a job: %v", err)
 	}

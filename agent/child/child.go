@@ -1,0 +1,192 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package child runs functions of this program in child processes. A disk, a file server or a damaged file then blocks
+// or crashes only the child. The child reports on its standard output, one JSON document per line: its progress every
+// second, and its result or its error last. Text on its standard error explains a child that ended without either.
+package child
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	reportInterval = time.Second
+	maxLine        = 16 << 20 // bytes; the list of a snapshot store may have some thousand entries
+	maxErrorText   = 64 << 10 // bytes kept of the standard error
+	// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until
+	// the disk answers.
+	outputWait = 500 * time.Millisecond
+	crashed    = 2 // exit code of the Go runtime after a panic or a fatal error
+)
+
+// line is one line of a child's output.
+type line struct {
+	Done   int64           `json:"done"`          // bytes so far
+	All    int64           `json:"all,omitempty"` // total, as far as known; -1 if it cannot be known
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Progress counts the bytes that a child has processed. A nil Progress counts nothing.
+type Progress struct{ done, all atomic.Int64 }
+
+// Add counts n bytes as done.
+func (p *Progress) Add(n int64) {
+	if p != nil {
+		p.done.Add(n)
+	}
+}
+
+// Expect sets the total to n bytes more than are done; a negative n means that the total cannot be known.
+func (p *Progress) Expect(n int64) {
+	switch {
+	case p == nil:
+	case n < 0:
+		p.all.Store(-1)
+	default:
+		p.all.Store(p.done.Load() + n)
+	}
+}
+
+// Now returns the bytes done and the total.
+func (p *Progress) Now() (done, all int64) { return p.done.Load(), p.all.Load() }
+
+func (p *Progress) line() line {
+	done, all := p.Now()
+	return line{Done: done, All: all}
+}
+
+// Main calls do in the child, and writes progress and result to stdout. It ends do's context when the parent no longer
+// reads them. It also returns do's error.
+func Main[T any](ctx context.Context, stdout io.Writer, do func(context.Context, *Progress) (T, error)) error {
+	signal.Ignore(syscall.SIGPIPE) // do must complete or clean up if the parent has ended
+	progress, lines := &Progress{}, json.NewEncoder(stdout)
+	ctx, cancel := context.WithCancel(ctx)
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		tick := time.NewTicker(reportInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if lines.Encode(progress.line()) != nil {
+				cancel()
+			}
+		}
+	})
+	result, err := do(ctx, progress)
+	cancel()
+	reporting.Wait() // the result must be the last line
+	last := progress.line()
+	if err == nil {
+		last.Result, err = json.Marshal(result)
+	}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	return errors.Join(err, lines.Encode(last))
+}
+
+// Run starts a prepared command whose process calls [Main], waits for its end, and decodes the result into result. It
+// calls progress, which may be nil, with every report. The command's context limits the time. The error is the child's
+// own, or the text on its standard error. After a crash or a signal, it wraps an [exec.ExitError].
+func Run(command *exec.Cmd, progress func(done, all int64), result any) error {
+	out, text := &output{progress: progress}, &errorText{}
+	out.kill = func() { _ = command.Process.Kill() } // it may have ended
+	command.Stdout, command.Stderr = out, text
+	if command.WaitDelay == 0 {
+		command.WaitDelay = outputWait
+	}
+	err := command.Run()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	switch {
+	case out.err != nil:
+		return out.err
+	case out.last.Error != "":
+		return errors.New(out.last.Error)
+	case failed && text.String() == "":
+		return err
+	case failed && (!exit.Exited() || exit.ExitCode() == crashed): // the first line suffices of a long report
+		first, _, _ := bytes.Cut(text.bytes, []byte("\n"))
+		return fmt.Errorf("%w: %s", err, first)
+	case failed:
+		return errors.New(text.String())
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // another process had a pipe open, or the input never ended
+		return err
+	case len(out.line) > 0:
+		return errors.New("the child's output is incomplete: its last line has no end")
+	case out.last.Result == nil:
+		return errors.New("the child ended without a result")
+	}
+	if err := json.Unmarshal(out.last.Result, result); err != nil {
+		return fmt.Errorf("the child's result is damaged: %w", err)
+	}
+	return nil
+}
+
+// output receives a child's output: it passes on the progress, and keeps the result.
+type output struct {
+	progress func(done, all int64)
+	kill     func()
+	line     []byte // an incomplete line
+	last     line
+	err      error // why the output was rejected
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte("\n"))
+		if len(o.line)+len(part) > maxLine {
+			o.err = fmt.Errorf("a line of the child's output is longer than %d bytes", maxLine)
+		} else if o.line = append(o.line, part...); ended {
+			o.err = o.handleLine()
+		}
+		if o.err != nil {
+			o.kill()
+			return 0, o.err
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// handleLine handles a complete line.
+func (o *output) handleLine() error {
+	var l line
+	if err := json.Unmarshal(o.line, &l); err != nil {
+		return fmt.Errorf("the child's output is damaged: %w", err)
+	}
+	if o.last.Result != nil || o.last.Error != "" {
+		return errors.New("the child's output is damaged: it continues after the result")
+	}
+	if o.progress != nil {
+		o.progress(l.Done, l.All)
+	}
+	o.last, o.line = l, o.line[:0]
+	return nil
+}
+
+// errorText keeps the beginning of what is written to it, and discards the rest.
+type errorText struct{ bytes []byte }
+
+func (e *errorText) Write(p []byte) (int, error) {
+	e.bytes = append(e.bytes, p[:min(len(p), maxErrorText-len(e.bytes))]...)
+	return len(p), nil
+}
+
+func (e *errorText) String() string { return string(bytes.TrimSpace(e.bytes)) }

@@ -1,0 +1,58 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package atomicfile replaces files atomically: a reader sees either the old content or the new one.
+package atomicfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces a file. The umask does not apply to mode. A durable write is complete on the disk, with its name, when
+// Write returns; otherwise, a power loss may damage the file.
+func Write(path string, data []byte, mode os.FileMode, durable bool) error {
+	temp, err := stage(path, data, mode, durable)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if durable {
+		return SyncDir(filepath.Dir(path))
+	}
+	return nil
+}
+
+// Stage writes a temporary file in the directory of path, for a link or a rename to path, and returns its name. Its
+// content is on the disk. The umask does not apply to mode.
+func Stage(path string, data []byte, mode os.FileMode) (temp string, err error) {
+	return stage(path, data, mode, true)
+}
+
+func stage(path string, data []byte, mode os.FileMode, durable bool) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode))
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
