@@ -8,7 +8,8 @@ import "github.com/quorumd/quorumd/agent/policy"
 // Explored marks a step or reason that the explorations of Scenario reach.
 const Explored = "explored"
 
-// How the others are modelled. A constant condition is the same in every explored world, so that a reason never occurs.
+// How all other steps and reasons are modelled. A constant condition is the same in every explored world, so its reason
+// never occurs.
 const (
 	oneVersion    = "constant: all run the same safe version of etcd"
 	enoughSpace   = "constant: there is space"
