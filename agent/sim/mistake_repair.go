@@ -117,7 +117,8 @@ func cutFromSpares(w *world) {
 	w.networkChanged()
 }
 
-// unreachableAsDead shows every voter that does not answer this host as lost to all hosts, and hides its host record.
+// unreachableAsDead changes the records so that every host reports a voter that does not answer this host as lost, and
+// hides that voter's host record.
 type unreachableAsDead struct {
 	cluster.Etcd
 	p    *process
