@@ -392,7 +392,7 @@ func (b BootstrapAttempt) objection(a BootstrapAnswer) string {
 	case a.Silent != "":
 		return a.Name + " does not answer: " + a.Silent
 	case a.List != b.List:
-		return a.Name + " has another cluster.name or bootstrap.hosts"
+		return a.Name + " has a different cluster.name or bootstrap.hosts"
 	case a.Past != "":
 		return a.Name + " is not new: " + a.Past
 	}

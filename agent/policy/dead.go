@@ -359,7 +359,7 @@ func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:
 			return ""
 		case h.Waiting == VoterNotLive:
-			why = append(why, h.Name+" has not reported it dead for long enough, as when its agent has just started")
+			why = append(why, h.Name+" has not reported it dead for long enough (its agent may have just started)")
 		default:
 			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
 		}

@@ -72,7 +72,7 @@ func decideAllowed(v View) Decision {
 	case d.Step.Kind.Info().Drives && !v.Self.Drives:
 		return withhold(d, v.externalReason())
 	case v.Self.Mode != Manage:
-		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
+		return withhold(d, Reason{ModeObserve, "the step would be: " + d.Step.String()})
 	case v.Recovery != nil && !v.Recovery.Late: // an operator ordered it, and without a quorum there is no pause
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
@@ -352,8 +352,8 @@ func dataGone(v View, m Member) (string, bool) {
 	case v.Data.State == DataRemains:
 		return listed + ", but its data directory holds no write-ahead log: that member cannot come back", true
 	case v.Data.State == DataMember && v.Data.MemberID != m.ID:
-		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", listed,
-			v.Data.MemberID), true
+		return fmt.Sprintf("%s, but its data directory holds the data of member %x: that member cannot come back",
+			listed, v.Data.MemberID), true
 	}
 	return "", false
 }

@@ -110,7 +110,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case !Permits(v.Health.State).Hold && v.Health.blocks(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("it could not be added for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("adding it has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
 		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
@@ -229,7 +229,9 @@ func followLearner(v View, m Member) Decision {
 			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
 			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return confirmFollows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
+		return confirmFollows(v, m, Step{
+			Kind: StepEndOp, Outcome: Joined, Why: "it has caught up, and stays a learner",
+		})
 	}
 	return promote(v, m)
 }

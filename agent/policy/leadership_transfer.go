@@ -202,7 +202,7 @@ func noneBetter(v View) (string, bool) {
 		}
 		text := v.notBetter(m)
 		if h, _ := v.hostOf(m); text == v.notFaster(h) {
-			none = ", and no other voter measures at least 1.5 times better: "
+			none = ", and no other voter is at least 1.5 times faster: "
 		}
 		why = append(why, m.label()+" "+text)
 	}

@@ -155,7 +155,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	case !v.gaveUp(m) || unitRuns(v): // otherwise anyone who can write the record could get members removed
 		return Disowned, "this host's disk has no record that the data of " + m.label() + " was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoSeveralDown); holds {

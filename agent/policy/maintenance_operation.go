@@ -152,7 +152,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case !unitRuns(v):
 		return startMember(v, m)
 	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // the start removes the start guard
-		return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
+		return do(Step{Kind: StepStartUnit, Why: "etcd is already running but still recorded as stopped"})
 	}
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
@@ -354,7 +354,7 @@ func stopMember(v View, m Member) Decision {
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
 		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().operatorEnds && !v.Asked.External:
-			return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
+			return do(Step{Kind: StepStartUnit, Why: "etcd is already running but still recorded as stopped"})
 		}
 		if d, decided := withdrawSafe(v, m, r); decided {
 			return d

@@ -16,8 +16,8 @@ import (
 // again if necessary, and one in reserve.
 const QueueLength = 3
 
-// DownLength is the number of hosts that the queue names of those without a member that wait to be taken down: the next
-// one, and one in reserve.
+// DownLength is the number of waiting hosts without a member that the queue names to be taken down: the next one, and
+// one in reserve.
 const DownLength = 2
 
 // Queue names the hosts without a member that observe the cluster in every round, since they may have to act. The

@@ -78,8 +78,8 @@ func mayStop(voters, proven int) bool {
 }
 
 // mayRemove reports whether a voter may be removed for good. others is the number of live voters among the remaining
-// ones, of which they must be a quorum. Removing a live voter lowers the fault tolerance, so all others must then be
-// live.
+// ones; they must be a quorum of the remaining voters. Removing a live voter lowers the fault tolerance, so all others
+// must then be live.
 func mayRemove(voters, others int, live bool) bool {
 	left := voters - 1
 	if live {

@@ -213,7 +213,7 @@ func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	if r == nil || r.Plan == plan {
 		return nil
 	}
-	return conflicts("", "plan "+r.Plan+" is in force here already, by "+r.By, "quorumctl recover status")
+	return conflicts("", "plan "+r.Plan+" is already in force here, by "+r.By, "quorumctl recover status")
 }
 
 // AgainstGivingUp returns why the plan may not be given up, or nil. moved reports whether this host has begun to move

@@ -17,7 +17,7 @@ func TestAPlanIsAppliedAndGivenUpOnlyIfAllowed(t *testing.T) {
 		"":                   AgainstRecovery(v, ""),
 		"only observes":      AgainstRecovery(View{Self: Self{Mode: Observe}}, ""),
 		"cluster.id is 7":    AgainstRecovery(v, "7"),
-		"plan x is in force": inForce.AgainstPlan("y"),
+		"plan x is already in force": inForce.AgainstPlan("y"),
 		"none is in force":   (*Recovery)(nil).AgainstGivingUp(false),
 		"begun to move":      inForce.AgainstGivingUp(true),
 	} {

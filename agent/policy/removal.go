@@ -374,7 +374,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return TargetMet, "there is no longer a surplus voter"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
-		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly); holds {

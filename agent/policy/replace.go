@@ -374,7 +374,7 @@ func abortReason(v View) (ReasonCode, string) {
 		limit = v.Limits.LearnerMax
 	}
 	if v.Op.Elapsed > limit {
-		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}

@@ -246,7 +246,7 @@ func (v View) againstRestoreTest(h Host) string {
 	case !h.Manage:
 		return "is in mode observe"
 	case h.Wants != "" || h.InOperation || v.Op != nil && v.Op.Host == h.ID:
-		return "has other work"
+		return "has an operation or a request"
 	case h.Health != health.OK:
 		return "is " + h.Health.String()
 	case !isMember && h.Role != RoleSpare, isMember && m.Learner && !m.Standby:

@@ -117,7 +117,7 @@ func (v View) silent(m Member) bool {
 // evidence returns the longest-lasting evidence that a voter is unhealthy, and for how long it has lasted.
 func (v View) evidence(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
-		text, since = "it answers no linearizable read, for "+durationfmt.Seconds(m.DownFor), m.DownFor
+		text, since = "it has answered no linearizable read for "+durationfmt.Seconds(m.DownFor), m.DownFor
 	}
 	if m.BehindFor > since {
 		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)

@@ -347,9 +347,9 @@ func (p *promises) checkFitness(by *process) {
 		p.breach("P6", by.host, "a host joins with a disk whose state has been unknown for "+
 			since.Round(time.Second).String())
 	case (d.state == diskFails || d.state == diskHangs) && since > p.staleness():
-		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
+		p.breach("P2", by.host, "a host joins although its disk is "+d.state.String())
 	case d.slow() && since > 10*time.Minute:
-		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
+		p.breach("P2", by.host, "a host joins although its disk is "+d.state.String())
 	}
 	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&
 		w.now()-time.Duration(by.host.wallSetAt.Load()) > time.Minute+p.staleness() {
@@ -432,10 +432,11 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	switch {
 	case p.overtaken(after):
 	case !serves:
-		p.breach("P2", by.host, "a learner is promoted that has been down for "+
+		p.breach("P2", by.host, "a learner is promoted although it has been down for "+
 			(p.w.now()-m.downAt).Round(time.Second).String())
 	case e.lastIndex() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.staleness()/time.Second):
-		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.lastIndex()-m.applied))
+		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted although it is %d entries behind",
+			e.lastIndex()-m.applied))
 	case faultTolerance(voters, up) > 0 && faultTolerance(voters+1, then) <= 0:
 		p.breach("P2", by.host, "a promotion lowers the fault tolerance to 0")
 	}
@@ -490,10 +491,10 @@ func (p *promises) beforeStart(by *process) {
 	m := h.etcd().find(h.data.member)
 	switch {
 	case h.program.result.State == hooks.Running && !h.program.asked:
-		p.breach("P4", h, "an etcd is started while a command runs for which it was stopped")
+		p.breach("P4", h, "an etcd that was stopped for a command is started while the command runs")
 	case h.unit.state == inactive && m != nil && !m.learner && h.unit.byOperator && !h.unit.takenDown &&
 		!p.restarting(h):
-		p.breach("P4", h, "an etcd is started that an operator has stopped")
+		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
 		return // a returning voter does not lower the fault tolerance
 	}

@@ -129,14 +129,14 @@ func (p *promises) checkMoveByPlan(by *process) bool {
 // round; then the copy fails because etcd has its database open.
 func (p *promises) beforeCopy(by *process) {
 	if u := by.host.unit; u.running && p.w.now()-u.since > p.staleness() {
-		p.breach("P3", by.host, "a copy is begun of data that an etcd has open")
+		p.breach("P3", by.host, "a copy of data that an etcd has open is begun")
 	}
 }
 
 // checkStart checks a start of an etcd by any caller.
 func (p *promises) checkStart(h *host) {
 	if h.agent != nil && h.agent.survivor.state.Running {
-		p.breach("P3", h, "an etcd is started on data that are being copied")
+		p.breach("P3", h, "an etcd is started on data that is being copied")
 	}
 	k := h.planInForce()
 	if k != nil && h.stoppedForPlan == k.Plan && h.data.cluster == uint64(k.Old) && k.GivenUp == "" &&

@@ -156,9 +156,9 @@ func (p *promises) whyNotDead(m *member) string {
 	w := p.w
 	switch {
 	case m.reachedAt != 0 && w.now()-m.reachedAt > p.staleness():
-		return "a voter is replaced that another voter reaches: " + m.host.name
+		return m.host.name + " is replaced although another voter reaches it"
 	case w.now()-m.reachedTo < w.plan.Dead:
-		return fmt.Sprintf("%s is replaced, which has been dead for %s of %s", m.host.name, w.now()-m.reachedTo,
+		return fmt.Sprintf("%s is replaced after being dead for only %s of %s", m.host.name, w.now()-m.reachedTo,
 			w.plan.Dead)
 	}
 	return ""

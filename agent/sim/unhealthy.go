@@ -192,7 +192,7 @@ func (p *promises) whyNotUnhealthy(m *member) string {
 		return "its own health state is healthy"
 	case reported.worst == health.Slow && since < w.plan.Unhealthy,
 		reported.worst == health.Stalled && since < time.Minute:
-		return fmt.Sprintf("which has been unhealthy for %s of %s", w.now()-reported.since, w.plan.Unhealthy)
+		return fmt.Sprintf("it has been unhealthy for only %s of %s", w.now()-reported.since, w.plan.Unhealthy)
 	case d.slowSince == 0 && w.now()-d.slowUntil > slowEvidence+p.staleness():
 		return "only its own health state reports it as unhealthy"
 	}

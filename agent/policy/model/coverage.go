@@ -12,9 +12,9 @@ const Explored = "explored"
 // never occurs.
 const (
 	oneVersion    = "constant: all run the same safe version of etcd"
-	enoughSpace   = "constant: there is space"
+	enoughSpace   = "constant: there is enough space"
 	noConflict    = "constant: IDs, names and peer URLs are unique"
-	oneCluster    = "constant: endpoints and data are of one cluster"
+	oneCluster    = "constant: endpoints and data belong to one cluster"
 	qualified     = "constant: every host is qualified"
 	usable        = "constant: the unit is installed and enabled, and its state is known"
 	compared      = "constant: the clock offset is known"

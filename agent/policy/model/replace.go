@@ -386,7 +386,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 func repairPromises() map[breach]promise {
 	return map[breach]promise{
 		liveReplaced: {
-			"P2", "a voter is replaced that responds, whose agent responds, or that not all others report dead",
+			"P2", "a voter is replaced although it responds, its agent responds, or not all others report it dead",
 		},
 		replacedOnOldReports:      {"P2", "a voter is removed on reports older than the record of its replacement"},
 		replacedInCommon:          {"P7", "a voter is replaced while another one is unhealthy, or recently was"},
