@@ -427,8 +427,8 @@ func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew &&
 
 // AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if certainly none does. others
 // yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every endpoint
-// must refuse the connection, because a silent endpoint may hide a cluster. missing is the error because of which the
-// list of endpoints may be incomplete, or nil.
+// must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have left the
+// list of endpoints incomplete, or nil.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),

@@ -32,7 +32,7 @@ func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 	for says, change := range map[string]func(v *View){
 		"z does not answer: cut off":            func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
 		"z is not new: there is data":           func(v *View) { v.BootstrapAttempt.Others[1].Past = "there is data" },
-		"z has a different cluster.name":            func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
+		"z has a different cluster.name":        func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
 		"z has not committed":                   func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "" },
 		"z is committed to an earlier":          func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "0" },
 		"this host is committed to a different": func(v *View) { v.BootstrapAttempt.PromisedList = "M" },
