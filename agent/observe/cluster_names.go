@@ -21,7 +21,8 @@ const (
 )
 
 // askNames reads the cluster names that other hosts use in this etcd. It does so only while no other member's host uses
-// this host's cluster name: then the configured name may be wrong. If etcd's roles forbid the read, no names are known.
+// this host's cluster name, because the configured name may then be wrong. If etcd's roles forbid the read, no names
+// are known.
 func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	used := slices.ContainsFunc(r.Hosts, func(h record.Host) bool {
 		_, member := r.Membership.ByPeerURL(h.PeerURL)
@@ -30,7 +31,7 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	switch {
 	case used:
 		o.otherNames = nil
-	case r.HostsAt != r.At: // this round did not read all host records
+	case r.HostsAt != r.At: // this round did not read all host records, so used may be wrong
 	case o.namesAt == 0 || r.At-o.namesAt >= namesEvery:
 		names, err := o.readNames(ctx)
 		if err == nil || cluster.Denied(err) || len(names) > 0 {

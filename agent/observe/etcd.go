@@ -38,7 +38,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 	if want = o.pace.due(r.At, false, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
 		r.HostsAt != r.At {
-		o.askEtcd(ctx, r, want) // this host just learned that the queue calls it, or that the fleet is small
+		o.askEtcd(ctx, r, want) // this round has shown that the queue names this host, or that the fleet is small
 	}
 }
 
@@ -46,7 +46,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 // would delay publishing this host's state and make it act on old data.
 const askedCalls = 3
 
-// askEtcd reads from etcd, and schedules the next reads by the result.
+// askEtcd reads from etcd, and schedules the next reads according to the result.
 func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	ctx, cancel := context.WithTimeout(ctx, askedCalls*o.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -93,8 +93,9 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 }
 
 // clusterID returns the ID of the cluster that this host belongs to. Until that ID is recorded on this host, it uses
-// the cluster ID in the data directory, but only if the local etcd runs and the cluster last listed has the same ID. A
-// distribution's own etcd may run here with the data of an unrelated cluster.
+// the cluster ID in the data directory, but only if the local etcd runs and the cluster whose members were last listed
+// has the same ID. The reason: an etcd that the distribution started may run here with the data of an unrelated
+// cluster.
 func (o *Observer) clusterID(r *round.Round) uint64 {
 	id := belongs(o.opt.Config, r)
 	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive &&

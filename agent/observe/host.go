@@ -38,7 +38,7 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 
-// spoolEvery is how often the directory for restore tests is read.
+// spoolEvery is the interval between two reads of the directory for restore tests.
 const spoolEvery = 10 * time.Second
 
 // lookAtSpool reads the directory for restore tests in the background.
@@ -52,7 +52,7 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	r.Spool.Value.Testing = o.opt.Testing != nil && o.opt.Testing()
 }
 
-// calmShare is the factor by which reads that start a child process become rarer while etcd serves here and no
+// calmShare is the factor by which the interval of reads that start a child process grows while etcd serves here and no
 // operation or request is pending. A child process costs as much as ten rounds of the loop, or as twenty if it runs the
 // etcd binary to read its version.
 const calmShare = 12

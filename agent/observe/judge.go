@@ -46,7 +46,7 @@ type judge struct {
 	peers     peers
 }
 
-// saveEvery is how often the health state is saved while it does not change.
+// saveEvery is the interval between two saves of a health state that does not change.
 const saveEvery = 10 * time.Second
 
 // healthName is the file in the runtime directory that keeps the health state across restarts of the agent.
@@ -135,7 +135,7 @@ func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
 	return d
 }
 
-// logAbsent logs which checks have no data. Checks with the same reason share a line.
+// logAbsent logs which checks are not available. Checks with the same reason share a log line.
 func (j *judge) logAbsent(changes []health.Change) {
 	for i, c := range changes {
 		same := func(o health.Change) bool { return o.NotAvailable == c.NotAvailable && o.Component == c.Component }

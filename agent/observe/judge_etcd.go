@@ -17,10 +17,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// metricsEvery is how often the metrics of the local etcd are read. silentEvery applies if that etcd has reported
-// nothing yet, usually because it was just started, and while a member accepts no connection. askedEvery applies while
-// another host waits for this host's report on its etcd's connections, and during the first missedKnown after a member
-// stopped accepting connections.
+// metricsEvery is the interval between two readings of the local etcd's metrics. silentEvery replaces it until that
+// etcd has reported its metrics, which takes a moment after a start, and while some member accepts no connection.
+// askedEvery replaces it while another host waits for this host's report on its etcd's connections, and for missedKnown
+// after a member stopped accepting connections.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
@@ -154,8 +154,9 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is how often certificates are checked. expiredEvery applies while one is invalid, because an
-// operator is likely to replace it soon, and after a member that had not answered answers again.
+// certificatesEvery is the interval between two checks of the certificates. expiredEvery replaces it while a
+// certificate is invalid, because an operator is likely to replace it soon, and after a silent member has answered
+// again.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second
@@ -194,7 +195,7 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 
 func expired(c health.Certificate) bool { return c.Left <= 0 }
 
-// hasReturned reports whether a member answers that did not answer in the last round.
+// hasReturned reports whether a member that was silent in the last round answers now.
 func (j *judge) hasReturned(r *round.Round) (returned bool) {
 	answers := map[uint64]bool{}
 	for _, m := range r.Membership.Members {

@@ -15,12 +15,12 @@ const (
 	// mostRenewals limits the number of hosts without a member whose lease renewals are read. With more such hosts,
 	// only their records show when they were last seen.
 	mostRenewals = 16
-	// renewalsPerTTL is how often the renewals are read within the TTL of a record.
+	// renewalsPerTTL is how many times the renewals are read within the TTL of a record.
 	renewalsPerTTL = 4
 )
 
 // lookAtRenewals reads from etcd, in the background, how long ago the hosts without a member renewed their records.
-// Such a host has no member whose silence would show that the host is gone. A resting host reads nothing.
+// Without a member, only a missing renewal shows that such a host is gone. A resting host reads nothing.
 func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 	if o.opt.SinceRenewal == nil || !o.pace.attends || !r.Reachable {
 		return
@@ -45,7 +45,7 @@ func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				if err == nil { // on an error, the next round shows that the record is gone or has another lease
+				if err == nil { // on an error, the next round shows that the record is gone or has a different lease
 					since[id] = age
 				}
 			}

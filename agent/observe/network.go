@@ -36,9 +36,9 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	o.lookAgain(r)
 }
 
-// lookAgain probes a member again if its last result is too old: if the member stopped answering this host's etcd calls
-// since then, or if another host has asked since then which members are dead. Resting hosts do not do this, because
-// there are too many of them.
+// lookAgain probes a member again if its last result is outdated, which means that the member has since stopped
+// answering this host's etcd calls, or that another host has since asked which members are dead. Resting hosts do not
+// do this, because there are too many of them.
 func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
 		return
@@ -73,7 +73,7 @@ func (o *Observer) noteAsked(r *round.Round) {
 	r.AskedSince = o.asked.since
 }
 
-// asked holds when the record with this modification revision was first seen.
+// asked holds the time at which the record with this modification revision was first seen.
 type asked struct {
 	at    int64
 	since time.Duration
@@ -87,7 +87,7 @@ func (j *judge) network(r *round.Round) health.NetworkReading {
 	return networkReading(r, j.opt.Config.Host.Name)
 }
 
-// networkReading returns which members reach each other, from this host's observations and the other hosts' records. It
+// networkReading derives which members reach each other from this host's observations and the other hosts' records. It
 // leaves out hosts without a record, because they may be down.
 func networkReading(r *round.Round, self string) health.NetworkReading {
 	switch {
@@ -133,7 +133,7 @@ func segments(s network.Sight) health.Part {
 }
 
 // wayState returns the state of the path to a host from its two ports. If only one port is silent, etcd hangs. If one
-// refuses, etcd is not running. In both cases the host was reached.
+// port refuses the connection, etcd is not running. In both cases the host is reachable.
 func wayState(peer, client network.State) health.WayState {
 	either := func(s network.State) bool { return peer == s || client == s }
 	switch {

@@ -5,11 +5,10 @@
 // and builds the view from which the policy decides. It promises:
 //
 //   - It changes no file that identifies this host, no record and no lease. It only saves the health state, and sets
-//     how often the probe measures.
+//     the rate of the probe's measurements.
 //   - No read takes longer than its timeout. Anything that may hang runs in the background; while it hangs, its last
 //     value grows old.
-//   - Every read stores its results in the round, and finds the results of other reads there. Only the builder makes
-//     the view.
+//   - Every read stores its results in the round, where other reads find them. Only the builder makes the view.
 package observe
 
 import (
@@ -62,7 +61,7 @@ type Sources struct {
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
 	// BlockProgress returns the counters of the block device under the probe.
 	BlockProgress func(device uint64) (disk.Progress, error)
-	// Readings fill the parts of the health input that are read on this host without etcd, in this order.
+	// Readings fill those parts of the health input that do not come from etcd, in this order.
 	Readings []Source
 	// ExternalChecks are the operator's own checks.
 	ExternalChecks ExternalChecks
@@ -111,7 +110,7 @@ type Observer struct {
 	in    round.Input // of the current round
 
 	before  *round.Round // the round that was published last
-	reached *round.Round // the last round in which a cluster was reachable
+	reached *round.Round // the last round in which the cluster was reachable
 	// otherNames are the cluster names of other hosts in this etcd, as read at namesAt.
 	otherNames []string
 	namesAt    time.Duration
@@ -125,7 +124,7 @@ type Observer struct {
 	renewed poll.Look[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records read last, by modification revision
 	parsed  parsed                // the cluster's other records, as last read
-	rested  time.Duration         // when this host was last resting
+	rested  time.Duration         // when this host last rested
 	asked   asked
 	// witnesses hold the fsync evidence from the etcds of voters with unhealthy host records, by member ID.
 	witnesses map[uint64]*witness
@@ -232,5 +231,5 @@ func (o *Observer) ForgetData() { o.data.Forget() }
 // ForgetBinary discards the version of the local etcd binary.
 func (o *Observer) ForgetBinary() { o.binary.Forget() }
 
-// SetPace replaces the default limits on how often the host reads from etcd.
+// SetPace replaces the default limits on the rate at which the host reads from etcd.
 func (o *Observer) SetPace(p Pace) { o.pace.limits = p }

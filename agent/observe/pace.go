@@ -12,20 +12,19 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// pace decides how often a host reads from etcd, and what. Every host runs the loop at the same interval, but what a
-// round reads depends on the host's role:
+// pace decides when a host reads from etcd, and which records. Every host runs the loop at the same interval, but what
+// a round reads depends on the host's role:
 //
 //   - An attentive host may have to act, and reads in every round. The attentive hosts are the members, the joining
-//     host, and the few spares that the join queue calls. Their number does not grow with the fleet.
+//     host, and the few spares that the join queue names. Their number does not grow with the fleet.
 //   - A resting host is a spare behind others in the join queue. The larger the fleet, the less often it reads, so that
-//     all resting hosts together send as few requests as those of a small fleet. In a small fleet it reads in every
-//     round.
+//     the total rate of all resting hosts does not grow with the fleet. In a small fleet it reads in every round.
 //
 // While nothing happens, an attentive host reads the records in every round, but asks the members only in every
 // policy.QuietRounds-th round.
 //
-// The records of all hosts are read rarely enough to limit the bytes that a host reads per second, whatever the size of
-// the fleet. What a round does not read, it carries over from the previous round, with its age. No step is taken from
+// The larger the fleet, the less often a host reads the records of all hosts, which limits the bytes per second. A
+// round carries over from the previous round everything that it does not read, with the age. No step is taken from
 // carried-over data: see Observer.Confirm.
 type pace struct {
 	interval time.Duration
@@ -35,25 +34,25 @@ type pace struct {
 	draws    int  // number of jitter values drawn
 	begun    bool // the members have been asked once
 	attends  bool
-	queued   bool // a host keeps the join queue
+	queued   bool // some voter's agent maintains the join queue
 	unasked  int  // rounds since the members were asked
 
-	etcd, hosts time.Duration // when each is next due
+	etcd, hosts time.Duration // when each of these reads is next due
 }
 
 // Pace limits how often a host reads from etcd.
 type Pace struct {
 	RestFrom  int // fleet size up to which resting hosts read in every round
 	RestMost  int // maximum intervals between two rounds that read
-	Resting   int // average host records that a resting host reads per interval
+	Resting   int // host records that a resting host reads per interval, on average
 	Attentive int // the same for an attentive host
-	Guided    int // fleet size up to which a kept join queue does not reduce this rate
+	Guided    int // fleet size up to which a maintained join queue does not reduce these rates
 }
 
 // UsualPace returns the limits for any fleet. At the default interval, all spares together read from etcd in 50 rounds
 // per second, and each spare reads at least once a minute. A host record takes about 0.5 KiB, so a resting host reads
-// 2.5 KiB/s of records, and an attentive host 100 KiB/s. While a host keeps the join queue, all resting hosts together
-// read 2.5 MiB/s, regardless of their number.
+// 2.5 KiB/s of records, and an attentive host 100 KiB/s. While some voter's agent maintains the join queue, all resting
+// hosts together read 2.5 MiB/s, regardless of their number.
 func UsualPace() Pace {
 	return Pace{RestFrom: 100, RestMost: 30, Resting: 10, Attentive: 400, Guided: 1000}
 }
@@ -70,7 +69,7 @@ type look struct {
 
 // due returns what this round reads. hurry is set if something waits for a current cluster state; quiet is the result
 // of the last decision. A resting host does not read all host records before it knows their number: a whole fleet may
-// have been started at once, while no host keeps the join queue yet.
+// have been started at once, before any voter's agent maintains the join queue.
 func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	l := look{hosts: p.begun && now >= p.hosts}
 	if l.hosts && p.size == 0 && !p.attends {
@@ -118,15 +117,15 @@ func (p *pace) attend(now time.Duration, attentive bool) {
 	p.attends = attentive
 }
 
-// guide records whether a host keeps the join queue. If no host keeps it, each host must find out by itself whether it
-// is first.
+// guide records whether some voter's agent maintains the join queue. Without a join queue, each host must find out by
+// itself whether it is the first to join.
 func (p *pace) guide(now time.Duration, queued bool) {
 	if p.queued == queued || p.attends {
 		p.queued = queued
 		return
 	}
 	p.queued = queued
-	if p.size > p.limits.Guided { // only then does its pace depend on the queue
+	if p.size > p.limits.Guided { // only then does this host's pace depend on the queue
 		p.hosts = now + time.Duration(float64(p.round())*p.chance())
 	}
 }
@@ -145,7 +144,7 @@ func (p *pace) round() time.Duration {
 	}
 	wait := p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
 	if guided := p.limits.Guided; p.queued && !p.attends && p.size > guided {
-		wait = wait * time.Duration(p.size) / time.Duration(guided) // no hurry: the queue calls a host that is needed
+		wait = wait * time.Duration(p.size) / time.Duration(guided) // no hurry: the queue names needed hosts
 	}
 	return wait
 }

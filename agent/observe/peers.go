@@ -16,10 +16,10 @@ import (
 // cannot connect to it.
 type peers struct {
 	at          time.Duration // when the last answer with peer traffic came, on the clock of health.Input
-	beat        time.Duration // etcd's heartbeat interval, as reported in that answer
+	beat        time.Duration // etcd's heartbeat interval, according to that answer
 	of          map[uint64]health.Peer
 	lastTraffic map[uint64]time.Duration // when traffic from a member last grew
-	twice       bool                     // there was an earlier answer
+	twice       bool                     // etcd has answered at least twice
 }
 
 const (
@@ -53,15 +53,16 @@ func (p *peers) read(seen health.EtcdReading) {
 	p.at, p.of, p.beat = seen.At, seen.Peers, seen.Settings.Heartbeat()
 }
 
-// connectedFor returns for how long etcd counts as connected to a member after traffic from it. A serving member sends
-// with every heartbeat, by default ten times a second; answers are at least a second apart.
+// connectedFor returns for how long etcd counts as connected to a member after traffic from that member. A serving
+// member sends traffic with every heartbeat, by default ten times a second, while two answers are at least a second
+// apart.
 func (p *peers) connectedFor() time.Duration {
 	return min(max(connectedLeast, 2*p.beat+askedEvery), connectedMost)
 }
 
-// connections returns the connections at the last answer. now and at are the same moment, on the clock of health.Input
-// and on that of rounds. The connections are unknown until etcd has answered twice, and if the last answer is too old
-// for an agent that asks at this interval.
+// connections returns the connections as of the last answer. now and at are the same moment: now on the clock of
+// health.Input, at on the clock of rounds. The connections are unknown until etcd has answered twice, and if the last
+// answer is too old for an agent that asks at this interval.
 func (p *peers) connections(now, at, interval time.Duration) round.Connections {
 	if !p.twice || now-p.at > max(peersOldest, peersIntervals*interval) {
 		return round.Connections{}

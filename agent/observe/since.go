@@ -14,7 +14,7 @@ import (
 
 // Since remembers when a value was first seen. An agent that has just started begins at zero, which can make a wait
 // longer but never shorter. Only the healthy period of an ejected host, which may have to last a day, continues from
-// what is recorded on the host's disk.
+// the state recorded on the host's disk.
 type Since struct {
 	marks map[string]mark
 }

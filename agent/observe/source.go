@@ -18,16 +18,16 @@ type Source struct {
 	hung func(now time.Duration) bool
 }
 
-// Reading declares a source that fills a part of the input. The observer calls read in the background every so often:
-// it may hang, and at most one call is in progress. Before the first reading the part stays as it is. If the last
-// reading is too old, everything in that part is not available, for the reason outdated.
+// Reading declares a source that fills a part of the input. The observer calls read in the background at the given
+// interval. read may hang, and at most one call is in progress. Before the first reading the part stays unchanged. If
+// the last reading is too old, the whole part is marked as not available, with outdated as the reason.
 func Reading[T any](every time.Duration, outdated string, part func(*health.Input) *T, read func(context.Context) T,
 ) Source {
 	return reading(every, outdated, part, func(ctx context.Context, _ uint64) T { return read(ctx) }, false)
 }
 
-// DeviceReading is like Reading for what depends on the device of the file system that the probe writes to. read is not
-// called while that device is unknown.
+// DeviceReading is like Reading, for a part that depends on the device of the file system that the probe writes to.
+// read is not called while that device is unknown.
 func DeviceReading[T any](every time.Duration, outdated string, part func(*health.Input) *T, read func(device uint64) T,
 ) Source {
 	return reading(every, outdated, part, func(_ context.Context, device uint64) T { return read(device) }, true)

@@ -47,8 +47,8 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// lastListed returns the members of this host's cluster as last listed; before the first list, it assumes a member at
-// each known endpoint.
+// lastListed returns the members of this host's cluster from the last list. Before the first list, it assumes a member
+// at each known endpoint.
 func (o *Observer) lastListed() cluster.Membership {
 	if len(o.home.Members) > 0 {
 		return o.home
@@ -92,8 +92,8 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 }
 
 // mostTelling returns the index of the endpoint with the most informative failure: one that accepts connections and
-// then fails, otherwise next. A refused connection says less: on a host without a member, its own endpoint always
-// refuses.
+// then fails, otherwise next. A refused connection is less informative, because a host without a member always refuses
+// connections at its own endpoint.
 func mostTelling(whys []error, next int) int {
 	for i, why := range whys {
 		op, ok := errors.AsType[*net.OpError](why)

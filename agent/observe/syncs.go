@@ -16,17 +16,17 @@ import (
 
 const (
 	syncsSpan   = 5 * time.Minute
-	syncsFewest = 100 // with fewer samples, a single slow fsync would move the p99
-	syncsFew    = 20  // from here up to syncsFewest, more than half must be slow, which rules out chance
-	// syncsEvery is how often the metrics of an unhealthy voter's etcd are read, and syncsOldest is the maximum age of
-	// the last reading.
+	syncsFewest = 100 // with fewer samples, a single slow fsync would raise the p99
+	syncsFew    = 20  // from syncsFew to syncsFewest samples, more than half must be slow, which rules out chance
+	// syncsEvery is the interval between two readings of the metrics of an unhealthy voter's etcd, and syncsOldest the
+	// maximum age of the last one.
 	syncsEvery, syncsOldest = 10 * time.Second, 35 * time.Second
-	// syncsClean is how long no fsync may have been slow before the evidence ends.
+	// syncsClean is the time without a slow fsync after which the evidence ends.
 	syncsClean = time.Minute
 )
 
-// witness is what this host has read about one voter's fsyncs in the metrics of that voter's etcd. This evidence about
-// a disk is independent of the probe on that host and of all records.
+// witness is the evidence about one voter's fsyncs that this host has read from the metrics of that voter's etcd. This
+// evidence about a disk is independent of the probe on that host and of all records.
 type witness struct {
 	look   poll.Look[health.EtcdReading]
 	at     time.Duration // of the newest reading
@@ -38,7 +38,7 @@ type witness struct {
 	absent string
 }
 
-// take evaluates a reading once. It ignores an empty reading, so that the known values grow old.
+// take evaluates each reading once. It ignores an empty reading, so that the known values grow old.
 func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
 	at, counted := seen.At, seen.WALFsync
 	if w.absent = counted.Absent; at == w.at || !counted.Known {
@@ -118,7 +118,7 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 		w.look.Refresh(ctx, o.opt.Now, syncsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 			at := o.opt.Now()
 			seen := o.opt.MemberMetrics(ctx, url)
-			if seen.Member != 0 && seen.Member != id { // at etcd's default http://localhost:2379, this host's own
+			if seen.Member != 0 && seen.Member != id { // http://localhost:2379, etcd's default, is this host's own
 				why := fmt.Sprintf("its client URL leads to member %x", seen.Member)
 				seen = health.NotAvailable[health.EtcdReading](why)
 			}

@@ -19,7 +19,7 @@ import (
 )
 
 // Builder makes the policy's view of a round. It reads nothing itself. Between rounds it remembers since when
-// conditions have been true, and what hosts last reported: a host that falls silent keeps its version and its standby
+// conditions have been true, and the last reports of hosts: a host that falls silent keeps its version and its standby
 // mark.
 type Builder struct {
 	config           config.Config
@@ -45,8 +45,8 @@ func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builde
 	}
 }
 
-// wordCalls is the maximum number of calls between two reports of a host's health state: the calls for the member list
-// and the members' statuses, and the report itself.
+// healthDelayCalls is the maximum number of calls to etcd between two reports of a host's health state: the calls for
+// the member list and the members' statuses, and the report itself.
 const healthDelayCalls = 4
 
 func limitsOf(c config.Config) policy.Limits {
@@ -77,7 +77,8 @@ func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	}
 }
 
-// belongs returns the ID of the cluster that this host belongs to, as configured or noted on this host; 0 if unknown.
+// belongs returns the ID of the cluster that this host belongs to, as configured or recorded on this host; 0 if
+// unknown.
 func belongs(c config.Config, r *round.Round) uint64 {
 	id := r.Noted.Cluster
 	if want := c.Cluster.ID; want != "" {
@@ -86,8 +87,8 @@ func belongs(c config.Config, r *round.Round) uint64 {
 	return id
 }
 
-// View returns the view of a round. A second call in a round returns the same view if the facts are the same. before is
-// the previous round, or nil.
+// View returns the view of a round. A second call in a round returns the same view if the observations are the same.
+// before is the previous round, or nil.
 func (b *Builder) View(r, before *round.Round) policy.View {
 	c := b.config
 	v := policy.View{
@@ -167,7 +168,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
-// members builds the view's members from the list and the answers. It runs after the records, because a pause stops the
+// members builds the view's members from the list and the answers. It runs after records, because a pause stops the
 // clocks of learners.
 func (b *Builder) members(v *policy.View, r *round.Round) {
 	var leader, term uint64
@@ -273,8 +274,8 @@ func (b *Builder) answered(r *round.Round, h record.Host) bool {
 	return r.OpAt != 0 && h.Answers == r.OpAt
 }
 
-// ours reports whether a record is from this agent, or from an earlier one that could not delete it before a reboot, as
-// after a power loss.
+// ours reports whether a record is from this agent, or from an earlier one on this host that could not delete it, for
+// example because of a power loss.
 func (b *Builder) ours(r *round.Round, instance string) bool {
 	return instance == b.instance || slices.Contains(r.Noted.Instances, instance)
 }
@@ -296,7 +297,7 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 	}
 }
 
-// signature returns a string that differs between different member lists.
+// signature returns a string that is unique to a member list.
 func signature(list cluster.Membership) string {
 	var b []byte
 	for _, m := range list.Members {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// spreads is the number of different start times for clusters, within a tenth of the interval.
+// spreads is the number of possible start times of a cluster within a tenth of the interval.
 const spreads = 1000
 
 // backup makes the view of the cluster's snapshots from the record of the last results.

@@ -57,14 +57,14 @@ func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
 	return all
 }
 
-// reportedSince sets for how long the host has reported this sight unchanged.
+// reportedSince returns the sight with the time for which the host has reported it unchanged.
 func (b *Builder) reportedSince(r *round.Round, host, words string, s policy.Sight) policy.Sight {
 	s.For = b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
 	return s
 }
 
-// agentGone returns for how long the agent of a member's host has been gone. The host record outlives its agent by its
-// TTL, which is added.
+// agentGone returns for how long the agent of a member's host has been gone. It adds the TTL of the host record,
+// because the record outlives its agent by that time.
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)

@@ -153,17 +153,17 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 }
 
 const (
-	// cleanStretch names the time since which an ejected host has been healthy.
+	// cleanStretch is the name, in since, of the healthy period of an ejected host.
 	cleanStretch = carried + "well"
-	// wellIntervals is the maximum number of intervals without an answer from etcd that does not end the healthy
-	// period. A host in a large fleet reads etcd once in 30 intervals, and may miss an answer.
+	// wellIntervals is the number of intervals without an answer from etcd after which the healthy period ends. A host
+	// in a large fleet reads etcd once in 30 intervals, and may miss an answer.
 	wellIntervals = 90
 )
 
-// ejections makes the view of how often this host's member was ejected. The healthy period begins when this agent finds
-// the host healthy and has read that it was ejected, so it does not depend on comparing the clocks of two hosts. An
-// unreadable record delays no host, since then no host is replaced either. A healthy period recorded by the previous
-// agent continues if it was recorded recently enough.
+// ejections makes the view of this host's ejections. The healthy period begins when this agent has read that the host
+// was ejected and finds it healthy, so it does not depend on comparing the clocks of two hosts. An unreadable record
+// delays no host, because no voter is replaced while the record is unreadable. A healthy period recorded by the
+// previous agent continues if it was recorded recently enough.
 func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	times, last := r.Repairs.Ejections(b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
@@ -197,7 +197,7 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 }
 
 // leadershipTransfers makes the view of this host's leadership. Durations that this process cannot know start with its
-// first round. A round without an answer from etcd, as with a slow leader, does not change which member counts as
+// first round. A round without an answer from etcd, which a slow leader causes, does not change which member counts as
 // leading.
 func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.LeadershipTransfers {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")

@@ -43,7 +43,7 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 }
 
 // requestedOperation adds the operation for this host's request to the view. The operation stays recorded on this
-// host's disk until it has ended here, was released, or the cluster changed.
+// host's disk until it ends here, is released, or the cluster changes.
 func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	k := r.Request
 	if k == nil {
@@ -51,7 +51,7 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	}
 	id := b.config.Host.ID
 	own := r.TakesDown(id)
-	// 0 until the operation begins
+	// also true for 0, which means that no cluster is recorded with the request
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
 	v.Asked.Released, v.Asked.RecordDeleted = k.At(b.bootID).Gone(shown, elsewhere,
@@ -71,7 +71,7 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 	}
 }
 
-// markStandbys marks the learners whose own hosts report them as standbys, or did in their last report. For this host's
+// markStandbys marks the learners that their own hosts report as standbys, now or in their last report. For this host's
 // own learner, only the state on its disk counts, because any client that can write to etcd may have written the
 // record.
 func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
@@ -116,7 +116,7 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 	}
 }
 
-// contradicts reports whether the data directory is known to belong to another member. Then the member with this ID is
+// contradicts reports whether the data directory is known not to belong to the member with this ID. Then that member is
 // not caught up.
 func contradicts(d policy.Data, id uint64) bool {
 	switch d.State {

@@ -14,8 +14,7 @@ import (
 )
 
 // recovery makes the view of the recovery plan in force on this host. Without a plan, it makes the view of a recovery
-// carried out without this host: the cluster that answers has a record that it replaces the cluster that this host
-// knows.
+// carried out without this host: the answering cluster has a record of replacing the cluster that this host knows.
 func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	if k := r.Recovery; k != nil {
 		return &policy.Recovery{

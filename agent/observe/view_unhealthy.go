@@ -35,8 +35,8 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 	return was && r.At-at <= policy.CommonSpan
 }
 
-// unhealthySince returns for how long a host has reported that it harms the cluster. The duration starts over if
-// another agent process on that host reports it.
+// unhealthySince returns for how long a host has reported that it harms the cluster. The duration starts over if the
+// agent on that host restarts.
 func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
 		name := carried + "host/" + h.ID + "/" + what
@@ -51,8 +51,8 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 	}
 }
 
-// writes makes the view of how long a host's writes take. The age counts from when this agent first saw the
-// measurement, so that clocks of two hosts are not compared.
+// writes makes the view of the duration of a host's writes. The age counts from the moment at which this agent first
+// saw the measurement, so that the clocks of two hosts are not compared.
 func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
 	if h.WriteMean <= 0 {
 		return policy.Writes{}

@@ -13,14 +13,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Backup is what this host has observed about the cluster's snapshots.
+// Backup is this host's view of the cluster's snapshots.
 type Backup struct {
 	HasStore    bool           // this host's configuration names a backup store
 	Every       time.Duration  // the interval; 0: no automatic snapshots
 	Spread      time.Duration  // less than a tenth of Every, by cluster name: not all clusters are due at once
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
-	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, how long this agent has seen none
+	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, since when this agent found none
 	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
 }
@@ -38,11 +38,11 @@ type BackupNote struct {
 	Take   bool          // this host takes a snapshot now
 	Member uint64        // the source
 	By     string        // the host that takes the next one; empty if none can
-	Due    time.Duration // until the next one; 0 or less if it is due
-	Text   string        // when the next is due and which host takes it, or what blocks it
+	Due    time.Duration // until the next snapshot; 0 or less if it is due
+	Text   string        // when the next snapshot is due and which host takes it, or why none is taken
 }
 
-// backupRetry is how long to wait after a failed attempt, unless snapshots are due more often.
+// backupRetry is the time until a failed attempt is retried, unless the interval of snapshots is shorter.
 const backupRetry = 10 * time.Minute
 
 // noteBackup decides which host takes the next snapshot, and when. It picks the member that a snapshot disturbs least,
@@ -105,7 +105,7 @@ func (b Backup) retry() time.Duration {
 	return min(b.Every, backupRetry) - b.Failed.Age.Abs()
 }
 
-// backupOld reports whether the newest snapshot is older than two intervals: one failed attempt is not reported.
+// backupOld reports whether the newest snapshot is older than two intervals. One missed snapshot is not reported.
 func backupOld(v View) (string, bool) {
 	b := v.Backup
 	switch {
@@ -127,8 +127,8 @@ func backupFailed(v View) (string, bool) {
 	return fmt.Sprintf("on %s: %s", f.Host, f.Text), true
 }
 
-// SnapshotSource returns the member to take a snapshot from: the standby, which costs no voter any load; otherwise the
-// healthiest follower; the leader only if it is the only voter. If there is none, it returns the reason.
+// SnapshotSource returns the member to take a snapshot from: the standby, so that no voter carries the load; otherwise
+// the healthiest follower; the leader only if it is the only voter. If there is none, it returns the reason.
 func SnapshotSource(v View) (Member, string) {
 	return snapshotSource(v, func(Member, Host) bool { return true })
 }
@@ -159,7 +159,7 @@ func snapshotSource(v View, may func(Member, Host) bool) (Member, string) {
 	}), ""
 }
 
-// burden ranks members by how much reading the whole database from one costs the cluster.
+// burden ranks members by the load that reading the whole database from them puts on the cluster.
 func burden(m Member, h Host) int {
 	switch {
 	case m.Learner:
@@ -172,11 +172,13 @@ func burden(m Member, h Host) int {
 	return 1
 }
 
-// freshFor is how old a snapshot may be when a rollout to another etcd version begins or a healthy voter is removed.
+// freshFor is the maximum age of the newest snapshot when a rollout to a different etcd version begins or a healthy
+// voter is removed.
 const freshFor = time.Hour
 
-// snapshotFirst reports whether a rollout to another etcd version waits for a snapshot. Once a newer etcd has changed
-// the database, only a snapshot allows a downgrade. An operator may start the rollout without one. Repairs never wait.
+// snapshotFirst reports whether a rollout to a different etcd version waits for a snapshot. Once a newer etcd has
+// changed the database, only a snapshot allows a downgrade. An operator may start the rollout without one. Repairs
+// never wait.
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout
 	switch {
@@ -209,9 +211,9 @@ func waitsForSnapshot(v View) bool {
 	return waits
 }
 
-// removalWants reports whether a requested removal requires a recent snapshot and there is none: the removal of a
-// healthy voter does. Removing an unhealthy or dead voter repairs the cluster and, like the removal of a learner,
-// requires none.
+// removalWants reports whether a requested removal requires a recent snapshot and there is none. The removal of a
+// healthy voter requires one. Removing an unhealthy or dead voter repairs the cluster and, like the removal of a
+// learner, requires none.
 func removalWants(v View, r Removal) (string, bool) {
 	m, _ := v.memberByID(r.MemberID)
 	h, _ := v.hostOf(m)

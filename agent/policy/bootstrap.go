@@ -11,7 +11,7 @@ import (
 )
 
 // bootstrap creates a new single-member cluster, once, on an operator's request. The request ends if a cluster answers
-// or has ever answered this host, or if this host has ever belonged to one.
+// or has ever answered this host, or if this host has ever belonged to a cluster.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
@@ -68,7 +68,7 @@ func bootstrap(v View) (Decision, bool) {
 }
 
 // AgainstBootstrap returns why an operator may not create a new cluster on this host, or nil: any sign of an existing
-// cluster forbids it. Its texts name dataDir, and seenPath, the file that records which cluster this host has seen.
+// cluster forbids it. The texts name dataDir and seenPath, the file that records which cluster this host has seen.
 func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
@@ -107,7 +107,8 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	return nil
 }
 
-// startLater waits between two starts of etcd. If the last start failed, that is the reason, not etcd's earlier exit.
+// startLater waits between two starts of etcd. If the last start step failed, its error is the reason rather than
+// etcd's earlier exit.
 func startLater(v View, format string, args ...any) Decision {
 	if v.Failed.Kind == StepStartUnit {
 		return wait(StepFailed, "%s", v.Failed.Text)
@@ -129,8 +130,8 @@ func bringUp(v View) Decision {
 	return wait(Starting, "etcd is %s", v.Unit.State)
 }
 
-// BootstrapAttempt is what this host has recorded and observed about a bootstrap by the hosts in bootstrap.hosts. The
-// zero value means that no hosts are listed.
+// BootstrapAttempt is this host's view of a bootstrap by the hosts in bootstrap.hosts, from its disk and from their
+// answers. The zero value means that no hosts are listed.
 //
 // Only the first host of the list may create the cluster. Its attempt has a name that is never used again, and it
 // starts etcd only after all other hosts have recorded a promise of this attempt on disk. A promise is final: if the
@@ -163,7 +164,7 @@ func (p BootstrapPhase) known() bool {
 type BootstrapAnswer struct {
 	Name         string
 	Silent       string // why there is no current answer; empty if there is one
-	Past         string // why it is not a new host; empty if it has no data and never had any
+	Past         string // why it is not a new host; empty if it is new
 	List         string // digest of the list in its configuration
 	PromisedList string
 	Attempt      string // the attempt that it has begun or promised, or empty
@@ -171,12 +172,12 @@ type BootstrapAnswer struct {
 	Asked        BootstrapPhase // the phase that the asking host published before it asked
 }
 
-// BootstrapNote is what to record on this host's disk. The zero value changes nothing.
+// BootstrapNote is a change of this host's record of the bootstrap. The zero value changes nothing.
 type BootstrapNote struct {
 	Begin   bool   // this host begins an attempt
 	Promise string // the attempt that this host promises
 	Start   bool   // this host creates the cluster, as all listed hosts agree
-	Decide  bool   // this host creates the cluster on request: no other listed host has one or a request
+	Decide  bool   // this host creates the cluster on request: no other listed host has a cluster or a request
 }
 
 // BootstrapAnswerOf returns this host's answer to the other listed hosts.
@@ -202,8 +203,8 @@ func bootstrapPhase(v View) BootstrapPhase {
 	return BootstrapNone
 }
 
-// notNew returns why this host is not a new one: it has data, may have data, or once had some; empty if it is new. A
-// host with an unknown state is not new.
+// notNew returns why this host is not new, which means that it has data, may have data, or once had data; empty if it
+// is new. A host in an unknown state is not new.
 func notNew(v View) string {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied:
@@ -246,7 +247,7 @@ func automaticBootstrap(v View) (Decision, bool) {
 	return wait(BootstrapWaiting, "%s", text), true
 }
 
-// noteBootstrapAttempt returns what this host records about the bootstrap.
+// noteBootstrapAttempt returns the change of this host's record of an automatic bootstrap.
 func noteBootstrapAttempt(v View) BootstrapNote {
 	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
 		return BootstrapNote{Decide: awaitsAnswers(v) && v.BootstrapAttempt.judgeAnswers(v.Self.Name).decide}
@@ -264,16 +265,16 @@ func awaitsAnswers(v View) bool {
 		bootstrapPhase(v) == BootstrapAsking
 }
 
-// answersResult is what the other listed hosts' answers mean for a host with a request: it creates the cluster, ends
-// the request because another host does, or waits.
+// answersResult is the result of the other listed hosts' answers for a host with a request: it creates the cluster,
+// ends the request because another host creates the cluster, or waits.
 type answersResult struct {
 	decide  bool
 	ended   string // why the request ends; empty if it does not
 	waiting string // why it waits
 }
 
-// clusterElsewhere returns which other listed host has a cluster or creates one, or has a request that precedes that of
-// the named host; empty if none is known. With an empty name, any request counts.
+// clusterElsewhere returns a text that names another listed host with a cluster, one that creates a cluster, or one
+// with a request that precedes the named host's; empty if there is none. With an empty name, any request counts.
 func (b BootstrapAttempt) clusterElsewhere(name string) string {
 	for _, a := range b.Others {
 		switch {
@@ -290,8 +291,8 @@ func (b BootstrapAttempt) clusterElsewhere(name string) string {
 }
 
 // judgeAnswers returns the result for the named host. Each host publishes its request before it asks the others, so of
-// two hosts that ask at the same time, at least one reads the other's request. The one whose name sorts later ends its
-// own. A host creates the cluster only if no answer reports data or a request; any doubt waits.
+// two hosts that ask at the same time, at least one reads the other's request. The host with the later name ends its
+// own request. A host creates the cluster only if no answer reports data or a request. If there is any doubt, it waits.
 func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 	if text := b.clusterElsewhere(name); text != "" {
 		return answersResult{ended: text}
@@ -320,8 +321,8 @@ func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 	return answersResult{decide: true, waiting: "no other listed host has a cluster or a request for one"}
 }
 
-// askListed waits for the other listed hosts' answers before a requested cluster is created. It returns false once that
-// is decided, or if no hosts are listed.
+// askListed waits for the other listed hosts' answers before a requested cluster is created. It returns false once this
+// host's disk records the decision to create it, or if no hosts are listed.
 func askListed(v View) (Decision, bool) {
 	if !awaitsAnswers(v) {
 		return Decision{}, false
@@ -334,8 +335,8 @@ func askListed(v View) (Decision, bool) {
 	}
 }
 
-// advanceAttempt returns what a new host records next about the automatic bootstrap, and what it waits for. Any doubt
-// waits.
+// advanceAttempt returns the next change of a new host's record of the automatic bootstrap, and the text of the reason
+// to wait. If there is any doubt, the host waits.
 func advanceAttempt(v View) (BootstrapNote, string) {
 	b := v.BootstrapAttempt
 	if b.PromisedList != "" && b.PromisedList != b.List {
@@ -391,14 +392,14 @@ func (b BootstrapAttempt) objection(a BootstrapAnswer) string {
 	case a.Silent != "":
 		return a.Name + " does not answer: " + a.Silent
 	case a.List != b.List:
-		return a.Name + " has another cluster.name or bootstrap.hosts"
+		return a.Name + " has a different cluster.name or bootstrap.hosts"
 	case a.Past != "":
 		return a.Name + " is not new: " + a.Past
 	}
 	return ""
 }
 
-// Environment is the kind of environment that etcd starts with.
+// Environment names the environment that etcd starts with.
 type Environment uint8
 
 // The environments. The zero value creates no cluster.
@@ -408,8 +409,8 @@ const (
 	EnvironmentAlone                     // for an existing cluster of this host alone: its data is the cluster
 )
 
-// EnvironmentOf returns the environment to start etcd with. A snapshot to restore comes first: it brings the data, and
-// if that data is lost later, etcd must not create an empty cluster instead.
+// EnvironmentOf returns the environment to start etcd with. A recovery from a snapshot takes precedence: its data
+// exists before etcd starts, and if that data is lost later, etcd must not create an empty cluster instead.
 func EnvironmentOf(v View) Environment {
 	switch {
 	case v.Recovery != nil && v.Recovery.Snapshot:
@@ -424,9 +425,10 @@ func EnvironmentOf(v View) Environment {
 // cluster answers.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if none does. others yields the
-// result of connecting to each: nil if the connection is accepted. Each must refuse the connection, because a silent
-// endpoint may hide a cluster. missing is why the list of endpoints may be incomplete, or nil.
+// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if certainly none does. others
+// yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every endpoint
+// must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have left the
+// list of endpoints incomplete, or nil.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),

@@ -32,7 +32,7 @@ func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 	for says, change := range map[string]func(v *View){
 		"z does not answer: cut off":            func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
 		"z is not new: there is data":           func(v *View) { v.BootstrapAttempt.Others[1].Past = "there is data" },
-		"z has another cluster.name":            func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
+		"z has a different cluster.name":        func(v *View) { v.BootstrapAttempt.Others[1].List = "M" },
 		"z has not committed":                   func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "" },
 		"z is committed to an earlier":          func(v *View) { v.BootstrapAttempt.Others[1].Attempt = "0" },
 		"this host is committed to a different": func(v *View) { v.BootstrapAttempt.PromisedList = "M" },
@@ -111,7 +111,7 @@ func TestABootstrapRequestNeedsOtherListedHostsWithoutClusterOrRequest(t *testin
 	for says, change := range map[string]func(first, last *BootstrapAnswer){
 		"n2 has not been asked since": func(first, _ *BootstrapAnswer) { first.Asked = BootstrapNone },
 		"n4 does not answer: off":     func(_, last *BootstrapAnswer) { last.Silent = "off" },
-		"n4 has another cluster.name": func(_, last *BootstrapAnswer) {
+		"n4 has a different cluster.name": func(_, last *BootstrapAnswer) {
 			last.List, last.Phase = "M", BootstrapDecided
 		},
 		"n4 is not new: it only":         func(_, last *BootstrapAnswer) { last.Past = "it only observes" },

@@ -12,11 +12,12 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// A voter is dead only if the agents of all live voters report it dead. One agent alone is not enough, and one
-// contradiction keeps the voter alive: if any host reaches it, or the leader's etcd is connected to it, it may still
-// serve.
+// A voter is dead only if the agents of all live voters report it dead. A single agent is not enough. A single
+// contradiction is enough to count the voter as alive: if any host reaches it, or the leader's etcd is connected to it,
+// it may still serve.
 
-// Sight is a host's report about a member. A host publishes none about a member that it has not probed often enough.
+// Sight is a host's report about a member. A host publishes no report about a member that it has not probed often
+// enough.
 type Sight struct {
 	MemberID uint64
 	// Lost: in the last probes, more than once in a row, neither its client port nor its peer port accepted a
@@ -24,7 +25,8 @@ type Sight struct {
 	Lost bool
 	// Unsure: it is not Lost, but neither port is known to accept a connection either.
 	Unsure bool
-	// Connected: the reporting host's etcd received messages from it recently. It is read only for a lost member.
+	// Connected: the reporting host's etcd received messages from the member recently. It is evaluated only for a lost
+	// member.
 	Connected, ConnectedKnown bool
 	Domain                    string // for a lost member: its host's failure domain, if known
 	// For is how long this report has been unchanged, as observed by the deciding agent.
@@ -32,8 +34,8 @@ type Sight struct {
 }
 
 // deadFor returns for how long the agents of all live voters and the leader's etcd have reported a member dead without
-// a contradiction; 0 and the reason if it is not dead. Decisions use it, because it requires that this round observed
-// the cluster.
+// a contradiction; 0 and the reason if it is not dead. Decisions use this function, because it requires that this round
+// observed the cluster.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.HostsFresh {
 		return 0, "the cluster was not observed in this round"
@@ -41,7 +43,7 @@ func (v View) deadFor(m Member) (since time.Duration, why string) {
 	return v.reportedDead(m)
 }
 
-// reportedDead is deadFor by the last observations, which may be older than this round.
+// reportedDead is deadFor according to the last observations, which may be older than this round.
 func (v View) reportedDead(m Member) (since time.Duration, why string) {
 	gone, why := v.unattendedFor(m)
 	if why != "" {
@@ -54,9 +56,9 @@ func (v View) reportedDead(m Member) (since time.Duration, why string) {
 	return min(gone, words), ""
 }
 
-// unattendedFor returns for how long no agent on a member's own host has been in charge of it: the agent is gone, or
-// reports that the member can never come back. While an agent is in charge, an etcd that does not run was stopped on
-// purpose or is about to be started.
+// unattendedFor returns for how long no agent on a member's own host has been in charge of the member: the agent is
+// gone, or reports that the member can never come back. While an agent is in charge, an etcd that does not run was
+// stopped on purpose or is about to be started.
 func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 	switch {
 	case m.Live:
@@ -71,7 +73,7 @@ func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 		switch here := h.PeerURL == m.PeerURL; {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
-		case here || m.Name != "" && h.Name == m.Name: // even if it reports about a member at another URL
+		case here || m.Name != "" && h.Name == m.Name: // even if it reports on a member at a different URL
 			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}
@@ -88,7 +90,7 @@ func (v View) reportsLost(m Member) bool {
 }
 
 // reportAwaited returns how soon a voter's host probes again while an operation needs its report on dead members, or
-// after a voter has just stopped answering; 0 if neither holds.
+// just after a voter has stopped answering; 0 otherwise.
 func (v View) reportAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
@@ -105,13 +107,14 @@ func (v View) reportAwaited() time.Duration {
 	return 0
 }
 
-// silenceWindow bounds two times: from a voter's last answer until the reports show whether it is dead, and from the
-// end of its grace until another host has recorded its replacement.
+// silenceWindow limits two periods: from a voter's last answer until the reports show whether it is dead, and from the
+// end of its grace period until another host has recorded its replacement.
 const silenceWindow = 15 * time.Second
 
-// repairDue returns how soon a host looks again if it may replace a voter, or must report whether one is dead: when a
-// dead voter's grace ends, or within lookSoon while it waits for the reports of the hosts in behind, or for the record
-// of the replacement. It returns 0 if it need not look before the next round.
+// repairDue returns how soon a host that may replace a voter, or that must report whether a voter is dead, observes the
+// cluster again: when a dead voter's grace period ends, or within lookSoon while the host waits for the reports of the
+// hosts in behind or for the record of the replacement. It returns 0 if the host need not observe before the next
+// round.
 func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
@@ -199,7 +202,7 @@ func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	return s.For, ""
 }
 
-// contradicts returns why a report keeps a member alive; empty if it does not.
+// contradicts returns why a member counts as alive according to a report; empty if the report does not contradict.
 func (s Sight) contradicts(name string) string {
 	switch {
 	case s.Unsure:
@@ -236,9 +239,9 @@ func OwnMemberLost(v View) bool {
 	return gone || v.gaveUp(m)
 }
 
-// ReportsDeadVoters reports whether a host with that role publishes whether it reaches each member. Spares do not:
-// there may be many. A joining host does, because it may be a voter soon: a voter without a report keeps a member
-// alive.
+// ReportsDeadVoters reports whether a host with that role publishes whether it reaches each member. Spares do not,
+// because there may be many. A joining host does, because it may soon be a voter, and no member counts as dead while a
+// live voter's report is missing.
 func (r Role) ReportsDeadVoters() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
 
 // NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the replaced
@@ -250,16 +253,17 @@ type Dead struct {
 	Member Member
 	For    time.Duration
 	By     []string // the voters whose agents report it
-	// In is the time until another host may replace it; 0 if that time has passed, or if dead voters are not replaced.
+	// In is the time until another host may replace the voter; 0 if that time has passed, or if dead voters are not
+	// replaced.
 	In time.Duration
 	// Held is why no host replaces it; empty if one will.
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
-	// TooMany: there is one voter more than configured, so it is removed without a replacement.
+	// Surplus: there are more voters than configured, so the dead voter is removed without a replacement.
 	Surplus bool
 }
 
-// DeadVoters returns the voters that are dead by the last observations, and what happens to each.
+// DeadVoters returns the voters that are dead according to the last observations, and what happens to each.
 func DeadVoters(v View) []Dead {
 	if !v.Cluster.Reachable || v.foreign() {
 		return nil
@@ -285,9 +289,9 @@ func DeadVoters(v View) []Dead {
 	return all
 }
 
-// deadBlocked returns why no host replaces a dead voter; empty if one may. over is whether the grace is over: a host
-// that still waits for the voter then does not report it dead, or not for long enough, as after a restart of its
-// agent.
+// deadBlocked returns why no host replaces a dead voter; empty if one may. over reports whether the grace period is
+// over: a host that still waits for the voter then does not report it dead, or has not reported it dead for long
+// enough, for example because its agent has restarted.
 func (v View) deadBlocked(m Member, over bool) string {
 	if why := v.repairBlocked("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
@@ -324,7 +328,7 @@ func (v View) noRemover() string {
 }
 
 // repairBlocked returns why no voter is replaced now; empty if one may be. setting is the configuration key of the
-// grace.
+// grace period.
 func (v View) repairBlocked(setting string, grace time.Duration) string {
 	switch {
 	case grace == 0:
@@ -344,7 +348,7 @@ func (v View) noReplacement(m Member) string {
 	return v.noneReady(m, false, func(Host) bool { return true })
 }
 
-// noneReady returns why none of the hosts in among could replace a voter; empty if one could.
+// noneReady returns why none of the hosts that among selects could replace a voter; empty if one could.
 func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
@@ -355,7 +359,7 @@ func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:
 			return ""
 		case h.Waiting == VoterNotLive:
-			why = append(why, h.Name+" has not reported it dead for long enough, as when its agent has just started")
+			why = append(why, h.Name+" has not reported it dead for long enough (its agent may have just started)")
 		default:
 			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
 		}
@@ -366,7 +370,7 @@ func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 	return "no standby or spare is ready: " + strings.Join(why[:min(len(why), mostNamed)], ", ")
 }
 
-// mostNamed bounds the hosts that a reason names.
+// mostNamed limits the number of hosts that a reason names.
 const mostNamed = 3
 
 // Text describes the dead voter, and what happens to it and when.
@@ -376,8 +380,8 @@ func (d Dead) Text(grace time.Duration) string {
 	return text + fate(d.Surplus, d.Replacement, d.Held, d.In, grace, fmt.Sprintf(" after %s", durationfmt.Text(grace)))
 }
 
-// fate describes what happens to a dead or unhealthy voter: whether a host replaces it, when, or why none does. The
-// text of a blocked replacement includes after once the grace is over. A surplus voter is removed without a
+// fate describes what happens to a dead or unhealthy voter: whether a host replaces it, when, or why none does. Once
+// the grace period is over, the text of a blocked replacement includes after. A surplus voter is removed without a
 // replacement.
 func fate(tooMany bool, replacement, held string, in, grace time.Duration, after string) string {
 	if tooMany {
@@ -416,8 +420,8 @@ func fateOfSurplus(replacement, held string, in, grace time.Duration, after stri
 	return "; it is about to be removed" + why
 }
 
-// deadVoterSummary describes which of the voters that do not answer are dead, and what happens to them. If dead voters
-// are replaced, it also describes why each other one does not count as dead.
+// deadVoterSummary describes which of the unanswering voters are dead, and what happens to them. If dead voters are
+// replaced, it also says why each of the others does not count as dead.
 func (v View) deadVoterSummary() (text string, dead bool) {
 	for _, d := range DeadVoters(v) {
 		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true

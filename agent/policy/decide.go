@@ -13,7 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Decide returns the next step, if any, the reasons why this host does not do more, and what to write alongside.
+// Decide returns the next step, if any, the reasons why this host does nothing more, and the notes to write with the
+// step.
 func Decide(v View) Decision {
 	d := v.withUnreadable(decideAllowed(v))
 	if d.Step.Kind == StepNone {
@@ -53,7 +54,7 @@ func decideAllowed(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // it heeds the pause that this host's own member reports
+	if d.Step.Kind.Info().Led { // only a pause that this host's own member reports withholds it
 		v = v.leading()
 	}
 	switch {
@@ -71,7 +72,7 @@ func decideAllowed(v View) Decision {
 	case d.Step.Kind.Info().Drives && !v.Self.Drives:
 		return withhold(d, v.externalReason())
 	case v.Self.Mode != Manage:
-		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
+		return withhold(d, Reason{ModeObserve, "the step would be: " + d.Step.String()})
 	case v.Recovery != nil && !v.Recovery.Late: // an operator ordered it, and without a quorum there is no pause
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
@@ -191,10 +192,10 @@ func roleOf(v View) Role {
 	return RoleSpare // even if it has a learner that never started and belongs to no join
 }
 
-// ownUnit keeps a member's etcd running, and stops a removed member's.
+// ownUnit keeps the etcd of a member running, and stops the etcd of a removed member.
 func ownUnit(v View) (Decision, bool) {
 	if v.Data.State != DataMember || v.foreign() || (v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID) {
-		return Decision{}, false // another cluster's data; join reports it
+		return Decision{}, false // the data belongs to a different cluster; join reports that
 	}
 	if v.Cluster.Reachable && !v.listed(v.Data.MemberID) {
 		return stopRemoved(v)
@@ -203,7 +204,7 @@ func ownUnit(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
-		// The member may have been removed: with others that were removed, it could form its old quorum.
+		// The member may have been removed: together with other removed members, it could form the old quorum.
 		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member",
 			v.unreachable()), true
 	}
@@ -215,7 +216,7 @@ func ownUnit(v View) (Decision, bool) {
 	case UnitFailed:
 		return startAgain(v), true
 	case UnitInactive:
-		if !v.Self.Drives { // how etcd ended is unknown: report that the member does not answer
+		if !v.Self.Drives { // how etcd ended is unknown: only report that the member does not answer
 			return Decision{}, false
 		}
 		return stopped(v), true
@@ -257,7 +258,7 @@ func (v View) listed(id uint64) bool {
 	return false
 }
 
-// startAgain starts a member's etcd that has failed. It needs no lock: a returning member does not lower the fault
+// startAgain starts the failed etcd of a member. It needs no lock: a returning member does not lower the fault
 // tolerance.
 func startAgain(v View) Decision {
 	if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionIncompatible); holds {
@@ -269,16 +270,15 @@ func startAgain(v View) Decision {
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }
 
-// concern is one thing that a host may have to handle.
+// concern is a situation that a host may have to handle.
 type concern struct {
 	name string
 	part func(View) (Decision, bool)
 }
 
 // concerns returns the concerns in order of precedence. A host finishes an operation in progress before it begins
-// another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: it withholds the
-// decided step, whichever concern decides, unless that step starts an etcd that this agent has stopped: see
-// decideAllowed.
+// another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: decideAllowed
+// withholds the step of any concern during a pause, unless that step starts an etcd that this agent has stopped.
 func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},
@@ -301,8 +301,8 @@ func concerns() []concern {
 	}
 }
 
-// Notes are what to write alongside the step: the queue to etcd, and the rest to this host's disk. The agent writes
-// them outside the control loop, because the disk may hang.
+// Notes are written in addition to the step: the queue to etcd, and the rest to this host's disk. The agent writes them
+// outside the control loop, because the disk may hang.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote
@@ -352,8 +352,8 @@ func dataGone(v View, m Member) (string, bool) {
 	case v.Data.State == DataRemains:
 		return listed + ", but its data directory holds no write-ahead log: that member cannot come back", true
 	case v.Data.State == DataMember && v.Data.MemberID != m.ID:
-		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", listed,
-			v.Data.MemberID), true
+		return fmt.Sprintf("%s, but its data directory holds the data of member %x: that member cannot come back",
+			listed, v.Data.MemberID), true
 	}
 	return "", false
 }
@@ -365,8 +365,8 @@ func kindOf(m Member) string {
 	return "voter"
 }
 
-// voterDown reports whether a voter is down. The text names them, for how long they have been down, and the remaining
-// fault tolerance.
+// voterDown reports whether voters are down. The text names them, the time for which they have been down, and the
+// remaining fault tolerance.
 func voterDown(v View) (string, bool) {
 	var down []string
 	var since time.Duration

@@ -4,9 +4,9 @@
 // Package policy decides what a host does next.
 //
 // Decide is a pure function: it takes a View, which holds everything that the agent has observed, and returns at most
-// one Step, and the reasons why the host does nothing more. It has no clock, no I/O and no state of its own. So the
-// same function runs in production, in observe mode, in simulation and in exhaustive exploration, and after a crash it
-// continues from the next View.
+// one Step, and the reasons why the host does nothing more. It has no clock, no I/O and no state of its own. Therefore
+// the same function runs in production, in observe mode, in simulation and in exhaustive exploration, and after a crash
+// it continues from the next View.
 //
 // The package promises:
 //
@@ -19,9 +19,9 @@
 // seconds, and the next Views show its progress.
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
-// is refused, and package operate reports that. request.go decides how calls and steps
-// change a request to take a host down, and when it is over; start_guard.go decides whether etcd may start by itself
-// meanwhile. Package hoststate writes the results to disk.
+// is refused, and package operate reports that. request.go decides how calls and steps change a request to take a host
+// down, and when that request is over. start_guard.go decides whether etcd may start by itself in the meantime. Package
+// hoststate writes the results to disk.
 //
 // # What the model explores
 //
@@ -29,7 +29,7 @@
 // each Step and Reason is modelled. A test fails if one is missing there, or is listed as explored and never reached.
 // `make test-model-etcd` compares what the model assumes about etcd with real members.
 //
-// Covered, on two to five hosts:
+// Covered, with two to five hosts:
 //
 //   - operations: joins as voter and as standby with their rollback and adoption, leftover learners, bootstrap,
 //     requested removals, replacements of dead and unhealthy voters by a standby or spare, and hosts that are taken
@@ -42,10 +42,10 @@
 // Abstracted:
 //
 //   - time: every duration is 0 or beyond its limit, and a lease ends only after its holder's validity;
-//   - the leader: only whether there is a quorum; a separate exploration models the leader, and covers how often an
-//     unhealthy one transfers leadership;
+//   - the leader: only whether there is a quorum; a separate exploration models the leader, and covers the interval at
+//     which an unhealthy leader transfers leadership;
 //   - raft's log: a learner is behind, near or steady, and follows or does not;
-//   - ranks: the order among equals is left open.
+//   - ranks: all orders of equally ranked hosts are explored.
 //
 // Simplified observations:
 //
@@ -54,26 +54,25 @@
 //   - only a late call or a paused agent misses a record that is written and deleted between observation and step;
 //   - a host record expires with its agent;
 //   - a voter that does not answer when its removal is decided has not answered for long;
-//   - if its disk records that an agent has stopped etcd, the agent cannot detect that an operator has stopped it
-//     since, unless the machine has rebooted as requested.
+//   - if a host's disk records that its agent has stopped etcd, the agent cannot detect that an operator has stopped
+//     etcd since, unless the machine has rebooted as requested.
 //
 // Simplified effects:
 //
-//   - steps on the local unit and disk end at once, except the calls of a cycle;
+//   - steps on the local unit and disk end at once, except the calls of an operation that takes the host down;
 //   - a call that stops etcd, transfers its leadership or reboots the machine takes effect at any time while its agent
 //     lives, even long after the agent's lock has expired; when the agent's process ends, the call has taken effect or
 //     never will;
-//   - reports on a replaced voter may be stale until an operation requests new ones, but all agree; one voter at a time
-//     is dead or unhealthy; all evidence against an unhealthy one, apart from its health state, appears and disappears
-//     together; a removal that is not answered in time takes effect before it is given up, or never;
+//   - reports on a replaced voter may be stale until an operation requests new ones, but all agree; only one voter at a
+//     time is dead or unhealthy; all evidence that a voter is unhealthy, apart from its health state, appears and
+//     disappears together; a removal that is not answered in time takes effect before its operation ends, or never;
 //   - each agent has at most one late write, and one removal is requested at a time;
 //   - a requested reboot happens at once or never;
 //   - a restart request may start an etcd that an operator has stopped, until the disk records that restart as done.
 //
 // Left out, because they only withhold steps: resting hosts (View.Resting), a program that was started just now
-// (Hooks.Launched), and a health state that is published late (Host.Answered, for which a voter that is ready to be
-// stopped waits). Also left out: a host that loses patience with the hosts before it in the join queue, and joins
-// first.
+// (Hooks.Launched), and a health state that is published late (a voter waits for Host.Answered before it stops its
+// etcd). Also left out: a host that has waited too long for the hosts before it in the join queue, and joins first.
 //
 // A separate exploration covers recovery: two clusters and the origin of each host's data; plans that are made,
 // applied, given up and made again; and a host that returns late. It is simplified: a join is one step, no host
@@ -84,6 +83,6 @@
 // programs; hosts with operators' requests in addition; calls that take effect after their agent has moved on; and a
 // spare that is off while the record of its operation is deleted, which no host can detect.
 //
-// Constant: versions, space, qualification, unique names, one cluster, readable data, a voter's log that
-// is caught up once it serves, no installed hooks, and findings that block every step that a finding can block.
+// Constant: versions, space, qualification, unique names, one cluster and readable data. No hooks are installed, a
+// voter has caught up once it serves, and every finding blocks all steps that findings can block.
 package policy

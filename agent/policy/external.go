@@ -10,10 +10,10 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// If etcd is managed externally, such as by a kubelet, and no operator's hook starts and stops it, quorumd does
-// neither: decideAllowed withholds such steps. It still takes all other steps, and coordinates operations: this host
-// waits in the queue, transfers leadership, and is safe to touch while its etcd still runs. Then the external manager
-// stops and starts etcd, which quorumd observes at etcd's ports.
+// If etcd is managed externally, for example by a kubelet, and no operator's hook starts and stops it, quorumd neither
+// starts nor stops it: decideAllowed withholds such steps. quorumd still takes all other steps, and coordinates
+// operations: this host waits in the queue, transfers leadership, and is then safe to touch while its etcd still runs.
+// The external manager stops and starts etcd, which quorumd detects at etcd's ports.
 
 // externalReason returns the reason why quorumd does not start or stop etcd.
 func (v View) externalReason() Reason {
@@ -21,14 +21,14 @@ func (v View) externalReason() Reason {
 		"starts nor stops it", cmp.Or(string(v.Unit.State), "unknown"))}
 }
 
-// MayTakeDown reports whether this host can be taken down for that work: not if only its agent can do it, and its
-// member's etcd is managed externally.
+// MayTakeDown reports whether this host can be taken down for that work. It cannot if the agent would have to do the
+// work and this member's etcd is managed externally.
 func MayTakeDown(v View, w Work) bool {
 	_, listed := v.member()
 	return v.Self.Drives || !listed || !w.info().automatic
 }
 
-// ExternallyManaged reports whether an external manager stops this host's etcd for its request.
+// ExternallyManaged reports whether this host has a request for which an external manager stops its etcd.
 func ExternallyManaged(v View) bool {
 	_, listed := v.member()
 	return listed && v.Asked != nil && v.mayStopExternally() && !v.Asked.KeepRunning

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// SelfNote is what this host's disk records about the cluster and this host's part in it. The zero value leaves it as
-// it is.
+// SelfNote is a change of what this host's disk records about the cluster and this host's role in it. The zero value
+// changes nothing.
 type SelfNote struct {
 	ClusterAnswered bool // that this cluster has answered this host
 	Member          bool // that this host is the member MemberID of it, or no member if MemberID is 0
 	MemberID        uint64
-	Standby         uint64 // the learner that is this host's standby, until this host begins a join; 0: as it is
+	Standby         uint64 // the learner that is this host's standby, until this host begins a join; 0: unchanged
 	Domains         bool   // the failure domain of each member's host, from the view
 	Lost            uint64 // the listed member to give up, because its data is gone; it never starts again
 	Mount           string // the mount points of the file systems with the member's data
@@ -23,8 +23,7 @@ type SelfNote struct {
 }
 
 // noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating
-// on request does not count as one that existed before. A learner is recorded as the standby if no operation is in
-// flight.
+// on request does not count as an existing cluster. A learner is recorded as the standby if no operation is in flight.
 func noteSelf(v View) SelfNote {
 	c, data := v.Cluster, v.Data
 	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
@@ -62,8 +61,8 @@ func newDomain(v View) bool {
 }
 
 // Conflict returns how this host's identity conflicts with another host's or a member's; empty if it does not. If two
-// hosts have the same name or peer URL, neither joins: only an operator can decide which one may. If two agents have
-// the same host ID, the one that wrote the host record continues, and the other takes no step.
+// hosts have the same name or peer URL, neither joins: only an operator can decide which of them may. If two agents
+// have the same host ID, the one that wrote the host record continues, and the other takes no step.
 func Conflict(v View) string {
 	if text := wrongName(v); text != "" {
 		return text
@@ -92,8 +91,8 @@ func Conflict(v View) string {
 	return ""
 }
 
-// wrongName returns why cluster.name must be wrong: hosts in this etcd use other names, and no other member's host uses
-// this one. Different names mean different locks, so this host takes no step.
+// wrongName returns why cluster.name must be wrong: hosts in this etcd use different names, and no other member's host
+// uses this name. Different names mean different locks, so this host takes no step.
 func wrongName(v View) string {
 	used := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		h, present := v.hostOf(m)
@@ -129,7 +128,7 @@ type Unreadable struct {
 // recordInfo declares the effect of an unreadable record of a kind, and the remedy.
 type recordInfo struct {
 	kind      RecordKind
-	blocksAll bool // whether an operation is in flight or may begin is unknown, so no step is taken
+	blocksAll bool // it is unknown whether an operation is in flight or may begin, so no step is taken
 	meaning   string
 	remedy    string // %s is the key
 }
@@ -217,14 +216,15 @@ const (
 	defaultPeerURL   = "http://localhost:2380"
 )
 
-// hasDefaultData reports whether data belongs to such a cluster, or to one that has grown from it: a member keeps its
-// ID when its peer URL changes.
+// hasDefaultData reports whether data belongs to a default single-member cluster, or to a cluster that has grown from
+// one: a member keeps its ID when its peer URL changes.
 func hasDefaultData(member, cluster uint64) bool {
 	return member == defaultMemberID && cluster == defaultClusterID
 }
 
-// strayDefault reports whether etcd has created such a cluster here, unless the host is configured for it. A cluster
-// that is recorded as this host's is not stray, nor is one whose member list has another peer URL for this member.
+// strayDefault reports whether etcd has created a default single-member cluster here, unless the host is configured for
+// it. A cluster that is recorded as this host's cluster is not stray, nor is one whose member list has a different peer
+// URL for this member.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {
@@ -252,8 +252,8 @@ func ownDefaultCluster(v View) (Decision, bool) {
 	return wait(DefaultCluster, "%s", text), true
 }
 
-// strayRemains returns which hosts hold data of stray default clusters. Their data is not copies of one cluster,
-// although the members have the same ID.
+// strayRemains reports hosts that hold data of stray default clusters. Although the members have the same ID, they do
+// not hold copies of the data of one cluster.
 func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	var strays []string
 	unlisted := 0
@@ -281,14 +281,14 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 // FirstStart is what the start guard, as root, reads when systemd is about to start etcd's unit, whether or not an
 // agent runs.
 type FirstStart struct {
-	// Manages reports that a valid configuration of an agent names this unit and has mode: manage.
+	// Manages reports that a valid agent configuration names this unit and sets mode: manage.
 	Manages bool
-	// AgentStarts reports that the agent's unit runs, or that a boot starts it: that agent decides.
+	// AgentStarts reports that the agent's unit runs or is started at boot. Then the agent decides about etcd's start.
 	AgentStarts bool
 	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
 	Decided bool
 	// NoMember reports that none of the directories that etcd may use holds a member, and that each of them was
-	// readable and is on a mounted file system. It is false if that is unknown.
+	// readable and is on a mounted file system. It is false if any of this is unknown.
 	NoMember bool
 }
 

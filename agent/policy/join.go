@@ -34,8 +34,8 @@ func join(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginJoin, Target: target}), true
 }
 
-// joins declares the operation that makes a spare a standby or voter. The joining host carries it out. If its agent is
-// gone, a voter's agent rolls it back: the removal of a learner never costs quorum.
+// joins declares the operation that makes a spare a standby or voter. The joining host carries it out. If the agent
+// there is gone, a voter's agent rolls the join back, because the removal of a learner never costs quorum.
 func joins() operation {
 	return operation{
 		kind:   KindJoin,
@@ -77,8 +77,8 @@ func carryJoin(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// rollBackOrphan rolls back the join of another host whose agent is gone. If that host has recorded an outcome, it
-// stays.
+// rollBackOrphan rolls back the join of another host whose agent is gone. It keeps an outcome that the other host has
+// recorded.
 func rollBackOrphan(v View) Decision {
 	switch {
 	case v.Op.Token == v.Lock.Token:
@@ -106,11 +106,11 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HostRebooted, "the host has rebooted since the join began"
 	case v.Op.MemberID != 0 && !listed:
 		return Orphaned, "the learner was removed by something other than quorumd"
-	// with a common cause, the membership stays as it is
+	// if the cause is shared, the membership does not change
 	case !Permits(v.Health.State).Hold && v.Health.blocks(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("it could not be added for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("adding it has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
 		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
@@ -122,21 +122,21 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	return "", ""
 }
 
-// steady reports whether a member answers and has caught up with the leader. In an idle cluster its index does not move
-// then.
+// steady reports whether a member answers and has caught up with the leader. In an idle cluster, the index of a steady
+// member does not move.
 func steady(v View, m Member) bool {
 	return m.Live && m.LagKnown && m.Lag <= v.Limits.PromoteLag
 }
 
-// missedWrite reports whether a learner has not applied the last write of the operation record, although it had time
-// to.
+// missedWrite reports whether a learner has not applied the last write of the operation record, although it has had
+// enough time.
 func missedWrite(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
 // confirmFollows takes the step then once the learner has applied a write in this round. In an idle cluster, a learner
 // that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
-// leader is gone. So follows first rewrites the operation record, which the learner must apply.
+// leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
 func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:
@@ -169,7 +169,7 @@ func addLearner(v View) Decision {
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
 		d := wait(Settling, "the membership changed %s ago", durationfmt.Tenths(v.Cluster.StableFor))
-		d.Again = left // not only with the next round
+		d.Again = left // do not wait for the next round
 		return d
 	}
 	return do(Step{Kind: StepAddLearner})
@@ -183,7 +183,7 @@ func unitRuns(v View) bool {
 	return false
 }
 
-// moveAside moves old data aside, with which a new member must not start. It deletes nothing.
+// moveAside moves old data aside, because a new member must not start with that data. It deletes nothing.
 func moveAside(v View) Decision {
 	if r, holds := vetoed(v, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -229,12 +229,14 @@ func followLearner(v View, m Member) Decision {
 			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
 			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return confirmFollows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
+		return confirmFollows(v, m, Step{
+			Kind: StepEndOp, Outcome: Joined, Why: "it has caught up, and stays a learner",
+		})
 	}
 	return promote(v, m)
 }
 
-// votersMissing reports whether there are fewer voters than configured, without those to be removed.
+// votersMissing reports whether there are fewer voters than configured, not counting those to be removed.
 func (v View) votersMissing() bool {
 	voters, _ := v.Cluster.Counts()
 	return voters-v.leaving() < v.Target.Voters
@@ -255,7 +257,7 @@ func promote(v View, m Member) Decision {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))
 	}
-	if v.Self.MemberID != m.ID { // without that record, its etcd would not be started during a loss of quorum
+	if v.Self.MemberID != m.ID { // without that record, this host would not start its etcd during a loss of quorum
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
 	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
@@ -303,14 +305,14 @@ func orUnknown(s DataState) string {
 }
 
 // abandonForeignOp ends a join that the learner's own host has not begun. Otherwise any client that can write the
-// record could have a standby removed or started again.
+// record could cause the removal or restart of a standby.
 func abandonForeignOp(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
 
-// isAbout reports whether the operation is about a member. On the operation's own host, that is also the host's own
-// member, whichever one the record names.
+// isAbout reports whether the operation concerns a member. On the operation's own host, it always concerns the host's
+// own member, whichever member the record names.
 func (op *Op) isAbout(v View, m Member) bool {
 	own := op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL
 	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
@@ -322,7 +324,7 @@ func rollBack(v View) Decision {
 		switch {
 		case !v.Op.isAbout(v, m) || v.Op.removesMember(m):
 			continue
-		case !m.Learner: // a promotion that timed out has taken effect
+		case !m.Learner: // a promotion that had timed out took effect
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
 		case v.Op.Outcome == StandbyLost && !v.isStandbyRemovable(m):
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: v.whyStandbyStays(m)})
@@ -351,8 +353,8 @@ func (op *Op) rolledBack() ReasonCode {
 	return op.Outcome
 }
 
-// leftover lets a voter's agent remove a learner that has never started and belongs to no operation, such as one that
-// was added after its join was rolled back. It would block every other join.
+// leftover lets a voter's agent remove a learner that has never started and belongs to no operation, for example
+// because it was added after its join was rolled back. Such a learner would block every other join.
 func leftover(v View) (Decision, bool) {
 	return removeLostLearner(v, LearnerStalled, func(m Member) (since time.Duration, why, lockWhy string) {
 		if m.Name != "" {
@@ -363,8 +365,8 @@ func leftover(v View) (Decision, bool) {
 }
 
 // removeLostLearner lets a voter's agent begin the removal of a learner once it has been lost for LearnerStall. The
-// first live voter does so; if it does not, the next one follows one lock TTL later. lost returns for how long a
-// learner has been lost, why it is removed, and why the agent takes the lock.
+// first live voter's agent begins; if it does not, the next voter's agent does one lock TTL later. lost returns for how
+// long a learner has been lost, why it is removed, and why the agent takes the lock.
 func removeLostLearner(
 	v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, lockWhy string),
 ) (Decision, bool) {
@@ -396,12 +398,12 @@ type JoinNote uint8
 // The results of an attempt. The zero value records none.
 const (
 	JoinUncounted JoinNote = iota
-	JoinFailed             // the next one waits, longer with each failure in a row
+	JoinFailed             // the next attempt waits, longer after each failure in a row
 	JoinSucceeded          // resets the count of failures
 )
 
 // noteJoin returns the result of this host's attempt to join if the step ends it. A replacement that ended before
-// anything was sent to etcd does not count, unless it timed out: then it would begin again at once.
+// anything was sent to etcd does not count as failed, unless it timed out: uncounted, it would begin again at once.
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {
@@ -431,8 +433,9 @@ func JoinBackoff(failed int, base time.Duration) time.Duration {
 	return wait
 }
 
-// countsRepair reports whether the replacement is counted with the step, which records that its removal may be sent to
-// etcd: the agent may die right after sending it. Each replacement is counted once.
+// countsRepair reports whether the replacement is counted with this step, which records that the removal may be sent to
+// etcd. Counting later would be unsafe, because the agent may die right after it has sent the removal. Each replacement
+// is counted once.
 func countsRepair(v View, s Step) bool {
 	m, _ := v.member()
 	return s.Kind == StepSetPhase && s.Phase == PhaseRemoving && v.Op.Replaces != 0 && v.Op.Phase != PhaseRemoving &&

@@ -14,36 +14,36 @@ import (
 )
 
 // A slow leader leads forever: etcd replaces only a leader that stops sending heartbeats. So if the health state of a
-// leader's host rules out leading, its agent transfers leadership to a voter that may lead. That costs no quorum and
-// needs no lock, whose writes would have to pass the slow leader.
+// leader's host rules out leading, its agent transfers leadership to a voter that may lead. A transfer costs no quorum.
+// It needs no lock: writing the lock would require the slow leader.
 //
-// The other hosts' health states are the published ones. A host that became unhealthy at the same time needs time to
-// publish that, or leadership would move from one slow disk to the next. The last record of an agent that has ended
-// counts until it expires.
+// For the other hosts, the published health states count. The transfer waits, because a host that became unhealthy at
+// the same time needs time to publish that; otherwise leadership would move from one slow disk to the next. The last
+// record of an agent that has ended counts until it expires.
 //
 // If the disk is far too slow, no linearizable read returns in time on any host. Then the leader's agent reads from its
-// own member: no host has newer data while a quorum reports that it follows that member. The others need longer to
-// publish their health states then.
+// own member: no host has newer data while a quorum reports that it follows that member. In that case the other hosts
+// need longer to publish their health states.
 //
-// A leader that only writes slowly transfers leadership to a voter that measures at least 1.5 times better now: a
-// finding looks back over minutes, and two disks of one model differ by chance. A voter with an unknown or old
-// measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, there is no
-// comparison: it serves no client, no measurement can be exchanged through it, and any voter that published OK is
+// A leader whose only problem is slow writes transfers leadership only to a voter whose current writes are at least 1.5
+// times faster: a finding covers several minutes, and two disks of one model differ by chance. A voter with an unknown
+// or old measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, there is
+// no comparison: it serves no client, no measurement can be exchanged through it, and any voter that published OK is
 // better.
 //
-// Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and each further transfer in a
-// row waits twice as long. After a failed attempt, which moved no leadership, the next one follows sooner, and each
+// Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
+// further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
 // waits twice as long as the one before.
 
-// LeadershipTransfers is what this agent has observed of its own member's leadership and its transfers.
+// LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
 	LeadsFor time.Duration // how long its member has led without a break; 0 if it does not lead
 	UnfitFor time.Duration // how long its health state has ruled out leading without a break; 0 if it does not
-	LastFor  time.Duration // since it last requested a transfer; if it never has, since it began to observe
-	InRow    int           // how many transfers it has requested in a row: see NextInRow
+	LastFor  time.Duration // since this agent last requested a transfer; if it never has, since its first round
+	InRow    int           // how many transfers this agent has requested in a row: see NextInRow
 }
 
-// stepDownDoublings bounds the wait for another attempt: 32 times the first.
+// stepDownDoublings limits the wait for another attempt to 32 times the first wait.
 const stepDownDoublings = 5
 
 // pace returns how long after the last transfer the next one may follow.
@@ -67,7 +67,8 @@ func (g LeadershipTransfers) NextInRow(l Limits) int {
 	return g.InRow + 1
 }
 
-// leading returns the view by which this host judges its leadership: its own member's if that was read, or else v.
+// leading returns the view in which this host judges its leadership: its own member's view if that was read, otherwise
+// v.
 func (v View) leading() View {
 	if v.Led == nil {
 		return v
@@ -114,7 +115,8 @@ func leaderSlow(v View) (Reason, bool) {
 	return vetoed(v, vetoNotFollowed, vetoAllUnhealthy, vetoNoneBetter, vetoSteppedDown)
 }
 
-// transferDueIn returns the time until leadership may be transferred, if no veto but that wait applies; 0 otherwise.
+// transferDueIn returns the time until leadership may be transferred, provided that only this wait prevents the
+// transfer; 0 otherwise.
 func transferDueIn(v View) time.Duration {
 	if v = v.leading(); !leadsBadly(v) || len(against(v, stepDownVetoes())) != 1 {
 		return 0
@@ -140,7 +142,7 @@ func notFollowed(v View) (string, bool) {
 		live, Quorum(voters)), true
 }
 
-// leaderSlowText is the check of leaderSlow as a caution.
+// leaderSlowText adapts leaderSlow to the check of a caution.
 func leaderSlowText(v View) (string, bool) {
 	r, holds := leaderSlow(v)
 	return r.Text, holds && r.Code == LeaderSlow
@@ -200,7 +202,7 @@ func noneBetter(v View) (string, bool) {
 		}
 		text := v.notBetter(m)
 		if h, _ := v.hostOf(m); text == v.notFaster(h) {
-			none = ", and no other voter measures at least 1.5 times better: "
+			none = ", and no other voter is at least 1.5 times faster: "
 		}
 		why = append(why, m.label()+" "+text)
 	}
@@ -270,7 +272,7 @@ func (v View) notBetter(m Member) string {
 	return v.notFaster(h)
 }
 
-// writesOldest is how old a host's measurement of its writes may be: it publishes one a minute while the leader is
+// writesOldest is the maximum age of a host's write measurement. A host publishes one every minute while the leader is
 // slow.
 const writesOldest = 150 * time.Second
 
@@ -319,7 +321,7 @@ func PublishesWrites(v View) bool {
 	return false
 }
 
-// names reports whether an operation belongs to that host, or is about its member.
+// names reports whether an operation belongs to that host or concerns its member.
 func (op *Op) names(h Host, m Member) bool {
 	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)
 }

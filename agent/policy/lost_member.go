@@ -19,7 +19,7 @@ import (
 // that held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not
 // gone.
 
-// onKnownMount reports whether the file systems that last held the member's data are mounted.
+// onKnownMount reports whether the file systems that last held this host's member's data are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
 // Mounted returns the member's data, as unknown if the file system that held it is not mounted.
@@ -46,8 +46,8 @@ func needsOnlyStart(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
-// givesUp reports whether this host abandons its own member now, which was taken down cleanly: the work is over, and
-// the data, read since then, is gone.
+// givesUp reports whether this host now abandons its own member, which it had taken down cleanly: the work is over, and
+// a read of the data directory since then has shown that the data is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
 	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
@@ -155,7 +155,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	case !v.gaveUp(m) || unitRuns(v): // otherwise anyone who can write the record could get members removed
 		return Disowned, "this host's disk has no record that the data of " + m.label() + " was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoSeveralDown); holds {
@@ -168,7 +168,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 // its etcd would not come back. Maintenance is allowed, because an operator needs it to replace a disk.
 func againstLostMember(v View, work Work) *Refusal {
 	m, listed := v.member()
-	if !listed || m.Live || m.Learner || work.info().operatorEnds { // a learner that was just added has no data yet
+	if !listed || m.Live || m.Learner || work.info().operatorEnds { // a new learner has no data yet
 		return nil
 	}
 	text, gone := dataGone(v, m)
@@ -193,7 +193,7 @@ func memberLost(v View) (string, bool) {
 	return "", false
 }
 
-// Ejections describes how often this host's member was replaced within the last 30 days. The host joins again only
+// Ejections describes how many times this host's member was replaced within the last 30 days. The host joins again only
 // after a healthy period, which doubles each time: a host that keeps failing changes the membership less and less
 // often.
 type Ejections struct {
@@ -202,13 +202,13 @@ type Ejections struct {
 	HealthyFor time.Duration // how long it has been healthy since then without a break, as observed by this agent
 
 	Member uint64 // the member that was ejected last
-	// RecordedFor is WellFor as recorded on this host's disk, and NotedAgo the time since it was recorded; both are 0
-	// if nothing is.
+	// RecordedFor is HealthyFor as recorded on this host's disk, and RecordedAgo the time since it was recorded; both
+	// are 0 if it is not recorded.
 	RecordedFor, RecordedAgo time.Duration
 }
 
-// healthyPeriodEvery is how often the healthy period is recorded. An agent that restarts soon after continues the
-// period.
+// healthyPeriodEvery is the interval at which the healthy period is recorded. An agent that restarts soon afterwards
+// continues the period.
 const healthyPeriodEvery = time.Minute
 
 // recordsHealthyPeriod reports whether to record the healthy period of an ejected host again, so that a restarted agent
@@ -239,11 +239,11 @@ func (v View) requiredHealthyPeriod() time.Duration {
 // Healthy reports whether a health state continues the healthy period of an ejected host. An unknown state does not.
 func (h Health) Healthy() bool { return h.State == health.Warm || !h.blocks(health.Joins) }
 
-// Known reports whether the health state is known. It is not for a moment after an agent starts.
+// Known reports whether the health state is known. Just after an agent has started, it is not.
 func (h Health) Known() bool { return h.State != health.Unknown && h.State != health.Qualifying }
 
 // ejected reports whether this host was ejected and must stay healthy for longer before it joins. It does not apply to
-// a member or a joining host, whose agent may have restarted and lost the period.
+// a member or a joining host, because their agent may have restarted and lost the healthy period.
 func ejected(v View) (string, bool) {
 	left := v.requiredHealthyPeriod() - v.Ejections.HealthyFor
 	if v.Ejections.Times == 0 || left <= 0 || roleOf(v) != RoleSpare {

@@ -21,22 +21,22 @@ const (
 	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
 )
 
-// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown and touchable.
+// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown and safeToTouch.
 type work struct {
 	kind Work
-	// operatorEnds reports that only an operator ends the work, and may work on the machine until then. The start guard
-	// keeps etcd stopped at a boot.
+	// operatorEnds reports that only an operator ends the work, and that operators may work on the machine until then.
+	// During this work the start guard keeps etcd stopped at a boot.
 	operatorEnds bool
-	// rebootEnds reports that the work is over once the machine has rebooted.
+	// rebootEnds reports that a reboot of the machine ends the work.
 	rebootEnds bool
 	// outlastsReboot reports that the machine may go down during the work.
 	outlastsReboot bool
-	// automatic reports that the agent does all of the work. Then the work ends with its operation, and etcd is
-	// started. So it does not begin on a host whose etcd an operator has stopped and may be working on.
+	// automatic reports that the agent does all of the work. Such work ends with its operation, which starts etcd
+	// again. Therefore it does not begin on a host on which an operator has stopped etcd and may be working.
 	automatic bool
 	// program reports that the work is running the program named in the request.
 	program bool
-	// needsMember reports that there is nothing to do on a host without a member.
+	// needsMember reports that the work does nothing on a host without a member.
 	needsMember bool
 	// rolls reports that a rollout may request the work.
 	rolls bool
@@ -51,7 +51,7 @@ func workKinds() [4]work {
 	}
 }
 
-// info returns the declaration; for unknown work, one without any property.
+// info returns the declaration of the work; for unknown work, a declaration without any property.
 func (w Work) info() work {
 	for _, info := range workKinds() {
 		if info.kind == w {
@@ -74,7 +74,7 @@ func Works() []Work {
 // RunsProgram reports whether the work is the program named in the request.
 func (w Work) RunsProgram() bool { return w.info().program }
 
-// NeedsMember reports whether there is nothing to do for it on a host without a member.
+// NeedsMember reports whether the work does nothing on a host without a member.
 func (w Work) NeedsMember() bool { return w.info().needsMember }
 
 // over reports whether the work is done because an operator has ended it or the machine has rebooted.
@@ -90,8 +90,8 @@ type Asked struct {
 	// OverFor is how long this agent has observed Over; 0 while Over is false.
 	OverFor    time.Duration
 	Rollout    string // the rollout that requested it; empty if none
-	Overdue    bool   // it has exceeded its announced duration; that is only reported
-	EndChanged bool   // the operation's record has an end time that is no longer the request's
+	Overdue    bool   // it has exceeded its announced duration, which is only reported
+	EndChanged bool   // the end time in the operation's record differs from the request's
 	Released   bool   // an operator has released its operation: it does not begin again
 	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
 	// etcd has no record of it, or another host's.
@@ -149,8 +149,8 @@ const (
 	HooksFailed   HookState = "failed"
 )
 
-// cycle begins the requested operation, unless a veto applies. While it waits, the host does whatever else its member
-// needs.
+// cycle begins the requested operation, unless a veto applies. While the request waits, the host takes all other steps
+// that its member needs.
 func cycle(v View) (Decision, bool) {
 	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
 		v.foreign() {
@@ -238,8 +238,8 @@ func memberUnitUnusable(v View) (string, bool) {
 	return unitUnusable(v)
 }
 
-// quorumAtRisk reports whether stopping this voter would put quorum at risk. This host's own member may be the broken
-// one and is not checked.
+// quorumAtRisk reports whether stopping this voter would put quorum at risk. This host's own member is not checked,
+// because it may be the broken one.
 func quorumAtRisk(v View) (string, bool) {
 	m, listed := v.member()
 	if !listed || m.Learner || (v.Asked != nil && v.Asked.KeepRunning) {
@@ -267,8 +267,8 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// notProven returns why a voter is not known to be live, with a health state that blocks nothing of that gate; empty if
-// it is.
+// notProven returns why a voter is not known to be live with a health state that does not block the given gate; empty
+// if it is.
 func (v View) notProven(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
@@ -286,10 +286,10 @@ func (v View) notProven(m Member, to health.Gate) string {
 	return ""
 }
 
-// learnerUnsettled reports whether a learner has not started, or is catching up, which loads the leader. A learner that
-// is caught up or dead does not matter. Neither does one that never started and appears during this host's operation:
-// it belongs to no join, and is removed after the operation. This host's own learner that never started is removed
-// before the host is taken down; otherwise its etcd could run during the work.
+// learnerUnsettled reports whether a learner has not started, or is catching up and so puts load on the leader. A
+// learner that is caught up or dead does not matter. Neither does a learner that appears during this host's operation
+// without ever having started: it belongs to no join, and is removed after the operation. This host's own learner that
+// never started is removed before the host is taken down; otherwise its etcd could run during the work.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -340,10 +340,11 @@ func queued(v View) []Host {
 	return line
 }
 
-// lookAgain returns how soon a host that waits to be taken down looks again, if before its next round, and the IDs of
-// the hosts whose records it reads then. Only the next host in the queue looks earlier, so that its operation begins
-// within a second after the previous one ends. That is the first host, or the second if the first is in its operation
-// or has just ended it and may not have published that yet. While the membership settles, it looks when that time ends.
+// lookAgain returns how soon a host that waits to be taken down observes the cluster again, if before its next round,
+// and the IDs of the hosts whose records it reads then. Only the next host in the queue observes earlier, so that its
+// operation begins within a second after the previous one ends. The next host is the first in the queue, or the second
+// if the first is in its operation, or has just ended it and may not have published that yet. While the membership
+// settles, it observes when the settle time ends.
 func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
@@ -369,22 +370,23 @@ func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	return 0, nil
 }
 
-// lookSoon is how often the next host in the queue checks whether the previous one is back, and how often a host checks
-// whether its programs have begun.
+// lookSoon is the interval at which the next host in the queue checks whether the previous one is back, and at which a
+// host checks whether its programs have begun.
 const lookSoon = 500 * time.Millisecond
 
-// Program is what the state of a command's program is derived from. The agent fills it from this host's disk and from
-// the process that runs programs, the model from its world.
+// Program holds the observations from which the state of a command's program is derived. The agent fills it from this
+// host's disk and from the process that runs programs, and the model from its world.
 type Program struct {
 	Name string
-	// Recorded is what this host's disk records: running, once it was started; done or failed; or nothing.
+	// Recorded is the state on this host's disk: running once the program was started, later done or failed; empty
+	// before.
 	Recorded     HookState
 	RecordedText string
 	OtherBoot    bool // it was started in an earlier boot of the machine
 	CanRun       bool // this agent can run programs
 	Begun        bool // the operation that it is for has begun
-	// Observed is the observed state: due if the program has reported nothing. Unobserved is why it could not be
-	// observed.
+	// Observed is the observed state, which is due if the program has reported nothing. Unobserved is why the program
+	// could not be observed.
 	Observed      Hooks
 	Unobserved    string
 	StartTimedOut bool // the time limit for its start has passed
@@ -393,7 +395,8 @@ type Program struct {
 }
 
 // KnownState returns the program's state if it is known without an observation, and whether it is. A host whose
-// operation has not begun does not observe the program: the disk that holds it may hang, and the control loop with it.
+// operation has not begun does not observe the program: the disk with the program may hang, and would block the control
+// loop.
 func (p Program) KnownState() (Hooks, bool) {
 	started := p.Recorded == HooksRunning
 	switch {
@@ -411,7 +414,7 @@ func (p Program) KnownState() (Hooks, bool) {
 }
 
 // State returns the program's state. A started program counts as running until its end is known or its time limit has
-// passed: etcd must not start next to it, and it must not run twice.
+// passed, because etcd must not start while the program runs, and the program must not run twice.
 func (p Program) State() Hooks {
 	if settled, known := p.KnownState(); known {
 		return settled

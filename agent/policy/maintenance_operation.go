@@ -28,7 +28,7 @@ func cycles() operation {
 }
 
 // ownCycle continues the operation that takes this host down and brings it back, from any point. Taking etcd down needs
-// the lock, starting it again does not.
+// the lock; starting it again does not.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
 	// a learner that never started is removed by another operation
@@ -115,8 +115,8 @@ func safeToTouch(v View) Decision {
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
 
-// launchPrograms launches programs. A launched program is not observed until it begins, so start waits then instead of
-// launching it again.
+// launchPrograms launches programs. A launched program is not observed until it begins, so launchPrograms waits instead
+// of launching it again.
 func launchPrograms(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
@@ -152,7 +152,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case !unitRuns(v):
 		return startMember(v, m)
 	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // the start removes the start guard
-		return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
+		return do(Step{Kind: StepStartUnit, Why: "etcd is already running but still recorded as stopped"})
 	}
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
@@ -168,8 +168,8 @@ func bringBack(v View, m Member, listed bool) Decision {
 	return awaitReturn(v, m)
 }
 
-// diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. Its
-// etcd was started, so nothing is left for the operation to do.
+// diskGivenUp reports whether the disk of a returning member has been FAILED for too long since the work ended. The
+// operation can do nothing more, because it has started etcd.
 func diskGivenUp(v View) bool {
 	since := min(v.Health.For, v.Op.WrittenFor)
 	if v.Asked != nil && v.Asked.Over {
@@ -179,7 +179,8 @@ func diskGivenUp(v View) bool {
 	return v.Limits.ReturnGiveUp > 0 && v.Health.State == health.Failed && started && since > v.Limits.ReturnGiveUp
 }
 
-// endDiskFailed ends the operation of a host whose disk stays FAILED. No other voter is taken down while it is.
+// endDiskFailed ends the operation of a host whose disk stays FAILED. While the disk is FAILED, no other voter is taken
+// down.
 func endDiskFailed(v View) Decision {
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
@@ -189,8 +190,8 @@ func endDiskFailed(v View) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: HealthBad, Why: why})
 }
 
-// untouched reports whether the operation has done nothing to this host's etcd yet. An etcd that is starting or has
-// failed may have been restarted by it just now, and is brought back first.
+// untouched reports whether the operation has done nothing to this host's etcd yet. It reports false for an etcd that
+// is starting or has failed, because the operation may have just restarted it.
 func untouched(v View) bool {
 	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
 	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
@@ -257,8 +258,8 @@ func endHealthy(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is in the required state. The outcome is CommandFailed if a command
-// failed or did not run, and Cancelled if an operator ended a reboot before the machine rebooted.
+// end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the outcome
+// is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
@@ -272,7 +273,7 @@ func end(v View, outcome ReasonCode) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: outcome})
 }
 
-// startMember starts the etcd of a member whose data is there.
+// startMember starts a member's etcd, provided that the data directory holds that member's data.
 func startMember(v View, m Member) Decision {
 	if v.gaveUp(m) || v.givesUp(m) {
 		return endLost(v, m)
@@ -309,11 +310,11 @@ func awaitDataRead() Decision {
 
 // stoppedWithoutOperation decides about an etcd that this agent has stopped, on a host that does not see its operation:
 // no voter answers, or an operator has released the operation. A release ends a reboot, which quorumd would no longer
-// request. It does not end maintenance, because an operator may be working on the machine.
+// request. A release does not end maintenance, because an operator may be working on the machine.
 //
 // If no voter answers, another voter may have died just after this one was stopped, and this one's vote would restore
-// the quorum. So if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation. If
-// something else reboots the machine, it already has the permission, so etcd stays down.
+// the quorum. Therefore, if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation.
+// An external system that reboots the machine already has the permission, so etcd stays down.
 func stoppedWithoutOperation(v View) Decision {
 	a := v.Asked
 	over := a.Over || a.Work.info().automatic || a.Work.over(a.Ended, a.Rebooted() || a.Released)
@@ -343,17 +344,17 @@ func stopMember(v View, m Member) Decision {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
-		// Another host's operation needs the lock to end. Or the others have not tolerated this host's loss for so long
-		// that their reports are stale: then a join or replacement may be needed, which waits for this operation.
-		// Ending the operation in a later phase is not safe: a call without an answer could take effect after etcd is
-		// stopped. So the operation returns to its first phase, which invalidates such a call.
+		// Another host's operation needs the lock to end. Or the other voters have not tolerated this host's loss for a
+		// long time: then a join or replacement may be needed, and it waits for this operation. Ending the operation in
+		// a later phase is not safe: a call without an answer could take effect after etcd is stopped. So the operation
+		// returns to its first phase, which invalidates such a call.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
 		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().operatorEnds && !v.Asked.External:
-			return do(Step{Kind: StepStartUnit, Why: "it runs already but is still recorded as stopped"})
+			return do(Step{Kind: StepStartUnit, Why: "etcd is already running but still recorded as stopped"})
 		}
 		if d, decided := withdrawSafe(v, m, r); decided {
 			return d
@@ -397,8 +398,8 @@ func stopMember(v View, m Member) Decision {
 // awaitReports waits until every other voter's host has published its health state since this host became ready. Stale
 // reports, as after a pause, are requested again. That also restarts the time limit of the leadership transfer, so that
 // waiting does not count towards it. Reports are also requested again if the agent has started etcd in the next phase
-// because no voter answered, since they may be older than that. They are not if an operator has started etcd during
-// maintenance, when it was to stay down, or if the machine goes down within seconds in any case.
+// because no voter answered, since the reports may be older than that start. They are not requested again if an
+// operator has started etcd during maintenance, or if the machine goes down within seconds in any case.
 func awaitReports(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false
@@ -469,7 +470,7 @@ func transferLeadership(v View) (Decision, bool) {
 		}
 		return d, true
 	case !found:
-		return Decision{}, false // vetoQuorumAtRisk has allowed to stop without a better leader
+		return Decision{}, false // vetoQuorumAtRisk allows a stop without a better leader
 	}
 	return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()}), true
 }

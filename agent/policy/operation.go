@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// OpPhase is the phase of an operation in its record. The next step depends on the phase and on the observed state. The
-// phases hold what cannot be observed: that a rollback was decided, and whether etcd was stopped cleanly.
+// OpPhase is the phase of an operation in its record. The next step depends on the phase and on the observed state. A
+// phase records facts that cannot be observed: whether a rollback was decided, and whether etcd was stopped cleanly.
 type OpPhase string
 
 // The phases of a join, in order, and of its rollback.
@@ -22,15 +22,15 @@ const (
 	PhaseRollback OpPhase = "rollback"
 )
 
-// The phases of a cycle, in order. A cycle also begins with PhaseBegun.
+// The phases of a cycle, in order. A cycle, too, begins with PhaseBegun.
 const (
 	PhaseReady OpPhase = "ready" // the hooks have run
 	PhaseDown  OpPhase = "down"  // etcd is stopped, the machine may be touched
 	PhaseBack  OpPhase = "back"  // etcd runs again
 )
 
-// PhaseRemoving is the phase of a removal that may have been sent to etcd, so it may take effect at any time. A removal
-// also begins with PhaseBegun.
+// PhaseRemoving is the phase in which the removal may have been sent to etcd, so it may take effect at any time. A
+// removal, too, begins with PhaseBegun.
 const PhaseRemoving OpPhase = "removing"
 
 // KindJoin is the kind of operation that makes a spare a standby or voter.
@@ -49,7 +49,7 @@ const KindReplace = "replace"
 
 // operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
 // call the function that begins it; its kind and phases go above, its steps into step.go and act's table, its reasons
-// into reason.go. The model and the simulation must cover it, see their docs.
+// into reason.go. The model and the simulation must cover it (see their package documentation).
 type operation struct {
 	kind   string
 	noun   string    // its name in texts
@@ -67,7 +67,7 @@ type operation struct {
 	removes func(*Op) uint64
 	// title is its name in the history.
 	title func(OperationTitle) string
-	// awaitsRecords are the phases in which every voter's host must publish its health state and what it observes
+	// awaitsRecords lists the phases in which every voter's host must publish its health state and its observations
 	// again.
 	awaitsRecords []OpPhase
 	// ownerOnly reports whether only its own host may continue it now, even if the agent there is gone; nil if never.
@@ -117,7 +117,7 @@ func (op *Op) RemovedMember() uint64 {
 	return 0
 }
 
-// OperationTitle holds what the title of an operation in the history is made of.
+// OperationTitle holds the parts of an operation's title in the history.
 type OperationTitle struct {
 	Kind, HostName, Target, Work string
 	Member                       string // its ID
@@ -138,14 +138,14 @@ func Phases(kind string) []OpPhase {
 }
 
 // AwaitsRecords reports whether an operation of that kind waits in that phase for every voter's host to publish its
-// health state and what it observes again.
+// health state and its observations again.
 func AwaitsRecords(kind string, phase OpPhase) bool {
 	o, _ := operationOf(kind)
 	return slices.Contains(o.awaitsRecords, phase)
 }
 
-// MustPublish reports whether the operation in flight waits for this host, in that role, to publish its record again:
-// every voter's host must, except the operation's own.
+// MustPublish reports whether the operation in flight waits until this host, in that role, has published its record
+// again. Every voter's host must publish, except the operation's own host.
 func MustPublish(v View, role Role) bool {
 	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
 }
@@ -211,7 +211,8 @@ func underLock(v View, why string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// othersOperation lets a voter's agent end another host's operation whose agent is gone. It changes nothing else there.
+// othersOperation lets a voter's agent end another host's operation whose agent is gone. It takes no other step in
+// another host's operation.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
@@ -258,8 +259,8 @@ func unrecordedOperation(v View) (Host, bool) {
 	return Host{}, false
 }
 
-// recordAgain writes the record of this host's operation again, under the lock. While it waits, the host does whatever
-// else its member needs.
+// recordAgain writes the record of this host's operation again, under the lock. While it waits for the lock, the host
+// takes all other steps that its member needs.
 func recordAgain(v View) Decision {
 	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
 	switch {
@@ -289,9 +290,9 @@ func recordAgain(v View) Decision {
 	return Decision{Reasons: []Reason{reason}}
 }
 
-// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not prove which
-// member's data is wrong: a removal could drop the correct copy, and a new member could copy a wrong one. At its quota,
-// etcd rejects writes, including the records of new operations.
+// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not show which
+// member's data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its
+// quota, etcd rejects writes, including the records of new operations.
 
 func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
@@ -321,8 +322,8 @@ func refusedAsFull(v View) Reason {
 // corruption blocks all later concerns while the CORRUPT alarm is raised.
 func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
-// fullDatabase blocks all later concerns while the NOSPACE alarm is raised. This host's request is an earlier one: a
-// larger quota needs a restart of etcd.
+// fullDatabase blocks all later concerns while the NOSPACE alarm is raised. This host's request is an earlier concern,
+// because a larger quota needs a restart of etcd.
 func fullDatabase(v View) (Decision, bool) { return awaitDisarm(v, vetoNoSpace) }
 
 // awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.

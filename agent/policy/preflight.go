@@ -25,7 +25,7 @@ func vetoes() []veto {
 		vetoAwaitsTurn(),
 		vetoCorrupt(),
 		vetoNoSpace(),
-		// marked own although it concerns a voter: if only this host cannot reach the voter, other hosts need not wait
+		// own although it concerns a voter: if only this host cannot reach the voter, other hosts need not wait for it
 		vetoVoterNotLive(),
 		vetoTargetMet(),
 	}, hostVetoes(), []veto{
@@ -79,8 +79,8 @@ func against(v View, list []veto) []Reason {
 	return out
 }
 
-// waiting returns the first of the host's own reasons not to act next, or an empty code if it is ready. A voter has
-// joined, so it only waits for its own request.
+// waiting returns the first of this host's own reasons not to act next, or an empty code if the host is ready. A voter
+// has already joined, so only its own request can make it wait.
 func waiting(v View) ReasonCode {
 	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {
@@ -88,7 +88,7 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// no host waits for a resting host; and a voter that awaits replacement is no reason not to replace it
+		// no host waits for a resting host; and a voter that awaits its replacement must not block that replacement
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -168,7 +168,8 @@ func idMismatch(v View) (string, bool) {
 	return fmt.Sprintf("the endpoints answer for cluster %x, this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
-// joinTarget returns the role in which this host would join, if the cluster needs another member in that role.
+// joinTarget returns the role in which this host would join, and whether the cluster needs one more member in that
+// role.
 func joinTarget(v View) (Role, bool) {
 	voters, _ := v.Cluster.Counts()
 	role := roleOf(v)
@@ -183,7 +184,8 @@ func joinTarget(v View) (Role, bool) {
 	return "", false
 }
 
-// PlaceFree reports whether this host is not a voter and the cluster needs another member that it could be.
+// PlaceFree reports whether this host is not a voter and the cluster needs one more member in a role that this host
+// could take.
 func PlaceFree(v View) bool {
 	_, place := joinTarget(v)
 	return v.Cluster.Reachable && place
@@ -251,7 +253,7 @@ func clockSkew(v View) (string, bool) {
 func spaceLow(v View) (string, bool) {
 	need := 2 * v.Cluster.DBSize
 	switch {
-	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it has the database already, or is receiving it
+	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it already has the database, or is receiving it
 		return "", false
 	case !v.Data.FreeKnown:
 		return "the free space is unknown", true

@@ -5,14 +5,14 @@ package policy
 
 import "fmt"
 
-// A host without a voter may proxy its clients to the voters of other hosts. The policy decides which voters serve; the
-// proxy then picks one for each connection, because it counts the connections of each.
+// A host without a voter may proxy its clients to the voters of other hosts. The policy decides which voters may serve
+// clients. The proxy then picks one of them for each connection, because it counts the connections to each.
 //
 // A voter should be live, healthy and not about to be stopped or removed. If there is no such voter, all live voters
-// serve, because a slow answer is better than none. If no voter seems live, all voters serve, because this host itself
-// may be cut off.
+// may serve, because a slow answer is better than none. If no voter seems live, all voters may serve, because this host
+// itself may be cut off.
 
-// ProxyTarget is a voter as a target for clients of hosts without one.
+// ProxyTarget is a voter as a target for the clients of hosts without a voter.
 type ProxyTarget struct {
 	Member uint64 // its ID
 	Name   string // of the member; empty until it has started once
@@ -61,7 +61,7 @@ func whyLeaving(v View, m Member) string {
 }
 
 // ProxyTargets returns the voters as targets, in the order of the member list. If there is a voter, at least one is
-// used. If the cluster is unreachable or not this host's, ok is false and the last targets stay.
+// used. If the cluster is unreachable or is not this host's cluster, ok is false and the last targets stay valid.
 func ProxyTargets(v View) (all []ProxyTarget, ok bool) {
 	if !v.Cluster.Reachable || v.Cluster.Foreign() {
 		return nil, false

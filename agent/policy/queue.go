@@ -12,12 +12,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// QueueLength is how many spares the queue names: the next to join, one that makes the number of voters odd again if
-// necessary, and one in reserve.
+// QueueLength is the number of spares that the queue names: the next to join, one that makes the number of voters odd
+// again if necessary, and one in reserve.
 const QueueLength = 3
 
-// DownLength is how many hosts without a member that wait to be taken down the queue names: the next, and one in
-// reserve.
+// DownLength is the number of waiting hosts without a member that the queue names to be taken down: the next one, and
+// one in reserve.
 const DownLength = 2
 
 // Queue names the hosts without a member that observe the cluster in every round, since they may have to act. The
@@ -28,17 +28,17 @@ type Queue struct {
 	Down  []string // IDs of the next hosts to be taken down, in order
 }
 
-// QueueNote is what this host writes to etcd about the queue.
+// QueueNote is this host's write of the queue to etcd.
 type QueueNote struct {
-	Keeps bool // this host keeps the queue
+	Keeps bool // this host maintains the queue
 	News  bool // Queue differs from the queue in etcd
 	Queue Queue
 }
 
-// noteQueue returns the new queue on the host that keeps it: the first voter whose agent is present. Two hosts may keep
-// it without harm, since the queue only names the hosts that read in every round. While a voter does not answer, no
-// host can join, and the named hosts report that they are not ready. Replacing them in the queue would then call the
-// whole fleet, one after another.
+// noteQueue returns the new queue on the host that maintains it: the first voter whose agent is present. Two hosts may
+// maintain it without harm, since the queue only names the hosts that read in every round. While a voter does not
+// answer, no host can join, and the named hosts report that they are not ready. If they were replaced in the queue
+// then, it would name every host of the fleet, one after another.
 func noteQueue(v View, role Role) QueueNote {
 	if !v.HostsFresh || v.foreign() || !keepsQueue(v, role) {
 		return QueueNote{}
@@ -118,7 +118,7 @@ func (v View) isOutgoing(h Host) bool {
 	return false
 }
 
-// Next returns the IDs of at most n spares that join next, best first. Only a host that is not a spare calls it.
+// Next returns the IDs of at most n spares that join next, best first. Only hosts that are not spares call it.
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
@@ -173,7 +173,7 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 // center do not count.
 func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
 
-// leadershipRank ranks a host last whose health state rules out leading.
+// leadershipRank returns 1 (last) for a host whose health state rules out leadership, otherwise 0.
 func leadershipRank(h Host) int {
 	if blocks(h.Health, h.Ungated, health.Leadership) {
 		return 1
@@ -182,17 +182,17 @@ func leadershipRank(h Host) int {
 }
 
 // patience returns how long a host at a position of the queue waits for the hosts before it. A host that counts as
-// ready and still does not act must not block the others forever.
+// ready but does not act must not block the others forever.
 func patience(v View, position int) time.Duration {
 	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*ttlsPerPosition*v.Limits.LockTTL
 }
 
-// ttlsPerPosition is how many lock TTLs a host waits for each host before it in the queue.
+// ttlsPerPosition is the number of lock TTLs that a host waits for each host before it in the queue.
 const ttlsPerPosition = 2
 
-// NextInRollout returns the IDs of at most n hosts without a member that are taken down next, in order. waiting are the
-// hosts that a rollout has not reached. Members are not included, since they read in every round anyway; but the next
-// host of a rollout always is.
+// NextInRollout returns the IDs of at most n hosts without a member that are taken down next, in order. waiting lists
+// the hosts that a rollout has not reached. Members are left out, since they read in every round anyway, but the next
+// host of a rollout is always included.
 func NextInRollout(v View, waiting []string, n int) []string {
 	var out []string
 	for _, h := range queued(v) {
@@ -206,7 +206,7 @@ func NextInRollout(v View, waiting []string, n int) []string {
 	return out
 }
 
-// known returns the value for comparison: an unknown one, 0, ranks behind all known ones.
+// known returns the value for a comparison: an unknown value, which is 0, ranks behind all known values.
 func known(value time.Duration) time.Duration {
 	if value == 0 {
 		return Never
@@ -221,8 +221,8 @@ func roleRank(r Role) int {
 	return 0
 }
 
-// voterPosition returns this host's position among the live voters, by member ID, or -1 if it is no live voter. If any
-// voter may do some work, the first one tries it, and each further one a lock TTL later.
+// voterPosition returns this host's position among the live voters, by member ID, or -1 if its member is not a live
+// voter. For work that any voter may do, the first voter tries first, and each further one a lock TTL later.
 func voterPosition(v View) int {
 	position := 0
 	for _, m := range v.Cluster.Members { // by ID
@@ -237,8 +237,8 @@ func voterPosition(v View) int {
 	return -1
 }
 
-// RoundNeeds is what a host has observed before a round that decides whether it asks the members in that round. A fact
-// that is unknown is false.
+// RoundNeeds holds the facts, known before a round, that decide whether a host asks the members in that round. An
+// unknown fact is false.
 type RoundNeeds struct {
 	Bootstraps   bool // it has a request to create a cluster
 	Removes      bool // it has a request to remove a member
@@ -248,12 +248,12 @@ type RoundNeeds struct {
 	LookedBefore bool // it looked in every round so far
 	Listed       bool // it is a member
 	InQueue      bool // the queue in etcd names it
-	GoesFirst    bool // it has observed itself that no host goes before it
+	GoesFirst    bool // by its own observations, no host joins before it
 	OwnOperation bool // the operation in flight is its own
 }
 
 // LooksEveryRound reports whether a host may have to act, and so must ask the members in every round. While the cluster
-// state is unknown, it keeps its previous pace.
+// state is unknown, the host keeps its previous pace.
 func LooksEveryRound(a RoundNeeds) bool {
 	switch {
 	case a.Bootstraps, a.Removes, a.HoldsLock, a.StepRunning:
@@ -264,7 +264,7 @@ func LooksEveryRound(a RoundNeeds) bool {
 	return a.Listed || a.InQueue || a.GoesFirst || a.OwnOperation
 }
 
-// goesFirst reports whether a decision has found that no other host joins before this one. It matters if no host
+// goesFirst reports whether, according to this decision, no other host joins before this one. This matters if no host
 // maintains the queue in etcd, or if the queue is wrong.
 func goesFirst(v View, d Decision) bool {
 	if !v.Cluster.Reachable || v.Self.Mode != Manage || d.Role != RoleSpare || d.Waiting != "" ||
@@ -280,8 +280,8 @@ func goesFirst(v View, d Decision) bool {
 }
 
 // HoldsMember reports whether this host holds a member, including a learner: the member list includes the host or,
-// while the list is unknown, its data directory is not known to be empty. The doubt counts as a member, because a
-// member's disk must not be written to in bursts.
+// while the list is unknown, its data directory is not known to be empty. A doubtful case counts as a member, because
+// the probe must not write to a member's disk in bursts.
 func HoldsMember(listKnown, listed, lost bool, data DataState) bool {
 	if listKnown {
 		return listed && !lost
@@ -295,8 +295,8 @@ func MeasuresInBursts(member bool, v health.Assessment) bool {
 	return !member && v.Figures.QualifyNeed > 0
 }
 
-// QuietRounds is how many rounds of the loop share one status request to the members while the cluster is quiet. A host
-// still reads the records in each round, and asks the members at once if anything has changed.
+// QuietRounds is the number of rounds of the loop that share one status request to the members while the cluster is
+// quiet. A host still reads the records in each round, and asks the members at once if anything has changed.
 const QuietRounds = 2
 
 // activity is a condition in which the cluster is not quiet, even if this host has nothing to do.
@@ -306,7 +306,7 @@ type activity struct {
 }
 
 // activities returns all conditions in which the cluster is not quiet. In a quiet cluster the members' answers of the
-// previous round are as good as new ones, except that a silent member is noticed one round later.
+// previous round can be used again. The only cost is that a silent member is noticed one round later.
 func activities() []activity {
 	return []activity{
 		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
@@ -331,12 +331,12 @@ func activities() []activity {
 	}
 }
 
-// unsettled reports whether a member is not healthy, or has become so only recently.
+// unsettled reports whether a member is unhealthy, or has become healthy only recently.
 func unsettled(v View, m Member) bool {
 	return !m.Live || m.Errors || m.LiveFor < v.Limits.Settle || !m.LagKnown || m.BehindFor > 0 || m.AgentGoneFor > 0
 }
 
-// quiet reports whether this host is a member's, has nothing to do, and the cluster has no activity.
+// quiet reports whether this host has a member and nothing to do, and the cluster has no activity.
 func quiet(v View, d Decision) bool {
 	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
 	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||

@@ -65,19 +65,21 @@ func Standbys(v View) int {
 	return n
 }
 
-// mayChange reports whether a voluntary membership change is allowed: every voter must be live. A change while a voter
-// is down may leave no fault tolerance, or make the quorum depend on that voter.
+// mayChange reports whether a voluntary membership change is allowed: every voter must be live. While a voter is down,
+// a change may leave no fault tolerance, or make the quorum depend on that voter.
 func mayChange(voters, live int) bool { return voters > 0 && live == voters }
 
-// mayStop reports whether one of the voters may be taken down temporarily, if proven of the others are known to be live
-// and healthy now. All others must be, so that they still have a quorum. Two voters tolerate no failure, and an even
-// number tolerates only as many failures as the odd number below it, so no voter is taken down then.
+// mayStop reports whether one of the voters may be taken down temporarily. proven is the number of other voters that
+// are known to be live and healthy now. All others must be, so that they still have a quorum. Two voters tolerate no
+// failure, and an even number tolerates only as many failures as the odd number below it, so no voter is taken down
+// then.
 func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
-// mayRemove reports whether a voter may be removed for good, if others of the remaining voters are live. They must be a
-// quorum of the remaining voters. Removing a live voter lowers the fault tolerance, so all others must be live then.
+// mayRemove reports whether a voter may be removed for good. others is the number of live voters among the remaining
+// ones; they must be a quorum of the remaining voters. Removing a live voter lowers the fault tolerance, so all others
+// must then be live.
 func mayRemove(voters, others int, live bool) bool {
 	left := voters - 1
 	if live {
@@ -86,15 +88,16 @@ func mayRemove(voters, others int, live bool) bool {
 	return left > 0 && others >= Quorum(left)
 }
 
-// mayReplaceDead reports whether a voter that is down may be removed and replaced, if proven of the others are known to
-// be live and healthy now. All voters that are not down must be, and they must be a quorum even before the change.
+// mayReplaceDead reports whether a voter that is down may be removed and replaced. proven is the number of other voters
+// that are known to be live and healthy now. All voters that are not down must be live and healthy, and they must be a
+// quorum even before the change.
 func mayReplaceDead(voters, down, proven int) bool {
 	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
-// mayRemoveSurplus reports whether the only voter that is down may be removed when there is a surplus voter, if proven
-// of the others are known to be live and healthy now and unknown are live with unknown health. Those of unknown health
-// may turn out to be unhealthy: the proven ones are a quorum of the remaining voters.
+// mayRemoveSurplus reports whether the only voter that is down may be removed when there is a surplus voter. Of the
+// other voters, proven are known to be live and healthy now, and unknown are live with unknown health. Because voters
+// of unknown health may turn out to be unhealthy, the proven ones alone must be a quorum of the remaining voters.
 func mayRemoveSurplus(voters, down, proven, unknown int) bool {
 	return down == 1 && proven+unknown == voters-1 && proven >= Quorum(voters-1)
 }
@@ -106,14 +109,14 @@ func mayJoinWithSlow(voters, live int) bool {
 	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
 }
 
-// keepsOdd reports whether a voter may be replaced, if target voters are configured. A replacement keeps the number of
-// voters, so an even number is no worse than before. With more voters than configured, the voter is removed without a
-// replacement, which is allowed only if that makes the number odd.
+// keepsOdd reports whether a voter may be replaced, given the configured number of voters, target. A replacement keeps
+// the number of voters, so an even number is no worse than before. With more voters than configured, the voter is
+// removed without a replacement, which is allowed only if that makes the number odd.
 func keepsOdd(voters, target int) bool { return voters <= target || voters%2 == 0 }
 
-// mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces until that voter is removed, if
-// target voters are configured. An even number means that a voter is missing and joins first, or that an earlier
-// replaced voter has not been removed yet.
+// mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces until that voter is removed,
+// given the configured number of voters, target. An even number means that a voter is missing and joins first, or that
+// an earlier replaced voter has not been removed yet.
 func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <= target }
 
 // isSurplus reports whether there are more voters than configured and their number is even: a replaced voter has not
@@ -131,9 +134,10 @@ func spareText(voters int) string {
 	return fmt.Sprintf("%d voters are an even number: wait until it is odd", voters)
 }
 
-// mayGrow reports whether a voter may be added, if target voters are configured and ready hosts could become voters,
-// including this one. An even number of voters is worse than the odd number below it: its quorum is larger, with the
-// same fault tolerance. So it is allowed only if another host is ready to make the number odd again.
+// mayGrow reports whether a voter may be added. target is the configured number of voters, and ready the number of
+// hosts that could become voters, including this one. An even number of voters is worse than the odd number below it,
+// because its quorum is larger at the same fault tolerance. Therefore it is allowed only if one more host is ready to
+// make the number odd again.
 func mayGrow(voters, target, ready int) bool {
 	if voters >= target {
 		return false

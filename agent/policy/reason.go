@@ -114,7 +114,7 @@ const (
 type ReasonInfo struct {
 	Code    ReasonCode
 	Meaning string
-	Remedy  string // what the operator does; empty if waiting is enough
+	Remedy  string // instructions for the operator; empty if waiting is enough
 }
 
 // OurUnit is a placeholder in remedies for the unit that runs etcd. Callers that know the configuration replace it.
@@ -473,21 +473,21 @@ type Reason struct {
 	Text string // the evidence, with values and limits
 }
 
-// Decision is what the host does next, and why it does nothing else.
+// Decision is the next step of the host, and the reasons why it does nothing more.
 type Decision struct {
 	Step    Step
 	Reasons []Reason // the most important first; at least one if there is no step
 	// Would is the step that is withheld, as in observe mode or during a pause.
 	Would Step
 	Role  Role
-	// Waiting is the host's own reason not to act next, independent of other hosts; empty if it is ready. The host
-	// publishes it, so that others wait only for hosts that are ready.
+	// Waiting is the host's own reason not to act next, independent of other hosts; empty if the host is ready. The
+	// host publishes it, so that others wait only for hosts that are ready.
 	Waiting ReasonCode
-	// Again is how soon to observe again, if before the next round: this host acts next, or waits for programs that
-	// it has started. 0: with the next round.
+	// Again is how soon to observe again if this host acts next or waits for programs that it has started; 0 to wait
+	// for the next round.
 	Again  time.Duration
 	Behind []string // IDs of the hosts whose records it waits for
 	First  bool     // it is a ready spare, and no other host joins before it
 	Quiet  bool     // the cluster is quiet: the members need not be asked in every round
-	Notes  Notes    // what to record and publish, whatever the step
+	Notes  Notes    // the notes to record and publish, whatever the step
 }

@@ -25,7 +25,7 @@ type Recovery struct {
 	Noted    bool   // this host's disk records that it belongs to the new cluster
 	// Late reports that there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
-	// OldServes reports that a late host's own member still has a quorum of the old cluster.
+	// OldServes reports that the own member of a late host still has a quorum of the old cluster.
 	OldServes bool
 	Copy      Copy // of the survivor's data
 }
@@ -91,8 +91,8 @@ func recovery(v View) (Decision, bool) {
 	return layAside(v), true
 }
 
-// keepData ends a plan that was given up: etcd starts on its old data, with or without a quorum. On a host without data
-// it does not start.
+// keepData ends a plan that was given up: etcd starts on its old data, with or without a quorum. On a host without
+// data, etcd does not start.
 func keepData(v View) Decision {
 	r := v.Recovery
 	failed := v.Unit.State == UnitFailed && v.Unit.SinceStart >= v.Limits.StartRetry
@@ -150,8 +150,8 @@ func surviveAlone(v View) Decision {
 func (r *Recovery) tooSoonToRetry(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
 // layAside moves this host's old data aside once the recovered cluster answers; the ordinary join follows. Until then
-// operators may need this data, in case the survivor's is unusable. A host without data waits as well: if the plan were
-// given up, the host would otherwise be recorded as part of a cluster that is never created.
+// operators may need this data, in case the survivor's data is unusable. A host without data waits as well: otherwise,
+// if the plan were given up, the host would be recorded as part of a cluster that is never created.
 func layAside(v View) Decision {
 	r := v.Recovery
 	isNew := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -208,12 +208,12 @@ func AgainstSnapshot(fetched, hasStore bool) *Refusal {
 		"set backup.store.directory or backup.store.s3, reload quorumd, and apply the plan again")
 }
 
-// AgainstPlan returns why another plan may not be put in force next to this one, or nil.
+// AgainstPlan returns why a different plan may not be put in force in addition to this one, or nil.
 func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	if r == nil || r.Plan == plan {
 		return nil
 	}
-	return conflicts("", "plan "+r.Plan+" is in force here already, by "+r.By, "quorumctl recover status")
+	return conflicts("", "plan "+r.Plan+" is already in force here, by "+r.By, "quorumctl recover status")
 }
 
 // AgainstGivingUp returns why the plan may not be given up, or nil. moved reports whether this host has begun to move
@@ -230,8 +230,8 @@ func (r *Recovery) AgainstGivingUp(moved bool) *Refusal {
 	return nil
 }
 
-// A host carries out a plan that it has applied even if operators make another plan meanwhile. If the first plan's
-// survivor was only off and comes back, two clusters serve.
+// A host carries out a plan that it has applied, even if operators make a different plan meanwhile. If the survivor of
+// the first plan was only switched off and comes back, two clusters serve.
 
 // planInForce reports a host that is the survivor of an earlier plan and has not given it up.
 func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
@@ -260,9 +260,10 @@ func planElsewhere(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// gaveUp reports whether the facts of a plan's survivor show that it does not carry the plan out: they list the plan as
-// given up, or they were collected after another host received the plan. Older facts may precede its application on the
-// survivor. A host lists only its last two plans, so an older plan is missing even if it was given up.
+// gaveUp reports whether the facts of a plan's survivor show that the survivor does not carry out the plan: they list
+// the plan as given up, or they were collected after another host received it. Older facts may precede the application
+// of the plan on the survivor. A host lists only its last two plans, so an older plan is missing even if it was given
+// up.
 func gaveUp(all []HostRemains, p KnownPlan) bool {
 	return slices.ContainsFunc(all, func(o HostRemains) bool {
 		ended := slices.ContainsFunc(o.Plans, func(q KnownPlan) bool { return q.ID == p.ID && q.GivenUp })
@@ -270,7 +271,7 @@ func gaveUp(all []HostRemains, p KnownPlan) bool {
 	})
 }
 
-// MaxPlanAge is how old a plan may be when it is applied.
+// MaxPlanAge is the maximum age of a plan when it is applied.
 const MaxPlanAge = 24 * time.Hour
 
 // OfferedPlan is a plan that a host is to apply.
@@ -292,14 +293,14 @@ func PlanRefused(p OfferedPlan) string {
 	return ""
 }
 
-// planRefusal declares a reason to refuse a plan. The remedy is the same for all: collect the facts again and make
-// another plan.
+// planRefusal declares a reason to refuse a plan. The remedy is the same for all: collect the facts again and make a
+// new plan.
 type planRefusal struct {
 	name  string
 	check func(p OfferedPlan) string
 }
 
-// planRefusals returns all reasons in the order in which they are checked: each may rely on those before it.
+// planRefusals returns all reasons in the order in which they are checked: each check may rely on those before it.
 func planRefusals() []planRefusal {
 	return []planRefusal{
 		{"another cluster's plan", func(p OfferedPlan) string {
@@ -354,7 +355,7 @@ func unless(holds bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// Successor is what shows whether the cluster that answers was recovered without this host.
+// Successor holds the facts that show whether the answering cluster was recovered without this host.
 type Successor struct {
 	Old, New uint64 // the cluster reports that New replaced Old; 0 if it reports nothing
 	Answers  uint64 // the cluster that answers; 0 if none does
@@ -363,13 +364,14 @@ type Successor struct {
 	Planned  bool   // a plan is in force here
 }
 
-// Late reports whether this host is late to a recovery: the cluster that answers reports that it replaced this host's
-// cluster. A host with a plan follows the plan, and a pinned cluster ID must be changed by operators first.
+// Late reports whether this host is late to a recovery: the answering cluster reports that it replaced this host's
+// cluster. It is false for a host with a plan, which follows the plan, and for one with a pinned cluster ID, which
+// operators must change first.
 func (s Successor) Late() bool {
 	return !s.Planned && !s.Pinned && s.Answers != 0 && s.Answers == s.New && s.Noted != 0 && s.Noted == s.Old
 }
 
-// RecoveryNote is what is recorded when a plan ends.
+// RecoveryNote names the record to write when a plan ends.
 type RecoveryNote uint8
 
 // The notes. The zero value records nothing: the plan was not carried out.
@@ -379,7 +381,7 @@ const (
 	RecoveryJoins                      // write to disk that this host belongs to the new cluster, not yet as a member
 )
 
-// noteRecovery returns what is recorded with the step that ends a plan.
+// noteRecovery returns the record to write with the step that ends a plan.
 func noteRecovery(v View, s Step) RecoveryNote {
 	switch {
 	case s.Kind != StepEndRecovery || s.Outcome != Recovered:

@@ -14,12 +14,12 @@ func TestAPlanIsAppliedAndGivenUpOnlyIfAllowed(t *testing.T) {
 	v := View{Self: Self{Mode: Manage}}
 	inForce := &Recovery{Plan: "x", By: "bob"}
 	for name, got := range map[string]*Refusal{
-		"":                   AgainstRecovery(v, ""),
-		"only observes":      AgainstRecovery(View{Self: Self{Mode: Observe}}, ""),
-		"cluster.id is 7":    AgainstRecovery(v, "7"),
-		"plan x is in force": inForce.AgainstPlan("y"),
-		"none is in force":   (*Recovery)(nil).AgainstGivingUp(false),
-		"begun to move":      inForce.AgainstGivingUp(true),
+		"":                           AgainstRecovery(v, ""),
+		"only observes":              AgainstRecovery(View{Self: Self{Mode: Observe}}, ""),
+		"cluster.id is 7":            AgainstRecovery(v, "7"),
+		"plan x is already in force": inForce.AgainstPlan("y"),
+		"none is in force":           (*Recovery)(nil).AgainstGivingUp(false),
+		"begun to move":              inForce.AgainstGivingUp(true),
 	} {
 		if (got == nil) != (name == "") || !strings.Contains(fmt.Sprint(got), name) {
 			t.Errorf("%q: %+v", name, got)

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// HostRemains is what one host has left of a cluster after quorum loss, by its facts.
+// HostRemains describes, from a host's facts, the parts of a cluster that are left on that host after quorum loss.
 type HostRemains struct {
 	HostID, Host string
 	Cluster      string // its name
@@ -28,7 +28,7 @@ type HostRemains struct {
 	Commit       uint64         // the last entry known to be committed
 	InData       []ListedMember // the member list in its data
 	LastSeen     []ListedMember // the last member list that etcd returned to it
-	Plans        []KnownPlan    // plans it received and has not completed
+	Plans        []KnownPlan    // plans that the host received and has not completed
 }
 
 // KnownPlan is an earlier plan that a host received.
@@ -129,7 +129,7 @@ func RecoveryVoters(all []HostRemains) []ListedMember {
 	return nil
 }
 
-// RecoveryMissing returns the voters whose hosts' facts are missing.
+// RecoveryMissing returns the voters for which the facts of their hosts are missing.
 func RecoveryMissing(all []HostRemains) []ListedMember {
 	return slices.DeleteFunc(RecoveryVoters(all), func(m ListedMember) bool {
 		return slices.ContainsFunc(all, func(r HostRemains) bool {
@@ -138,8 +138,8 @@ func RecoveryMissing(all []HostRemains) []ListedMember {
 	})
 }
 
-// survivor returns the index of the host that continues alone, provided that there is no doubt. If a snapshot is
-// restored and no host is named, it prefers a host without data.
+// survivor returns the index of the host that continues alone, if no doubt prevents a plan. If a snapshot is restored
+// and no host is named, it prefers a host without data.
 func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {
 		return named(all, w)
@@ -166,7 +166,7 @@ func named(all []HostRemains, w RecoveryChoice) int {
 	return slices.IndexFunc(all, func(r HostRemains) bool { return r.Host == w.Survivor })
 }
 
-// The bounds of the facts that a plan is made from.
+// Limits on the facts from which a plan is made.
 const (
 	MaxRecoveryHosts = 32
 	MaxFactsAge      = time.Hour
@@ -176,8 +176,8 @@ const (
 // RecoveryDoubt is a reason why no plan is made.
 type RecoveryDoubt struct {
 	Name   string
-	Text   string // what was found
-	Remedy string // what resolves it
+	Text   string // the cause of the doubt
+	Remedy string // instructions that resolve it
 }
 
 // String returns the text and the remedy.
@@ -199,14 +199,14 @@ func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	return RecoveryPlan{Survivor: survivor(all, w)}
 }
 
-// recoveryDoubt declares a doubt. check returns what it found, or an empty text, and the value of {} in the remedy.
+// recoveryDoubt declares a doubt. check returns the cause, or an empty text, and the value of {} in the remedy.
 type recoveryDoubt struct {
 	name   string
 	check  func(all []HostRemains, w RecoveryChoice) (text, about string)
 	remedy string
 }
 
-// recoveryDoubts returns all doubts in the order in which they are checked: each may rely on those before it.
+// recoveryDoubts returns all doubts in the order in which they are checked: each check may rely on those before it.
 func recoveryDoubts() []recoveryDoubt {
 	return []recoveryDoubt{
 		{
@@ -374,7 +374,7 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// dataLeft reports a voter's data that would be lost if a snapshot were restored: it is newer than every snapshot.
+// dataLeft reports a voter's data, which is newer than every snapshot and would be lost if a snapshot were restored.
 func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if !w.Snapshot || w.Survivor != "" {
 		return "", ""

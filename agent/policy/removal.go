@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Removal is an operator's request on this host to remove a member from etcd for good. It is stored on the host's own
-// disk and ends by itself.
+// Removal is an operator's request on this host to remove a member from etcd for good. The request is stored on this
+// host's disk and ends by itself.
 type Removal struct {
 	MemberID   uint64
 	Name       string // of the member, for texts
@@ -55,7 +55,7 @@ func removal(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
-// RemovalNote is what this host's disk records about its removal request.
+// RemovalNote reports whether this host's removal request ends, and with which result.
 type RemovalNote struct {
 	Ends bool
 	Code ReasonCode // with which it ends
@@ -125,9 +125,9 @@ func AgainstRemovals(v View) *Refusal {
 	return nil
 }
 
-// AgainstRemoval returns why this host rejects a removal, or nil. It rejects at once what waiting does not resolve: the
-// member is this host's own, the voter answers, the others would have no quorum without it, or a snapshot is required
-// first and the operator has not waived it.
+// AgainstRemoval returns why this host rejects a removal, or nil. It rejects a removal at once if waiting would not
+// help: the member is this host's own, the voter answers, the others would have no quorum without it, or a snapshot is
+// required first and the operator has not waived it.
 func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
 		return conflicts("", "it is this host's own member", "ask on another host")
@@ -143,7 +143,7 @@ func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 }
 
 // Against returns why a new removal request may not replace this one, or nil. A request for the same member renews it;
-// a request for another member may replace it once it has expired and its operation is not in flight.
+// a request for a different member may replace it once it has expired and its operation is not in flight.
 func (r Removal) Against(member uint64, inFlight bool) *Refusal {
 	if r.MemberID == member || r.Expired && !inFlight {
 		return nil
@@ -187,12 +187,12 @@ func removesEarly(v View) (string, bool) {
 		durationfmt.Tenths(m.DownFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
-// removalAtRisk reports whether the remaining voters would have no quorum of their own, or lose their fault tolerance
-// while another one is down.
+// removalAtRisk reports whether the removal would leave the remaining voters without a quorum, or, while another voter
+// is down, without fault tolerance.
 func removalAtRisk(v View) (string, bool) { return v.lossAtRisk(v.Removal.MemberID, true) }
 
-// lossAtRisk is removalAtRisk for any member. With healthy set, removing a live member also requires that the other
-// voters are known to be healthy.
+// lossAtRisk is removalAtRisk for any member. If healthy is set, the removal of a live member also requires that the
+// other voters are known to be healthy.
 func (v View) lossAtRisk(id uint64, healthy bool) (string, bool) {
 	m, listed := v.memberByID(id)
 	if !listed || m.Learner {
@@ -235,8 +235,8 @@ func listUnsettled(v View) (string, bool) {
 
 // removals declares the operation that removes a member for good. The host that received the request carries it out. If
 // its agent is gone, another host ends the operation, provided that the member is no longer listed or that the removal
-// has not been sent to etcd. Otherwise only the operation's own host continues it, because the request is on its disk:
-// a record in etcd alone must not suffice to remove a member.
+// has not been sent to etcd. Otherwise only the operation's own host continues it, because only its disk holds the
+// request, and a record in etcd alone must not suffice to remove a member.
 func removals() operation {
 	return operation{
 		kind:    KindRemove,
@@ -261,8 +261,8 @@ func removals() operation {
 }
 
 // carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be cancelled: the host
-// repeats it until the member is gone, and no other operation begins before. Until it is sent, changed conditions end
-// it.
+// repeats it until the member is gone, and no other operation begins before. Before it is sent, changed conditions end
+// the operation.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal
@@ -290,7 +290,7 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that was restarted meanwhile counts the voter's silence from zero, which is no reason to end the
+	// An agent that has restarted meanwhile counts the voter's silence from zero, which is not a reason to end the
 	// operation.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -374,7 +374,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return TargetMet, "there is no longer a surplus voter"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
-		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly); holds {
@@ -384,8 +384,8 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 }
 
 // probedAgain reports whether this host has probed the voter to be removed since the operation's record was last
-// written. It is also true if this host's report does not count: it is not a voter, or the other voter is not removed
-// as dead.
+// written. It also returns true if this host's report does not count, because this host is not a voter or the other
+// voter is not removed as dead.
 func (v View) probedAgain() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {

@@ -95,14 +95,14 @@ func replaceVetoes() []veto {
 	})
 }
 
-// CommonSpan is for how long a voter that was WARM or worse counts as affected while another one is unhealthy: hosts
-// with a common cause exceed their limits at different moments.
+// CommonSpan is how long a voter counts as affected after it was WARM or worse, while another voter is unhealthy: hosts
+// with a common cause exceed their limits at different times.
 const CommonSpan = 30 * time.Minute
 
 // severalDown reports whether several voters look unhealthy or dead, which suggests a common cause. It does not apply
-// if all of them are in one failure domain that has no other voter. If the voter to be replaced is unhealthy, a voter
-// that was recently WARM counts as well, if both states come from disk, CPU or network; if it is dead, it does not.
-// Standbys and spares do not count, because they do not vote.
+// if all of them are in one failure domain that has no other voter. A voter that was recently WARM counts only if the
+// voter to be replaced is unhealthy rather than dead, and both states come from disk, CPU or network. Standbys and
+// spares do not count, because they do not vote.
 func severalDown(v View) (string, bool) {
 	who, found := v.replaced()
 	unhealthy := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // neither dead nor without its data
@@ -158,8 +158,8 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 }
 
 // replaceAtRisk reports whether the remaining voters are too few or not all known to be healthy. The replaced voter and
-// unhealthy voters are not among the remaining ones. If there is a surplus voter, another voter that answers without an
-// agent does not block the removal: its host may be the one that has replaced the unhealthy voter.
+// unhealthy voters are not among the remaining ones. If there is a surplus voter, a voter that answers but has no agent
+// does not block the removal: its host may be the one that has replaced the unhealthy voter.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, unknown, why := 0, 0, 0, 0, ""
 	outgoing := func(m Member) bool { return v.isUnhealthy(m) || v.Op.replacesMember(m) && v.Op.Host == v.Self.ID }
@@ -187,8 +187,8 @@ func replaceAtRisk(v View) (string, bool) {
 	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
 }
 
-// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. A host
-// that reports on the member may not name a different domain. If this host is new and never read the member's host
+// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. No host
+// that reports on the member may name a different domain. If this host is new and has never read the member's host
 // record, all voters' hosts must name the same domain.
 func (v View) agreedDomain(m Member) string {
 	domain := m.Domain
@@ -287,8 +287,8 @@ func (v View) allDead() bool {
 
 // replaces declares the operation in which a host replaces a voter. The host removes a dead voter and then joins, or
 // joins and then removes an unhealthy voter. If a voter begins the operation, it has no target role and removes a
-// surplus voter. If the agent that began it is gone, a voter's agent ends it and removes the learner that was added for
-// it; later operations do the rest.
+// surplus voter. If the agent that began the operation is gone, a voter's agent ends it and removes the learner that
+// was added for it. Later operations do the rest.
 func replaces() operation {
 	return operation{
 		kind:          KindReplace,
@@ -332,7 +332,7 @@ func carryReplace(v View) Decision {
 	}
 	who, there := v.memberByID(v.Op.Replaces)
 	switch votes := listed && !m.Learner; {
-	case v.Op.Target != RoleVoter: // it adds no member, even if this host is no longer a voter
+	case v.Op.Target != RoleVoter: // this operation adds no member, even if this host is no longer a voter
 		return removeSurplus(v, who, there)
 	case votes && there:
 		return completeReplace(v, m, who)
@@ -374,7 +374,7 @@ func abortReason(v View) (ReasonCode, string) {
 		limit = v.Limits.LearnerMax
 	}
 	if v.Op.Elapsed > limit {
-		return JoinTimedOut, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}

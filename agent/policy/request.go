@@ -18,7 +18,7 @@ const (
 	RequestTooNew                // a rollout has reached this host, but this agent does not know its work
 )
 
-// RequestNote is what this host's disk records about its request.
+// RequestNote is a change of this host's request on its disk.
 type RequestNote struct {
 	Change RequestChange
 	Code   ReasonCode // why the request ends
@@ -28,8 +28,8 @@ type RequestNote struct {
 
 // noteRequest returns how the request changes. Once its operation has been observed in etcd, the disk records that: if
 // the operation's record disappears later, it was released or deleted. A request ends when its work is over and its
-// operation has ended, or when its rollout does not continue. When a rollout reaches this host, a request is made. A
-// step that ends the operation may end the request as well.
+// operation has ended, or when its rollout does not continue. When a rollout reaches this host, the host makes a
+// request. A step that ends the operation may end the request as well.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(step.Outcome)}
@@ -47,7 +47,7 @@ func noteRequest(v View, step Step) RequestNote {
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // a request that has ended is about to be deleted
 		return RequestNote{Change: RequestSeen}
-	case own, a.RecordDeleted: // in flight; with Noted, its record was deleted
+	case own, a.RecordDeleted: // in flight; with RecordDeleted, the record was deleted
 	case a.Done() && v.gaveUp(m):
 		return ends(MemberLost, gaveUpText(m))
 	case !a.Begun && !a.Stopped && againstLostMember(v, a.Work) != nil:
@@ -79,8 +79,8 @@ func halted(v View) bool {
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
-// endsWith returns what happens to the request when its operation ends. If nothing was done and nothing has failed, the
-// request waits for another operation.
+// endsWith returns the change of the request when its operation ends. If nothing was done and nothing has failed, the
+// request waits for a new operation.
 func endsWith(outcome ReasonCode) RequestChange {
 	switch outcome {
 	case Cycled, Cancelled, HookFailed, CommandFailed, MemberLost, HealthBad:
@@ -160,9 +160,9 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 	return s, nil
 }
 
-// Finished handles an operator's end of a request. If nothing has been done for it, the request is cancelled; otherwise
-// the host is brought back. waives reports that the hooks after it have failed and are ignored, and rolls that the
-// running rollout would request it again at once and then stop.
+// Finished handles an operator's end of a request. If nothing has been done for the request, it is cancelled; otherwise
+// the host is brought back. waives reports that the hooks after the operation have failed and are ignored. rolls
+// reports that the running rollout would make the request again at once and then stop.
 func (s Request) Finished(waives, rolls bool) (next Request, cancelled bool, refused *Refusal) {
 	switch {
 	case !s.Untouched():
@@ -175,10 +175,11 @@ func (s Request) Finished(waives, rolls bool) (next Request, cancelled bool, ref
 	return s, true, nil
 }
 
-// Waives reports whether an operator's end of the request also waives the hooks after it, because they have failed.
+// Waives reports whether an operator's end of the request also waives the hooks that run after etcd is back, because
+// they have failed.
 func (a *Asked) Waives() bool { return a != nil && a.After.State == HooksFailed }
 
-// Unhurried records that the machine does not go down after all: the request waits for its turn again.
+// Unhurried records that the machine does not go down after all: the request is queued again.
 func (s Request) Unhurried() Request {
 	s.Hurried = false
 	return s
@@ -224,24 +225,24 @@ func (s Request) ProgramEnded(how HookState) Request {
 	return s
 }
 
-// OperationEnds records that the operation is about to end, and the request with it. After a crash in between the
-// operation must not be repeated.
+// OperationEnds records that the operation is about to end, and the request with it, so that the operation is not
+// repeated if the agent crashes before its end is recorded in etcd.
 func (s Request) OperationEnds() Request {
 	s.Seen, s.Ended = false, true
 	return s
 }
 
-// GivenUp records that the operation is about to end, and that the request waits for another one. After a crash in
-// between the missing record must not look like a release.
+// GivenUp records that the operation is about to end, and that the request waits for a new one. Otherwise, if the agent
+// crashed after the operation's record is deleted, the missing record would look like a release.
 func (s Request) GivenUp() Request {
 	s.Seen, s.Begun = false, false
 	return s
 }
 
-// Request is a request to take a host down: its content and its progress, as far as decisions depend on them. The
-// agent builds it from the host's disk, and the model from its world. Both use its methods to decide whether the
-// request is over, and change it only by the transitions above. workDone decides whether the work of an
-// operation in flight is done.
+// Request is the part of a request to take a host down, and of its progress, on which decisions depend. The agent
+// builds it from the host's disk, and the model from its world. Both use its methods to decide whether the request is
+// over, and change it only by the transitions above. workDone decides whether the work of an operation in flight is
+// done.
 type Request struct {
 	Work        Work   `json:"work"`
 	Program     string `json:"program,omitempty"` // of a command
@@ -258,8 +259,9 @@ type Request struct {
 	// Ran is the recorded state of a command's program: running, done or failed; empty before it was started.
 	Ran HookState `json:"ran,omitempty"`
 
-	// Begun and OtherBoot are derived from when the operation began: Begun reports that it has, OtherBoot that it began
-	// in an earlier boot of the machine or, if it has not begun, that it was requested in one.
+	// Begun and OtherBoot are derived from the time at which the operation began. Begun reports that it has begun.
+	// OtherBoot reports that it began in an earlier boot of the machine or, if it has not begun, that it was requested
+	// in one.
 	Begun     bool `json:"-"`
 	OtherBoot bool `json:"-"`
 }
@@ -280,15 +282,15 @@ func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 // OutlastsReboot reports whether the machine may also go down during the operation.
 func (s Request) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
 
-// Gone returns what happened to the operation if it was observed and is no longer recorded in etcd. It counts as
-// released if an operator released it or it was an operation of another cluster. Otherwise its record was deleted, and
-// the operation is still in flight according to this host's disk (noted).
+// Gone reports what happened to an operation that was observed and is no longer recorded in etcd. It is released if an
+// operator released it or it was an operation of a different cluster. Otherwise its record was deleted, and the
+// operation is still in flight according to this host's disk (noted).
 func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
 	gone := s.Seen && !recorded
 	return gone && (otherCluster || releasedByOperator), gone && !otherCluster && !releasedByOperator
 }
 
-// Asked returns the request as part of a View. The caller adds further observations.
+// Asked returns the request as part of a View. The caller adds the other observations.
 func (s Request) Asked() Asked {
 	return Asked{Request: s, Over: s.Done() || s.TooLate()}
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// RestoreTest is the history of the cluster's restore tests. In a restore test, a separate etcd serves a restored
-// snapshot.
+// RestoreTest holds the last results of the cluster's restore tests. In a restore test, a separate etcd serves a
+// restored snapshot.
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none is scheduled
 	Passed bool          // one has passed
-	Age    time.Duration // since one last passed, by wall clocks; without one, since this agent observes
+	Age    time.Duration // since a test last passed, by wall clocks; if none has, since this agent's first round
 	Failed *BackupFailure
 }
 
 // RestoreTestAbility is a host's ability to run restore tests.
 type RestoreTestAbility string
 
-// The abilities. The zero value means that it cannot.
+// The values of RestoreTestAbility. The zero value means that the host cannot run restore tests.
 const (
 	RestoreTestReady  RestoreTestAbility = "ready"
 	RestoreTestSealed RestoreTestAbility = "sealed"  // only the key to decrypt snapshots is missing
@@ -42,13 +42,13 @@ type Spool struct {
 }
 
 const (
-	// restoreTestEtcd is how much the etcd of a restore test writes in addition to the database: its WAL, and compacted
-	// data.
+	// restoreTestEtcd is the space that the etcd of a restore test needs in addition to the database: for its WAL, and
+	// for compacted data.
 	restoreTestEtcd = 192 << 20
-	// restoreTestFloor is how much space a running restore test leaves free at least.
+	// restoreTestFloor is the minimum space that a running restore test leaves free.
 	restoreTestFloor = 64 << 20
-	// restoreTestMargin is how much space a restore test leaves free on the file system of a member's data, in addition
-	// to what the member itself may need.
+	// restoreTestMargin is the space that a restore test leaves free on the file system of a member's data, in addition
+	// to the space that the member itself may need.
 	restoreTestMargin = 256 << 20
 )
 
@@ -100,11 +100,12 @@ func (v View) hasRestoreTestRoom() bool {
 	return v.Spool.Free >= begin
 }
 
-// RestoreTestNote is the decision about restore tests. It is not a step: it takes no lock and changes no member.
+// RestoreTestNote is the decision about restore tests. A restore test is not a step: it takes no lock and changes no
+// member.
 type RestoreTestNote struct {
 	Run    bool   // this host runs one now
 	By     string // the host that runs the next one; empty if none can
-	Sealed bool   // no host can, only because the key is missing
+	Sealed bool   // no host can run one, only because the key is missing
 	Due    time.Duration
 	Text   string // when and where the next one is due, or what blocks it
 	// End is why any restore test on this host is ended, whether scheduled or requested; empty if it may run.
@@ -150,8 +151,8 @@ func (v View) endScheduledRestoreTest() string {
 	return ""
 }
 
-// nextRestoreTest decides when the next restore test runs, and on which host: the one on which it costs the cluster the
-// least.
+// nextRestoreTest decides when the next restore test runs, and on which host: the one where the test costs the cluster
+// the least.
 func nextRestoreTest(v View) RestoreTestNote {
 	d := v.Backup.RestoreTest
 	switch {
@@ -204,8 +205,8 @@ func (v View) restoreTestWaits(best Host) string {
 	return ""
 }
 
-// restoreTesters returns the hosts with that ability that may run a restore test, best first. The host of a failed one
-// comes last, because it may be the cause.
+// restoreTesters returns the hosts with that ability that may run a restore test, best first. The host of a failed test
+// comes last, because the host may be the cause.
 func (v View) restoreTesters(what RestoreTestAbility) []Host {
 	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
 		return h.RestoreTests != what || v.againstRestoreTest(h) != ""
@@ -245,7 +246,7 @@ func (v View) againstRestoreTest(h Host) string {
 	case !h.Manage:
 		return "is in mode observe"
 	case h.Wants != "" || h.InOperation || v.Op != nil && v.Op.Host == h.ID:
-		return "has other work"
+		return "has an operation or a request"
 	case h.Health != health.OK:
 		return "is " + h.Health.String()
 	case !isMember && h.Role != RoleSpare, isMember && m.Learner && !m.Standby:
@@ -292,8 +293,8 @@ func (v View) memberOf(h Host) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// restoreTestDue returns how long it is until the next restore test. A time in the future counts as one that is as long
-// ago.
+// restoreTestDue returns the time until the next restore test. The last test may appear to be in the future, because of
+// a wrong clock; it then counts as equally far in the past.
 func (v View) restoreTestDue() time.Duration {
 	d := v.Backup.RestoreTest
 	due := time.Duration(0)
@@ -306,8 +307,8 @@ func (v View) restoreTestDue() time.Duration {
 	return due
 }
 
-// overdueAfter is after how many intervals without a passed restore test that is reported. Until then a failed one has
-// been retried many times.
+// overdueAfter is the number of intervals without a passed restore test after which that is reported. By then a failed
+// test has been retried many times.
 const overdueAfter = 3
 
 // restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key: then the

@@ -16,21 +16,22 @@ type Rollout struct {
 	ID              string
 	Work            Work     // possibly unknown to this agent
 	Runs            bool     // it is neither paused nor stopped, aborted or done
-	Waiting         []string // the hosts that have not had their turn
-	Due             bool     // this host has not had its turn since the last resume, according to its disk
-	Upgrade         string   // the etcd version to reach; empty if it is for something else
+	Waiting         []string // the hosts that the rollout has not yet taken down
+	Due             bool     // according to its disk, this host was not taken down since the last resume
+	Upgrade         string   // the etcd version to reach; empty if the rollout is no upgrade
 	WithoutSnapshot bool     // an operator waived the snapshot
 	Began           time.Duration
 }
 
-// CountedInRollout reports whether a finished request counts as its host's turn in a rollout, given how often the
-// rollout had been resumed then and has been now: each resume allows every waiting host another turn. However the
-// request ended, it counts, since even a released operation may have taken the host down.
+// CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down
+// again. The arguments are the number of times that the rollout had been resumed at that time, and has been resumed by
+// now: after a resume, the rollout may take every waiting host down once more. A request counts however it ended, since
+// even a released operation may have taken the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
 // RolloutNext returns the ID of the host that a rollout takes down next: unhealthy hosts first, then hosts without a
 // voter, then followers, and the leader last. Absent hosts are skipped. It returns an empty string if no host can be
-// next, or if one of them has a request already.
+// next, or if one of these hosts already has a request.
 func RolloutNext(v View, waiting []string) string {
 	var next Host
 	found := false
@@ -80,7 +81,7 @@ const (
 // Ongoing reports whether the rollout runs or is paused: it is neither stopped nor over.
 func (s RolloutState) Ongoing() bool { return s == RolloutRunning || s == RolloutPaused }
 
-// AgainstRollout returns why no rollout may start next to the last one, or nil.
+// AgainstRollout returns why no rollout may start because of the last one, or nil.
 func AgainstRollout(last RolloutState, by, reason string) *Refusal {
 	if !last.Ongoing() {
 		return nil
@@ -98,7 +99,7 @@ func (s RolloutState) AgainstChange() *Refusal {
 }
 
 // AgainstUnread returns why no rollout of all hosts may start while a host record cannot be read, or nil. A rollout of
-// named hosts may: it reports any of them that is absent.
+// named hosts may, because it reports each named host that is absent.
 func AgainstUnread(u Unreadable, named bool) *Refusal {
 	if named {
 		return nil
@@ -182,22 +183,23 @@ func (s RolloutState) ReleaseStops(op *Op, waiting []string) bool {
 type RolloutProgress struct {
 	Host    string // the name of this host
 	Ongoing bool   // it runs or is paused, and was not stopped or aborted
-	Waiting int    // how many other hosts have not had their turn
+	Waiting int    // how many other hosts the rollout has not yet taken down
 	// Wants is the etcd version to reach, empty for any, and Runs the version that this host's member reports, empty if
 	// unknown. They are compared as texts, because all versions that cannot be parsed are equal.
 	Wants, Runs string
 	Member      bool // this host is a member
 }
 
-// RolloutEnd is what happens to a rollout. The zero value leaves it as it is: the host's request stays.
+// RolloutEnd is the change of a rollout when a host's operation ends. The zero value changes nothing: the host's
+// request stays.
 type RolloutEnd struct {
 	HostDone bool   // this host is done
 	Done     bool   // it was the last host, so the rollout is done
 	Stopped  string // why the rollout stops; empty if it does not
 }
 
-// RolloutAfter returns what happens to a rollout when a step ends the operation of one of its hosts. A host that does
-// not come back as required stops the rollout.
+// RolloutAfter returns the change of a rollout when a step ends the operation of one of its hosts. If the host does not
+// come back as required, the rollout stops.
 func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Cancelled:

@@ -26,14 +26,16 @@ func removeLostStandby(v View) (Decision, bool) {
 	})
 }
 
-// lostFor returns for how long a standby has been lost by the last observations, and why. It is lost in three cases:
+// lostFor returns for how long a standby has been lost according to the last observations, and why. It is lost in three
+// cases:
 //
-//   - Its host has no agent, and no live voter's host reaches it, as with a dead voter.
-//   - It reports that it is unhealthy. Then it cannot replace a voter, and prevents spares from doing so. It stays
-//     while a voter is down that may come back.
+//   - Its host has no agent, and no live voter's host reaches the standby (the same conditions as for a dead voter).
+//   - It reports that it is unhealthy. Then it cannot replace a voter, and prevents spares from doing so. While a voter
+//     that may come back is down, such a standby stays.
 //   - It answers and makes no progress.
 //
-// If its agent is present and only its etcd is down, the etcd was stopped on purpose or is about to be started.
+// A standby whose agent is present and whose etcd is down is not lost: the etcd was stopped on purpose or is about to
+// be started.
 func (v View) lostFor(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
@@ -73,8 +75,8 @@ func (v View) isStandbyRemovable(m Member) bool {
 	return since >= v.Limits.LearnerStall
 }
 
-// unconfirmedLoss returns for how long a standby has been silent, with the evidence, and why it does not count as lost
-// yet: not all required hosts report it.
+// unconfirmedLoss returns for how long a standby has been silent, the evidence, and why the standby does not count as
+// lost yet: not all required hosts report it.
 func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) {
 	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" {
 		return 0, "", ""

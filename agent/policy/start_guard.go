@@ -4,25 +4,27 @@
 package policy
 
 // StartGuard is a change of the start guard, which keeps etcd's unit from starting on its own. At a boot the unit would
-// start before any voter can be asked. On a host without a member, etcd would then create a new cluster, or start as a
-// member that was removed.
+// start before the agent can ask any voter. On a host without a member, etcd would then create a new cluster, or start
+// as a removed member.
 type StartGuard uint8
 
-// The changes. The zero value leaves the guard as it is. A step also has one, which is made before the step begins.
+// The changes. The zero value leaves the guard as it is. A step may include a change, which is made before the step
+// begins.
 const (
 	GuardUnchanged StartGuard = iota
 	GuardSet                  // the unit does not start
 	GuardCleared              // the unit may start
 )
 
-// wantGuard returns how the start guard changes. It sets the guard only for a unit that does not run, or that keeps
-// restarting: on a host that has given up its member, or that has no member. The latter requires that the cluster
-// answered in this round, or that the host has no data and never had a cluster: such a host may reboot before there is
-// one. The guard never stops a running etcd.
+// wantGuard returns how the start guard changes. It sets the guard on a host that has given up its member or has no
+// member, and only if the unit does not run or keeps restarting. A host counts as having no member only if the cluster
+// answered in this round, or if the host has no data and never had a cluster: such a host may reboot before a cluster
+// exists. The guard never stops a running etcd.
 //
 // It clears the guard if the data directory is that of a listed member. During a join, the step that starts etcd clears
-// the guard, since the unit's environment is not written before. While a request has etcd stopped, its steps change the
-// guard, and the guard ends with the request: otherwise a boot could find a guard that no request explains.
+// the guard, since the unit's environment is written only shortly before. While etcd is stopped for a request, the
+// steps of its operation change the guard, and the end of the request clears it. Otherwise the guard could prevent
+// etcd's start at a boot after the request is gone.
 func wantGuard(v View, request RequestNote) StartGuard {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
@@ -35,7 +37,7 @@ func wantGuard(v View, request RequestNote) StartGuard {
 	case v.Recovery != nil: // its steps change the guard: see guardOf
 		return GuardUnchanged
 	case listed && v.gaveUp(m) && v.Self.Mode == Manage && !v.foreign() && (down || futile):
-		return GuardSet // its etcd would vote without the entries that it has acknowledged
+		return GuardSet // its etcd would vote without the entries that the member has acknowledged
 	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
 		// its steps change the guard
 		return GuardUnchanged
@@ -55,8 +57,9 @@ func wantGuard(v View, request RequestNote) StartGuard {
 }
 
 // guardOf returns how the start guard changes before a step begins. During work that only an operator ends, a reboot
-// must not start etcd while the operator works; for any other work, etcd starts with the machine. If a request or a
-// plan that was given up ends with the step, its guard is cleared first: afterwards no record would explain it.
+// must not start etcd while the operator works; for any other work, etcd starts with the machine. If a request, or a
+// plan that was given up, ends with the step, its guard is cleared first, because afterwards no record would show why
+// the guard is set.
 func guardOf(v View, s Step, request RequestNote, want StartGuard) StartGuard {
 	switch {
 	case s.Kind == StepTakeDown && v.Asked.Work.info().operatorEnds:
@@ -70,8 +73,8 @@ func guardOf(v View, s Step, request RequestNote, want StartGuard) StartGuard {
 	return s.Kind.Info().Guard
 }
 
-// withGuard returns the request's change, and clears the guard with a request that ends: afterwards no record would
-// explain the guard.
+// withGuard returns the request's change. It clears the guard with a request that ends, because afterwards no record
+// would show why the guard is set.
 func withGuard(request RequestNote, want StartGuard) RequestNote {
 	if request.Change == RequestEnds && want == GuardCleared {
 		request.Guard = want

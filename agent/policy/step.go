@@ -53,29 +53,29 @@ type StepInfo struct {
 	// Locked steps start only after a new transaction has confirmed that this agent holds the lock, and if its validity
 	// covers the step.
 	Locked bool
-	// Calls bounds the step: its context ends after the time that this number of calls may take.
+	// Calls limits the step: its context ends after the time that this number of calls may take.
 	Calls int
 	// Drives reports that the step starts or stops this host's etcd, or writes the environment with which it starts.
 	Drives bool
 	// Guard is how the start guard changes before the step begins, unless that depends on the view (see guardOf).
 	Guard StartGuard
-	// Led steps may be taken on the report of this host's own member alone, before the round is published: publishing
-	// writes through the slow leader, so the step would be too late.
+	// Led steps may be taken on the report of this host's own member alone, before the round is published. Publishing
+	// first would delay the step too long, because it writes through the slow leader.
 	Led bool
 	// Always reports that neither a pause nor an unreadable record withholds the step.
 	Always bool
-	Doing  string // continues "quorumd is "
+	Doing  string // the text after "quorumd is "
 }
 
 // The numbers of calls. Writing a record takes one call, and one to confirm the lock; a membership change also lists
 // the members before and after it. etcd answers a change that it cannot commit only after 7 s. Steps do not wait for
-// that, since the next round reads the outcome anyway.
+// that answer, since the next round reads the outcome anyway.
 const (
 	quick  = 2
 	member = 3
-	// A request to the root helper starts a process, which takes time when the CPU is contended.
+	// order allows for one request to the root helper, which starts a process: that takes time when the CPU is busy.
 	order = 3
-	// Two requests to the root helper, without the lock.
+	// orders allows two requests to the root helper, without the lock.
 	orders = 4
 )
 
@@ -187,7 +187,7 @@ func (s Step) Text() string {
 	return text
 }
 
-// CountedWait is the measurable progress of a wait: Now approaches Goal, from below or from above.
+// CountedWait is the progress of a wait that can be measured: Now approaches Goal from below or from above.
 type CountedWait struct {
 	Now, Goal float64
 	Unit      CountUnit

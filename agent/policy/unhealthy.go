@@ -13,26 +13,27 @@ import (
 )
 
 // A voter is unhealthy if its own host reports an unhealthy state and the deciding host has measured evidence of it:
-// the fsync metrics of the voter's etcd, its lag, or its silence. Either alone may be wrong: a probe may be kept from
-// writing, or a network path may be bad. A host record alone is never evidence, because it may be forged.
+// the fsync metrics of the voter's etcd, its lag, or its silence. The report or the evidence alone may be wrong:
+// something may keep a probe from writing, or a network path may be bad. A host record alone is never evidence, because
+// it may be forged.
 //
-// Both must be current. A health state improves long after writes are fast again. In that time the host record reports
-// that the host recovers, and the grace period restarts. The fsync metrics are evidence only with a slow fsync in every
-// minute.
+// Both the report and the evidence must be current. A health state improves only long after writes are fast again. In
+// the meantime the host record reports that the host recovers, and the grace period restarts. The fsync metrics are
+// evidence only while every minute has a slow fsync.
 
 // UnhealthySince is for how long a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is how long it has been SLOW or worse, in every minute of that time; 0 if it is not.
+	// For is for how long it has been SLOW or worse without a break; 0 if it is not.
 	For      time.Duration
 	HangsFor time.Duration // the same for STALLED or FAILED
 }
 
-// Fsyncs is what the metrics of a member's etcd report about its fsyncs, as read by the deciding host.
+// Fsyncs holds the fsync metrics of a member's etcd, as read by the deciding host.
 type Fsyncs struct {
 	Known  bool
 	Absent string        // why they are unknown; empty if they were not read
 	Age    time.Duration // of the newest reading
-	// P99 is the p99 of the fsyncs of the last minutes, if it exceeds that of a healthy disk; otherwise 0.
+	// P99 is the p99 of the fsyncs of the last minutes if it exceeds the limit for a healthy disk; otherwise 0.
 	P99 time.Duration
 	// SlowFor is for how long there has been a slow fsync in every minute; 0 if there is none now.
 	SlowFor time.Duration
@@ -42,11 +43,12 @@ type Fsyncs struct {
 // period for a slow disk is longer.
 const hangGrace = time.Minute
 
-// healthyReportDelay is the longest time until a host reports that its writes are fast again. If it has reported an
-// unhealthy state for the grace period and this long, the state lasted for the grace period.
+// healthyReportDelay is the longest time until a host reports that its writes are fast again. If a host has reported an
+// unhealthy state for the grace period plus this delay, the state has lasted for at least the grace period.
 const healthyReportDelay = 90 * time.Second
 
-// unconfirmed is why a voter does not count as unhealthy if only its own host record reports that.
+// unconfirmed is the reason why a voter does not count as unhealthy if only its own host record reports it as
+// unhealthy.
 const unconfirmed = "only its own host record reports it"
 
 // UnhealthyVoter is a voter that is unhealthy, by its own report and by evidence.
@@ -55,8 +57,8 @@ type UnhealthyVoter struct {
 	State    health.State
 	For      time.Duration
 	Evidence string // as text
-	// GraceLeft is how long it takes until another host may replace it; 0 if it may now, or if voters are not replaced
-	// automatically.
+	// GraceLeft is the time until another host may replace the voter; 0 if that time has passed, or if unhealthy voters
+	// are not replaced automatically.
 	GraceLeft time.Duration
 	// Held is why it is not replaced; empty if it will be.
 	Held        string
@@ -65,8 +67,8 @@ type UnhealthyVoter struct {
 	Surplus bool
 }
 
-// reportedUnhealthy returns the report and evidence that make a voter unhealthy, by the last observations, or why it is
-// not.
+// reportedUnhealthy returns the report and the evidence that make a voter unhealthy according to the last observations,
+// or why the voter is not unhealthy.
 func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	h, present := v.hostOf(m)
 	switch {
@@ -112,10 +114,10 @@ func (v View) silent(m Member) bool {
 	return !m.Live && present && h.UnhealthySince.HangsFor > 0
 }
 
-// evidence returns the evidence that has lasted longest that a voter is unhealthy, and for how long it has lasted.
+// evidence returns the longest-lasting evidence that a voter is unhealthy, and for how long it has lasted.
 func (v View) evidence(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
-		text, since = "it answers no linearizable read, for "+durationfmt.Seconds(m.DownFor), m.DownFor
+		text, since = "it has answered no linearizable read for "+durationfmt.Seconds(m.DownFor), m.DownFor
 	}
 	if m.BehindFor > since {
 		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)
@@ -128,7 +130,7 @@ func (v View) evidence(m Member) (text string, since time.Duration) {
 	return text, since
 }
 
-// evidence describes the fsync metrics of a voter that do not confirm its host's report.
+// evidence says why a voter's fsync metrics do not confirm its host's report.
 func (f Fsyncs) evidence() string {
 	switch {
 	case f.Known:
@@ -153,7 +155,7 @@ func (v View) isUnhealthy(m Member) bool {
 	return v.Limits.UnhealthyGrace > 0 && why == "" && s.GraceLeft == 0
 }
 
-// UnhealthyVoters returns the voters that are unhealthy by the last observations, and what happens to each.
+// UnhealthyVoters returns the voters that are unhealthy according to the last observations, and what happens to each.
 func UnhealthyVoters(v View) []UnhealthyVoter {
 	if !v.Cluster.Reachable || v.foreign() {
 		return nil
@@ -242,12 +244,12 @@ func voterSuspect(v View) (string, bool) {
 // outgoing is a voter that another host may replace now.
 type outgoing struct {
 	Member
-	over    time.Duration // for how long it may have been replaced
+	over    time.Duration // for how long another host has been allowed to replace it
 	is, why string        // its state, without and with the evidence, for texts
 }
 
 // outgoing returns the first voter that this host may replace now: dead ones before unhealthy ones, each by member ID.
-// On a host that is a voter already, it returns the voter that is removed without a replacement, if there is a surplus
+// On a host that is already a voter, it returns the voter to be removed without a replacement, if there is a surplus
 // voter.
 func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
@@ -299,9 +301,9 @@ func surplusVetoes() []veto {
 	)
 }
 
-// joinsFirst reports whether this host joins before the voter it replaces is removed: that voter still counts towards
-// the quorum, and is unhealthy or, once this host was added, has not recovered. A voter that this host cannot reach may
-// still serve others, so it counts unless its disk hangs.
+// joinsFirst reports whether this host joins before the voter it replaces is removed: the voter still counts towards
+// the quorum, and is unhealthy or, once this host has been added, has not recovered. A voter that this host cannot
+// reach may still serve others, so it counts towards the quorum unless its disk hangs.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
@@ -310,7 +312,8 @@ func (v View) joinsFirst(who Member) bool {
 
 // onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow
 // disk delays the voter's answers, but its vote still counts. If it were dead, one more voter would leave the others
-// without fault tolerance. So some host must reach it, after a time in which a dead voter would have been noticed.
+// without fault tolerance. Therefore some host must still reach it, after a time in which a dead voter would have been
+// detected.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) &&
@@ -355,7 +358,7 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 
 // completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
 // then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. It stays if it
-// has recovered and another voter is dead or unhealthy: then that one is removed instead.
+// has recovered and another voter is dead or unhealthy; the other voter is then removed instead.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {

@@ -12,7 +12,7 @@ import (
 // Version is an etcd version. The zero Version is unknown.
 type Version struct{ Major, Minor, Patch int64 }
 
-// ParseVersion parses a version such as "3.6.16". It returns the unknown version if it cannot.
+// ParseVersion parses a version such as "3.6.16". It returns the unknown version if s is not a version.
 func ParseVersion(s string) Version {
 	v, err := semver.NewVersion(s)
 	if err != nil {
@@ -53,15 +53,15 @@ func (v Version) Safe() bool {
 // untested ways, so no host joins with it. Raise it with the versions of `make etcd-all`.
 func newestTested() Version { return Version{Major: 3, Minor: 7} }
 
-// Tested reports whether the minor version is no newer than the newest one that quorumd is tested with.
+// Tested reports whether the minor version is at most the newest one that quorumd is tested with.
 func (v Version) Tested() bool {
 	newest := newestTested()
 	return v.Major < newest.Major || v.Major == newest.Major && v.Minor <= newest.Minor
 }
 
 // mayJoin reports whether a member of this version may join a cluster with this lowest member version: it must be the
-// same minor version or the next one. An older version refuses to start. One that is newer by two may be admitted and
-// then crash the leader, as 3.6 does with 3.4, and the log entry crashes it again at every start.
+// same minor version or the next one. An older version refuses to start. A version that is newer by two may be admitted
+// and then crash the leader, as 3.6 does in a 3.4 cluster, and the log entry crashes the leader again at every start.
 func (v Version) mayJoin(lowest Version) bool {
 	return v.Major == lowest.Major && (v.Minor == lowest.Minor || v.Minor == lowest.Minor+1)
 }

@@ -19,8 +19,8 @@ type veto struct {
 	check func(v View) (text string, holds bool)
 }
 
-// reason returns the reason if the veto applies. A veto that applies because data is missing has its own code: the
-// remedy for a full disk does not help if the disk does not answer.
+// reason returns the reason if the veto applies. A veto that applies because an observation is missing has its own
+// code: the remedy for a full disk does not help if the disk does not answer.
 func (k veto) reason(v View) (Reason, bool) {
 	text, holds := k.check(v)
 	if !holds {
@@ -34,7 +34,7 @@ func (k veto) reason(v View) (Reason, bool) {
 	return Reason{k.code, text}, true
 }
 
-// unknownVeto is a veto that applies because data is missing.
+// unknownVeto is a veto that applies because an observation is missing.
 type unknownVeto struct {
 	veto, code ReasonCode
 	holds      func(v View) bool
@@ -149,9 +149,9 @@ func vetoSurplus() veto             { return veto{TooManyVoters, false, surplus}
 // Refusal is the reason why an operator's request is rejected.
 type Refusal struct {
 	Kind RefusalKind
-	Code ReasonCode // empty if no reason applies
+	Code ReasonCode // empty if no reason code applies
 	Text string     // the cause, as it follows "cannot …: "
-	Hint string     // what to do
+	Hint string     // the remedy
 }
 
 // RefusalKind classifies a refusal.
@@ -188,8 +188,8 @@ func Permits(s health.State) Permission {
 	return Permission{Hold: true} // a health state that this agent does not know is unknown
 }
 
-// blocks reports whether a health state blocks what a gate protects, given the gates that no finding closes. While the
-// state is unknown or still being determined there are no findings, so it blocks everything.
+// blocks reports whether a health state blocks the steps that a gate protects, given the gates that no finding closes.
+// While the state is unknown or still being determined there are no findings, so everything is blocked.
 func blocks(s health.State, ungated, what health.Gate) bool {
 	switch s { //exhaustive:enforce
 	case health.OK:
@@ -201,7 +201,7 @@ func blocks(s health.State, ungated, what health.Gate) bool {
 	return true
 }
 
-// blocks reports whether this host's health state blocks what a gate protects.
+// blocks reports whether this host's health state blocks the steps that a gate protects.
 func (h Health) blocks(what health.Gate) bool { return blocks(h.State, h.Ungated, what) }
 
 // Unhealthy reports whether a health state means that the host harms the cluster.
@@ -212,7 +212,8 @@ func Unhealthy(s health.State) bool {
 // MaxMutes is the maximum number of mutes on a host.
 const MaxMutes = 128
 
-// AgainstMute returns why a finding may not be muted, or nil. check is the check that reports it, or nil if none does.
+// AgainstMute returns why a finding may not be muted, or nil. check is the check that reports the finding, or nil if no
+// check does.
 func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	switch {
 	case check == nil:
@@ -233,8 +234,8 @@ func AgainstMoreMutes(others int) *Refusal {
 		"quorumctl health unmute ends one")
 }
 
-// cautions returns the conditions that block nothing and do not pass by themselves. A host without a step reports them
-// after its reasons, in any mode.
+// cautions returns the conditions that block nothing but do not pass by themselves. A host without a step reports them
+// after its other reasons, in any mode.
 func cautions() []veto {
 	return []veto{
 		vetoTooOld(),

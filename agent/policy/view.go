@@ -9,9 +9,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// View is everything that a host has observed when it decides. It is immutable. Durations are measured with this host's
-// monotonic clock and count from when this agent first observed a state, so an agent that has just started waits longer
-// rather than shorter.
+// View holds everything that a host has observed when it decides. It is immutable. Durations are measured with this
+// host's monotonic clock and count from when this agent first observed a state, so an agent that has just started waits
+// longer rather than shorter.
 type View struct {
 	Self                Self
 	Target              Target
@@ -36,7 +36,7 @@ type View struct {
 	Backup              Backup              // the cluster's snapshots
 	Spool               Spool               // where this host tests restores
 	Repairs             int                 // how many voters were replaced in the last day
-	Ejections           Ejections           // of this host, when its member was replaced
+	Ejections           Ejections           // of this host, because its member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
 	PlaceFreeFor        time.Duration       // for how long this host could have joined: no operation, no lock
@@ -64,7 +64,7 @@ type FailedStep struct {
 	Full   bool // etcd rejects writes: its database is at its quota
 }
 
-// Mode is what an agent may do.
+// Mode selects whether an agent may act.
 type Mode string
 
 // The modes. A fresh install observes.
@@ -83,7 +83,7 @@ type Self struct {
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
 	Drives   bool
-	Conflict string // another host that claims our ID, name or peer URL; empty if there is none
+	Conflict string // a host that claims the same ID, name or peer URL; empty if there is none
 	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, that member's cluster,
 	// and the learner that is its standby; 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
@@ -120,7 +120,7 @@ type Limits struct {
 	ReturnStable     time.Duration // how long a member that was taken down must have served again
 	ReturnMax        time.Duration // when a member that has not come back is reported
 	ReturnGiveUp     time.Duration // after this time with a FAILED disk the operation is released; 0: never
-	ClockOffset      time.Duration // a host whose clock is off by more neither joins nor replaces a voter
+	ClockOffset      time.Duration // a host with a clock that is off by more neither joins nor replaces a voter
 	AllowUnsafe      bool          // accepts an etcd below the safe version or newer than tested
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
@@ -140,7 +140,7 @@ type UnitState string
 const (
 	UnitUnknown      UnitState = ""
 	UnitMissing      UnitState = "missing"
-	UnitInactive     UnitState = "inactive" // stopped cleanly, by quorumd or anyone else
+	UnitInactive     UnitState = "inactive" // stopped cleanly, by quorumd or otherwise
 	UnitActivating   UnitState = "activating"
 	UnitActive       UnitState = "active"
 	UnitDeactivating UnitState = "deactivating"
@@ -162,7 +162,7 @@ type Unit struct {
 // Never is a duration that has not begun.
 const Never = time.Duration(1<<63 - 1)
 
-// DataState is what the data directory holds.
+// DataState is the type of content in the data directory.
 type DataState string
 
 // The states of the data directory. The zero value is unknown.
@@ -197,7 +197,7 @@ func (d Data) unread() string {
 // Health is this host's health state.
 type Health struct {
 	State     health.State
-	For       time.Duration // since when
+	For       time.Duration // for how long the host has been in State
 	Ungated   health.Gate   // the gates that no finding closes
 	Qualified bool
 	Hangs     bool // a write to the disk hangs now, so a lock might not be renewed
@@ -264,8 +264,8 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of the deciding host's last request to it; 0 if unknown
 	Errors        bool          // its status reports errors
-	// Standby reports that the learner is a standby by its own host's record, rather than joining. The deciding host
-	// takes its own role from its disk, whatever the operation's record holds.
+	// Standby reports that the learner, according to its own host's record, is a standby and not joining. For the
+	// deciding host's own learner, only its disk counts, whatever the operation's record holds.
 	Standby    bool
 	LiveFor    time.Duration // how long it has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
@@ -275,11 +275,11 @@ type Member struct {
 	DownFor    time.Duration // how long it has not answered
 	Fsyncs     Fsyncs        // as read by the deciding host; empty unless the member's host reports it unhealthy
 	// AgentGoneFor is how long its host has had no agent, including the TTL by which a host record outlives its agent.
-	// It is 0 while there is an agent, or if that is unknown.
+	// It is 0 while there is an agent, or if it is unknown whether there is one.
 	AgentGoneFor time.Duration
 }
 
-// Role is what a host is in the cluster.
+// Role is a host's role in the cluster.
 type Role string
 
 // The roles. A standby is a learner that is kept up to date; a spare is a host without a member.
@@ -291,7 +291,7 @@ const (
 	RoleSpare   Role = "spare"
 )
 
-// Host is what a host has published about itself.
+// Host holds the published state of a host.
 type Host struct {
 	ID, Name, Domain string
 	PeerURL          string
@@ -313,7 +313,7 @@ type Host struct {
 	// MemberLostFor is how long it has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration
 	UnhealthySince UnhealthySince // how long it has reported that it harms the cluster
-	// Recovers reports that it is SLOW or worse only because of past values: its writes are fast again.
+	// Recovers reports that it is SLOW or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.
 	Strained     bool
@@ -322,7 +322,7 @@ type Host struct {
 	Writes       Writes
 }
 
-// Writes is how long a host's writes take, by its own host record.
+// Writes is how long a host's writes take, according to its own host record.
 type Writes struct {
 	Mean time.Duration // rounded up; 0 if unknown
 	Age  time.Duration // since the deciding host's agent first observed that measurement

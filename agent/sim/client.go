@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 )
 
-// client is an agent's etcd client: the real client of package cluster, which uses etcd's. Only the network is
-// simulated: interceptors in transport.go carry the requests.
+// client is an agent's etcd client: the real client of package cluster, which uses etcd's own client. Only the network
+// is simulated: the interceptors in transport.go carry the requests.
 type client struct {
 	*cluster.Client
 	p *process

@@ -24,7 +24,7 @@ type commands struct{ p *process }
 // Find finds every command.
 func (c commands) Find(string) error { return nil }
 
-// State returns the state of a run. There are no hooks, so they always count as done.
+// State returns the state of a run. There are no hooks, so runs of hooks always count as done.
 func (c commands) State(_ context.Context, run hooks.Run) (hooks.Result, error) {
 	c.p.gate(laneLoop)
 	w := c.p.host.world
@@ -93,7 +93,8 @@ func (h *host) beginCommand(run hooks.Run, late bool) {
 	})
 }
 
-// checkCommand checks that a command begins only once, and not while an etcd runs that the host's agent has started.
+// checkCommand checks that a command begins only once, and not while an etcd that the host's agent has started is
+// running.
 func (p *promises) checkCommand(h *host, id string) {
 	if p.commands[id] {
 		p.breach("P8", h, "a command is run twice")

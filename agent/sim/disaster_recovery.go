@@ -61,8 +61,8 @@ func (w *world) abandonOtherPlans() {
 	}
 }
 
-// removeMemberWithoutData requests the removal of a member whose data are lost: only operators can remove it if the old
-// quorum has returned. It reports whether there is no such member.
+// removeMemberWithoutData requests the removal of a member whose data is lost: if the old quorum has returned, only
+// operators can remove it. It reports whether there is no such member.
 func (w *world) removeMemberWithoutData() bool {
 	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.name != "" && !m.host.data.belongsTo(m) })
 	if i < 0 {
@@ -77,7 +77,7 @@ func (w *world) removeMemberWithoutData() bool {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.event(h, eventFault, 83, "removal of %s requested, whose disk is new: %v", req.Member, err)
+		w.event(h, eventFault, 83, "removal of %s requested, because its disk is new: %v", req.Member, err)
 	})
 	return false
 }
@@ -136,7 +136,7 @@ func (w *world) makePlan() {
 		f, ok := r.facts[h.index]
 		if ok {
 			all = append(all, f)
-		} else if h.powered && h.data.member != 0 { // it is up, and may have the longest log
+		} else if h.powered && h.data.member != 0 { // the host is up, and may have the longest log
 			r.facts = nil
 			return
 		}
@@ -156,7 +156,7 @@ func (w *world) makePlan() {
 	r.facts = nil
 	if err != nil {
 		w.event(nil, eventFault, 77, "%v", err)
-		for _, h := range w.hosts { // a plan that is still in force was to be abandoned
+		for _, h := range w.hosts { // a plan that is still in force should have been abandoned
 			if h.planInForce() != nil {
 				w.abandonPlanOn(h)
 			}

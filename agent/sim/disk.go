@@ -20,11 +20,11 @@ type disk struct {
 	state      diskState
 	since      time.Duration
 	free       uint64 // bytes
-	distrusted bool   // it has failed or hung for so long that the agent trusts only a new disk
+	distrusted bool   // it failed or hung for so long that the agent trusts only a new disk
 
 	chronic   bool          // it stays slow until it is replaced
-	slowSince time.Duration // since when its state has been harmful; 0 if it is not
-	slowUntil time.Duration // until when its state was last harmful
+	slowSince time.Duration // when its state became harmful; 0 if it is not
+	slowUntil time.Duration // when its state was last harmful
 	fsyncs    fsyncs
 }
 
@@ -96,7 +96,7 @@ type probe struct {
 	p     *process
 	disk  *disk
 	began time.Duration // of the process
-	read  time.Duration // up to when samples have been returned
+	read  time.Duration // the time up to which samples have been returned
 	burst bool
 	hung  time.Duration // the age of the hanging write at the last reading; 0 if none hung
 }
@@ -178,11 +178,11 @@ type data struct {
 	host            *host
 	cluster, member uint64
 	leftovers       bool            // there are files, but no data of a member
-	aside           int             // counts moves of the content
+	aside           int             // how many times the content was moved aside
 	members         map[uint64]bool // all members whose data the host ever held, even if moved aside
 }
 
-// belongsTo reports whether the data are those of that member.
+// belongsTo reports whether the data is that member's.
 func (d *data) belongsTo(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
 // setMember makes the directory the data of a member.

@@ -9,18 +9,19 @@
 //     goroutines act at the same moment (see lane), so their order never depends on the scheduler. Work that an agent
 //     does outside its loop takes virtual time, so the loop sees the result in the same round in every run.
 //   - The promises of the design are checked against the true state of the world, not against the agents' views: at
-//     every write that etcd applies, every step, membership change, start, stop and leadership transfer. After the
-//     faults have ended, the cluster reaches its target within a bounded time, and no operation or request remains.
+//     every write that etcd applies, every step, membership change, start, stop and leadership transfer. It also checks
+//     that, after the faults have ended, the cluster reaches its target within a bounded time, and no operation or
+//     request remains.
 //   - It detects violations: it finds every mistake in a table of seeded mistakes (mistake.go).
 //
 // Run must be called in a testing/synctest bubble, so tests call it: `make sim` runs many seeds, and `make sim SEED=42`
-// prints the events of one.
+// prints the events of one run.
 //
 // What is simulated:
 //
 //   - etcd (etcd.go, keyspace, members.go): a store with revisions, transactions and leases, the member list with
-//     learners, an elected leader with a quorum, the indices of learners, and the checks of etcd when it receives a
-//     change and when it applies it, all as measured. Raft itself is assumed to be correct: there is one log. A
+//     learners, an elected leader with a quorum, the indices of learners, and etcd's checks when it receives a change
+//     and when it applies it, all according to measurements. Raft itself is assumed to be correct: there is one log. A
 //     leader change restarts every lease. Otherwise a lease expires at the first possible moment, sooner than in real
 //     etcd.
 //   - Connections (client.go, transport.go, network.go): agents use the real client of package cluster, with its
@@ -37,11 +38,11 @@
 //     unit (unit.go) behaves like systemd and etcd.
 //   - Disks of voters that become slow for a long time or for good, also in etcd's own metrics, in half of the
 //     clusters in which hosts die for good (unhealthy.go): agents replace unhealthy voters.
-//   - Quorum loss, in a quarter of the clusters (quorum_loss.go): disks are lost, and one voter that was taken for
-//     lost may return with its data at any time. Operators (disaster_recovery.go) collect facts, make a plan, apply it
-//     to the hosts in any order, abort it and make another, while agents are killed and hosts lose power. Copying the
-//     survivor's data (survivor.go) takes time, may fail, and may be interrupted while the copy is put in place. Then
-//     two clusters exist, which must never both serve.
+//   - Quorum loss, in a quarter of the clusters (quorum_loss.go): disks are lost, and one voter that was believed lost
+//     may return with its data at any time. Operators (disaster_recovery.go) collect facts, make a plan, apply it to
+//     the hosts in any order, abort it and make another, while agents are killed and hosts lose power. Copying the
+//     survivor's data (survivor.go) takes time, may fail, and may be interrupted while the copy is put in place. Two
+//     clusters then exist, which must never both serve.
 //   - Operators (fault.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove
 //     members, release operations, and request and cancel maintenance, restarts, reboots, commands and rollouts.
 //   - External etcds (external.go), in separate runs with their own random numbers: kubelets start them, operators

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// ejection records how often a host was ejected, and when its last removal was first sent.
+// ejection records how many times a host was ejected, and when its last removal was first sent.
 type ejection struct {
 	times int
 	at    time.Duration
 }
 
-// cleanFor returns how long a host that was ejected so often must be healthy before it joins again.
+// cleanFor returns how long a host that was ejected this many times must be healthy before it joins again.
 func (p *promises) cleanFor(times int) time.Duration {
 	if times == 0 {
 		return 0

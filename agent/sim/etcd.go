@@ -26,7 +26,7 @@ type etcd struct {
 	electing         bool
 	index            uint64        // of the last entry, without the entries of the load
 	loadTime         time.Duration // how long there has been a leader that commits the load
-	loadTimeAt       time.Duration // up to when loadTime was counted
+	loadTimeAt       time.Duration // the time up to which loadTime was counted
 	membersChangedAt time.Duration // when the member list last changed
 	nextID           uint64
 	lastLedAt        time.Duration // when a leader last had a quorum
@@ -51,17 +51,17 @@ type member struct {
 	rate           uint64        // entries per second that a learner applies; 0 if it is stuck
 	promotedAt     time.Duration
 	downAt         time.Duration // when it last stopped serving; 0 while it serves
-	// reachedAt is since when another serving voter has reached its ports, 0 if none does; reachedTo is when one last
-	// did.
+	// reachedAt is the time since which other serving voters have reached its ports without a break, 0 if none does;
+	// reachedTo is when one last did.
 	reachedAt, reachedTo time.Duration
-	received             map[uint64]time.Duration // by sender: when it last received a message
+	received             map[uint64]time.Duration // when it last received a message, by sender
 }
 
-// The timings of etcd's raft with its defaults, as measured.
+// The measured timings of etcd's raft with default settings.
 const (
 	electionLow  = 1000 * time.Millisecond
 	electionHigh = 2200 * time.Millisecond
-	connectedFor = 5 * time.Second // the age of a connection from which a check counts it
+	connectedFor = 5 * time.Second // the minimum age of a connection that a check counts
 	fullRate     = 1 << 20
 )
 
@@ -156,7 +156,7 @@ func (e *etcd) update() {
 	e.w.promises.checkOneServes()
 }
 
-// candidate returns a voter that can win an election, or nil. The search begins at the given position.
+// candidate returns a voter that can win an election, or nil. The search begins at position from.
 func (e *etcd) candidate(from uint64) *member {
 	voters := e.voters()
 	for i := range voters {
@@ -286,7 +286,7 @@ func (e *etcd) checkAdd(asked *member, h *host) error {
 	return nil
 }
 
-// applyAdd adds the learner, unless the checks fail that every member makes when it applies the change.
+// applyAdd adds the learner, unless the checks that every member makes when it applies the change fail.
 func (e *etcd) applyAdd(h *host) {
 	if e.memberOn(h) != nil || len(e.learners()) > 0 {
 		return

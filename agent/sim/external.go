@@ -14,17 +14,17 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// externalRunner runs etcd on all hosts, as kubelets and operators do. It starts an etcd whenever that is down, unless
-// it works on that, and stops an etcd to work on it once the host is reported safe to stop.
+// externalRunner runs etcd on all hosts, as kubelets and operators do. It starts an etcd whenever the etcd is down,
+// except during its own work on it, and stops an etcd to work on it once the host is reported safe to stop.
 type externalRunner struct {
 	w          *world
-	downUntil  map[*host]time.Duration // until when a crashed or stopped etcd stays down
+	downUntil  map[*host]time.Duration // how long a crashed or stopped etcd stays down
 	workingOn  map[*host]bool          // hosts on which work is in progress
 	operations int
 }
 
 // runExternalEtcds makes all etcds of an existing cluster external, and simulates their runner for a while. It returns
-// on how many etcds the runner has worked.
+// the number of times that the runner has worked on an etcd.
 func runExternalEtcds(w *world, length time.Duration) (operations int) {
 	o := &externalRunner{w: w, downUntil: map[*host]time.Duration{}, workingOn: map[*host]bool{}}
 	w.mu.Lock()
@@ -34,7 +34,7 @@ func runExternalEtcds(w *world, length time.Duration) (operations int) {
 		h.startAgent()
 	}
 	w.mu.Unlock()
-	const toEnd = 2 * time.Hour // for pending requests, and etcds that are down
+	const toEnd = 2 * time.Hour // the time for pending requests to end and for etcds to start
 	for end := w.now() + length; w.now() < end+toEnd; {
 		w.wait(w.moment(checkEvery, laneFaults))
 		w.mu.Lock()
@@ -89,8 +89,8 @@ func (o *externalRunner) tend(h *host) {
 }
 
 // workIfSafe queries a host's agent, as quorumctl does, and begins work if the agent reports that the host is safe to
-// stop. An agent that has just started or observes no quorum does not report that, even if the operation record shows
-// it.
+// stop. An agent that has just started or observes no quorum does not report the host as safe, even if the operation
+// record does.
 func (o *externalRunner) workIfSafe(h *host) {
 	w := o.w
 	w.operator(h, func(_ context.Context, p *process) {
@@ -110,7 +110,7 @@ func (o *externalRunner) workIfSafe(h *host) {
 	})
 }
 
-// mayWork reports whether a query is worthwhile: the operation record shows that the host may be down.
+// mayWork reports whether a query is worthwhile, because the operation record shows that the host may be down.
 func (o *externalRunner) mayWork(h *host) bool {
 	op := o.w.promises.currentOp()
 	return h.workedOn && !o.workingOn[h] && h.agent != nil && op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle &&

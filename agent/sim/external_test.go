@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// externalStory returns a story in which others run all etcds. Its random numbers are its own.
+// externalEtcds returns the options of a run in which all etcds are external.
 func externalEtcds(seed uint64, operations *int) Options {
 	return Options{
 		Seed: seed, Faulty: 2 * time.Hour,

@@ -98,8 +98,8 @@ func agentFaults() []fault {
 	}
 }
 
-// frozenCalls returns the calls in which agents are frozen. An agent frozen before it sends a change wakes with an old
-// view.
+// frozenCalls returns the calls in which agents are frozen. An agent that is frozen before it sends a change wakes with
+// an old view.
 func frozenCalls() []string {
 	return []string{
 		"confirm", "confirm", "add learner", "promote", "remove learner", "remove member", "write", "grant",
@@ -349,7 +349,7 @@ func etcdFaults() []fault {
 	}
 }
 
-// setLearnerRates sets the rate of every member, which is 0 on a host whose learners never catch up.
+// setLearnerRates sets every member's rate; the rate is 0 on a host whose learners never catch up.
 func (w *world) setLearnerRates() {
 	w.etcd.advance()
 	for _, m := range w.etcd.members {

@@ -45,7 +45,7 @@ type host struct {
 	maxDelay             atomic.Int64 // a duration: the longest delay of a request or an answer
 	dropsKeepalives      bool         // its keepalives get no answer
 	trap                 trap
-	maintenanceRequested bool // and no agent has accepted yet that the request has ended
+	maintenanceRequested bool // a request is pending until an agent has accepted its end
 	program              program
 	workedOn             bool // an operator works on it and relies on its etcd staying down
 	dataCopy             *dataCopy
@@ -92,7 +92,7 @@ type process struct {
 	busy      bool // an operator's request is in progress
 }
 
-// gate blocks the caller while the agent is frozen, and ends it if the agent was killed.
+// gate blocks the calling goroutine while the agent is frozen, and ends it if the agent was killed.
 func (p *process) gate(l lane) {
 	for {
 		if p.dead.Load() {
@@ -119,14 +119,14 @@ func (p *process) gateWithTrap(l lane, call string, before bool) {
 	p.gate(l)
 }
 
-// freeze stops an agent for a while, as SIGSTOP does.
+// freeze stops an agent for a while, like SIGSTOP.
 func (w *world) freeze(p *process, d time.Duration, where string) {
 	p.frozen.Store(int64(w.now() + d))
 	p.frozenFor.Add(int64(d))
 	w.event(p.host, eventFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
 }
 
-// kill ends an agent, as kill -9 does.
+// kill ends an agent like kill -9.
 func (h *host) kill() {
 	if h.agent != nil {
 		h.agent.dead.Store(true)

@@ -85,8 +85,8 @@ func (p *promises) hostRecord(id string) (record.Host, bool) {
 	return h, err == nil
 }
 
-// checkExclusive checks, when an operation begins, that no other host's record shows one in progress. This must hold
-// even if an intruder has deleted the operation record.
+// checkExclusive checks, when an operation begins, that no other host's record shows an operation in progress. This
+// must hold even if an intruder has deleted the operation record.
 func (p *promises) checkExclusive(by *process, next record.Op) {
 	w := p.w
 	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // the same operation is recorded again
@@ -106,7 +106,7 @@ func (p *promises) checkExclusive(by *process, next record.Op) {
 	}
 }
 
-// checkStandbyRemoval checks that a learner which its host reports as a standby is not removed because of a forged
+// checkStandbyRemoval checks that no learner whose host reports it as a standby is removed because of a forged
 // operation record.
 func (p *promises) checkStandbyRemoval(by *process, m *member) {
 	op := p.currentOp()

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowForSure is how long a disk must be slow until its host's agent has certainly published that.
+// slowForSure is how long a disk must be slow before its host's agent has certainly published that.
 const slowForSure = 5 * time.Minute
 
 // beforeTransfer checks the target of a leadership transfer when the transfer begins.

@@ -165,7 +165,7 @@ func (h *host) hasRequest() bool {
 	return err == nil && bytes.Contains(note, []byte(`"ask":`))
 }
 
-// pendingRequest returns which request has not ended, or "".
+// pendingRequest returns a text about a request that has not ended, or "".
 func (w *world) pendingRequest() string {
 	for _, h := range w.hosts {
 		if h.hasRequest() && !h.dead {

@@ -33,7 +33,7 @@ func (e *etcd) memberList() (out []*pb.Member) {
 }
 
 // Statuses returns the status of all members, each with a linearizable read. It bypasses the real client, whose
-// requests are concurrent: here all members answer at one moment, which halves the time of a simulation.
+// requests are concurrent. Here all members answer at the same moment, which halves the time of a simulation.
 func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	return c.queryAll(members, true)
 }

@@ -24,17 +24,18 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Mistake is a mistake that is built into every agent, or into an agent's observations. The simulation must find it.
+// Mistake is a mistake that is built into every agent, or into the agents' observations. The simulation must find it.
 type Mistake struct {
 	Name    string
 	Promise string // the promise that it breaks
 	Text    string // a part of the breach's text
-	// parts changes an agent's components, timing its timing, config its whole configuration.
+	// parts changes an agent's components, timing the timing section of its configuration, and config its whole
+	// configuration.
 	parts  func(p *process, opt *agent.Options)
 	timing func(t *config.Timing)
 	config func(c *config.Config)
 	// trouble replaces the random faults. The cluster then has seven hosts for five voters. Agents replace one voter
-	// that has been dead for 6 min, or unhealthy for the duration in unhealthy.
+	// that has been dead for 6 min, or unhealthy for the duration in the field unhealthy.
 	trouble   func(w *world)
 	unhealthy time.Duration
 	// ignoresConditions makes etcd ignore all conditions of transactions.
@@ -108,7 +109,7 @@ func Mistakes() []Mistake {
 				return &withoutOperations{Etcd: c}
 			}),
 			trouble: deleteOpRecords,
-			// without it, the other hosts wait for as long as that host counts as present
+			// with a cooldown, the other hosts would wait for as long as that host counts as present
 			config: func(c *config.Config) { c.Timing.Cooldown = 0 },
 		},
 		{
@@ -132,7 +133,7 @@ func Mistakes() []Mistake {
 	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes())...)
 }
 
-// longLeases makes every lease look twenty times as long.
+// longLeases makes every lease look twenty times longer than it is.
 type longLeases struct{ cluster.Etcd }
 
 func (b *longLeases) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
@@ -251,8 +252,8 @@ func (d *withoutOperations) Read(ctx context.Context, spans ...cluster.Span) (cl
 	return out, err
 }
 
-// staleStatuses replaces a member's error by its earlier answer, like a host that polls rarely and does not poll again
-// before a step.
+// staleStatuses replaces a member's error with its previous answer, like a host that polls rarely and does not poll
+// again before a step.
 type staleStatuses struct {
 	cluster.Etcd
 	p     *process
@@ -260,7 +261,7 @@ type staleStatuses struct {
 	asked time.Duration
 }
 
-// staleFor is how long an answer is reused.
+// staleFor is how long answers are reused.
 const staleFor = 5 * time.Minute
 
 func (r *staleStatuses) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
@@ -281,7 +282,7 @@ type forgetsClusterID struct{ hoststate.Files }
 
 func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
-		return errDisk // so that the agent does not count it as written either
+		return errDisk // so that the agent does not count the ID as written either
 	}
 	return f.Files.Write(path, data, durable)
 }

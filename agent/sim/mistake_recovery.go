@@ -111,7 +111,7 @@ func (u noStartGuard) Write(path string, data []byte, durable bool) error {
 	return u.Files.Write(path, data, durable)
 }
 
-// runningAsStopped shows a running etcd as stopped while a condition holds.
+// runningAsStopped reports a running etcd as stopped while a condition holds.
 type runningAsStopped struct {
 	systemd.Unit
 	when func() bool

@@ -29,11 +29,11 @@ func repairMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "every host that this host cannot reach counts as reported dead by all", Promise: "P2",
-			Text: "that another voter reaches", trouble: cutFromSpares,
+			Text: "although another voter reaches it", trouble: cutFromSpares,
 			parts: func(p *process, opt *agent.Options) { opt.Etcd = &unreachableAsDead{Etcd: opt.Etcd, p: p} },
 		},
 		{
-			Name: "the grace time of a dead voter is 60 s", Promise: "P2", Text: "which has been dead for",
+			Name: "the grace time of a dead voter is 60 s", Promise: "P2", Text: "after being dead for only",
 			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = config.Grace(time.Minute) },
 		},
 		{
@@ -72,7 +72,7 @@ func repairMistakes() []Mistake {
 func unhealthyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Text: "which has been unhealthy for",
+			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Text: "it has been unhealthy for only",
 			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.makeSlowForGood(w.anyFollower().host) },
 			config: func(c *config.Config) { c.Repair.Unhealthy = config.Grace(30 * time.Second) },
 		},
@@ -117,7 +117,8 @@ func cutFromSpares(w *world) {
 	w.networkChanged()
 }
 
-// unreachableAsDead shows every voter that does not answer this host as lost to all hosts, and hides its host record.
+// unreachableAsDead changes the records so that every host reports a voter that does not answer this host as lost, and
+// hides that voter's host record.
 type unreachableAsDead struct {
 	cluster.Etcd
 	p    *process

@@ -7,11 +7,11 @@ import "time"
 
 // link is one direction of the network between two hosts.
 type link struct {
-	cuts  int           // how many faults cut it; 0 when it is whole
+	cuts  int           // how many faults cut it; 0 if it works
 	since time.Duration // when it was last restored
 }
 
-// cut cuts the network from one host to another, or restores it if by is negative.
+// cut cuts the link from one host to another, or restores it if by is negative.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {
 		return // an agent always reaches its own etcd
@@ -23,7 +23,7 @@ func (w *world) cut(from, to *host, by int) {
 	}
 }
 
-// carries reports whether what one host sends reaches the other.
+// carries reports whether messages from one host reach the other.
 func (w *world) carries(from, to *host) bool {
 	return from.powered && to.powered && w.links[from.index][to.index].cuts == 0
 }
@@ -31,7 +31,7 @@ func (w *world) carries(from, to *host) bool {
 // linked reports whether two hosts reach each other.
 func (w *world) linked(a, b *host) bool { return w.carries(a, b) && w.carries(b, a) }
 
-// linkedFor returns how long two members have reached each other.
+// linkedFor returns for how long two members have reached each other.
 func (w *world) linkedFor(a, b *member) time.Duration {
 	if !a.runs() || !b.runs() || !w.linked(a.host, b.host) {
 		return 0

@@ -29,12 +29,12 @@ type plan struct {
 	Unhealthy     time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
 	PerDay        int           // maximum number of replacements per day
 	LostAt        time.Duration // when quorum is lost for good; 0: never
-	LateVoter     bool          // a voter that was taken for lost returns with its data
+	LateVoter     bool          // a voter that was believed lost returns with its data
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
 }
 
-// The agents' directories, which exist only in files.
+// The agents' directories, which exist only as paths of simulated files.
 const (
 	stateDir   = "/var/lib/quorumd"
 	runtimeDir = "/run/quorumd"

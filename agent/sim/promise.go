@@ -22,7 +22,7 @@ type Breach struct {
 	Promise string // P1 to P8, or liveness
 	Text    string
 	At      time.Duration // since the world began
-	Host    string        // whose agent broke it, if any
+	Host    string        // the host whose agent broke it, if any
 }
 
 // Error returns the breach as one line.
@@ -34,20 +34,20 @@ func (b *Breach) Error() string {
 	return fmt.Sprintf("%s is broken at %s%s: %s", b.Promise, clock(b.At), who, b.Text)
 }
 
-// promises checks everything that agents do against the true state of the world, not against the agents' views. Where
-// an agent can observe a change only in its next round, the check tolerates a view of that age (staleness). The methods
+// promises checks everything that agents do against the true state of the world, not against the agents' views. If an
+// agent can observe a change only in its next round, the check tolerates a view of that age (staleness). The methods
 // are called with the world locked, except for onStep and afterRound.
 type promises struct {
 	w            *world
 	first        *Breach
-	applyingLate bool // a write is being applied that was delayed for long
+	applyingLate bool // a long-delayed write is being applied
 
 	op                *record.Op    // as last observed
-	opSince           time.Duration // since when there has been one, or has been none
+	opSince           time.Duration // when op last began or ended
 	decoded           *record.Op    // the record as last decoded
 	decodedAt         int64         // the revision of that record
 	hostsChanged      time.Duration // when a host record last changed
-	orphanedSince     time.Duration // since when the operation's lock has not been held
+	orphanedSince     time.Duration // when the operation's lock was last held
 	ownedOp           bool          // the operation's lock was held at the last check
 	lockHolder        *process      // which process held the lock then
 	lockHeldAt        map[*process]time.Duration
@@ -62,14 +62,15 @@ type promises struct {
 	replaces          map[*host]uint64 // the member that each voting host replaces
 }
 
-// repeatedStep is an agent's last step, and how often the agent has begun it in a row within less than a second each.
+// repeatedStep is an agent's last step, with the number of times in a row that the agent has begun it less than a
+// second after the previous time.
 type repeatedStep struct {
 	step  policy.Step
 	last  time.Duration
 	times int
 }
 
-// maxRepetitions is how often an agent may begin an identical step in a row before it counts as spinning.
+// maxRepetitions is how many times in a row an agent may begin the same step before it counts as spinning.
 const maxRepetitions = 5
 
 // staleness returns how old an agent's view may be when the agent acts: the calls of a round, its interval, and the
@@ -132,7 +133,7 @@ func withoutLock(kind policy.StepKind) bool {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
 		policy.StepFinishBootstrap, policy.StepLeaderStepsDown,
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
-		policy.StepEndRecovery: // a recovery has no etcd that could hold a lock
+		policy.StepEndRecovery: // during a recovery, no etcd can hold a lock
 		return true
 	}
 	return false
@@ -294,7 +295,7 @@ func (p *promises) beforeChange(by *process, what string) {
 	replaces := what == "promote" && op != nil && op.Kind == policy.KindReplace
 	p.checkVotersUp(by, what, replaces)
 	if m := p.w.etcd.memberOn(by.host); what == "promote" && m != nil && !m.learner {
-		return // a retry: the promotion was applied, and its answer lost
+		return // a retry: the promotion was applied, and its answer was lost
 	}
 	if replaces {
 		p.checkVoteInPlace(by, op)
@@ -307,7 +308,7 @@ func (p *promises) beforeChange(by *process, what string) {
 }
 
 // checkSettled checks that the last membership change is old enough. A change by an operator with etcdctl needs no
-// lock, so an agent's view may lack it.
+// lock, so an agent's view may not include it yet.
 func (p *promises) checkSettled(by *process, what string) {
 	since := p.w.now() - p.w.etcd.membersChangedAt
 	if p.w.etcd.membersChangedAt == p.operatorRemovedAt && since < p.staleness() {
@@ -346,9 +347,9 @@ func (p *promises) checkFitness(by *process) {
 		p.breach("P6", by.host, "a host joins with a disk whose state has been unknown for "+
 			since.Round(time.Second).String())
 	case (d.state == diskFails || d.state == diskHangs) && since > p.staleness():
-		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
+		p.breach("P2", by.host, "a host joins although its disk is "+d.state.String())
 	case d.slow() && since > 10*time.Minute:
-		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
+		p.breach("P2", by.host, "a host joins although its disk is "+d.state.String())
 	}
 	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&
 		w.now()-time.Duration(by.host.wallSetAt.Load()) > time.Minute+p.staleness() {
@@ -368,7 +369,7 @@ func (p *promises) clockOff(h *host) time.Duration {
 }
 
 // checkVotersUp checks that an addition or promotion is sent only while no voter is down, apart from downtime that the
-// agent may not have observed yet. A replacement may be promoted while another voter is dead, which is replaced next;
+// agent may not have observed yet. A replacement may be promoted while another voter, which is replaced next, is dead;
 // [promises.beforePromote] checks that this preserves the quorum.
 func (p *promises) checkVotersUp(by *process, what string, replaces bool) {
 	for _, m := range p.w.etcd.members {
@@ -402,7 +403,7 @@ func (p *promises) countVoters() (voters, up int) {
 }
 
 // overtaken reports whether a change is applied so long after it was sent that its sender, which has timed out, cannot
-// have observed the present state of the cluster. etcd has no conditional membership changes, so such a change breaks a
+// have observed the current state of the cluster. etcd has no conditional membership changes, so such a change breaks a
 // promise only if it costs the quorum.
 func (p *promises) overtaken(after time.Duration) bool {
 	return p.applyingLate || after > p.w.plan.timing().CallTimeout
@@ -431,10 +432,11 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	switch {
 	case p.overtaken(after):
 	case !serves:
-		p.breach("P2", by.host, "a learner is promoted that has been down for "+
+		p.breach("P2", by.host, "a learner is promoted although it has been down for "+
 			(p.w.now()-m.downAt).Round(time.Second).String())
 	case e.lastIndex() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.staleness()/time.Second):
-		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.lastIndex()-m.applied))
+		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted although it is %d entries behind",
+			e.lastIndex()-m.applied))
 	case faultTolerance(voters, up) > 0 && faultTolerance(voters+1, then) <= 0:
 		p.breach("P2", by.host, "a promotion lowers the fault tolerance to 0")
 	}
@@ -489,12 +491,12 @@ func (p *promises) beforeStart(by *process) {
 	m := h.etcd().find(h.data.member)
 	switch {
 	case h.program.result.State == hooks.Running && !h.program.asked:
-		p.breach("P4", h, "an etcd is started while a command runs for which it was stopped")
+		p.breach("P4", h, "an etcd that was stopped for a command is started while the command runs")
 	case h.unit.state == inactive && m != nil && !m.learner && h.unit.byOperator && !h.unit.takenDown &&
 		!p.restarting(h):
-		p.breach("P4", h, "an etcd is started that an operator has stopped")
+		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
-		return // a returning voter costs no fault tolerance
+		return // a returning voter does not lower the fault tolerance
 	}
 	if owned, ok := p.lockHeldAt[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 &&
 		(!ok || p.w.now()-owned > p.staleness()) {
@@ -538,12 +540,12 @@ func (p *promises) checkMove(by *process) {
 	}
 }
 
-// afterApply checks the invariants, and records who holds the lock. It is called after every request that etcd has
-// applied.
+// afterApply checks the invariants, and records which process holds the lock. It is called after every request that
+// etcd has applied.
 func (p *promises) afterApply() {
 	w := p.w
 	op, owner := p.currentOp(), p.lockOwner()
-	for _, holder := range []*process{p.lockHolder, owner} { // before this effect, and after it
+	for _, holder := range []*process{p.lockHolder, owner} { // before and after this request
 		if holder != nil {
 			p.lockHeldAt[holder] = w.now()
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// These checks ensure that agents act only by the plan during a recovery, and that two clusters never serve at once.
+// These checks ensure that, during a recovery, agents act only according to the plan, and that two clusters never serve
+// at once.
 
 // checkOneServes checks that at most one cluster has a leader that commits writes.
 func (p *promises) checkOneServes() {
@@ -61,8 +62,8 @@ func (p *promises) servedRecently(e *etcd) bool {
 	return e.hasLeader() || p.w.now()-e.lastLedAt < p.staleness()
 }
 
-// checkStepByPlan checks that a recovery step has a plan or follows a recovery without this host, and that a host with
-// a plan takes no other steps.
+// checkStepByPlan checks that a recovery step belongs to a plan or follows a recovery without this host, and that a
+// host with a plan takes no other steps.
 func (p *promises) checkStepByPlan(by *process, step policy.Step) {
 	h, w := by.host, p.w
 	k := h.planInForce()
@@ -88,7 +89,7 @@ func (p *promises) checkStepByPlan(by *process, step policy.Step) {
 	}
 }
 
-// justPlanned reports whether a plan came into force so recently that a round which began before may still be running.
+// justPlanned reports whether a plan came into force so recently that a round that began earlier may still be running.
 func (p *promises) justPlanned(h *host, k *hoststate.Recovery) bool {
 	return h.wall().Sub(k.Since).Abs() < p.staleness()
 }
@@ -108,7 +109,7 @@ func (p *promises) checkStartByPlan(by *process) bool {
 	return true
 }
 
-// checkMoveByPlan checks a move of data that a plan requires, or a recovery without this host. It reports false for
+// checkMoveByPlan checks a move of data that a plan, or a recovery without this host, requires. It returns false for
 // any other move.
 func (p *promises) checkMoveByPlan(by *process) bool {
 	h := by.host
@@ -128,14 +129,14 @@ func (p *promises) checkMoveByPlan(by *process) bool {
 // round; then the copy fails because etcd has its database open.
 func (p *promises) beforeCopy(by *process) {
 	if u := by.host.unit; u.running && p.w.now()-u.since > p.staleness() {
-		p.breach("P3", by.host, "a copy is begun of data that an etcd has open")
+		p.breach("P3", by.host, "a copy of data that an etcd has open is begun")
 	}
 }
 
 // checkStart checks a start of an etcd by any caller.
 func (p *promises) checkStart(h *host) {
 	if h.agent != nil && h.agent.survivor.state.Running {
-		p.breach("P3", h, "an etcd is started on data that are being copied")
+		p.breach("P3", h, "an etcd is started on data that is being copied")
 	}
 	k := h.planInForce()
 	if k != nil && h.stoppedForPlan == k.Plan && h.data.cluster == uint64(k.Old) && k.GivenUp == "" &&

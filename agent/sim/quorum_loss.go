@@ -25,9 +25,9 @@ type disasterRecovery struct {
 }
 
 // loseQuorum cuts the power of so many voters that no quorum is left. They return with empty disks; if late is set, one
-// of them returns with its data, perhaps after operators have taken it for lost. The old cluster cannot continue next
-// to a new one: with the late voter it has a quorum only until the survivor has moved its own data aside. It reports
-// whether quorum was lost; it refuses to act if the other voters could not recover.
+// of them returns with its data, perhaps after operators have believed it lost. The old cluster cannot continue in
+// parallel with a new one: with the late voter it has a quorum only until the survivor has moved its own data aside.
+// loseQuorum reports whether quorum was lost; it does nothing if the other voters could not recover.
 func (w *world) loseQuorum(late bool) bool {
 	e := w.etcd
 	voters := e.voters()
@@ -92,7 +92,7 @@ func (h *host) loseDisk(system bool) {
 	}
 }
 
-// etcd returns the cluster that the host's data belong to, or the current one.
+// etcd returns the cluster that the host's data belongs to, or the current one.
 func (h *host) etcd() *etcd {
 	for _, e := range h.world.etcds {
 		if e.clusterID != 0 && e.clusterID == h.data.cluster {
@@ -109,7 +109,8 @@ func (w *world) updateEtcds() {
 	}
 }
 
-// replaceCluster creates the cluster that replaces another from the survivor's copy. The survivor is its only member.
+// replaceCluster creates, from the survivor's copy, the cluster that replaces the old one. The survivor is its only
+// member.
 func (w *world) replaceCluster(h *host, work recovery.Work) {
 	old := h.etcd()
 	e := &etcd{

@@ -27,7 +27,7 @@ func deathFaults() []fault {
 	}}
 }
 
-// killForGood cuts a host's power for good, unless agents could not recover from that without an operator.
+// killForGood cuts a host's power for good, unless the cluster could then not recover without an operator.
 func (w *world) killForGood(h *host) {
 	m, op := w.etcd.memberOn(h), w.promises.currentOp()
 	voters, left := len(w.etcd.voters()), w.plan.Hosts-w.countLostForGood()-1
@@ -48,8 +48,8 @@ func (w *world) killForGood(h *host) {
 	h.dead = true
 }
 
-// repairDeadByHand does what only an operator can do about dead hosts. It aborts the rollout, releases the operation of
-// a dead host, and restores the power of a voter if the agents have made as many replacements as they may.
+// repairDeadByHand does the work that only an operator can do about dead hosts: it aborts the rollout, releases the
+// operation of a dead host, and restores the power of a voter if the agents have reached the limit of replacements.
 func (w *world) repairDeadByHand() {
 	gone := slices.IndexFunc(w.hosts, func(h *host) bool { return h.dead })
 	if gone < 0 || !w.healed {
@@ -76,7 +76,7 @@ func (w *world) repairDeadByHand() {
 	}
 }
 
-// repairsSpent reports whether the agents have used up their replacements.
+// repairsSpent reports whether the agents have reached the limit of replacements.
 func (w *world) repairsSpent() bool {
 	kv := w.etcd.store.Get(w.keys.Repairs())
 	if kv == nil {
@@ -92,7 +92,7 @@ func (w *world) hostByID(id string) int {
 	return slices.IndexFunc(w.hosts, func(h *host) bool { return h.config.Host.ID == id })
 }
 
-// updateReached updates since when another serving voter has reached the member's ports.
+// updateReached updates the times at which another serving voter has reached the member's ports.
 func (m *member) updateReached(w *world) {
 	reached := m.host.powered && m.host.unit.running && m.host.data.belongsTo(m) &&
 		slices.ContainsFunc(m.etcd.members, func(v *member) bool {
@@ -156,9 +156,9 @@ func (p *promises) whyNotDead(m *member) string {
 	w := p.w
 	switch {
 	case m.reachedAt != 0 && w.now()-m.reachedAt > p.staleness():
-		return "a voter is replaced that another voter reaches: " + m.host.name
+		return m.host.name + " is replaced although another voter reaches it"
 	case w.now()-m.reachedTo < w.plan.Dead:
-		return fmt.Sprintf("%s is replaced, which has been dead for %s of %s", m.host.name, w.now()-m.reachedTo,
+		return fmt.Sprintf("%s is replaced after being dead for only %s of %s", m.host.name, w.now()-m.reachedTo,
 			w.plan.Dead)
 	}
 	return ""
@@ -190,8 +190,8 @@ func (p *promises) checkCommonCause(by *process, m *member) {
 	}
 }
 
-// checkSlowLeader checks that a leader which has observed that its disk is slow does not keep leading while another
-// voter is healthy.
+// checkSlowLeader checks that a leader whose agent has observed that its disk is slow does not keep leading while
+// another voter is healthy.
 func (p *promises) checkSlowLeader(by *process, v health.Assessment) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk

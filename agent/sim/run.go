@@ -38,16 +38,16 @@ type Result struct {
 }
 
 // After the last fault, the cluster must reach its target within recoverWithin and keep it for stableFor. The longest
-// waits on the way are the backoff after failed joins and the time that a repeatedly slow disk must be clean. The time
-// that an ejected host must be healthy is added to recoverWithin.
+// waits on the way are the backoff after failed joins and the time for which a repeatedly slow disk must be fast again.
+// The time that an ejected host must be healthy is added to recoverWithin.
 const (
 	recoverWithin = 8 * time.Hour
 	stableFor     = 10 * time.Minute
 	checkEvery    = 5 * time.Second
 )
 
-// Run simulates a cluster. It must be called in a testing/synctest bubble. Everything that it starts has ended when it
-// returns.
+// Run simulates a cluster. It must be called in a testing/synctest bubble. When it returns, everything that it started
+// has ended.
 func Run(opt Options) (Result, error) {
 	p, err := newPlan(opt)
 	if err != nil {
@@ -140,8 +140,8 @@ func (w *world) end() {
 	}
 }
 
-// waitFor lets time pass until nothing is missing or a promise is broken, at most until the limit. It reports whether
-// nothing is missing.
+// waitFor lets time pass until missing returns an empty text or a promise is broken, at most until the limit. It
+// reports whether nothing is missing.
 func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 	for end := w.now() + limit; w.now() < end; {
 		w.wait(w.moment(checkEvery, laneFaults))
@@ -160,7 +160,7 @@ func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 	return false
 }
 
-// atTarget returns what is missing from the target state, or "".
+// atTarget returns how the state differs from the target, or "" if it does not.
 func (w *world) atTarget() string {
 	e := w.etcd
 	voters, learners := len(e.voters()), len(e.learners())
@@ -250,7 +250,7 @@ func (t *storyHandler) Handle(_ context.Context, r slog.Record) error {
 		text += " " + a.String()
 		return true
 	})
-	if r.Message != "step done" { // promises.onStep writes it
+	if r.Message != "step done" { // promises.onStep writes that line
 		t.w.mu.Lock()
 		defer t.w.mu.Unlock()
 		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))

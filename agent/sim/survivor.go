@@ -24,7 +24,7 @@ type dataCopy struct {
 type survivorData struct {
 	p          *process
 	state      recovery.Copy
-	generation int // counts copies that were begun or cancelled
+	generation int // the number of copies begun or cancelled so far
 }
 
 // Read returns the position of the log, and its members.
@@ -118,7 +118,7 @@ func (s *survivorData) endCopy(work recovery.Work) {
 		s.state.Error = "no space left"
 	case h.unit.running:
 		s.state.Error = "a running etcd uses it; stop it first"
-	case again && (!own || m.applied == work.Index): // the data were already moved aside, or are unchanged
+	case again && (!own || m.applied == work.Index): // the data was already moved aside, or is unchanged
 		s.state.Complete = true
 	case !own || m.applied != work.Index || m.term != work.Term:
 		s.state.Error = fmt.Sprintf("the data differ from the plan: last entry %d, not %d", h.appliedIndex(),
@@ -137,7 +137,7 @@ func (h *host) appliedIndex() uint64 {
 	return 0
 }
 
-// Swap moves the old data aside and puts the copy in their place. It may be interrupted in between.
+// Swap moves the old data aside and puts the copy in its place. It may be interrupted in between.
 func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, error) {
 	s.p.gateWithTrap(laneStep, "swap", true)
 	h := s.p.host

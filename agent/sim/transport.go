@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Errors of calls that reach no etcd, as gRPC returns them.
+// The errors that gRPC returns for calls that reach no etcd.
 var (
 	errTimeout = status.FromContextError(context.DeadlineExceeded).Err()
 	errRefused = status.Error(codes.Unavailable, "connection error: connect: connection refused")
@@ -29,7 +29,7 @@ type call struct {
 	name         string
 	lane         lane
 	write        bool // it goes through Raft, and may be applied late
-	serializable bool // it reads what the queried member holds
+	serializable bool // it reads the queried member's own data
 	// check runs on the queried member on receipt and may be nil; apply runs when the request is committed.
 	check func(m *member) error
 	apply func(m *member) error
@@ -258,7 +258,7 @@ func (d call) needsQuorum() bool {
 	return d.write && d.name != "move leader" || slices.Contains([]string{"read", "members", "confirm"}, d.name)
 }
 
-// entries returns how many entries the request appends to the log.
+// entries returns the number of entries that the request appends to the log.
 func (d call) entries() uint64 {
 	if d.write {
 		return 1
@@ -266,7 +266,8 @@ func (d call) entries() uint64 {
 	return 0
 }
 
-// answerDelay returns how long an answer takes beyond travelTime, which covers both directions of a fast network.
+// answerDelay returns how long an answer takes in addition to travelTime, which covers both directions of a fast
+// network.
 func (c *client) answerDelay(drawn uint64) time.Duration {
 	slow := time.Duration(c.p.host.maxDelay.Load())
 	if slow == 0 {

@@ -22,7 +22,7 @@ type fsyncs struct {
 	fast, slow float64
 }
 
-// fsyncsPerSecond is how many log fsyncs an etcd makes per second: as many as on a slow disk.
+// fsyncsPerSecond is the number of log fsyncs that an etcd makes per second, which is a slow disk's number.
 const fsyncsPerSecond = 5
 
 // countFsyncs adds the fsyncs since the last call. A hanging or failing disk completes none.
@@ -81,7 +81,7 @@ func unhealthyFaults() []fault {
 	}
 }
 
-// makeSlowForGood makes the disk of a voter slow for good, unless agents could not replace the voter.
+// makeSlowForGood makes the disk of a voter slow for good, unless the agents could not replace that voter.
 func (w *world) makeSlowForGood(h *host) {
 	m := w.etcd.memberOn(h)
 	spares := w.plan.Hosts - w.plan.Voters - w.countLostForGood()
@@ -112,9 +112,9 @@ func (w *world) countLostForGood() (n int) {
 	return n
 }
 
-// repairUnhealthyByHand does what only an operator can do about unhealthy voters. It replaces a disk if the agents have
-// made as many replacements as they may, removes a surplus voter if all are healthy, and releases the operation of a
-// host that does not return from it.
+// repairUnhealthyByHand does the work that only an operator can do about unhealthy voters: it replaces a disk if the
+// agents have reached the limit of replacements, removes a surplus voter if all voters are healthy, and releases the
+// operation of a host that does not return from it.
 func (w *world) repairUnhealthyByHand() {
 	if !w.healed || w.plan.Unhealthy == 0 {
 		return
@@ -161,7 +161,7 @@ func (w *world) releaseUnhealthy() {
 	}
 }
 
-// noteHealth records since when the health state that a host reports has been SLOW or worse.
+// noteHealth records the time since which a host has reported its health state as SLOW or worse.
 func (p *promises) noteHealth(h *host, state health.State) {
 	switch before, ok := p.unhealthy[h]; {
 	case state != health.Slow && state != health.Stalled && state != health.Failed:
@@ -183,7 +183,7 @@ type unhealthyPeriod struct {
 const slowEvidence = 6 * time.Minute
 
 // whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". It must have reported itself as SLOW
-// for the grace period, as STALLED for a minute, or as FAILED; and its disk must really have been harmful.
+// for the grace period, as STALLED for a minute, or as FAILED. In addition, its disk must really have been harmful.
 func (p *promises) whyNotUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
 	reported, ok := p.unhealthy[m.host]
@@ -192,7 +192,7 @@ func (p *promises) whyNotUnhealthy(m *member) string {
 		return "its own health state is healthy"
 	case reported.worst == health.Slow && since < w.plan.Unhealthy,
 		reported.worst == health.Stalled && since < time.Minute:
-		return fmt.Sprintf("which has been unhealthy for %s of %s", w.now()-reported.since, w.plan.Unhealthy)
+		return fmt.Sprintf("it has been unhealthy for only %s of %s", w.now()-reported.since, w.plan.Unhealthy)
 	case d.slowSince == 0 && w.now()-d.slowUntil > slowEvidence+p.staleness():
 		return "only its own health state reports it as unhealthy"
 	}
@@ -211,8 +211,8 @@ func (p *promises) checkVoteInPlace(by *process, op *record.Op) {
 	}
 }
 
-// checkCompletion checks that a voter may complete a replacement: there is one voter too many, and the replaced one is
-// dead or unhealthy, or was unhealthy when this host was promoted by the same operation.
+// checkCompletion checks that a voter may complete a replacement: there is one voter too many, and the replaced voter
+// is dead or unhealthy, or was unhealthy when this host was promoted by the same operation.
 func (p *promises) checkCompletion(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
 	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {

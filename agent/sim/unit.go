@@ -21,10 +21,10 @@ type unit struct {
 	since          time.Duration
 	result         string
 	running        bool // there is a process
-	ranSinceBoot   bool // otherwise systemd reports no time of a stop
+	ranSinceBoot   bool // if false, systemd reports no time of a stop
 	frozen         bool // it was sent SIGSTOP
 	env            map[string]string
-	starts         int // counts starts and exits, to ignore events of an earlier process
+	starts         int // the number of starts and exits, to ignore events of an earlier process
 	busHangs       bool
 	byOperator     bool // an operator has stopped it
 	startAfterStop bool // start it as soon as it has stopped
@@ -50,7 +50,7 @@ const (
 const startGuardFile = stateDir + "/etcd.hold"
 
 // entriesSinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: at most the number
-// of entries between two snapshots, by the larger of etcd's defaults.
+// of entries between two snapshots, for which the larger default of all etcd versions is used.
 const entriesSinceSnapshot = 100_000
 
 func (u *unit) ready() bool {
@@ -62,7 +62,7 @@ func (u *unit) setState(s systemd.State, result string) {
 	u.host.world.event(u.host, eventUnit, uint64(s), "etcd.service is %s", s)
 }
 
-// start starts the process, for any caller, unless the start guard prevents it.
+// start starts the process, whichever caller requests it, unless the start guard prevents that.
 func (u *unit) start() {
 	if u.running || !u.host.powered {
 		return
@@ -117,7 +117,7 @@ func (u *unit) finishStart(generation int, began time.Duration) {
 	e := u.host.etcd() // after firstStart, which may have set it
 	m := u.member()
 	if u.host.data.cluster != e.clusterID || m == nil {
-		again() // the data belong to no existing cluster
+		again() // the data belongs to no existing cluster
 		return
 	}
 	if m.removed {

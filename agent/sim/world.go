@@ -42,14 +42,14 @@ type counts struct {
 	QuorumLosses, Recoveries                                                                           int
 }
 
-// lane separates the moments of concurrent goroutines. A moment, in nanoseconds modulo lanes, is the lane that owns it,
-// and all configured times are multiples of lanes. So no two goroutines act at the same moment, the order of events
-// never depends on the scheduler, and a seed always yields the same story.
+// lane separates the moments of concurrent goroutines. A moment in nanoseconds, modulo lanes, is the number of the lane
+// that owns the moment, and all configured times are multiples of lanes. So no two goroutines act at the same moment,
+// the order of events never depends on the scheduler, and a seed always yields the same story.
 type lane int64
 
 const (
 	lanes       = 64
-	lanesOfHost = 8 // the hosts' lanes come before the world's
+	lanesOfHost = 8 // the hosts' lanes precede the world's lanes
 )
 
 // The lanes of a host.
@@ -91,15 +91,15 @@ func (w *world) wait(until time.Duration) {
 	time.Sleep(until - w.now()) //nolint:forbidigo // virtual time: this is how it passes
 }
 
-// delay lets a goroutine outside an agent's loop wait for a few milliseconds, as for a disk. Otherwise it would depend
-// on the scheduler whether the loop sees the result in this round.
+// delay makes a goroutine outside an agent's loop wait for a few milliseconds, as if for a disk. Otherwise the
+// scheduler would decide whether the loop sees the result in this round.
 func (p *process) delay(l lane) {
 	w := p.host.world
 	w.wait(w.moment(between(w.draw(uint64(p.host.lane(l)), 27), time.Millisecond, 5*time.Millisecond), p.host.lane(l)))
 	p.gate(l)
 }
 
-// delayNote delays the write of a note to the agent's files. They have one writer at a time, and the order of the
+// delayNote delays the write of a note to the agent's files. The files have one writer at a time, and the order of the
 // writers must not depend on the scheduler.
 func (p *process) delayNote(what string) {
 	w, l := p.host.world, p.host.lane(laneFile)

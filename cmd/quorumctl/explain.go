@@ -133,7 +133,7 @@ func writeSummary(p *page, s control.Status) {
 		p.line("%s %s", who, word{"would take the step " + s.Next.Step, good})
 	case s.Next.Step != "":
 		p.line("%s %s", who, word{"takes the step " + s.Next.Step, good})
-	case because != "":
+	case because != "" && s.Reasons[0].Code != "IDLE":
 		p.line("%s %s%s", who, word{"does nothing", warn}, because)
 	default:
 		p.line("%s %s", who, word{"has nothing to do", good})

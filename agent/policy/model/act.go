@@ -5,15 +5,15 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rules describe how the protocol of lock and agent differs from the real one. The zero value is the real protocol;
-// every field but ignored seeds a mistake.
+// rules describe how the explored policy and protocol differ from the real ones. The zero value is no difference; every
+// field but ignored seeds a mistake.
 type rules struct {
 	view      func(v *policy.View)     // changes what the policy sees
 	decision  func(d *policy.Decision) // changes what the policy decides
-	quietView func(v *policy.View)     // changes what the policy sees when it decides how often to poll
-	ignored   []breach                 // breaches that are ignored, to see what follows from them
+	quietView func(v *policy.View)     // changes what the policy sees when it decides whether to poll less often
+	ignored   []breach                 // breaches that are ignored, to explore their consequences
 
-	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it
+	leaseBeforeValidity bool // validity counts from receipt, so the lease may end first
 	noConfirm           bool // a step starts without confirming that this agent still holds the lock
 	noDeadline          bool // a step does not check the lock's validity and may outlast it
 	noTokenFence        bool // a write of the record does not compare the lock
@@ -30,7 +30,7 @@ type rules struct {
 	lockByName           bool // an agent that starts trusts a lock with its host's name
 }
 
-// act begins the step that an agent has decided on, and completes it if it takes no time.
+// act begins an agent's decided step, and completes the step if it takes no time.
 func (m *machine) act(w *world, h int) breach {
 	a := &w.hosts[h]
 	step := a.step
@@ -225,7 +225,7 @@ func (m *machine) take(w *world, h int) {
 	if !w.reaches(h) || (a.hasToken != 0 && a.valid != 0) {
 		return
 	}
-	if a.hasToken != 0 { // it only renews
+	if a.hasToken != 0 { // the agent only renews it
 		a.valid = bit(w.owns(h))
 		a.hasToken = a.valid
 		return
@@ -253,8 +253,9 @@ func (w *world) freeLock() {
 	}
 }
 
-// write is one fenced write of the operation record. token and record report whether lock and record are those that the
-// write expects, gone whether the member that it names has left, and late whether the write was not answered in time.
+// write is one fenced write of the operation record. token and record report whether the lock and the record are still
+// those that the write expects, gone whether the member named by the write has left, and late whether the write was not
+// answered in time.
 func (m *machine) write(w *world, h int, step uint8, token, record, gone, late bool) breach {
 	if (!token && !m.noTokenFence) || (!record && !m.noOpFence) {
 		return fine

@@ -33,7 +33,7 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	return fine
 }
 
-// alarms returns the scopes in which etcd raises an alarm at any time.
+// alarms returns the scopes in which etcd may raise an alarm at any time.
 func alarms() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{

@@ -8,12 +8,13 @@ import "github.com/quorumd/quorumd/agent/policy"
 // Explored marks a step or reason that the explorations of Scenario reach.
 const Explored = "explored"
 
-// How the others are modelled. A constant condition is the same in every explored world, so that a reason never occurs.
+// How all other steps and reasons are modelled. A constant condition is the same in every explored world, so its reason
+// never occurs.
 const (
 	oneVersion    = "constant: all run the same safe version of etcd"
-	enoughSpace   = "constant: there is space"
+	enoughSpace   = "constant: there is enough space"
 	noConflict    = "constant: IDs, names and peer URLs are unique"
-	oneCluster    = "constant: endpoints and data are of one cluster"
+	oneCluster    = "constant: endpoints and data belong to one cluster"
 	qualified     = "constant: every host is qualified"
 	usable        = "constant: the unit is installed and enabled, and its state is known"
 	compared      = "constant: the clock offset is known"

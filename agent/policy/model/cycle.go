@@ -43,7 +43,7 @@ func (m *machine) call(w *world, h int) breach {
 	return fine
 }
 
-// callLands applies a call or, if fails is set, lets it fail, which only a leadership transfer and a reboot can. A
+// callLands applies a call. If fails is set, the call fails, which only a leadership transfer and a reboot can. A
 // leadership transfer changes nothing, since every voter may lead at every moment.
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
@@ -58,7 +58,8 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
-	// An operator released the operation, so the next one may have begun: for that one, this stop is a fault.
+	// An operator released the operation, so the next operation may have begun. For the next operation, this stop is a
+	// fault.
 	if released && !fails && step != transferLeadership {
 		w.markFaulted()
 	}
@@ -77,7 +78,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	return true, found
 }
 
-// diesInStep kills an agent within a step of several actions; arg 2 is a later moment than arg 1.
+// diesInStep kills an agent within a step of several actions; with arg 2 it dies later than with arg 1.
 func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	switch {
@@ -178,8 +179,8 @@ func (w *world) mayLead(h int) bool {
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 
-// markReleased marks hosts whose calls are in flight when an operator releases their operation: those calls are not to
-// blame for their effect. The request remains queued and begins again.
+// markReleased marks hosts whose calls are in flight when an operator releases their operation, because those calls are
+// not to blame for their effect. The request remains queued, and its operation begins again.
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]

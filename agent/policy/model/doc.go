@@ -27,13 +27,13 @@
 //
 // A host's view is built only from an observation (view.go). The policy decides once for each observation, and the
 // decision is cached. Every duration in a view is either 0 or longer than every limit or, if a decision has two limits,
-// between them; which one is an event. Time has only one rule, that of the lock: its lease does not expire at the
-// server before the holder's validity has ended.
+// between them. An event changes it from one to the next. Time has only one rule, that of the lock: its lease does not
+// expire at the server before the holder's validity has ended.
 //
 // # Host operations
 //
 // The host records its request and its progress on disk (request.go, cycle.go): operation begun, etcd stopped, start
-// guard set. It writes each record before the action. The agent may crash in between, and also between an action on a
+// guard set. It writes each of these before it acts. The agent may crash in between, and also between an action on a
 // unit and the record of its result. Any voter may lead in any view, so a leadership transfer that is applied late or
 // never makes no difference. The order of requests is open as well. Promises are checked against the world at the time
 // of the view, which is all that an agent can know. When a running etcd is stopped, that view showed every other voter
@@ -45,7 +45,7 @@
 //
 // An ejected host (ejected.go) may join again once its agent has observed it as healthy for a while; the end of that
 // time is an event. An unhealthy state, a cut connection or the agent's death restarts that time. The model leaves out
-// how long it is and that it doubles.
+// its length, and that it doubles.
 //
 // # Etcd
 //
@@ -54,11 +54,11 @@
 // leader treats a learner without contact as not in sync; a member that is added again within a second gets the removed
 // ID. Such a rejection is an event of its own. So is the exit of a joining etcd that received an outdated member list
 // from a member that lags or has just started. The tests with the tag realetcd compare all this with etcd 3.5 and 3.6
-// along a few thousand paths. They leave out times (except those of leases), one-way partitions, and other moments at
-// which member lists differ.
+// along a few thousand paths. They leave out times (except those of leases), one-way partitions, and all other moments
+// at which member lists differ.
 //
 // Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
-// stop, until it is killed, as systemd does. And if one of two voters is removed and the other one is killed at once,
+// request to stop, until systemd kills it. And if one of two voters is removed and the other one is killed at once,
 // that one may start with the old list and wait for the removed member forever; quorumd never removes one of two
 // voters.
 //
@@ -68,8 +68,8 @@
 // new disks, or return after they were considered lost. Operators plan from the hosts that they reach, apply plans in
 // any order, abort them and make new ones, even for a healthy cluster. Agents, etcds and hosts crash at every moment.
 // An agent acts only by its plan, or in a cluster that serves without one. Two clusters never serve at once, and from
-// every world every host can become a voter again. The model assumes that there is never enough old data for a quorum
-// apart from the data that the survivor replaced: operators must not let a majority return intact.
+// every world every host can become a voter again. The model assumes that, without the data that the survivor replaced,
+// there is never enough old data for a quorum: operators must not let a majority return intact.
 //
 // # Rollouts
 //
@@ -83,9 +83,9 @@
 // # Reductions
 //
 // A world drops what no decision, event or check can distinguish any more (reduction.go). Each reduction states why it
-// hides nothing, and a test checks that the policy decides the same. Because of this, a dead voter, its standby and a
-// second fault of every class can be explored completely: 6 million worlds.
+// hides nothing, and a test checks that the policy decides the same. The reductions make it possible to explore a dead
+// voter, its standby and a second fault of every class completely: 6 million worlds.
 //
-// Hosts are interchangeable. Where hosts rank alike their order is open, so worlds that differ only in the names of
-// their hosts are explored once.
+// Hosts are interchangeable. All orders of hosts that rank alike are explored, so worlds that differ only in the names
+// of their hosts are explored once.
 package model

@@ -6,9 +6,9 @@ package model
 import "github.com/quorumd/quorumd/agent/policy"
 
 // The write that allows the removal of a member also records its ejection. The host may join again once its agent has
-// observed it as healthy for long enough; the agent's death restarts that time. The model leaves out how often a host
-// was ejected, and so how long it waits. The ejection of a voter matters as long as its removal may be applied. If the
-// voter returns and is replaced later, it is recorded again.
+// observed it as healthy for long enough; the agent's death restarts that time. The model leaves out how many times a
+// host was ejected, and therefore how long it waits. The ejection of a voter matters as long as its removal may be
+// applied. If the voter returns and is replaced later, its ejection is recorded again.
 const (
 	ejectedWaiting uint8 = 1 + iota // it was ejected, and has not been healthy for long enough
 	ejectedHealthy                  // it has been healthy for long enough

@@ -37,15 +37,15 @@ func (w *world) votes() (voters, running int) {
 // majority is etcd's own arithmetic. It must not be shared with the policy under test.
 func majority(members int) int { return members/2 + 1 }
 
-// quorum reports whether etcd answers at all. The leader is not modelled: it is open in every view that depends on it.
-// A change of leader only lengthens leases, whose end is open anyway.
+// quorum reports whether etcd answers at all. The leader is not modelled: in every view that depends on it, any voter
+// may lead. A change of leader only lengthens leases, which may end late anyway.
 func (w *world) quorum() bool {
 	voters, running := w.votes()
 	return voters > 0 && running >= majority(voters)
 }
 
-// serves reports whether a member serves requests: a voter also serves linearizable reads. A learner needs a reachable
-// voter.
+// serves reports whether a member serves requests. For a voter, these include linearizable reads. A learner serves only
+// while it reaches another running member.
 func (w *world) serves(i int) bool {
 	h := &w.hosts[i]
 	return w.runs(i) && h.unit == active && w.quorum() && (h.list == voter || w.reachesMember(i))
@@ -115,8 +115,8 @@ func (w *world) spare(i int) bool {
 	return !w.joining(i) && (h.list == unlisted || (h.list == learner && h.named == 0))
 }
 
-// ready reports whether a host would publish no reason against joining. A voter has joined; it only waits during its
-// own request.
+// ready reports whether a host would publish no reason against joining. A voter has already joined, so only its own
+// request can make it wait.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
 	if h.list == voter {
@@ -148,8 +148,7 @@ func (w *world) learnerAt() int {
 	return -1
 }
 
-// add applies a MemberAddAsLearner. For a late call, only the checks remain that every member makes when it applies the
-// entry.
+// add applies a MemberAddAsLearner. A late call has only the checks that every member makes when it applies the entry.
 func (w *world) add(i int, late bool) {
 	if w.refusesAdd(i, late) != accepted {
 		return
@@ -157,7 +156,7 @@ func (w *world) add(i int, late bool) {
 	w.hosts[i].list, w.hosts[i].named = learner, 0
 	w.learnerStalled = 0
 	w.listChanged()
-	for g := range w.n { // the list in every environment is outdated
+	for g := range w.n { // the member list in every environment is now outdated
 		w.hosts[g].env = dropJoinEnv(w.hosts[g].env)
 	}
 }

@@ -3,7 +3,7 @@
 
 package model
 
-// unitChanges completes a stop or a start, or ends the etcd of a removed member. how selects one of etcd's open
+// unitChanges completes a stop or a start, or ends the etcd of a removed member. how selects one of etcd's possible
 // outcomes: a removed member exits with 0 or 1, and a joining one may ask a member with an outdated list.
 func (w *world) unitChanges(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
@@ -75,8 +75,8 @@ func (w *world) asksOldList(i int) bool {
 	return false
 }
 
-// mayHang reports whether a starting etcd may wait forever: a removed member learns of its removal only from members in
-// its own list, and one that was killed at its first start has none.
+// mayHang reports whether a starting etcd may wait forever. A removed member learns of its removal only from members in
+// its own list, and a member that was killed at its first start has no list.
 func (w *world) mayHang(i int) bool {
 	h := &w.hosts[i]
 	return h.data == old && h.unit == starting

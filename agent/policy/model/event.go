@@ -14,14 +14,14 @@ const (
 	evAct               // begin the step, and complete it if it takes no time
 	// A membership change takes effect and is answered. With arg 1, etcd refuses it although it could accept it.
 	evLand
-	evTimeout // it is not answered in time and may land later
+	evTimeout // the membership change is not answered in time and may land later
 	evLateAdd // a change that was not answered in time lands
 	evLatePromote
 	evLateRemove
 	evLateWrite
 
 	// etcd, systemd and time.
-	evUnitChanges // arg 1: the other outcome, if it is open; see unitChanges
+	evUnitChanges // arg 1: the other outcome, if there are two; see unitChanges
 	evProgress
 	evLearnerLags
 	evRetryDue
@@ -93,7 +93,7 @@ type Faults uint32
 // The classes. Each can be left out of a scenario.
 const (
 	AgentCrash      Faults = 1 << iota // the agent's process dies
-	AgentPause                         // it is stopped for longer than its lock is valid
+	AgentPause                         // the agent's process is stopped for longer than its lock is valid
 	EtcdCrash                          // the etcd process dies
 	HostCrash                          // the host goes down and boots again
 	AgentCutOff                        // the agent reaches no endpoint
@@ -357,7 +357,7 @@ func (w *world) dropWrites(r rules) {
 }
 
 // dropSteps drops decisions that can have no effect: a step whose lock or record has changed, a take-down for a
-// cancelled request, and a call for a removed member. The agent would only begin another round.
+// cancelled request, and a call for a removed member. The agent would only begin its next round.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -421,7 +421,7 @@ func (m *machine) spend(w *world, class Faults) bool {
 }
 
 // actEvent begins a step. With arg 1, the step is a write that etcd does not answer in time, or the agent dies early in
-// a step of several actions; with arg 2, it dies later. A membership change that is not answered in time is evTimeout.
+// a step of several actions; with arg 2, it dies later. The timeout of a membership change is evTimeout.
 func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	if a.phase != decided || a.agent != up {
@@ -559,7 +559,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
 			a.faulted = 0
 		}
-		if c.step == promote && found == fine && !w.serves(h) { // the learner was cut off just now: see judgePromote
+		if c.step == promote && found == fine && !w.serves(h) { // the learner has just been cut off: see judgePromote
 			a.faulted = 1
 		}
 	}

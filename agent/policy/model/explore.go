@@ -28,7 +28,7 @@ type Scenario struct {
 	Removals  int  // the maximum number of requested removals
 	Repair    bool // dead voters are replaced
 	Unhealthy bool // unhealthy voters are replaced
-	Tardy     bool // a voter that does not answer is too slow instead of hung
+	Tardy     bool // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt   bool // the alarm is CORRUPT instead of NOSPACE
 	External  bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
 	Founders  int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
@@ -150,7 +150,7 @@ func (sc Scenario) initial() world {
 	return w
 }
 
-// ref is the number of a state in the table. It contains the shard and the index there.
+// ref is the number of a state in the table: the shard, and the index in that shard.
 type ref uint32
 
 const shards = 8
@@ -252,7 +252,7 @@ func (x *explorer) states() int {
 	return n
 }
 
-// batch is the maximum number of states of a shard that are expanded before their successors go into the table.
+// batch is the maximum number of states of a shard that are expanded before their successors are added to the table.
 const batch = 1 << 14
 
 func (x *explorer) search(ctx context.Context) {
@@ -388,7 +388,7 @@ func (s *shard) grow(size int) {
 	}
 }
 
-// hash returns a hash of a key. It only finds states in the table, which compares whole keys.
+// hash returns a hash of a key. The hash only locates a state in the table, which compares whole keys.
 func hash(k *key) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, v := range k {

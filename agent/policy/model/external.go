@@ -5,8 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// An external manager starts its etcd whenever that is down, unless it works on it: see evOperatorStarts. It stops etcd
-// only if the operation record reports the host as safe to stop, and reads nothing else.
+// An external manager starts its etcd whenever the etcd is down, except during its own work on it: see
+// evOperatorStarts. It stops etcd only if the operation record reports the host as safe to stop, and reads nothing
+// else.
 
 // mayStopExternally reports whether an external manager may stop a host's etcd: the host is in its operation, which
 // reports it as safe to stop.

@@ -12,7 +12,7 @@ import (
 
 // An unhealthy leader may transfer leadership in any round. That needs no lock and changes nothing in a world in which
 // every voter may lead in every view, so the model checks the decision itself. leadership_transfer_test.go tracks the
-// leader, and covers how often leadership is transferred.
+// leader, and covers the interval of transfers.
 
 // mayStepDown reports whether a host without an operation could transfer leadership if it led.
 func (w *world) mayStepDown(h int) bool {
@@ -21,7 +21,7 @@ func (w *world) mayStepDown(h int) bool {
 }
 
 // The viewpoints from which a host observes: as a follower, as the leader, or as a leader whose member returns no
-// linearizable read in time. How slow the leader is, compared with other voters, is open.
+// linearizable read in time. How much slower the leader is than other voters is left open: both cases are explored.
 const (
 	follower uint8 = iota
 	leader
@@ -31,7 +31,7 @@ const (
 	viewpoints
 )
 
-// What the other voters publish about their writes.
+// The write measurements that the other voters publish.
 const (
 	faster uint8 = iota
 	equal
@@ -105,7 +105,7 @@ func (w *world) judgeStepDown(h, to int) breach {
 }
 
 // judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes. If no read returns
-// in time, it has no measurements to compare.
+// in time, the leader has no measurements to compare.
 func judgeComparison(s *observation, c choice) breach {
 	if c.step == stepDown && s.noReads == 0 && s.writes != faster {
 		return steppedDownToSlower

@@ -10,16 +10,16 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A liveness run is one fair schedule from a state until the world is quiescent, that is, until nothing changes any
+// A liveness run is one fair schedule from a state until the world is quiescent, which means that nothing changes any
 // more. Faults have stopped, every agent acts in each pass, etcd makes progress, and if nothing else changes, time
-// passes. It is deterministic, so a state that a successful run has passed needs no other check.
+// passes. It is deterministic, so a state on the path of a successful run needs no further check.
 
 // maxPasses bounds a liveness run.
 const maxPasses = 400
 
 // ending is how faults end before a run.
 type ending struct {
-	healed         bool // all faults are healed, with these exceptions; otherwise none is
+	healed         bool // all faults are healed, with the exceptions below; otherwise no fault is healed
 	hostsStayDown  bool // hosts that are down stay down, and unhealthy voters stay unhealthy
 	agentsStayDown bool // agents that are down stay down
 	staysTardy     bool // an unhealthy voter becomes and stays too slow to answer, but votes
@@ -41,8 +41,8 @@ func (m *machine) endings() []ending {
 	return list
 }
 
-// checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether late
-// calls land or not. If none is healed, they must still end a join.
+// checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether or
+// not late calls land. If no fault is healed, they must still end a join.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
@@ -185,7 +185,7 @@ func endingHash(w *world, e ending) uint64 {
 }
 
 // isTakenDown reports whether a host is in its operation or has stopped etcd for its request. Only the host and
-// operators end that, so it boots in every run.
+// operators can end that state, so the host boots in every run.
 func (w *world) isTakenDown(i int) bool { return w.cycles(i) || w.hosts[i].stopped != 0 }
 
 // pass runs every host and agent once, and reports whether anything has changed.

@@ -18,7 +18,7 @@ type Mistake struct {
 	Promise string // the broken promise, as in Breach
 	breach  breach
 	rules   rules
-	scope   func(sc *Scenario) // changes a scope in which one host joins one voter without a fault
+	scope   func(sc *Scenario) // changes the default scope, in which one host joins one voter without a fault
 }
 
 // Scenario returns the smallest scope in which the mistake shows.

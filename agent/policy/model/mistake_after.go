@@ -8,14 +8,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// after returns rules that ignore other breaches, so that the exploration finds a later one.
+// after returns rules that ignore earlier breaches, so that the exploration finds a later one.
 func after(r rules, past ...breach) rules {
 	r.ignored = past
 	return r
 }
 
-// maskedMistakes returns further mistakes, so that every promise is broken by one. Some of them break another promise
-// first, which is ignored.
+// maskedMistakes returns further mistakes, so that for every promise there is a mistake that breaks it. Some of them
+// break a different promise first, which is ignored.
 func maskedMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -88,7 +88,7 @@ func maskedMistakes() []Mistake {
 	}
 }
 
-// maskedCycleMistakes returns such mistakes about host operations.
+// maskedCycleMistakes returns the masked mistakes about host operations.
 func maskedCycleMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -218,13 +218,13 @@ func cycleMistakes() []Mistake {
 	}
 }
 
-// wrongRequestChange returns a mistake that replaces one change of the request by another.
+// wrongRequestChange returns a mistake that replaces one change of the request with a wrong one.
 func wrongRequestChange(right, wrong policy.RequestChange) rules {
 	return rules{decision: func(d *policy.Decision) {
 		if d.Notes.Request.Change == right {
 			d.Notes.Request = policy.RequestNote{Change: wrong}
 		}
-		if d.Notes.Request.Change == policy.RequestEnds { // a start guard that stays is another mistake
+		if d.Notes.Request.Change == policy.RequestEnds { // a start guard that stays is a separate mistake
 			d.Notes.Request.Guard = policy.GuardCleared
 		}
 	}}
@@ -238,7 +238,7 @@ func wrongRecord(change func(before, after *policy.Request)) rules {
 	}}
 }
 
-// takenForReleased returns the mistake that a deleted record counts as a released operation.
+// takenForReleased returns the mistake of counting an operation with a deleted record as released.
 func takenForReleased() rules {
 	return seeing(func(v *policy.View) {
 		if v.Asked != nil && v.Asked.RecordDeleted {

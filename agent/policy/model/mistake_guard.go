@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// wrongStartGuard returns a mistake that replaces one change of the start guard by another.
+// wrongStartGuard returns a mistake that replaces one change of the start guard in the notes with a wrong one.
 func wrongStartGuard(right, wrong policy.StartGuard) rules {
 	return rules{decision: func(d *policy.Decision) {
 		if d.Notes.StartGuard == right {
@@ -14,7 +14,7 @@ func wrongStartGuard(right, wrong policy.StartGuard) rules {
 	}}
 }
 
-// wrongStepGuard returns a mistake in the change of the start guard before a step.
+// wrongStepGuard returns a mistake that makes every step of that kind begin with a wrong change of the start guard.
 func wrongStepGuard(kind policy.StepKind, wrong policy.StartGuard) rules {
 	return rules{decision: func(d *policy.Decision) {
 		if d.Step.Kind == kind {

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// wrongQuietView returns a mistake in the view with which a host decides that all is quiet. Its other decisions are
-// right.
+// wrongQuietView returns a mistake in the view from which a host decides whether the cluster is quiet. All its other
+// decisions use the correct view.
 func wrongQuietView(change func(v *policy.View)) rules { return rules{quietView: change} }
 
 // quietMistakes returns the mistakes about when a host may poll less often.

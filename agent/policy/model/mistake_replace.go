@@ -11,7 +11,7 @@ import (
 )
 
 // replacements returns a scope in which a spare replaces a dead one of three voters, with n faults of these classes in
-// addition to the host that goes down.
+// addition to the dead host.
 func replacements(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 4, 3, true, HostCrash|class, n+1
@@ -19,13 +19,13 @@ func replacements(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// replacementsDuringMaintenance is such a scope with a request for a host operation.
+// replacementsDuringMaintenance is like replacements, with a request for a host operation.
 func replacementsDuringMaintenance(sc *Scenario) {
 	replacements(0, 0)(sc)
 	sc.Requests = 1
 }
 
-// byStandby returns such a scope with a standby.
+// byStandby is like replacements, with a standby instead of a spare.
 func byStandby(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)
@@ -56,7 +56,7 @@ func replacementMistakes() []Mistake {
 		ejectedMistakes())
 }
 
-// deadMistakes returns the mistakes about which voter is dead.
+// deadMistakes returns the mistakes in deciding which voter is dead.
 func deadMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -198,7 +198,7 @@ func surplusMistakes() []Mistake {
 	}
 }
 
-// repairMistakes returns the mistakes about when a dead voter is replaced, and by which host.
+// repairMistakes returns the mistakes in deciding when a dead voter is replaced, and by which host.
 func repairMistakes() []Mistake {
 	return []Mistake{
 		{

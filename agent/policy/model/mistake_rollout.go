@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// RolloutMistake is a mistake seeded into the policy of rollouts, or into their execution. The exploration must find
-// it.
+// RolloutMistake is a mistake that is seeded into the policy of rollouts or into their execution. The exploration must
+// find it.
 type RolloutMistake struct {
 	Name    string
 	Promise string // the broken promise, as in Breach

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// withSpare returns a scope in which a voter has a standby, and another host could become the standby.
+// withSpare returns a scope in which a voter has a standby, and a spare could replace that standby.
 func withSpare(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 3, 1, true, class, n

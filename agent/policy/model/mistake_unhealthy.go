@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyScope returns a scope in which a spare replaces an unhealthy one of three voters, with n more faults of
+// unhealthyScope returns a scope in which a spare replaces an unhealthy one of three voters, with n further faults of
 // these classes.
 func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
@@ -28,7 +28,7 @@ func surplus(n int) func(sc *Scenario) {
 	}
 }
 
-// withTardyVoter returns the scope with unhealthy voters that are too slow instead of hung if they do not answer.
+// withTardyVoter returns the scope with unhealthy voters that, if they do not answer, are too slow rather than hung.
 func withTardyVoter(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)

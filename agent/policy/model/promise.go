@@ -112,7 +112,7 @@ func promises() map[breach]promise {
 	return all
 }
 
-// generalPromises are those about no replacement.
+// generalPromises are all promises except those about replacements.
 var generalPromises = map[breach]promise{
 	twoHolders:        {"P1", "two agents believe that they hold the lock"},
 	twoChanges:        {"P1", "two membership changes are in flight at once"},
@@ -123,13 +123,13 @@ var generalPromises = map[breach]promise{
 		"an operation is adopted before its host has been without the lock for the grace period",
 	},
 	changeWithoutOp:    {"P1", "the membership is changed without an operation of this host"},
-	holderWithoutLock:  {"P5", "an agent wrongly believes that it holds the lock"},
+	holderWithoutLock:  {"P5", "an agent believes that it holds the lock, although it does not"},
 	changeWithoutLock:  {"P5", "a membership change is in flight that the lock does not cover"},
 	sentWithoutLock:    {"P5", "an agent without the lock sends a membership change"},
 	writeWithoutLock:   {"P5", "an agent without the lock writes an operation record"},
 	voterDown:          {"P2", "a voter is added or promoted although not every other voter is live"},
 	unsettled:          {"P2", "the membership is changed before the last change has settled"},
-	learnerUnready:     {"P2", "a learner is promoted that does not serve or has not caught up long enough"},
+	learnerUnready:     {"P2", "a learner is promoted although it does not serve or has not caught up long enough"},
 	secondLearner:      {"P2", "a second learner is added"},
 	evenVoters:         {"P2", "the voter count becomes even and no further host is ready to join"},
 	quorumLost:         {"P2", "a membership change by quorumd causes a loss of quorum"},
@@ -289,8 +289,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.dataLost() {
 			return startedEmpty
 		}
-		// If the disk records that the agent stopped etcd, an operator's later stop is not detectable, except after a
-		// boot.
+		// If the disk records that the agent stopped etcd, a later stop by an operator cannot be detected, except after
+		// a boot.
 		noted := a.stopped != 0 && !a.ranAfterReboot()
 		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 && !noted {
 			return stoppedStarted
@@ -335,8 +335,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// countedRight reports whether the end of a host's own join is counted according to its outcome. A replacement that
-// ends before the host sent anything to etcd may count or not.
+// countedRight reports whether the end of a host's own join is counted according to its outcome. It accepts both
+// results for a replacement that ends before the host has sent anything to etcd.
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case w.opVotes != 0:
@@ -475,7 +475,7 @@ func (w *world) judgeAdd(h int) breach {
 
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
-	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed it yet
+	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed that yet
 	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}

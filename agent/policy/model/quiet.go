@@ -9,7 +9,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // checks only when a host may decide that all is quiet.
 
 // quiet reports whether a host with this decision would poll the members only in every second round. The queue, which
-// is no part of an observation, is as its writer would have written it.
+// is not part of an observation, has the content that its writer would have written.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.Idle {
 		return false

@@ -12,7 +12,7 @@ import (
 
 // Quorum loss is explored separately, over smaller worlds. A world tracks the cluster that each host's data belongs to,
 // the hosts' plans, and which etcds run. The real policy makes the agents' decisions, and refuses some of the plans
-// that operators make. How a host joins the recovered cluster is left to the explorations of Scenario: here it is one
+// that operators make. The explorations of Scenario cover how a host joins the recovered cluster; here the join is one
 // step.
 
 // QuorumLoss is a scope: a cluster that may have lost its quorum.
@@ -50,8 +50,8 @@ func DeepQuorumLosses() []QuorumLoss {
 	}
 }
 
-// The clusters: none, the old one, and the one that plan k creates, which has number k + 1. A liveness run may make one
-// more plan than its scope allows.
+// The clusters: none, the old cluster, and the cluster that plan k creates, which has number k + 1. A liveness run may
+// make one plan more than its scope allows.
 const (
 	noCluster uint8 = iota
 	oldCluster
@@ -63,7 +63,7 @@ func recoveredCluster(plan uint8) uint8 { return plan + 1 }
 // lossHost is a host after a quorum loss. Clusters and plans are numbered; 0 is none.
 type lossHost struct {
 	data        uint8 // the cluster that its data belongs to
-	recorded    uint8 // the cluster that it belongs to according to its disk
+	recorded    uint8 // the cluster that the host belongs to, as recorded on its disk
 	runs        uint8 // its etcd runs
 	failed      uint8 // its etcd has exited by itself
 	startGuard  uint8 // etcd does not start at a boot
@@ -78,7 +78,7 @@ type lossHost struct {
 	cutOff      uint8 // no other host reaches it, and it reaches none
 
 	step     uint8 // the step that its agent has decided on
-	stepPlan uint8 // the plan of that step; of a late host, withoutPlan plus the cluster that it reached
+	stepPlan uint8 // the plan of that step; for a late host, withoutPlan plus the cluster that it reached
 }
 
 const (
@@ -91,8 +91,8 @@ const (
 // lossPlan is a plan that operators made.
 type lossPlan struct {
 	survivor uint8 // its number plus 1; 0 while there is no such plan
-	hosts    uint8 // the hosts in it, a bit each
-	data     uint8 // the hosts in it that had data, a bit each
+	hosts    uint8 // the hosts in the plan, a bit each
+	data     uint8 // the hosts in the plan that had data, a bit each
 	stale    uint8 // the old cluster has served since: its logs are longer than in the plan
 }
 

@@ -91,7 +91,7 @@ func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 		to := *w
 		to.hosts[i].step = step
 		to.hosts[i].stepPlan = h.plan
-		if d.Notes.StartGuard == policy.GuardSet && h.data != noCluster { // without data etcd could not start anyway
+		if d.Notes.StartGuard == policy.GuardSet && h.data != noCluster { // without data, etcd could not start anyway
 			to.hosts[i].startGuard = 1
 		}
 		if o.late != 0 {
@@ -160,7 +160,7 @@ func (m *lossMachine) act(w *lossWorld, i int) []lossWorld {
 	return []lossWorld{to}
 }
 
-// place replaces the old data with the copy. A crash may interrupt it between any two of its parts.
+// place replaces the old data with the copy. A crash may interrupt it between any two of its actions.
 func (m *lossMachine) place(to *lossWorld, i int, stands bool) []lossWorld {
 	h := &to.hosts[i]
 	placedBefore := h.plan != 0 && h.data == recoveredCluster(h.plan) // the cluster only has to be recorded
@@ -300,8 +300,8 @@ func (m *lossMachine) apply(w *lossWorld, i int, k uint8) (to lossWorld, ok bool
 }
 
 // plan lets operators make the next plan from the hosts that they reach, if the policy allows it. They make none if the
-// survivor of an earlier plan is unreachable, carries it out or has completed it. more is the number of plans beyond
-// the scope's limit, for a liveness run.
+// survivor of an earlier plan is unreachable, or if it carries that plan out or has completed it. more is the number of
+// plans that a liveness run may make beyond the scope's limit.
 func (m *lossMachine) plan(w *lossWorld, more int) (to lossWorld, ok bool) {
 	to = *w
 	next := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lossRules describe what a mistake changes. The zero value changes nothing.
+// lossRules describe the changes that a mistake makes. The zero value changes nothing.
 type lossRules struct {
 	view          func(v *policy.View)                    // changes what the policy sees
 	decision      func(v policy.View, d *policy.Decision) // changes what the policy decides

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// lossObservation is all that a decision after a quorum loss may depend on.
+// lossObservation holds everything on which a decision after a quorum loss may depend.
 type lossObservation struct {
 	n, self, cluster uint8
 	host             lossHost

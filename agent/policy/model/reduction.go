@@ -3,13 +3,13 @@
 
 package model
 
-// A world drops state that no decision, event or check can distinguish any more, so that worlds without any other
-// difference are explored once. Each function states why that hides nothing. For every observation of some scopes,
+// A world drops state that no decision, event or check can distinguish any more, so that worlds which differ in nothing
+// else are explored once. Each function states why that hides nothing. For every observation in some scopes,
 // reduction_test.go checks that the policy decides the same. Obvious cases are in tidy.
 
 // tidyUnit treats a failed unit as a stopped one if its data belongs to no member and the disk does not record it as a
 // member's. The difference only decides whether the agent starts etcd again on a member's data. Such data never becomes
-// a member's again. While the host has a request, an operator's stop remains distinct.
+// a member's again. While the host has a request, a unit that an operator has stopped remains distinct.
 func (h *host) tidyUnit() {
 	if h.unit == failed && !h.dataLost() && h.data != current && h.recorded == 0 && h.work == noWork {
 		h.unit = inactive
@@ -34,7 +34,7 @@ func (w *world) settleIrrelevant() bool {
 
 // forgetStartGuards drops the start guard if no boot can follow: the host runs, the budget has no fault left that takes
 // a host down, and the scope has no requests. Apart from a boot, only an operator's start of a member's etcd depends on
-// the guard. If the data belongs to no member yet, the join that makes it a member's removes the guard.
+// the guard. If the data does not belong to a member yet, the join that changes this removes the guard.
 func (m *machine) forgetStartGuards(w *world) {
 	crashes := m.faults&HostCrash != 0 && int(w.faults) < m.budget && !m.inOrder
 	if crashes || m.Requests > 0 {

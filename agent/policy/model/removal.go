@@ -6,8 +6,8 @@ package model
 import "github.com/quorumd/quorumd/agent/policy"
 
 // removalState is an operator's request to a host's agent to remove another host's member permanently, and the
-// operation that does it. The request is on the disk of the host that received it. There is at most one at a time:
-// several would only queue for the lock, as other operations do.
+// operation that does it. The request is on the disk of the host that received it. There is at most one request at a
+// time: several would only queue for the lock, as other operations do.
 type removalState struct {
 	rmRequested uint8 // it is requested
 	rmHost      uint8 // the host that received the request
@@ -84,7 +84,7 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 }
 
 // noteRemovalBegins writes to disk that a removal begins, before its record is created: if that record is gone later,
-// an operator has released it.
+// an operator has released the operation.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
 		w.rmBegun = 1
@@ -155,7 +155,7 @@ func (s *observation) removalOp() *policy.Op {
 }
 
 // leadershipOf returns the host whose leadership the viewpoint sets: this host or, while it removes or replaces another
-// host's member, that one.
+// host's member, the other host.
 func (s *observation) leadershipOf() uint8 {
 	switch own := s.opHost == s.self; {
 	case s.opRemove != 0 && own:
@@ -200,12 +200,12 @@ func (w *world) judgeRemoval(h int, c choice) breach {
 	who := int(w.rmTarget)
 	target := &w.hosts[who]
 	switch {
-	case c.step == endRemoval: // the step is not to blame for an operator's release
+	case c.step == endRemoval: // the step is not to blame for a release by an operator
 		if target.lateRemove != 0 && target.faulted == 0 && w.rmGone == 0 {
 			return removalForgotten
 		}
 		return fine
-	case w.rmGone != 0: // the host's current member is another one
+	case w.rmGone != 0: // the host's current member is a different one
 		return removedWithoutOperation
 	case c.step == removeMember && (!w.removes(h) || w.opPhase != phaseReady || int(c.target) != who):
 		return removedWithoutOperation

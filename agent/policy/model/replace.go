@@ -14,16 +14,16 @@ import (
 // which the model leaves out. Reports may be outdated until agents renew them.
 type replacementState struct {
 	dead uint8 // the host whose member all voters have reported dead for the grace period, plus 1
-	// witness marks a voter that is unhealthy instead of dead: a source other than its own health state has confirmed
-	// that for the grace period.
+	// witness marks a voter that is unhealthy rather than dead: a source other than its own health state has confirmed
+	// this for the grace period.
 	witness uint8 // 1: if it does not answer, it hangs; 2: if it does not answer, it is too slow
 
 	opReplace uint8 // the operation is a replacement; opStandby then means that its host was a standby when it began
 	rpTarget  uint8 // the host that is replaced
 	rpGone    uint8 // that member has left the list
 	opVotes   uint8 // its host was a voter when it began, so no host joins
-	// Every voter has reported again since the record was written. For an aborted replacement: no call to etcd can be
-	// applied any more.
+	// opReported: every voter has reported again since the record was written or, for an aborted replacement, no call
+	// to etcd can be applied any more.
 	opReported uint8
 }
 
@@ -138,7 +138,7 @@ func (w *world) putReplacement(h int, step uint8, gone bool) {
 // replacesItself reports whether the host of the replacement replaces its own member.
 func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpTarget == w.opHost }
 
-// agreesDead reports whether all that a host observes confirms that the voter reported dead is dead.
+// agreesDead reports whether all observations of a host confirm that the voter reported dead is dead.
 func (w *world) agreesDead(h int) bool {
 	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false
@@ -206,8 +206,8 @@ func (s *observation) replacementOp() *policy.Op {
 	return op
 }
 
-// connectionReports returns what a voter's host reports about its member's connection to the dead or slow voter: lost
-// to a dead one, and established to one that is too slow to answer.
+// connectionReports returns a voter's host's report on its member's connection to the dead or slow voter: the
+// connection to a dead voter is lost, and the connection to a voter that is too slow to answer is established.
 func (s *observation) connectionReports(i int) []policy.Sight {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
 		who := memberID(int(s.dead - 1))
@@ -331,9 +331,9 @@ func (w *world) judgeReplacementEnd() breach {
 }
 
 // mustReplace reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
-// can replace it with the same number of voters. A host that has stopped its etcd for an operator's work, or is about
-// to, may cost the quorum while a voter is dead, until an operator ends that work. For any other work it starts its
-// etcd again.
+// can replace it with the same number of voters. A host that has stopped its etcd for work that an operator ends, or is
+// about to, may cost the quorum while a voter is dead, until the operator ends that work. For any other work the host
+// starts its etcd again.
 func (w *world) mustReplace(target policy.Target) bool {
 	owner := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {
@@ -386,7 +386,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 func repairPromises() map[breach]promise {
 	return map[breach]promise{
 		liveReplaced: {
-			"P2", "a voter is replaced that responds, whose agent responds, or that not all others report dead",
+			"P2", "a voter is replaced although it responds, its agent responds, or not all others report it dead",
 		},
 		replacedOnOldReports:      {"P2", "a voter is removed on reports older than the record of its replacement"},
 		replacedInCommon:          {"P7", "a voter is replaced while another one is unhealthy, or recently was"},

@@ -5,8 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isUnhealthy reports whether a voter is unhealthy by its own health state and by a witness. At most one voter is: if
-// several are unhealthy, only a whole failure domain is replaced, which the model leaves out.
+// isUnhealthy reports whether a voter is unhealthy by its own health state and by a witness. At most one voter is
+// unhealthy: if several are, only a whole failure domain is replaced, which the model leaves out.
 func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].health == slow && w.present(i)
 }
@@ -16,7 +16,8 @@ func (s *observation) confirmedUnhealthy(i int) uint8 {
 	return bit(s.witness != 0 && int(s.dead) == i+1)
 }
 
-// tardy is the witness for an unhealthy voter that, if it does not answer, is too slow instead of hung: it still votes.
+// tardy is the value of witness for an unhealthy voter that, if it does not answer, is too slow rather than hung: it
+// still votes.
 const tardy = 2
 
 // onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, is too slow to, and is not
@@ -37,8 +38,8 @@ func (w *world) onlyTardyIsDown() bool {
 }
 
 // judgeCompletion checks whether a voter's host may remove another voter: the voter count is even, and the other voter
-// does not lead. It is dead or unhealthy; or it was unhealthy when this host became a voter to replace it, and no other
-// voter is unhealthy now.
+// does not lead. In addition, the other voter is dead or unhealthy, or it was unhealthy when this host became a voter
+// to replace it and no other voter is unhealthy now.
 func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1:

@@ -5,8 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// hostRequest is the request of a host with all that its disk records about it. It survives the end of the agent and
-// reboots.
+// hostRequest is the request of a host, with everything that its disk records about the request. It survives the end of
+// the agent and reboots.
 type hostRequest struct {
 	work       uint8
 	ended      uint8 // it is finished: an operator has ended it, or its operation was about to end
@@ -127,7 +127,7 @@ func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	}
 }
 
-// coverStoppedEtcd lets a host's request start an etcd again that an operator has stopped.
+// coverStoppedEtcd lets a host's request restart an etcd that an operator has stopped.
 func (w *world) coverStoppedEtcd(i int) {
 	if h := &w.hosts[i]; h.unit == inactive && h.down == 0 && w.decidesAboutEtcd(i) {
 		h.unit = stoppedForRequest
@@ -145,7 +145,8 @@ func (w *world) workDone(i int) bool {
 func (c *hostRequest) isReboot() bool { return c.work == agentReboot || c.work == externalReboot }
 
 // keptDown reports whether etcd has to stay down until the work is done. A restart never keeps it down. A command or a
-// reboot by the agent does not if etcd runs already, nor while no voter answers, unless the reboot has been triggered.
+// reboot by the agent does not keep it down if etcd already runs, nor while no voter answers, unless the reboot has
+// been triggered.
 func (w *world) keptDown(i int) bool {
 	h := &w.hosts[i]
 	switch h.work {
@@ -170,7 +171,7 @@ func (h *host) ranAfterReboot() bool {
 	return h.unit == inactive && h.isReboot() && h.begun == begunBefore
 }
 
-// released reports whether an operator has released the requested operation: the host does not enter it again.
+// released reports whether an operator has released the requested operation, so that the host does not begin it again.
 func (w *world) released(i int) bool {
 	return w.hosts[i].opSeen&w.hosts[i].released != 0 && !w.cycles(i)
 }
@@ -211,7 +212,7 @@ func (h *host) setStanding(next policy.Request) {
 	}
 }
 
-// finishRequest ends the request as an operator does.
+// finishRequest ends the request in the same way as an operator.
 func (h *host) finishRequest() {
 	next, withdrawn, _ := h.standing().Finished(false, false)
 	if h.setStanding(next); withdrawn {
@@ -264,9 +265,9 @@ func (w *world) finishRequests() {
 	}
 }
 
-// decidesAboutEtcd reports whether the end of the request starts an etcd that an operator stops meanwhile: nothing
-// shows whether the agent or the operator stopped it. This holds until the work is done; for a restart, until the
-// operation records that etcd is back.
+// decidesAboutEtcd reports whether the end of the request starts an etcd that an operator has stopped in the meantime,
+// because nothing shows whether the agent or the operator stopped it. This holds until the work is done; for a restart,
+// until the operation records that etcd is back.
 func (w *world) decidesAboutEtcd(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {

@@ -88,14 +88,14 @@ const (
 // rolloutRequest is the request on a host's disk.
 type rolloutRequest struct {
 	hostRequest
-	resumed   uint8 // how often its rollout had been started or resumed at the time
+	resumed   uint8 // how many times its rollout had been started or resumed at that time
 	restarted uint8 // etcd was started since its operation began
 }
 
 // rolloutHost is a host in a rollout.
 type rolloutHost struct {
 	rolloutRequest
-	lastResumed  uint8 // resumed of the last request that has ended; 0 for none
+	lastResumed  uint8 // the value of resumed in the last request that has ended; 0 for none
 	unit         uint8
 	agentDown    uint8
 	hostDown     uint8
@@ -114,12 +114,12 @@ type rolloutHost struct {
 	pending        policy.RequestChange // in flight to the disk or to the rollout's record
 	pendingOutcome uint8                // its outcome, such as rolloutCycled
 	pendingRequest rolloutRequest       // the request when the agent decided on it
-	pendingResumed uint8                // resumed of the rollout that requests it
+	pendingResumed uint8                // the value of resumed in the rollout that requests it
 	pendingStale   uint8                // the rollout's record has changed since then
 	pendingBoot    uint8                // begunNow or begunBefore: the boot in which the observed operation began
 
-	// No agent reads the rest, only the checks: the stretch of the rollout in which the operation began, the stretch in
-	// which the work was last done, and whether the host is down for it.
+	// Only the checks read the rest: the stretch of the rollout in which the operation began, the stretch in which the
+	// work was last done, and whether the host is down for the work.
 	begunIn, doneIn, down uint8
 }
 
@@ -129,8 +129,8 @@ type rolloutWorld struct {
 
 	state       uint8                    // the state of the rollout
 	waiting     uint8                    // the hosts that wait, a bit each
-	resumed     uint8                    // how often the rollout was started or resumed, according to its record
-	stretch     uint8                    // how often the rollout was started or resumed
+	resumed     uint8                    // how many times the rollout was started or resumed, according to its record
+	stretch     uint8                    // how many times the rollout was started or resumed
 	queueDown   [policy.DownLength]uint8 // the queue: hosts plus 1, or 0
 	queueWriter uint8                    // the host plus 1 that has written the queue; 0 for none
 
@@ -191,7 +191,7 @@ func (w *rolloutWorld) looksEveryRound(i int) bool {
 	})
 }
 
-// tidy clears state without a meaning, so that worlds that no agent can distinguish are one.
+// tidy clears state that has no meaning, so that worlds that no agent can distinguish become equal.
 func (w *rolloutWorld) tidy() {
 	for i := range w.hosts {
 		h := &w.hosts[i]

@@ -134,7 +134,7 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 // from then on.
 func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d policy.Decision) {
 	h := &w.hosts[i]
-	if h.hasToken != 0 && w.reaches(i) && int(w.lock) != i+1 { // it renews the lock first
+	if h.hasToken != 0 && w.reaches(i) && int(w.lock) != i+1 { // the agent renews the lock first
 		h.hasToken = 0
 	}
 	s := m.observe(w, i)
@@ -165,8 +165,8 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 	return found, d
 }
 
-// write applies the pending change of a request: on disk if the request there is the same, or in the rollout's record
-// if that is.
+// write applies the pending change of a request, on disk or in the rollout's record, provided that the request or the
+// record there is still the same.
 func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 	h := &w.hosts[i]
 	is, was := h.rolloutRequest, h.pendingRequest
@@ -197,7 +197,7 @@ func (h *rolloutHost) endRequest() {
 	h.rolloutRequest = rolloutRequest{}
 }
 
-// How far a step gets.
+// The ways in which a step is cut short.
 const (
 	completed     uint8 = iota
 	crashedBefore       // the agent dies when the disk records the step, before its effect
@@ -278,7 +278,7 @@ func (m *rolloutMachine) begin(w *rolloutWorld, i int, step, cut uint8) {
 func (m *rolloutMachine) stop(w *rolloutWorld, i int, step, cut uint8) (found rolloutBreach) {
 	h := &w.hosts[i]
 	if step == rolloutTakeDown {
-		if h.pending != policy.RequestStays { // both are writes to the same file, in order
+		if h.pending != policy.RequestStays { // both writes go to the same file, in order
 			m.write(w, i)
 		}
 		if h.work == noWork || h.ended != 0 { // an operator has just cancelled it
@@ -332,7 +332,7 @@ func (m *rolloutMachine) end(w *rolloutWorld, i int, outcome uint8, same bool, c
 	return found
 }
 
-// advance writes to the rollout's record what the end of a host's operation changes.
+// advance writes the changes that follow from the end of a host's operation to the rollout's record.
 func (m *rolloutMachine) advance(w *rolloutWorld, i int, outcome uint8, read bool) (found rolloutBreach) {
 	t, step := m.progress(w, i, outcome)
 	if m.beforeEnd != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// rolloutRules describe what a mistake changes. The zero value changes nothing.
+// rolloutRules describe the changes that a mistake makes. The zero value changes nothing.
 type rolloutRules struct {
 	view     func(v *policy.View)     // changes what the policy sees
 	decision func(d *policy.Decision) // changes what the policy decides
@@ -17,7 +17,7 @@ type rolloutRules struct {
 	beforeEnd       func(t *policy.RolloutProgress, s *policy.Step)
 	afterEnd        func(end *policy.RolloutEnd)
 	unfenced        bool          // steps compare neither the record nor the lock with the view
-	ignored         rolloutBreach // a breach that is ignored, to see what follows from it
+	ignored         rolloutBreach // a breach that is ignored, to explore its consequences
 	overwrites      bool          // a write of the rollout's record does not compare its revision
 	countsAsResumed bool          // the end of a host's operation counts as a resume by operators
 	releasedNotDone bool          // a released operation does not count as done

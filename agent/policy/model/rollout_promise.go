@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rolloutBreach is a path to break a promise of rollouts.
+// rolloutBreach is a way to break a promise of rollouts.
 type rolloutBreach uint8
 
 const (
@@ -101,8 +101,8 @@ func (m *rolloutMachine) judgeEnd(w *rolloutWorld, i int, outcome uint8, end pol
 	return 0
 }
 
-// isLive reports whether one fair run from a world ends as required. In the run, everything is healed and operators do
-// nothing more. At its end no host is down or has a request, and the rollout is over or waits for an operator.
+// isLive reports whether one fair run from a world ends as required. During the run, everything is healed and operators
+// do nothing more. At its end no host is down or has a request, and the rollout is over or waits for an operator.
 func (m *rolloutMachine) isLive(start *rolloutWorld) bool {
 	w := *start
 	w.faults, w.actions = 0, 0

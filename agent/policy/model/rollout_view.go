@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// rolloutObservation is all that a decision in a rollout may depend on.
+// rolloutObservation holds everything on which a decision in a rollout may depend.
 type rolloutObservation struct {
 	observation
 	recordsOnly uint8 // the host reads only the records in this round

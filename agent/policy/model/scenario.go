@@ -129,7 +129,8 @@ func Removals() []Scenario {
 }
 
 // Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go beyond the
-// full exploration: one more fault during one host operation, two host operations with more faults, and more hosts.
+// full exploration, with one more fault during one host operation, more faults during two host operations, and more
+// hosts.
 func Deep() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{

@@ -27,7 +27,7 @@ type successor[W comparable] struct {
 	breach uint8
 }
 
-// discovery is the predecessor, the event and the depth with which a world was first found.
+// discovery holds the predecessor, the event and the depth of the first discovery of a world.
 type discovery[W comparable] struct {
 	world W
 	event string

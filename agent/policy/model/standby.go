@@ -3,8 +3,8 @@
 
 package model
 
-// standbyLost reports whether a standby is lost: neither its agent nor its etcd can be reached, it makes no progress,
-// or it is unhealthy.
+// standbyLost reports whether a standby is lost: its agent and its etcd are both unreachable, it makes no progress, or
+// it is unhealthy.
 func (w *world) standbyLost(i int) bool {
 	if w.present(i) && w.hosts[i].health == slow {
 		return true

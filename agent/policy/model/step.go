@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// The steps of the policy. If a step has different effects in the model, each is a step here.
+// The steps of the policy. If a step of the policy has several effects in the model, each effect is a step here.
 const (
 	none uint8 = iota
 	takeLock
@@ -54,7 +54,7 @@ const (
 	beginReplace
 	takeDownHeld // take-down, with the start guard
 	startAsIs    // start-unit that keeps the start guard; only a mistake does that
-	setBegun     // a host returns to the first phase because another host is in its operation, too
+	setBegun     // a host returns to the first phase because another host is in its own operation
 	beginLeave   // a replacement in which a host removes its own lost member and a standby becomes the next voter
 )
 
@@ -134,7 +134,7 @@ type choice struct {
 	why          string
 }
 
-// choose returns the choice for a decision. It panics at an unknown step: a new step must be modelled.
+// choose returns the choice for a decision. It panics on an unknown step, because a new step must be modelled.
 func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, startGuard: d.Notes.StartGuard,

@@ -3,8 +3,8 @@
 
 package model
 
-// timeEvent applies an event that occurs sooner or later without an agent or a fault. When it occurs is open, with one
-// exception: a lease never ends before its holder's validity, which is counted from before the request was sent.
+// timeEvent applies an event that occurs sooner or later without an agent or a fault. It may occur at any time, with
+// one exception: a lease never ends before its holder's validity, which counts from before the request was sent.
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -19,7 +19,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		if w.joining(i) {
 			w.noteWrite()
 		}
-	case evLearnerLags: // while the learner does not answer, no decision depends on this
+	case evLearnerLags: // while the learner does not answer, no decision depends on its lag
 		return w.answers(int(w.opHost)) && compareAndSet(&w.sinceWrite, 1, 2), fine
 	case evRetryDue:
 		h.stepFailed = 0
@@ -59,7 +59,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		return w.ageRecord(), fine
 	case evServed:
 		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && compareAndSet(&w.servedLong, 0, 1), fine
-	case evCommandEnds: // a program that has not been started can only fail, since it is missing
+	case evCommandEnds: // a program that has not been started can only fail, because it is missing
 		if h.down != 0 || (h.program != programRuns && arg == 0) {
 			return false, fine
 		}
@@ -76,8 +76,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 	return true, fine
 }
 
-// validityOver ends the validity of an agent's lock, which occurs only if the agent cannot renew it. The deadline of
-// its call ends then, too.
+// validityOver ends the validity of an agent's lock, which happens only if the agent cannot renew it. The deadline of
+// the agent's call passes at the same time.
 func (m *machine) validityOver(w *world, i int) bool {
 	h := &w.hosts[i]
 	if h.hasToken == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
@@ -164,7 +164,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	return true, fine
 }
 
-// compareAndSet sets a field that has the value from, and reports whether it had it.
+// compareAndSet sets a field to the value to if it has the value from, and reports whether it did.
 func compareAndSet(x *uint8, from, to uint8) bool {
 	if *x != from {
 		return false
@@ -173,7 +173,7 @@ func compareAndSet(x *uint8, from, to uint8) bool {
 	return true
 }
 
-// faultEvent applies a fault or an operator's action, and reports whether it was possible.
+// faultEvent applies a fault or an operator's action, and reports whether that was possible.
 func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	h := &w.hosts[i]
 	ok := true
@@ -257,7 +257,7 @@ func (w *world) deleteRecord() bool {
 	return true
 }
 
-// release applies an operator's release of an operation, even if its record is gone.
+// release applies an operator's release of an operation, even if the record of the operation is gone.
 func (w *world) release() bool {
 	if !w.quorum() || (w.op == 0 && !w.anyRecordDeleted()) {
 		return false
@@ -291,7 +291,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 	return true
 }
 
-// agentDies ends an agent's process: it loses its memory, but its calls may still land.
+// agentDies ends an agent's process: its memory is lost, but its calls may still land.
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)

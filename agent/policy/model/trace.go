@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// trace returns the shortest trace to a breach. The hosts of states in the table are sorted, so it repeats the path
+// trace returns the shortest trace to a breach. The hosts of states in the table are sorted, so trace repeats the path
 // from the start with unsorted hosts.
 func (x *explorer) trace(f candidate) *Breach {
 	var path []key
@@ -61,7 +61,7 @@ func (x *explorer) trace(f candidate) *Breach {
 	return &Breach{Promise: p.name, Text: p.text, Trace: b.String()}
 }
 
-// traceLivenessRun writes the liveness run that does not end as required.
+// traceLivenessRun writes the liveness run that ends in the breach.
 func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
 	for _, e := range m.endings() {

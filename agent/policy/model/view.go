@@ -20,8 +20,8 @@ type observedHost struct {
 	inOperation                 uint8
 }
 
-// observation is all that a decision may depend on. A view is built only from an observation, so decisions are cached
-// by observation.
+// observation holds everything on which a decision may depend. A view is built only from an observation, so decisions
+// are cached by observation.
 type observation struct {
 	n, self            uint8
 	reachable          uint8
@@ -58,7 +58,7 @@ type observation struct {
 	leads, opCycle, opRestarted, servedLong uint8
 
 	writes  uint8 // the measurements of writes that the other voters publish
-	noReads uint8 // no read returned in time: the rest is the local state of this host's member, which leads
+	noReads uint8 // no read returned in time: the view shows the local state of this host's member, which leads
 
 	ejection uint8
 
@@ -158,7 +158,7 @@ func limits() policy.Limits {
 	}
 }
 
-// rank orders the deciding host among hosts that are equally good.
+// rank is the position of the deciding host among hosts that are otherwise equal.
 type rank uint8
 
 const (
@@ -343,7 +343,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 			h.Answered = s.opReported != 0 && (i != int(s.self) || s.opHost == s.self)
 		}
 		if g.ready == 0 {
-			h.Waiting = policy.HealthBad // no decision depends on which reason it is
+			h.Waiting = policy.HealthBad // no decision depends on the code
 		}
 		switch {
 		case i != int(s.self):

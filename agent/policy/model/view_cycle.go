@@ -35,7 +35,7 @@ func (s *observation) cycleView(v *policy.View) {
 	}
 }
 
-// ran reports whether etcd is known to have run since the machine booted. If it was stopped for a request, that may
+// ran reports whether etcd is known to have run since the machine booted. If it was stopped for a request, the stop may
 // have been before or after the boot.
 func (s *observation) ran() bool {
 	return s.unit != stoppedForRequest && s.data == current
@@ -58,7 +58,7 @@ func (s *observation) cycleOp() *policy.Op {
 	return op
 }
 
-// askedAt returns the time of a request, which orders the queue. The order of requests is open.
+// askedAt returns the time of a request, which orders the queue. All orders of requests are explored.
 func askedAt(self bool, r rank) int64 {
 	switch {
 	case self && r == selfFirst:

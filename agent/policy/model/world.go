@@ -8,7 +8,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // maxHosts bounds a scenario.
 const maxHosts = 5
 
-// The member list's states of a host.
+// The states of a host in the member list.
 const (
 	unlisted uint8 = iota
 	learner
@@ -22,8 +22,8 @@ const (
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve. If an operator stopped it, its host does not
-// start it again; if it was stopped for a request, its host does.
+// The states of a unit. A unit that is starting votes, but does not serve. The agent does not start a unit that an
+// operator has stopped; it does start a unit that was stopped for a request.
 const (
 	inactive uint8 = iota
 	failed
@@ -50,8 +50,8 @@ const (
 	newEnv
 )
 
-// Health states and the clock: all that makes a host unhealthy. clockWrong also means that the host was WARM recently
-// or, if another witness reports it now, that it is SLOW only because of past samples.
+// The health states and the state of the clock, in one value. clockWrong also means that the host was WARM recently or,
+// if it is marked by witness, that it is SLOW only because of past samples.
 const (
 	healthy uint8 = iota
 	slow
@@ -73,7 +73,7 @@ const (
 	sent          // a call is in flight: a membership change before its deadline, or a call of a host operation
 )
 
-// host is a host with its agent, its unit and etcd's state of it. Instead of numbers that only grow, such as member IDs
+// host is a host with its agent, its unit and its state in etcd. Instead of numbers that only grow, such as member IDs
 // and tokens, it records whether they are current.
 type host struct {
 	list     uint8
@@ -112,7 +112,7 @@ type host struct {
 	latePromote uint8
 	lateRemove  uint8
 	lateWrite   uint8 // the step whose write may land
-	lateFresh   uint8 // the record is still the one that the write expects
+	lateFresh   uint8 // the record is still the one that the late write expects
 	lateToken   uint8 // and so is the lock
 	lateAbsent  uint8 // the write expects no record
 
@@ -131,8 +131,8 @@ func (h *host) noteSelf(note policy.SelfNote) {
 	}
 }
 
-// dataLost reports whether a host is listed as a voter whose data is gone. recorded then means that its disk records
-// the loss.
+// dataLost reports whether a host is listed as a voter whose data is gone. For such a host, recorded means that its
+// disk records the loss.
 func (h *host) dataLost() bool { return h.list == voter && h.data != current && h.data != old }
 
 // lossRecorded reports whether a voter's data is gone and its disk records that.
@@ -389,7 +389,7 @@ func unpack(k *key, n int) (w world) {
 }
 
 // canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound because
-// nothing in the model depends on a host's number: wherever hosts rank alike, their order is open.
+// nothing in the model depends on a host's number: all orders of hosts that rank alike are explored.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64
@@ -450,7 +450,7 @@ func (w *world) anyRecordDeleted() bool {
 	return false
 }
 
-// tidy clears state without a meaning, so that worlds that no agent can distinguish are one.
+// tidy clears state that has no meaning, so that worlds that no agent can distinguish become equal.
 func (w *world) tidy() {
 	awaited := w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {

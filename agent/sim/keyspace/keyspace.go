@@ -27,13 +27,13 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Store is a key-value store. It never changes the pairs that it returns.
+// Store is a key-value store. It never changes pairs that it has returned.
 type Store struct {
 	now    state
 	past   []state // earlier states, oldest first
 	leases map[int64]*Lease
 	nextID int64
-	next   time.Time // no lease is due before
+	next   time.Time // no lease expires before this time
 }
 
 // state is the content at a revision, sorted by key. It is never changed.
@@ -49,7 +49,7 @@ type Lease struct {
 	Ends time.Time
 }
 
-// kept is how many earlier revisions can be read.
+// kept is the number of earlier revisions that can be read.
 const kept = 256
 
 // New returns an empty store.
@@ -82,7 +82,7 @@ func (s state) find(key []byte) (at int, found bool) {
 	})
 }
 
-// span returns the pairs from a key up to but excluding end, or only that of the key if end is empty.
+// span returns the pairs from key up to but excluding end, or only the pair of key if end is empty.
 func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	from, found := s.find(key)
 	to := from
@@ -97,8 +97,8 @@ func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	return s.pairs[from:max(from, to)]
 }
 
-// Restored returns a new store with the same pairs and leases, like a cluster that is restored from this one's data:
-// its revision is increased, earlier revisions are compacted, and every lease restarts.
+// Restored returns a new store with the same pairs and leases, like a cluster that is restored from the data of this
+// one. It increases the revision by bump, compacts earlier revisions, and restarts every lease.
 func (s *Store) Restored(bump int64) *Store {
 	out := &Store{
 		now: state{s.now.revision + bump, slices.Clone(s.now.pairs)}, leases: map[int64]*Lease{}, nextID: s.nextID,
@@ -191,7 +191,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	}
 	for _, op := range ops {
 		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange: // of the state before the transaction: none reads what it writes
+		case *pb.RequestOp_RequestRange: // reads the state before the transaction: no transaction reads its own writes
 			answer, err := s.Range(op.RequestRange)
 			if err != nil {
 				return nil, err
