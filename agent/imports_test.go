@@ -23,7 +23,7 @@ import (
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"display fileaccess journalcatalog control config recovery record etcddb disk systemd durationfmt"},
+			"display fileaccess journalcatalog control config recovery record etcddb disk health systemd durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
 		{"cmd/quorumctl/pki", ""},
@@ -61,14 +61,14 @@ func layers() []layer {
 		{"journalcatalog", "policy health"},
 		{"fileaccess", "config durationfmt"},
 		{"page", "display control"},
-		{"display", "policy control durationfmt"},
+		{"display", "policy control health durationfmt"},
 		{"fleetlock", "connlimit control"},
 		{"connlimit", ""},
 		{"poll", ""},
 		{"config", "durationfmt autoreboot socketpath disk"},
 		{"autoreboot", "control execshim durationfmt"},
-		{"control/server", "control control/internal/errtext hooks recovery socketpath durationfmt"},
-		{"control", "control/internal/errtext recovery socketpath"},
+		{"control/server", "control control/internal/errtext hooks recovery socketpath health durationfmt"},
+		{"control", "control/internal/errtext recovery socketpath health"},
 		{"control/internal/errtext", ""},
 		{"cluster", "lock execshim durationfmt"},
 		{"lock", "record durationfmt"},

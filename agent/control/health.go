@@ -3,7 +3,11 @@
 
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
 
 // Health is the health state of the machine and its evidence.
 type Health struct {
@@ -13,10 +17,11 @@ type Health struct {
 	Remedy    string    `json:"remedy,omitempty"`
 	Qualified bool      `json:"qualified"` // has passed the qualification that a first join needs
 	Findings  []Finding `json:"findings"`
-	Mutes     []Mute    `json:"mutes,omitempty"` // muted findings
+
+	Mutes []health.Mute `json:"mutes,omitempty"` // muted findings
 	// NotAvailable lists the optional checks that cannot be made on this machine. They do not affect the health state.
-	NotAvailable []Absence `json:"notAvailable,omitempty"`
-	Disk         Disk      `json:"disk"`
+	NotAvailable []health.Absence `json:"notAvailable,omitempty"`
+	Disk         Disk             `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
 	Devices []Device `json:"devices,omitempty"`
 	// Certificates are those that connections to etcd depend on, as far as this host can read them.
@@ -58,13 +63,6 @@ type Array struct {
 	Failed  []string `json:"failed,omitempty"` // failed legs that are still present
 	Doing   string   `json:"doing,omitempty"`  // idle, check, repair, resync, recover or reshape
 	Done    float64  `json:"done,omitempty"`   // completed fraction of that
-}
-
-// Absence is an optional check that cannot be made, with the reason.
-type Absence struct {
-	Check     string `json:"check"`
-	Component string `json:"component"`
-	Why       string `json:"why"`
 }
 
 // Finding is a detected condition, or a measurement that is still missing.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Line is the content of one line, from left to right.
@@ -149,7 +150,7 @@ func After(separator, text string) string {
 }
 
 // Mute describes a mute: who muted the code, until when and why.
-func Mute(m control.Mute, now time.Time) string {
-	return m.Code + " is muted by " + m.By + " until " + Timestamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
-		" left), unless it becomes worse than " + m.State + ": " + m.Reason
+func Mute(m health.Mute, now time.Time) string {
+	return string(m.Code) + " is muted by " + m.By + " until " + Timestamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
+		" left), unless it becomes worse than " + m.State.String() + ": " + m.Reason
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/page"
+	"github.com/quorumd/quorumd/health"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -279,7 +280,7 @@ func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 		{Code: "X" + evil, State: evil, Text: evil, Cause: evil, Why: evil, Remedy: evil},
 	}
 	s.Health.Certificates = []control.Certificate{{Of: evil, Name: evil, State: evil}}
-	s.Health.Mutes = []control.Mute{{Code: evil, By: evil, Reason: evil}}
+	s.Health.Mutes = []health.Mute{{Code: health.Code(evil), By: evil, Reason: evil}}
 	s.Pause = &control.Pause{By: evil, Reason: evil}
 	s.Op = &control.Op{Kind: evil, HostName: evil, Phase: evil, Progress: evil, Orphaned: true}
 	s.Rollout = &control.Rollout{Work: evil, State: evil, By: evil, Reason: evil}

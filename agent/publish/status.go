@@ -306,12 +306,8 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 			Since:  wall(f.Since), Muted: muted(r, f.Code), Cause: string(f.Cause), Why: f.Why,
 		})
 	}
-	out.Mutes = mutesStatus(r)
-	for _, n := range assessment.NotAvailable {
-		out.NotAvailable = append(out.NotAvailable, control.Absence{
-			Check: n.Check, Component: string(n.Component), Why: n.Why,
-		})
-	}
+	out.Mutes = r.Mutes
+	out.NotAvailable = assessment.NotAvailable
 	out.Disk = control.Disk{
 		WAL: lane(assessment.Figures.WAL), Direct: lane(assessment.Figures.Direct),
 		LimitSeconds: p.opt.Config.Disk.FsyncWarm.Seconds(),

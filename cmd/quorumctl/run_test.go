@@ -27,6 +27,7 @@ import (
 	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestMain(m *testing.M) {
@@ -124,11 +125,11 @@ func (d *fakeBackend) Revision() uint64 {
 
 func (d *fakeBackend) Checks() control.Checks { return d.checks }
 
-func (d *fakeBackend) Mute(_ context.Context, req control.MuteRequest, _ string) (control.Mute, error) {
+func (d *fakeBackend) Mute(_ context.Context, req control.MuteRequest, _ string) (health.Mute, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := control.Mute{
-		Code: req.Code, State: "WARM", Reason: req.Reason, By: "root", Since: d.status.Time,
+	m := health.Mute{
+		Code: health.Code(req.Code), State: health.Warm, Reason: req.Reason, By: "root", Since: d.status.Time,
 		Until: d.status.Time.Add(time.Duration(req.For)),
 	}
 	if d.fail == nil {

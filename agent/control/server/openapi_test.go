@@ -21,6 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/schemadoc"
+	"github.com/quorumd/quorumd/health"
 )
 
 // openAPIFile is generated from the route table and the Go types: go test ./agent/control/server -run OpenAPI -update.
@@ -77,7 +78,7 @@ func apiRoutes() map[string]apiRoute {
 			summary: "Mute an advisory finding",
 			body:    control.MuteRequest{},
 			example: `{"code": "DISK_SPACE_LOW", "reason": "cleanup on Monday", "for": "24h"}`,
-			answer:  control.Mute{},
+			answer:  health.Mute{},
 		},
 		"DELETE /v1/mute": {summary: "End the mute of a finding", answer: control.Done{}},
 		"POST /v1/recovery/facts": {

@@ -25,6 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestMain(m *testing.M) {
@@ -88,11 +89,13 @@ func (d *fake) Checks() control.Checks {
 	return control.Checks{Checks: []control.Check{{Name: "fsync"}}}
 }
 
-func (d *fake) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
+func (d *fake) Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error) {
 	d.record("mute %s %q for %s by %s", req.Code, req.Reason, req.For, by)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	until := since.Add(time.Duration(req.For))
-	return control.Mute{Code: req.Code, By: by, Reason: req.Reason, Since: since, Until: until}, d.answer(ctx)
+	return health.Mute{
+		Code: health.Code(req.Code), By: by, Reason: req.Reason, Since: since, Until: until,
+	}, d.answer(ctx)
 }
 
 func (d *fake) Unmute(ctx context.Context, code, by string) error {
