@@ -31,7 +31,7 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		removal.DryRun = true
-		if got, err := h.RemoveMember(t.Context(), removal, "root"); err != nil || !got.DryRun || got.MemberID != "3" {
+		if got, err := h.RemoveMember(t.Context(), removal, "root"); err != nil || !got.DryRun || got.MemberID != 3 {
 			t.Errorf("the removal would be %+v, %v", got, err)
 		}
 		rollout := control.RolloutRequest{

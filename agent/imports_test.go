@@ -23,7 +23,8 @@ import (
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"display fileaccess journalcatalog control config recovery record etcddb disk health systemd durationfmt"},
+			"display fileaccess journalcatalog control config recovery policy record etcddb disk health systemd " +
+			"durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
 		{"cmd/quorumctl/pki", ""},
@@ -56,7 +57,7 @@ func layers() []layer {
 			"systemd durationfmt"},
 		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
-		{"hoststate", "policy hooks recovery record health"},
+		{"hoststate", "policy control hooks recovery record health"},
 		{"shutdown", "policy control"},
 		{"journalcatalog", "policy health"},
 		{"fileaccess", "config durationfmt"},
@@ -68,7 +69,7 @@ func layers() []layer {
 		{"config", "durationfmt autoreboot socketpath disk"},
 		{"autoreboot", "control execshim durationfmt"},
 		{"control/server", "control control/internal/errtext hooks recovery socketpath health durationfmt"},
-		{"control", "control/internal/errtext recovery socketpath health"},
+		{"control", "control/internal/errtext recovery policy socketpath record health"},
 		{"control/internal/errtext", ""},
 		{"cluster", "lock execshim durationfmt"},
 		{"lock", "record durationfmt"},

@@ -6,6 +6,8 @@ package control
 import (
 	"context"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // The Work of a Maintenance and of a Rollout.
@@ -68,21 +70,15 @@ type Maintenance struct {
 	DryRun      bool      `json:"dryRun,omitempty"` // nothing was requested
 }
 
-// The codes of a MaintenanceEnd without a fault.
-const (
-	CodeCycled    = "CYCLED"    // the host was down and is back
-	CodeCancelled = "CANCELLED" // the request was cancelled while queued
-)
-
 // MaintenanceEnd is the end of this host's last maintenance.
 type MaintenanceEnd struct {
-	Work   string    `json:"work"`
-	Reason string    `json:"reason"`
-	By     string    `json:"by"` // who requested it
-	Since  time.Time `json:"since"`
-	Ended  time.Time `json:"ended"`
-	Code   string    `json:"code"` // CYCLED, CANCELLED, or the code of the reason for another end
-	Text   string    `json:"text"`
+	Work   policy.Work       `json:"work"`
+	Reason string            `json:"reason"`
+	By     string            `json:"by"` // who requested it
+	Since  time.Time         `json:"since"`
+	Ended  time.Time         `json:"ended"`
+	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, or the code of the reason for another end
+	Text   string            `json:"text"`
 }
 
 // Maintainer is the part of the agent that requests maintenance of its own host, for reboot agents, automatic reboots

@@ -4,8 +4,6 @@
 package hoststate
 
 import (
-	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -187,20 +185,5 @@ func TestARequestEndsWithTheResumeCountOfItsRollout(t *testing.T) {
 		if _, end := f.Asked(); end.RolloutResumed != c.want {
 			t.Errorf("%s: RolloutResumed is %d, want %d", name, end.RolloutResumed, c.want)
 		}
-	}
-}
-
-func TestAnEndedRequestIsStoredAsInEarlierVersions(t *testing.T) {
-	t.Parallel()
-	k := Request{Request: policy.Request{Work: policy.WorkRestart, Ended: true}}
-	data, err := json.Marshal(k)
-	must(t, err)
-	if !strings.Contains(string(data), `"over":true`) {
-		t.Errorf("it is stored as %s", data)
-	}
-	var read Request
-	must(t, json.Unmarshal([]byte(`{"work":"restart","over":true}`), &read))
-	if read != k {
-		t.Errorf("an earlier version's request is read as %+v", read)
 	}
 }

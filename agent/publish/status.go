@@ -47,10 +47,13 @@ func (p *Publisher) ClusterState() control.Status {
 	r := p.current.Load()
 	asked, last := p.files.Asked()
 	if last != nil {
-		s.LastMaintenance = endOf(last)
+		s.LastMaintenance = &last.MaintenanceEnd
 	}
 	s.Removal, s.LastRemoval = p.removalStatus(r)
-	s.Recovery, s.LastRecovery = p.recoveryStatus()
+	plan, lastPlan := p.files.Recoveries()
+	if s.LastRecovery = lastPlan; plan != nil {
+		s.Recovery = &plan.Recovery
+	}
 	if r == nil {
 		s.Reasons = []control.Reason{{
 			Code: string(policy.Starting),

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func (a *app) maintenanceCommand() *cobra.Command {
@@ -207,7 +208,7 @@ func (a *app) followEnd(ctx context.Context, since time.Time, f *follower) error
 // maintenanceFailure returns an error unless the host is back or the request was cancelled.
 func maintenanceFailure(s control.Status, since time.Time) error {
 	end := maintenanceEnd(s, since)
-	if end.Code == control.CodeCycled || end.Code == control.CodeCancelled {
+	if end.Code == policy.Cycled || end.Code == policy.Cancelled {
 		return nil
 	}
 	hint := "quorumctl explain"

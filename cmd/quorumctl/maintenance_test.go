@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/control/server"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // maintenanceBackend is a backend whose host goes down and comes back in several reads.
@@ -31,7 +32,7 @@ func maintenanceBackend(t *testing.T) *fakeBackend {
 	d.back = []maintenanceStep{
 		{control.MaintenanceReturning, "RETURNING", "it does not serve yet"},
 		{control.MaintenanceReturning, "RETURNING", "it has served for 4s of 10s"},
-		{"", control.CodeCycled, "the host is back"},
+		{"", policy.Cycled, "the host is back"},
 	}
 	return d
 }
@@ -120,7 +121,7 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 	}{
 		{
 			"cancelled", "maintenance on --reason x",
-			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitFault,
 			"it ended: CANCELLED: by uid 7",
 		},
@@ -132,13 +133,13 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 		},
 		{
 			"cancelled cycle", "cycle",
-			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitOK,
 			"CANCELLED, by uid 7",
 		},
 		{
 			"before a command", "cycle -- echo hello",
-			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitFault,
 			"ended before the command was run: CANCELLED",
 		},

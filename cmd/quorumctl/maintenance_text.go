@@ -6,6 +6,7 @@ package main
 import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // maintenance is the document of the maintenance commands and of cycle.
@@ -68,7 +69,7 @@ func writeLast(p *page, s control.Status) {
 	l := s.LastMaintenance
 	switch {
 	case l == nil:
-	case l.Code == control.CodeCycled: // its text repeats the code
+	case l.Code == policy.Cycled: // its text repeats the code
 		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, display.Since(l.Ended, s.Time))
 	default:
 		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code,
@@ -87,9 +88,9 @@ func writeSafe(p *page, s control.Status) {
 // writeEnd shows how the last maintenance ended, and its duration since the request.
 func writeEnd(p *page, s control.Status) {
 	l := s.LastMaintenance
-	code, text := word{l.Code, warn}, l.Text
-	if l.Code == control.CodeCycled {
-		code, text = word{l.Code, good}, "the host is back"
+	code, text := word{string(l.Code), warn}, l.Text
+	if l.Code == policy.Cycled {
+		code, text = word{string(l.Code), good}, "the host is back"
 	}
 	p.line("%s: %s, %s, %s after the request", word{s.Host.Name, bold}, code, text,
 		display.Span(l.Ended.Sub(l.Since)))

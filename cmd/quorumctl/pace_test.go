@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -104,12 +105,12 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 
 func TestTerminalShowsRecoveryProgress(t *testing.T) {
 	t.Parallel()
-	for code, exit := range map[string]int{"RECOVERED": exitOK, "RECOVERY_GIVEN_UP": exitFault} {
-		t.Run(code, func(t *testing.T) {
+	for code, exit := range map[policy.ReasonCode]int{policy.Recovered: exitOK, policy.RecoveryGivenUp: exitFault} {
+		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			master, terminal := openTerminal(t)
 			d := scene(t, "etcd-down")
-			plan := control.Recovery{Plan: "abcdefghijkl", Survivor: "n1", Alone: true, New: "c2", By: "root"}
+			plan := control.Recovery{Plan: "abcdefghijkl", Survivor: "n1", Alone: true, New: 0xc2, By: "root"}
 			d.onRead = func(look int, s *control.Status) {
 				s.Time = s.Time.Add(2 * time.Second)
 				s.Recovery = &plan
@@ -118,7 +119,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 					Progress: &control.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: control.UnitBytes},
 				}}
 				if look == 5 {
-					plan.GivenUp = map[string]string{"RECOVERY_GIVEN_UP": "root"}[code]
+					plan.GivenUp = map[policy.ReasonCode]string{policy.RecoveryGivenUp: "root"}[code]
 					s.Recovery, s.LastRecovery = nil, &control.RecoveryEnd{Recovery: plan, Ended: s.Time, Code: code}
 				}
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/fileaccess"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 	"github.com/quorumd/quorumd/health"
@@ -67,7 +68,11 @@ type fakeBackend struct {
 }
 
 // maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
-type maintenanceStep struct{ state, code, text string }
+type maintenanceStep struct {
+	state string
+	code  policy.ReasonCode
+	text  string
+}
 
 func (d *fakeBackend) Status() control.Status {
 	d.mu.Lock()
@@ -103,7 +108,7 @@ func (d *fakeBackend) step() {
 	}
 	if m := d.status.Maintenance; now.state == "" {
 		d.status.LastMaintenance = &control.MaintenanceEnd{
-			Work: m.Work, Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code,
+			Work: policy.Work(m.Work), Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code,
 			Text: now.text,
 		}
 		d.status.Maintenance, d.status.Reasons, d.course = nil, nil, nil
@@ -112,7 +117,7 @@ func (d *fakeBackend) step() {
 	d.status.Maintenance.State = now.state
 	d.status.Reasons = nil
 	if now.code != "" {
-		d.status.Reasons = []control.Reason{{Code: now.code, Text: now.text}}
+		d.status.Reasons = []control.Reason{{Code: string(now.code), Text: now.text}}
 	}
 }
 
@@ -197,22 +202,25 @@ func (d *fakeBackend) AbandonRecovery(context.Context, string) (control.Recovery
 	return control.Recovery{Plan: "abcdefghijkl", By: "root", GivenUp: "root", Alone: true}, d.fail
 }
 
+func requestedRemoval(req control.RemovalRequest, at time.Time) control.RequestedRemoval {
+	return control.RequestedRemoval{
+		MemberID: 0xfd422379fda50e48, Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
+		Since: at, Until: at.Add(time.Duration(req.For)),
+	}
+}
+
 func (d *fakeBackend) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if req.DryRun {
 		return control.Removal{
-			MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
-			Since: d.status.Time, Until: d.status.Time.Add(time.Duration(req.For)),
-			State: control.RemovalWaiting, DryRun: true,
+			RequestedRemoval: requestedRemoval(req, d.status.Time), State: control.RemovalWaiting, DryRun: true,
 		}, d.fail
 	}
 	d.requested = append(d.requested, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
 		req.Reason))
-	at := d.status.Time.Add(time.Millisecond)
 	r := control.Removal{
-		MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
-		Since: at, Until: at.Add(time.Duration(req.For)), State: control.RemovalWaiting,
+		RequestedRemoval: requestedRemoval(req, d.status.Time.Add(time.Millisecond)), State: control.RemovalWaiting,
 	}
 	if d.removed {
 		r.State = control.RemovalDone

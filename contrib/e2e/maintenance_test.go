@@ -84,7 +84,7 @@ func (h *host) maintenance() string {
 // endedWith reports whether the host has no request and the last one ended with the given code.
 func (h *host) endedWith(code policy.ReasonCode) bool {
 	s, ok := h.status()
-	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == string(code)
+	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == code
 }
 
 func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.T) {

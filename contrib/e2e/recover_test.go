@@ -107,7 +107,7 @@ func (h *host) waitRecovered() {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has carried out its part of the plan", func() bool {
 		s, ok := h.status()
-		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(policy.Recovered)
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == policy.Recovered
 	})
 }
 
@@ -491,6 +491,6 @@ func (h *host) waitPlanEnded(code policy.ReasonCode) {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has ended the plan: "+string(code), func() bool {
 		s, ok := h.status()
-		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(code)
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == code
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
@@ -84,7 +85,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f.remove(h) // the standby replaces it
 	f.eventually("then the next operation begins", func() bool {
 		s, ok := f.status(next)
-		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == policy.Cycled &&
 			s.LastMaintenance.Reason == "new flags"
 	})
 	f.checkHarmlessReturn(h)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -55,7 +56,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f.eventually("the first serves again", func() bool { return f.serves(h) })
 	f.eventually("then the next operation begins", func() bool {
 		s, ok := f.status(next)
-		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == policy.Cycled &&
 			s.LastMaintenance.Reason == "new flags"
 	})
 	f.waitIdle()

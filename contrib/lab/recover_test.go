@@ -92,7 +92,7 @@ func (f *bareFleet) waitRecovered(h *lab.Host, since time.Time) {
 	f.eventually(h.Name+" has carried out its part of the plan", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Ended.After(since) &&
-			s.LastRecovery.Code == string(policy.Recovered)
+			s.LastRecovery.Code == policy.Recovered
 	})
 }
 

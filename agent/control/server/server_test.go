@@ -156,7 +156,10 @@ func (d *fake) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by str
 
 func (d *fake) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	d.record("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
-	return control.Removal{MemberID: "3", Name: req.Member, By: by, State: control.RemovalWaiting}, d.answer(ctx)
+	return control.Removal{
+		RequestedRemoval: control.RequestedRemoval{MemberID: 3, Name: req.Member, By: by},
+		State:            control.RemovalWaiting,
+	}, d.answer(ctx)
 }
 
 func (d *fake) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
