@@ -14,14 +14,14 @@ import (
 // Maintenance returns a request as an API value, with the progress observed in the round.
 func (p *Publisher) Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance {
 	out := control.Maintenance{
-		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
+		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
 		KeepRunning: k.KeepRunning, External: k.External,
 		Rollout: k.Rollout,
 	}
 	out.Until = k.Until()
 	out.Overdue = round.Overdue(out.Until, p.opt.Wall())
 	v := p.viewOf(r, k)
-	out.State = string(policy.StateOf(v))
+	out.State = policy.StateOf(v)
 	out.ByOthers = policy.ExternallyManaged(v)
 	return out
 }
@@ -56,7 +56,7 @@ func (p *Publisher) removalStatus(r *round.Round) (*control.Removal, *control.Re
 // RolloutOf returns a rollout as an API value. The operation in flight, if any, identifies the current host.
 func RolloutOf(r record.Rollout, op *record.Op) control.Rollout {
 	out := control.Rollout{
-		ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
+		ID: r.ID, Work: policy.Work(r.Work), Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
 		State: r.State, Text: r.Text, Started: r.Started,
 	}
 	for _, h := range r.Hosts {

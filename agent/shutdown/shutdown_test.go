@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // host simulates the agent.
@@ -39,7 +40,7 @@ func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequ
 	if h.refuse != nil {
 		return control.Maintenance{}, h.refuse
 	}
-	h.status.Maintenance = &control.Maintenance{Work: req.Work, By: by, State: control.MaintenanceWaiting}
+	h.status.Maintenance = &control.Maintenance{Work: req.Work, By: by, State: policy.RequestWaiting}
 	h.becomeSafe()
 	return *h.status.Maintenance, nil
 }
@@ -49,7 +50,7 @@ func (h *host) becomeSafe() {
 		time.AfterFunc(h.safeAfter, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, By: h.status.Maintenance.By}
+			h.status.Maintenance = &control.Maintenance{State: policy.RequestSafe, By: h.status.Maintenance.By}
 		})
 	}
 }
@@ -70,7 +71,7 @@ func (h *host) Status() control.Status {
 	s.Role = h.role
 	s.Reasons = []control.Reason{{Code: "QUORUM_AT_RISK", Text: "two voters: n2 is down"}}
 	if h.stopping {
-		s.Maintenance, s.Reasons = &control.Maintenance{State: control.MaintenanceStopping, By: by},
+		s.Maintenance, s.Reasons = &control.Maintenance{State: policy.RequestStopping, By: by},
 			[]control.Reason{{Code: "STOPPING"}}
 	}
 	return s
@@ -101,7 +102,7 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		want := control.MaintenanceRequest{
-			Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
+			Work: policy.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
 			External: true, Hurried: true,
 		}
 		if len(h.asked) != 1 || h.asked[0] != want {
@@ -117,7 +118,7 @@ func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
-		h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, KeepRunning: true, By: "alice"}
+		h.status.Maintenance = &control.Maintenance{State: policy.RequestSafe, KeepRunning: true, By: "alice"}
 		r, log := handler(h)
 		if took := prepare(t, r); took > pollInterval {
 			t.Errorf("it took %s", took)
@@ -134,8 +135,8 @@ func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
-			Work: control.WorkCommand, Command: "firmware",
-			State: control.MaintenanceWorking, By: "alice",
+			Work: policy.WorkCommand, Command: "firmware",
+			State: policy.RequestWorking, By: "alice",
 		}
 		r, log := handler(h)
 		if took := prepare(t, r); took != 4500*time.Millisecond+displayTime {
@@ -153,15 +154,15 @@ func TestShutdownWaitsForTheEndOfACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
-			Work: control.WorkCommand, Command: "firmware",
-			State: control.MaintenanceWorking,
+			Work: policy.WorkCommand, Command: "firmware",
+			State: policy.RequestWorking,
 		}
 		time.AfterFunc(time.Second, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.status.Maintenance = &control.Maintenance{
-				Work: control.WorkCommand, Command: "firmware",
-				State: control.MaintenanceReturning,
+				Work: policy.WorkCommand, Command: "firmware",
+				State: policy.RequestReturning,
 			}
 		})
 		r, log := handler(h)
@@ -250,8 +251,8 @@ func TestShutdownDuringAnotherMaintenanceWaitsForIt(t *testing.T) {
 			refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"},
 		}
 		h.status.Maintenance = &control.Maintenance{
-			Work: control.WorkMaintenance, By: "root",
-			State: control.MaintenanceStopping,
+			Work: policy.WorkMaintenance, By: "root",
+			State: policy.RequestStopping,
 		}
 		h.becomeSafe()
 		r, log := handler(h)

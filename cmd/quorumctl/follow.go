@@ -198,5 +198,5 @@ func maintenanceProgress(s, first control.Status, since time.Time) (state, text 
 	default:
 		text = s.Next.Text
 	}
-	return s.Maintenance.State, text
+	return string(s.Maintenance.State), text
 }

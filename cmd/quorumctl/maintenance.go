@@ -70,7 +70,7 @@ func checkFor(what, command string, d time.Duration) error {
 }
 
 func (a *app) maintenanceOnCommand() *cobra.Command {
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance}
+	req := control.MaintenanceRequest{Work: policy.WorkMaintenance}
 	var w waitFlags
 	cmd := &cobra.Command{
 		Use:   "on --reason TEXT",
@@ -141,7 +141,7 @@ func (a *app) emitRequested(m control.Maintenance) error {
 }
 
 // isSafe reports whether work on the machine may begin.
-func isSafe(m control.Maintenance) bool { return m.State == control.MaintenanceSafe }
+func isSafe(m control.Maintenance) bool { return m.State == policy.RequestSafe }
 
 func (a *app) maintenanceOffCommand() *cobra.Command {
 	var w waitFlags

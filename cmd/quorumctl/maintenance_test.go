@@ -23,15 +23,15 @@ func maintenanceBackend(t *testing.T) *fakeBackend {
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{{Code: "IDLE", Text: "this host is a voter; nothing to do"}}
 	d.down = []maintenanceStep{
-		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
-		{control.MaintenanceWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
-		{control.MaintenanceWaiting, "SETTLING", "1.1s of the cooldown of 1m remain"},
-		{control.MaintenanceStopping, "STOPPING", "etcd is stopping"},
-		{control.MaintenanceSafe, "IN_MAINTENANCE", "by root: new fan"},
+		{policy.RequestWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
+		{policy.RequestWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
+		{policy.RequestWaiting, "SETTLING", "1.1s of the cooldown of 1m remain"},
+		{policy.RequestStopping, "STOPPING", "etcd is stopping"},
+		{policy.RequestSafe, "IN_MAINTENANCE", "by root: new fan"},
 	}
 	d.back = []maintenanceStep{
-		{control.MaintenanceReturning, "RETURNING", "it does not serve yet"},
-		{control.MaintenanceReturning, "RETURNING", "it has served for 4s of 10s"},
+		{policy.RequestReturning, "RETURNING", "it does not serve yet"},
+		{policy.RequestReturning, "RETURNING", "it has served for 4s of 10s"},
 		{"", policy.Cycled, "the host is back"},
 	}
 	return d
@@ -72,7 +72,7 @@ func TestTimeoutKeepsTheMaintenanceRequest(t *testing.T) {
 	t.Parallel()
 	d := maintenanceBackend(t)
 	d.down = d.down[:2]
-	d.back = []maintenanceStep{{control.MaintenanceReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
+	d.back = []maintenanceStep{{policy.RequestReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
 	socket, _ := serve(t, d)
 	golden(t, "maintenance-late.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' --wait=3s", "maintenance off --wait=3s"))

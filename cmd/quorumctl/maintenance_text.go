@@ -34,15 +34,15 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("    asked    %s by %s%s", display.Since(m.Since, s.Time), m.By,
 			display.After(", for the rollout ", m.Rollout))
 		p.line("    until    %s", display.Until(*m, s.Time))
-		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
+		if len(s.Reasons) > 0 && m.State != policy.RequestSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
 			writeRemedy(p, s.Reasons[0].Remedy)
 		}
 	}
 	writeCurrentOperation(p, s)
 	switch {
-	case m == nil || m.State == control.MaintenanceReturning:
-	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
+	case m == nil || m.State == policy.RequestReturning:
+	case m.State == policy.RequestSafe && m.Work == policy.WorkMaintenance:
 		p.line("→ when the work is over: quorumctl maintenance off")
 	default:
 		p.line("→ to cancel it: quorumctl maintenance off")
@@ -99,9 +99,9 @@ func writeEnd(p *page, s control.Status) {
 func workOf(m control.Maintenance) string {
 	switch {
 	case m.KeepRunning:
-		return m.Work + ", etcd keeps running"
+		return string(m.Work) + ", etcd keeps running"
 	case m.External:
-		return m.Work + ", started outside quorumd"
+		return string(m.Work) + ", started outside quorumd"
 	}
 	return display.Work(m.Work, m.Command)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 	"github.com/quorumd/quorumd/health"
@@ -69,7 +70,7 @@ type fakeBackend struct {
 
 // maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
 type maintenanceStep struct {
-	state string
+	state policy.RequestState
 	code  policy.ReasonCode
 	text  string
 }
@@ -108,7 +109,7 @@ func (d *fakeBackend) step() {
 	}
 	if m := d.status.Maintenance; now.state == "" {
 		d.status.LastMaintenance = &control.MaintenanceEnd{
-			Work: policy.Work(m.Work), Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code,
+			Work: m.Work, Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code,
 			Text: now.text,
 		}
 		d.status.Maintenance, d.status.Reasons, d.course = nil, nil, nil
@@ -239,7 +240,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 	if req.DryRun {
 		return control.Maintenance{
 			Work: req.Work, Command: req.Command, By: "root", Since: d.status.Time, Reason: req.Reason,
-			State: control.MaintenanceWaiting, DryRun: true,
+			State: policy.RequestWaiting, DryRun: true,
 		}, d.fail
 	}
 	d.requested = append(d.requested, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command),
@@ -253,7 +254,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 		d.status.Maintenance = &control.Maintenance{
 			Work: req.Work, Command: req.Command, By: "root", Reason: req.Reason,
 			Since: at, Until: at.Add(time.Duration(req.For)),
-			KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
+			KeepRunning: req.KeepRunning, State: policy.RequestWaiting,
 		}
 		d.course, d.stale = d.down, true
 	}
@@ -262,7 +263,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 	}
 	if m := d.status.Maintenance; m.Work != req.Work {
 		return control.Maintenance{}, &control.Error{
-			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + m.Work +
+			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + string(m.Work) +
 				" was already requested", Hint: "quorumctl maintenance off",
 		}
 	}
@@ -285,13 +286,13 @@ func (d *fakeBackend) StartRollout(_ context.Context, req control.RolloutRequest
 	defer d.mu.Unlock()
 	r := control.Rollout{
 		ID: "k3x7", Work: req.Work, Command: req.Command, Version: req.Version, Reason: req.Reason,
-		By: "root", State: control.RolloutRunning, Started: d.status.Time, DryRun: req.DryRun,
+		By: "root", State: record.RolloutRunning, Started: d.status.Time, DryRun: req.DryRun,
 	}
 	if !req.DryRun {
-		d.requested = append(d.requested, req.Work+" rollout: "+req.Reason)
+		d.requested = append(d.requested, string(req.Work)+" rollout: "+req.Reason)
 	}
 	for _, name := range req.Hosts {
-		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
+		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: record.HostWaiting})
 	}
 	return r, d.fail
 }

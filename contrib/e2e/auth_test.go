@@ -95,6 +95,6 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 		}
 		return true
 	})
-	n2.requestWork(control.WorkRestart)
+	n2.requestWork(policy.WorkRestart)
 	w.eventually("n2's operation has ended", func() bool { return n2.endedWith(policy.Cycled) })
 }

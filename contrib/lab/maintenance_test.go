@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
@@ -36,7 +35,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f.check(h.Install(t.Context(), packageFile(t, "next")))
 	f.eventually("its agent was upgraded, and it is still in maintenance", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
+		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == policy.RequestSafe
 	})
 	f.checkDown(h)
 
@@ -47,7 +46,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f.check(h.Booted(t.Context()))
 	f.eventually("its agent is back, and still in maintenance", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
+		return ok && s.Maintenance != nil && s.Maintenance.State == policy.RequestSafe
 	})
 	f.checkDown(h)
 	waits("when the first has power again")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -64,7 +65,7 @@ func manners() []manner {
 			restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd"),
 		},
 		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) {
-			f.runRollout(control.RolloutRequest{Work: control.WorkRestart, Hosts: names(voters)})
+			f.runRollout(control.RolloutRequest{Work: policy.WorkRestart, Hosts: names(voters)})
 		}},
 	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 	"github.com/quorumd/quorumd/health"
@@ -337,9 +339,7 @@ func limitFields(s *jsonschema.Schema, body any) {
 		if p == nil { // not in JSON
 			continue
 		}
-		p.Description = strings.NewReplacer("WorkMaintenance", control.WorkMaintenance,
-			"WorkRestart", control.WorkRestart, "WorkReboot", control.WorkReboot,
-			"WorkCommand", control.WorkCommand).Replace(p.Description)
+		p.Description = strings.ReplaceAll(p.Description, "policy.WorkCommand", string(policy.WorkCommand))
 		if p.Enum = apiEnums()[request+"."+name]; p.Enum != nil {
 			p.Description = ""
 		}
@@ -364,11 +364,11 @@ func limitFields(s *jsonschema.Schema, body any) {
 
 // apiEnums returns the values of the fields that have only a few.
 func apiEnums() map[string][]any {
-	works := []any{control.WorkMaintenance, control.WorkRestart, control.WorkReboot, control.WorkCommand}
+	works := []any{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkCommand}
 	return map[string][]any{
 		"MaintenanceRequest.work":   works,
 		"RolloutRequest.work":       works[1:],
-		"RolloutStateRequest.state": {control.RolloutRunning, control.RolloutPaused, control.RolloutAborted},
+		"RolloutStateRequest.state": {record.RolloutRunning, record.RolloutPaused, record.RolloutAborted},
 		"SnapshotRequest.do": {
 			control.SnapshotSave, control.SnapshotList, control.SnapshotVerify, control.SnapshotPrune,
 			control.SnapshotRestoreTest,

@@ -23,6 +23,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 	"github.com/quorumd/quorumd/health"
@@ -180,12 +182,12 @@ func (d *fake) AbandonRecovery(ctx context.Context, by string) (control.Recovery
 func (d *fake) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
 	error,
 ) {
-	d.record("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command),
+	d.record("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(string(req.Work)+" "+req.Command),
 		req.Reason, req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since,
-		Until: since.Add(time.Duration(req.For)), State: control.MaintenanceWaiting,
+		Until: since.Add(time.Duration(req.For)), State: policy.RequestWaiting,
 	}, d.answer(ctx)
 }
 
@@ -195,10 +197,10 @@ func (d *fake) EndMaintenance(ctx context.Context, by string) error {
 }
 
 func (d *fake) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
-	d.record("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version,
+	d.record("rollout %s of %v until %q: %q by %s", strings.TrimSpace(string(req.Work)+" "+req.Command), req.Hosts, req.Version,
 		req.Reason, by)
 	return control.Rollout{
-		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: control.RolloutRunning,
+		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: record.RolloutRunning,
 	}, d.answer(ctx)
 }
 
