@@ -85,7 +85,7 @@ func (h Handler) Prepare(ctx context.Context) {
 				"check what the command has done when the machine is back; until then no other host goes down")...)
 		<-time.After(displayTime)
 		return
-	case status.Role != control.RoleVoter:
+	case status.Role != policy.RoleVoter:
 		h.Logger.Warn("shutting down without permission; no vote is lost", why...)
 		return
 	case stopping(status):
@@ -125,7 +125,7 @@ func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	}
 	tolerance = s.Cluster.FaultTolerance
 	for _, m := range s.Cluster.Members {
-		if m.Live && m.Role == control.RoleVoter && slices.Contains(goDown, m.ID) {
+		if m.Live && m.Role == policy.RoleVoter && slices.Contains(goDown, m.ID) {
 			tolerance--
 		}
 	}

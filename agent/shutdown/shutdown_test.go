@@ -21,7 +21,7 @@ import (
 type host struct {
 	safeAfter time.Duration // after the request; 0: never
 	stopping  bool          // the operation has begun, and etcd stops slowly
-	role      control.Role
+	role      policy.Role
 	refuse    error
 
 	mu        sync.Mutex
@@ -96,7 +96,7 @@ func prepare(t *testing.T, r Handler) time.Duration {
 func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{safeAfter: time.Second, role: control.RoleVoter}
+		h := &host{safeAfter: time.Second, role: policy.RoleVoter}
 		r, log := handler(h)
 		if took := prepare(t, r); took < time.Second || took > time.Second+2*pollInterval {
 			t.Errorf("it took %s", took)
@@ -117,7 +117,7 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h := &host{role: policy.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{State: policy.RequestSafe, KeepRunning: true, By: "alice"}
 		r, log := handler(h)
 		if took := prepare(t, r); took > pollInterval {
@@ -133,7 +133,7 @@ func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h := &host{role: policy.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
 			Work: policy.WorkCommand, Command: "firmware",
 			State: policy.RequestWorking, By: "alice",
@@ -152,7 +152,7 @@ func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 func TestShutdownWaitsForTheEndOfACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h := &host{role: policy.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
 			Work: policy.WorkCommand, Command: "firmware",
 			State: policy.RequestWorking,
@@ -181,7 +181,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 	cluster := func(tolerance int) control.Cluster {
 		c := control.Cluster{Reachable: true, FaultTolerance: tolerance}
 		for _, id := range []string{"a1", "a2", "a3"} {
-			c.Members = append(c.Members, control.Member{ID: id, Role: control.RoleVoter, Live: true})
+			c.Members = append(c.Members, control.Member{ID: id, Role: policy.RoleVoter, Live: true})
 		}
 		return c
 	}
@@ -201,7 +201,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h := &host{role: control.RoleVoter}
+				h := &host{role: policy.RoleVoter}
 				h.status.Host.ID, h.status.Cluster, h.status.Op = "id-1", c.cluster, c.op
 				h.status.Hosts = []control.HostRecord{{ID: "id-1", MemberID: "a1"}, {ID: "id-2", MemberID: "a2"}}
 				r, log := handler(h)
@@ -222,7 +222,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 func TestSlowStopInAnOperationShowsNoWallMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := handler(&host{role: control.RoleVoter, stopping: true})
+		r, log := handler(&host{role: policy.RoleVoter, stopping: true})
 		if took := prepare(t, r); took != 4500*time.Millisecond {
 			t.Errorf("it took %s", took)
 		}
@@ -235,7 +235,7 @@ func TestSlowStopInAnOperationShowsNoWallMessage(t *testing.T) {
 func TestHostWithoutAVoteGoesDownWithoutWallMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := handler(&host{role: control.RoleSpare})
+		r, log := handler(&host{role: policy.RoleSpare})
 		prepare(t, r)
 		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "ERROR") {
 			t.Errorf("the log says:\n%s", log)
@@ -247,7 +247,7 @@ func TestShutdownDuringAnotherMaintenanceWaitsForIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{
-			safeAfter: 2 * time.Second, role: control.RoleVoter,
+			safeAfter: 2 * time.Second, role: policy.RoleVoter,
 			refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"},
 		}
 		h.status.Maintenance = &control.Maintenance{
@@ -270,7 +270,7 @@ func TestUnreachableAgentDoesNotDelayTheShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := handler(&host{
-			role:   control.RoleVoter,
+			role:   policy.RoleVoter,
 			refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"},
 		})
 		if took := prepare(t, r); took != displayTime || !strings.Contains(log.String(), "disk full") {
@@ -282,7 +282,7 @@ func TestUnreachableAgentDoesNotDelayTheShutdown(t *testing.T) {
 func TestCancelledShutdownBringsTheHostBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{safeAfter: time.Second, role: control.RoleVoter}
+		h := &host{safeAfter: time.Second, role: policy.RoleVoter}
 		r, log := handler(h)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)

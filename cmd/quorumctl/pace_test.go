@@ -85,7 +85,7 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 			Progress: &control.Progress{Now: float64(behind), Goal: 100, Unit: control.UnitEntries},
 		}}
 		if look == 5 {
-			s.Role = control.RoleVoter
+			s.Role = policy.RoleVoter
 		}
 	}
 	socket, _ := serve(t, d)

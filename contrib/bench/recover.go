@@ -65,7 +65,7 @@ func recoveries() []row {
 
 // loseAndRecover loses two of three hosts and recovers the cluster.
 func loseAndRecover(s *site, valueSize int) (values, error) {
-	three := map[control.Role]int{control.RoleVoter: 3}
+	three := map[policy.Role]int{policy.RoleVoter: 3}
 	f, err := s.formWith(3, three, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
 		if i > 0 {
 			o.Disk, err = s.otherDisk(o.Name)

@@ -12,7 +12,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -89,7 +88,7 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 	w.grant(root, "root")
 	w.within(2*formation, "all hosts vote", func() bool {
 		for _, h := range w.hosts {
-			if h.role() != control.RoleVoter {
+			if h.role() != policy.RoleVoter {
 				return false
 			}
 		}

@@ -48,7 +48,7 @@ func (w *world) waitRejoined(h *host, before uint64) {
 	began := time.Now()
 	w.within(3*bound, h.Options.Name+" is a voter again", func() bool {
 		id := w.memberOf(h)
-		return id != 0 && id != before && w.isVoter(h) && h.role() == control.RoleVoter && !w.busy()
+		return id != 0 && id != before && w.isVoter(h) && h.role() == policy.RoleVoter && !w.busy()
 	})
 	w.t.Logf("%s is a voter again %s later", h.Options.Name, time.Since(began).Round(100*time.Millisecond))
 }

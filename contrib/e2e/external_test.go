@@ -25,7 +25,6 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/docs"
 	"github.com/quorumd/quorumd/contrib/testbed"
-	"github.com/quorumd/quorumd/health"
 )
 
 // kubelet runs etcd as the static pod of a host while the manifest is in place, with the flags, paths and certificates
@@ -237,7 +236,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.start()
 	w.within(formation, "every agent has adopted its voter", func() bool {
 		for _, h := range w.hosts {
-			if h.role() != control.RoleVoter || !h.waitsFor(policy.Idle) || !h.hasReason(policy.EtcdExternal) {
+			if h.role() != policy.RoleVoter || !h.waitsFor(policy.Idle) || !h.hasReason(policy.EtcdExternal) {
 				return false
 			}
 		}
@@ -318,7 +317,7 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	}
 	w.start()
 	w.within(formation, "the agent is idle, and can run etcd", func() bool {
-		return h.role() == control.RoleVoter && h.waitsFor(policy.Idle) && !h.hasReason(policy.EtcdExternal)
+		return h.role() == policy.RoleVoter && h.waitsFor(policy.Idle) && !h.hasReason(policy.EtcdExternal)
 	})
 	h.requestWork(policy.WorkMaintenance)
 	w.eventually("it is safe to touch, and down", func() bool {

@@ -124,7 +124,7 @@ func (f *fleet) checkHarmlessReturn(h *lab.Host) {
 	f.check(h.Booted(f.t.Context()))
 	f.eventually(h.Name+" is a spare", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Role == control.RoleSpare && s.Maintenance == nil
+		return ok && s.Role == policy.RoleSpare && s.Maintenance == nil
 	})
 	f.waitIdle()
 	f.verify(3, 1)

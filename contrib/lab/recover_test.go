@@ -153,7 +153,7 @@ func (f *bareFleet) loseTwoOfThree() {
 	f.check(n3.Booted(t.Context()))
 	f.eventually("n3 moves its data aside, and waits for a third host", func() bool {
 		s, ok := f.status(n3)
-		return ok && s.Role == control.RoleSpare && f.hasReason(n3, string(policy.EvenVoters))
+		return ok && s.Role == policy.RoleSpare && f.hasReason(n3, string(policy.EvenVoters))
 	})
 	if aside := f.movedAsideOn(n3); len(aside) == 0 {
 		t.Error("n3 has not moved its old data aside")

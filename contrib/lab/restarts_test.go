@@ -144,7 +144,7 @@ func (f *fleet) restartAll(m manner) outcome {
 	})
 	got.note(report)
 	after := f.etcdPIDs()
-	for _, h := range f.role(control.RoleVoter) {
+	for _, h := range f.role(policy.RoleVoter) {
 		if after[h.Name] == before[h.Name] {
 			f.t.Errorf("%s: etcd on %s was not restarted", m.name, h.Name)
 		}

@@ -138,7 +138,7 @@ type absence struct {
 func (f *fleet) checkOneDownAtATime(since time.Time) {
 	f.t.Helper()
 	var all []absence
-	for _, h := range append(f.role(control.RoleVoter), f.role(control.RoleStandby)...) {
+	for _, h := range append(f.role(policy.RoleVoter), f.role(policy.RoleStandby)...) {
 		all = append(all, f.absences(h, since)...)
 	}
 	slices.SortFunc(all, func(a, b absence) int { return a.from.Compare(b.from) })
