@@ -73,24 +73,8 @@ type Reason struct {
 	// Caution marks a reason that blocks nothing and stays until an operator acts on it.
 	Caution bool `json:"caution,omitempty"`
 	// Progress is how far the host's wait has come, if it can be measured.
-	Progress *Progress `json:"progress,omitempty"`
+	Progress *policy.Progress `json:"progress,omitempty"`
 }
-
-// Progress is a number that rises or falls to a goal: entries that a learner lacks, writes measured in a qualification,
-// bytes done by a job. Two readings of it give the remaining time.
-type Progress struct {
-	Now  float64 `json:"now"`
-	Goal float64 `json:"goal"` // may change while it is being determined
-	Unit string  `json:"unit"` // entries, writes, samples or bytes
-}
-
-// Units of a progress.
-const (
-	UnitEntries = "entries"
-	UnitWrites  = "writes"
-	UnitSamples = "samples"
-	UnitBytes   = "bytes"
-)
 
 // Unit is the local etcd service.
 type Unit struct {
