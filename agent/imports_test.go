@@ -68,7 +68,8 @@ func layers() []layer {
 		{"poll", ""},
 		{"config", "durationfmt autoreboot socketpath disk"},
 		{"autoreboot", "control policy execshim durationfmt"},
-		{"control/server", "control control/internal/errtext hooks recovery policy record socketpath health durationfmt"},
+		{"control/server", "control control/internal/errtext hooks recovery policy record socketpath health " +
+			"durationfmt"},
 		{"control", "control/internal/errtext recovery policy socketpath record health"},
 		{"control/internal/errtext", ""},
 		{"cluster", "lock execshim durationfmt"},

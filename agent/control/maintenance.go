@@ -38,19 +38,20 @@ type MaintenanceRequest struct {
 
 // Maintenance is this host's request. It ends when the host is back or the request is cancelled.
 type Maintenance struct {
-	Work        policy.Work         `json:"work"`
-	Command     string              `json:"command,omitempty"` // name of the program
-	Reason      string              `json:"reason"`
-	By          string              `json:"by"`
-	Since       time.Time           `json:"since"`          // time of the request
-	Until       time.Time           `json:"until,omitzero"` // when it becomes overdue
-	Overdue     bool                `json:"overdue"`
-	KeepRunning bool                `json:"keepRunning"`
-	External    bool                `json:"external"`
-	ByOthers    bool                `json:"byOthers,omitempty"` // another program runs etcd, and stops it when it is safe
-	Rollout     string              `json:"rollout,omitempty"`  // ID of the rollout that requested it
-	State       policy.RequestState `json:"state"`
-	DryRun      bool                `json:"dryRun,omitempty"` // nothing was requested
+	Work        policy.Work `json:"work"`
+	Command     string      `json:"command,omitempty"` // name of the program
+	Reason      string      `json:"reason"`
+	By          string      `json:"by"`
+	Since       time.Time   `json:"since"`          // time of the request
+	Until       time.Time   `json:"until,omitzero"` // when it becomes overdue
+	Overdue     bool        `json:"overdue"`
+	KeepRunning bool        `json:"keepRunning"`
+	External    bool        `json:"external"`
+	// ByOthers means that another program runs etcd, and stops it when it is safe.
+	ByOthers bool                `json:"byOthers,omitempty"`
+	Rollout  string              `json:"rollout,omitempty"` // ID of the rollout that requested it
+	State    policy.RequestState `json:"state"`
+	DryRun   bool                `json:"dryRun,omitempty"` // nothing was requested
 }
 
 // MaintenanceEnd is the end of this host's last maintenance.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -131,7 +132,8 @@ func currentState(f finding) string {
 	case f.Holds || f.Code == nil && c.Code != "":
 		return "now: found, since " + display.Since(c.Since, f.Time) + text
 	case c.Code != "":
-		return "now: not found; the check reports " + string(c.Code) + ", since " + display.Since(c.Since, f.Time) + text
+		return fmt.Sprintf("now: not found; the check reports %s, since %s%s", c.Code,
+			display.Since(c.Since, f.Time), text)
 	}
 	return "now: not found" + text
 }

@@ -197,7 +197,8 @@ func (d *fake) EndMaintenance(ctx context.Context, by string) error {
 }
 
 func (d *fake) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
-	d.record("rollout %s of %v until %q: %q by %s", strings.TrimSpace(string(req.Work)+" "+req.Command), req.Hosts, req.Version,
+	d.record("rollout %s of %v until %q: %q by %s",
+		strings.TrimSpace(string(req.Work)+" "+req.Command), req.Hosts, req.Version,
 		req.Reason, by)
 	return control.Rollout{
 		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: record.RolloutRunning,
