@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -45,7 +46,7 @@ func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 				t.Errorf("%s still shows the pause", name)
 			}
 			r, err := a.StartRollout(t.Context(), control.RolloutRequest{
-				Work: control.WorkReboot, Reason: "a test",
+				Work: policy.WorkReboot, Reason: "a test",
 				Hosts: []string{"s0003"},
 			}, "root")
 			if err != nil {
@@ -54,10 +55,10 @@ func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 			if soon(); a.Status().Rollout == nil || a.Status().Rollout.ID != r.ID {
 				t.Errorf("%s shows %+v, not the new rollout", name, a.Status().Rollout)
 			}
-			if _, err := a.SetRollout(t.Context(), control.RolloutAborted, "root"); err != nil {
+			if _, err := a.SetRollout(t.Context(), record.RolloutAborted, "root"); err != nil {
 				t.Fatal(err)
 			}
-			if soon(); a.Status().Rollout == nil || a.Status().Rollout.State != control.RolloutAborted {
+			if soon(); a.Status().Rollout == nil || a.Status().Rollout.State != record.RolloutAborted {
 				t.Errorf("%s shows a rollout that is not aborted: %+v", name, a.Status().Rollout)
 			}
 		}

@@ -57,7 +57,7 @@ func operatorOf(etcd cluster.Etcd) *operate.Operator {
 func TestARolloutOfAllHostsIsRefusedIfNotAllWereRead(t *testing.T) {
 	t.Parallel()
 	a := operatorOf(overfull{newFleetEtcd().of("v1")})
-	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"}, "root")
 	if e, is := errors.AsType[*control.Error](err); !is || e.Code != string(policy.RecordUnreadable) ||
 		!strings.Contains(e.Message, "hosts/x: not read") {
 		t.Errorf("got %v", err)
@@ -78,7 +78,7 @@ func TestADeniedCallIsNotReportedAsQuorumLoss(t *testing.T) {
 			return a.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root")
 		},
 		"rollout start": func() error {
-			_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"},
+			_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"},
 				"root")
 			return err
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -31,11 +32,11 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		removal.DryRun = true
-		if got, err := h.RemoveMember(t.Context(), removal, "root"); err != nil || !got.DryRun || got.MemberID != "3" {
+		if got, err := h.RemoveMember(t.Context(), removal, "root"); err != nil || !got.DryRun || got.MemberID != 3 {
 			t.Errorf("the removal would be %+v, %v", got, err)
 		}
 		rollout := control.RolloutRequest{
-			Work: control.WorkReboot, Reason: "a test", DryRun: true,
+			Work: policy.WorkReboot, Reason: "a test", DryRun: true,
 			Hosts: []string{"v9"},
 		}
 		if got, err := h.StartRollout(t.Context(), rollout, "root"); err == nil {
@@ -46,7 +47,7 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 			t.Errorf("the rollout would be %+v, %v", got, err)
 		}
 		restart := control.MaintenanceRequest{
-			Work: control.WorkRestart, Reason: "a test", For: control.Duration(time.Hour), DryRun: true,
+			Work: policy.WorkRestart, Reason: "a test", For: control.Duration(time.Hour), DryRun: true,
 		}
 		if got, err := h.RequestMaintenance(t.Context(), restart, "root"); err != nil || !got.DryRun {
 			t.Errorf("the restart would be %+v, %v", got, err)

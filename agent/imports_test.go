@@ -23,7 +23,8 @@ import (
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"display fileaccess journalcatalog control config recovery record etcddb child disk systemd durationfmt"},
+			"display fileaccess journalcatalog control config recovery policy record etcddb child disk health systemd " +
+			"durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess disk/atomicfile"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
 		{"cmd/quorumctl/pki", "disk/atomicfile"},
@@ -56,19 +57,20 @@ func layers() []layer {
 			"systemd durationfmt"},
 		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
-		{"hoststate", "policy hooks recovery record disk/atomicfile health"},
+		{"hoststate", "policy control hooks recovery record disk/atomicfile health"},
 		{"shutdown", "policy control"},
 		{"journalcatalog", "policy health"},
 		{"fileaccess", "config child durationfmt"},
 		{"page", "display control"},
-		{"display", "policy control durationfmt"},
-		{"fleetlock", "connlimit control"},
+		{"display", "policy control record health durationfmt"},
+		{"fleetlock", "connlimit control policy"},
 		{"connlimit", ""},
 		{"poll", ""},
 		{"config", "durationfmt autoreboot socketpath smallfile disk"},
-		{"autoreboot", "control execshim durationfmt"},
-		{"control/server", "control control/internal/errtext hooks recovery socketpath durationfmt"},
-		{"control", "control/internal/errtext recovery socketpath"},
+		{"autoreboot", "control policy execshim durationfmt"},
+		{"control/server", "control control/internal/errtext hooks recovery policy record socketpath health " +
+			"durationfmt"},
+		{"control", "control/internal/errtext recovery policy socketpath record health"},
 		{"control/internal/errtext", ""},
 		{"cluster", "lock execshim smallfile durationfmt"},
 		{"lock", "record durationfmt"},

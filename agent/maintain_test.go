@@ -31,7 +31,7 @@ func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		req := control.MaintenanceRequest{
-			Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
+			Work: policy.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
 		}
 		began := time.Now()
 		_, err := h.agent.RequestMaintenance(ctx, req, "root")
@@ -54,7 +54,7 @@ func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 
 func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 	t.Parallel()
-	for work, want := range map[string]bool{control.WorkMaintenance: true, control.WorkRestart: false} {
+	for work, want := range map[policy.Work]bool{policy.WorkMaintenance: true, policy.WorkRestart: false} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 1, usualPace())
 			defer f.close()
@@ -65,14 +65,14 @@ func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			down := control.MaintenanceRequest{
-				Work: control.WorkReboot, Reason: "the machine goes down",
+				Work: policy.WorkReboot, Reason: "the machine goes down",
 				For: control.Duration(time.Hour), External: true, Hurried: true,
 			}
 			if _, err := h.RequestMaintenance(t.Context(), down, "logind"); err == nil ||
 				!strings.Contains(err.Error(), "already requested") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
-			if k, _ := h.files.Asked(); k == nil || string(k.Work) != work || k.Hurried != want {
+			if k, _ := h.files.Asked(); k == nil || k.Work != work || k.Hurried != want {
 				t.Errorf("%s: the request is %+v, want hurried %t", work, k, want)
 			}
 			if err := h.Unhurry(t.Context()); err != nil {
@@ -94,7 +94,7 @@ func TestAnExtendedMaintenanceUpdatesTheOperationsDeadline(t *testing.T) {
 		f.takeDown("v2")
 		f.pass(10 * time.Minute)
 		more := control.MaintenanceRequest{
-			Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(3 * time.Hour),
+			Work: policy.WorkMaintenance, Reason: "a test", For: control.Duration(3 * time.Hour),
 		}
 		if _, err := f.hosts["v2"].agent.RequestMaintenance(t.Context(), more, "root"); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAQueuedRequestIsNotOverdue(t *testing.T) {
 			}
 		}
 		f.over("v2")
-		f.until(5*time.Minute, "v3 is safe to touch", func() bool { return f.state("v3") == control.MaintenanceSafe })
+		f.until(5*time.Minute, "v3 is safe to touch", func() bool { return f.state("v3") == policy.RequestSafe })
 		if op, _ := f.op(); op.HostName != "v3" || op.Until.Sub(op.Started) != time.Hour {
 			t.Errorf("the operation of %s ends %s after it began, want the requested hour", op.HostName,
 				op.Until.Sub(op.Started))

@@ -30,13 +30,13 @@ func (f *fleet) remove(keys ...string) {
 func (f *fleet) keeps(name string) {
 	f.t.Helper()
 	req := control.MaintenanceRequest{
-		Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(4 * time.Hour),
+		Work: policy.WorkMaintenance, Reason: "a test", For: control.Duration(4 * time.Hour),
 		KeepRunning: true,
 	}
 	if _, err := f.hosts[name].agent.RequestMaintenance(f.t.Context(), req, "root"); err != nil {
 		f.t.Fatal(err)
 	}
-	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == control.MaintenanceSafe })
+	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == policy.RequestSafe })
 }
 
 func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
@@ -58,7 +58,7 @@ func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 				f.remove(deleted...)
 				for range 100 {
 					f.pass(100 * time.Millisecond)
-					if f.state("v3") != control.MaintenanceWaiting || f.state("v2") != control.MaintenanceSafe {
+					if f.state("v3") != policy.RequestWaiting || f.state("v2") != policy.RequestSafe {
 						t.Fatalf("v3 is %s while v2 is %s", f.state("v3"), f.state("v2"))
 					}
 				}
@@ -67,7 +67,7 @@ func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 						op.Started, began.Started)
 				}
 				f.over("v2")
-				f.until(10*time.Minute, "v3 follows", func() bool { return f.state("v3") == control.MaintenanceSafe })
+				f.until(10*time.Minute, "v3 follows", func() bool { return f.state("v3") == policy.RequestSafe })
 			})
 		})
 	}
@@ -85,7 +85,7 @@ func TestNoOtherHostGoesDownWhileADeletedOperationRecordCannotBeRestored(t *test
 		f.hosts["v2"].die() // its host record remains until it expires
 		f.remove(record.KeysFor("test").Op())
 		f.pass(30 * time.Second)
-		if s := f.state("v3"); s != control.MaintenanceWaiting {
+		if s := f.state("v3"); s != policy.RequestWaiting {
 			t.Errorf("v3 is %s during the operation of v2", s)
 		}
 		if d := f.hosts["v3"].agent.publisher.Current().Decision; d.Reasons[0].Code != policy.OperationInFlight {

@@ -264,7 +264,7 @@ func (l *line) askAll() (order []string) {
 	for _, a := range l.spares {
 		wait.Go(func() {
 			req := control.MaintenanceRequest{
-				Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
+				Work: policy.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour),
 			}
 			if _, err := a.RequestMaintenance(context.Background(), req, "root"); err != nil {
 				l.t.Error(err)

@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -46,7 +45,7 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 				f.pass(10 * time.Millisecond)
 			}
 			f.until(5*time.Minute, "the first is safe to touch", func() bool {
-				return f.state(order[0]) == control.MaintenanceSafe
+				return f.state(order[0]) == policy.RequestSafe
 			})
 			f.pass(time.Minute)
 			const turns = 4
@@ -60,7 +59,7 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 				released := time.Now()
 				f.pass(cooldown)
 				f.untilEvery(50*time.Millisecond, time.Minute, order[i+1]+" follows", func() bool {
-					return f.state(order[i+1]) == control.MaintenanceSafe
+					return f.state(order[i+1]) == policy.RequestSafe
 				})
 				slowest = max(slowest, time.Since(released)-cooldown)
 			}
@@ -109,7 +108,7 @@ func TestTheNextHostInTheQueueKeepsObservingAllOthers(t *testing.T) {
 			f.pass(time.Second)
 		}
 		f.until(5*time.Minute, "the first is safe to touch", func() bool {
-			return f.state(order[0]) == control.MaintenanceSafe
+			return f.state(order[0]) == policy.RequestSafe
 		})
 		f.pass(time.Hour)
 		r := f.hosts[order[1]].agent.publisher.Current()
@@ -133,7 +132,7 @@ func TestNoVoterIsStoppedOnAStaleRecordOfAnother(t *testing.T) {
 		f.ask("v1")
 		f.pass(30 * time.Second)
 		s := v1.agent.Status()
-		if got := f.state("v1"); got != control.MaintenanceStopping || !v1.runs() {
+		if got := f.state("v1"); got != policy.RequestStopping || !v1.runs() {
 			t.Fatalf("v1 is %s, and its etcd runs: %v; the record of v2 is older than its turn", got, v1.runs())
 		}
 		if r := s.Reasons[0]; r.Code != string(policy.HealthAwaited) || !strings.Contains(r.Text, "v2") {
@@ -141,7 +140,7 @@ func TestNoVoterIsStoppedOnAStaleRecordOfAnother(t *testing.T) {
 		}
 		v2.boot("boot-v2")
 		f.until(time.Minute, "v1 is stopped after v2 has published its health state", func() bool {
-			return f.state("v1") == control.MaintenanceSafe && !v1.runs()
+			return f.state("v1") == policy.RequestSafe && !v1.runs()
 		})
 	})
 }
@@ -172,7 +171,7 @@ func (f *fleet) dump() {
 
 func (f *fleet) ask(name string) {
 	f.t.Helper()
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour)}
+	req := control.MaintenanceRequest{Work: policy.WorkMaintenance, Reason: "a test", For: control.Duration(time.Hour)}
 	if _, err := f.hosts[name].agent.RequestMaintenance(context.Background(), req, "root"); err != nil {
 		f.t.Fatal(err)
 	}
@@ -182,7 +181,7 @@ func (f *fleet) ask(name string) {
 func (f *fleet) takeDown(name string) {
 	f.t.Helper()
 	f.ask(name)
-	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == control.MaintenanceSafe })
+	f.until(5*time.Minute, name+" is safe to touch", func() bool { return f.state(name) == policy.RequestSafe })
 }
 
 func (f *fleet) over(name string) {
@@ -193,7 +192,7 @@ func (f *fleet) over(name string) {
 }
 
 // state returns the state of a host's request; empty if there is none.
-func (f *fleet) state(name string) string {
+func (f *fleet) state(name string) policy.RequestState {
 	s := f.hosts[name].agent.Status()
 	if s.Maintenance == nil {
 		return ""
@@ -208,7 +207,8 @@ func (f *fleet) alone(order []string, i int) {
 		f.t.Fatalf("operation %d is that of %s, want %s", i, op.HostName, order[i])
 	}
 	for _, name := range order {
-		if got := f.state(name); name != order[i] && strings.Contains("safe stopping", cmp.Or(got, "none")) {
+		got := f.state(name)
+		if name != order[i] && (got == policy.RequestSafe || got == policy.RequestStopping) {
 			f.t.Errorf("%s is %s during the operation of %s", name, got, order[i])
 		}
 	}

@@ -54,13 +54,13 @@ func TestARequestedRemovalRemovesADeadMember(t *testing.T) {
 		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: control.Duration(5 * time.Minute)}
 		h := f.hosts["v2"].agent
 		got, err := h.RemoveMember(t.Context(), req, "root")
-		if err != nil || got.Name != "v3" || got.MemberID != "3" || got.State != control.RemovalWaiting {
+		if err != nil || got.Name != "v3" || got.MemberID != 3 || got.State != control.RemovalWaiting {
 			t.Fatalf("the answer is %+v, %v", got, err)
 		}
 		f.until(time.Minute, "the member is removed", func() bool { return f.removed("v3") })
 		f.until(time.Minute, "its end is reported", func() bool {
 			s := h.Status()
-			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == control.CodeRemoved && s.Op == nil
+			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == policy.Removed && s.Op == nil
 		})
 		if again, err := h.RemoveMember(t.Context(), req, "root"); err != nil || again.State != control.RemovalDone {
 			t.Errorf("a second request: %+v, %v", again, err)
@@ -136,7 +136,7 @@ func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 		}
 		f.until(10*time.Minute, "it expires", func() bool {
 			s := h.agent.Status()
-			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Cancelled)
+			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == policy.Cancelled
 		})
 		if f.removed("v3") {
 			t.Error("it was removed during another operation")
@@ -148,10 +148,10 @@ func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 func noteRemoval(t *testing.T, h *Agent, within time.Duration, begun bool) {
 	t.Helper()
 	if err := h.files.ChangeRemoval(func(file *hoststate.Removals) {
-		file.Removal = &hoststate.Removal{
+		file.Removal = &hoststate.Removal{RequestedRemoval: control.RequestedRemoval{
 			MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
-			Since: time.Now(), Until: time.Now().Add(within), Begun: begun,
-		}
+			Since: time.Now(), Until: time.Now().Add(within),
+		}, Begun: begun}
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestAReleasedRemovalDoesNotBeginAgain(t *testing.T) {
 				if begun {
 					want = policy.Cancelled
 				}
-				if now != nil || last.Code != want || f.removed("v3") == begun || !last.Begun {
+				if now != nil || last.Code != want || f.removed("v3") == begun {
 					t.Errorf("the request is %+v; it ended as %+v; v3 is removed: %t", now, last, f.removed("v3"))
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -19,7 +20,7 @@ func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		req := control.RolloutRequest{Work: control.WorkReboot, Reason: "a test", Hosts: []string{"v2"}}
+		req := control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test", Hosts: []string{"v2"}}
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestARolloutTakesAHostOnlyFromItsOwnKey(t *testing.T) {
 		f.pass(time.Minute)
 		keys, v1 := record.KeysFor("test"), f.hosts["v1"].agent
 		f.put(keys.Host("x/id-v2"), f.etcd.get(keys.Host("id-v2")))
-		req := control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}
+		req := control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"}
 		if got, err := v1.StartRollout(t.Context(), req, "root"); err == nil {
 			t.Errorf("a rollout of all hosts was started with %+v", got.Hosts)
 		}

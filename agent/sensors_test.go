@@ -34,7 +34,7 @@ func TestAHangingKernelDelaysNothingAndCountsOnceItAnswers(t *testing.T) {
 		if now.Loop.Rounds <= before.Loop.Rounds || low(now) {
 			t.Errorf("%d rounds, then %d; findings %+v", before.Loop.Rounds, now.Loop.Rounds, now.Health.Findings)
 		}
-		if !slices.ContainsFunc(now.Health.NotAvailable, func(a control.Absence) bool { return a.Check == "memory" }) {
+		if !slices.ContainsFunc(now.Health.NotAvailable, func(a health.Absence) bool { return a.Check == "memory" }) {
 			t.Errorf("not available: %+v", now.Health.NotAvailable)
 		}
 		close(answers)
@@ -159,7 +159,7 @@ func TestASilentKernelIsReported(t *testing.T) {
 		f.pass(time.Minute)
 		close(silent)
 		f.pass(3 * time.Minute)
-		if !slices.ContainsFunc(h.agent.Status().Health.NotAvailable, func(a control.Absence) bool {
+		if !slices.ContainsFunc(h.agent.Status().Health.NotAvailable, func(a health.Absence) bool {
 			return a.Check == "memory" && a.Why == "kernel readings are out of date"
 		}) {
 			t.Errorf("not available: %+v", h.agent.Status().Health.NotAvailable)
@@ -240,7 +240,7 @@ func TestAHangingDriveDelaysNothingElse(t *testing.T) {
 		close(silent)
 		f.pass(10 * time.Minute)
 		s := h.agent.Status()
-		if has(s) || !low(s) || !slices.ContainsFunc(s.Health.NotAvailable, func(a control.Absence) bool {
+		if has(s) || !low(s) || !slices.ContainsFunc(s.Health.NotAvailable, func(a health.Absence) bool {
 			return a.Check == "smart" && a.Why == "drive health data is out of date"
 		}) {
 			t.Errorf("the findings are %+v, not available %+v", s.Health.Findings, s.Health.NotAvailable)
@@ -292,7 +292,7 @@ func TestAHangingSensorDoesNotHideItsDrivesFindings(t *testing.T) {
 		s := h.agent.Status().Health
 		failing := func(f control.Finding) bool { return f.Code == string(health.DriveFailing) }
 		if !slices.ContainsFunc(s.Findings, failing) ||
-			!slices.ContainsFunc(s.NotAvailable, func(a control.Absence) bool {
+			!slices.ContainsFunc(s.NotAvailable, func(a health.Absence) bool {
 				return a.Check == "alarms" && a.Why == "sensor readings are out of date"
 			}) {
 			t.Errorf("the findings are %+v, not available %+v", s.Findings, s.NotAvailable)

@@ -37,7 +37,7 @@ func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		key := record.KeysFor("test").Rollout()
-		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"s0000"}}
+		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"s0000"}}
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		key := record.KeysFor("test").Rollout()
-		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"s0000", "v2"}}
+		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"s0000", "v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
 		old := f.rollout()
@@ -97,7 +97,7 @@ func released(t *testing.T) (f *fleet, began string) {
 	for {
 		f = newFleet(t, 0, usualPace())
 		f.pass(time.Minute)
-		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
+		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
 		began = f.etcd.get(record.KeysFor("test").Rollout())
@@ -143,7 +143,7 @@ func TestAnOperationDuringWhichARolloutIsResumedCountsAsDone(t *testing.T) {
 		f.pass(time.Minute)
 		keys := record.KeysFor("test")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
-		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
+		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
 		_, err := v1.StartRollout(t.Context(), req, "root")
 		must(t, err)
 		f.until(10*time.Minute, "the operation of v2 begins", func() bool { return f.etcd.get(keys.Op()) != "" })
@@ -176,7 +176,7 @@ func TestAnEtcdWithoutAVisibleRestartIsRestartedAtTheLoopsPace(t *testing.T) {
 			defer v2.mu.Unlock()
 			return v2.starts
 		}
-		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
+		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
 		f.until(10*time.Minute, "it is restarted", func() bool { return starts() > 0 })
@@ -205,7 +205,7 @@ func TestARolloutTooLargeForItsRecordIsRefused(t *testing.T) {
 			f.put(keys.Host(h.ID), string(value))
 		}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
-			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+			control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"}, "root")
 		refused, is := err.(*control.Error)
 		if !is || refused.Kind != control.Wrong ||
 			!strings.Contains(refused.Message, "704 hosts would exceed 131072 bytes") {

@@ -105,13 +105,13 @@ func TestNothingBeginsWhileTheOperationOrPauseIsUnreadable(t *testing.T) {
 			f.ask("s0000")
 			f.pass(10 * time.Minute)
 			if f.etcd.get(keys.Op()) != "" && f.etcd.get(keys.Op()) != "garbage" ||
-				f.state("s0000") != control.MaintenanceWaiting {
+				f.state("s0000") != policy.RequestWaiting {
 				t.Errorf("%s cannot be read, and s0000 is %s with the operation %s", key, f.state("s0000"),
 					f.etcd.get(keys.Op()))
 			}
 			must(t, f.hosts["v1"].agent.deleteFor(t, key))
 			f.until(5*time.Minute, "s0000 is safe to touch", func() bool {
-				return f.state("s0000") == control.MaintenanceSafe
+				return f.state("s0000") == policy.RequestSafe
 			})
 			f.over("s0000")
 			f.until(5*time.Minute, "it is over", func() bool { return f.state("s0000") == "" })
@@ -172,7 +172,7 @@ func TestAnUnreadableHostRecordIsReportedAndOverwrittenByItsAgent(t *testing.T) 
 			t.Errorf("about a record under another host's key v1 reports %q", text)
 		}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
-			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+			control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"}, "root")
 		if refused, is := err.(*control.Error); !is || refused.Code != string(policy.RecordUnreadable) {
 			t.Errorf("a rollout of all hosts including an unknown one: %v", err)
 		}

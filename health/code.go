@@ -21,12 +21,12 @@ type Code string
 
 // Problem declares the texts of a finding.
 type Problem struct {
-	Code      Code
-	Component Component
-	State     State  // the health state if this were the only finding
-	Title     string // the condition, in one sentence
-	Meaning   string // the impact on etcd
-	Remedy    string // what the operator should do
+	Code      Code      `json:"code"`
+	Component Component `json:"-"`
+	State     State     `json:"state"`            // the health state that this finding alone causes
+	Title     string    `json:"title"`            // the condition, in one sentence
+	Meaning   string    `json:"meaning"`          // the impact on etcd
+	Remedy    string    `json:"remedy,omitempty"` // what the operator should do
 }
 
 // Problems returns all declarations of all checks, the worst first.

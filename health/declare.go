@@ -80,10 +80,11 @@ func (g Gate) covers(other Gate) bool { return g&other == other }
 
 // Limit is a number that a check decides by: a value beyond Enter is bad, and only a value within Leave is good again.
 type Limit struct {
-	Of           string // what is measured
-	Unit         string
-	Enter, Leave float64
-	Below        bool // values below Enter are bad, not those above
+	Of    string  `json:"of"` // what is measured
+	Unit  string  `json:"unit"`
+	Enter float64 `json:"enter"`           // the finding begins beyond it
+	Leave float64 `json:"leave"`           // the finding ends within it
+	Below bool    `json:"below,omitempty"` // low values are bad
 }
 
 // beyond reports whether a value is bad, depending on whether the previous one was.

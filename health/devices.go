@@ -21,30 +21,31 @@ type DevicesReading struct {
 
 // Device is a block device. Fields that the kernel does not report are empty.
 type Device struct {
-	Name  string   // the kernel's
-	Kind  string   // "disk", "partition", "raid", "loop", "memory", "lvm", "crypt", "multipath", "dm"
-	Label string   // the name that an operator gave to a device of the device mapper
-	On    []string // the devices below it; none for a leaf
+	Name  string   `json:"name"`            // the kernel's
+	Kind  string   `json:"kind"`            // disk, partition, raid, loop, memory, lvm, crypt, multipath or dm
+	Label string   `json:"label,omitempty"` // the name that an operator gave to a device of the device mapper
+	On    []string `json:"on,omitempty"`    // the devices below it; none for a leaf
 	// Suspended means that the device mapper holds back all writes to it (dmsetup suspend).
-	Suspended bool
+	Suspended bool `json:"-"`
 
 	// The following is reported for leaves.
 
-	Model, Serial string
-	Medium        string // "rotating" or "solid"
+	Model  string `json:"model,omitempty"`
+	Serial string `json:"serial,omitempty"`
+	Medium string `json:"medium,omitempty"` // rotating or solid
 	// AttachedTo are the NVMe controllers or the ATA port that it is attached to, as the kernel's log names them.
-	AttachedTo []string
+	AttachedTo []string `json:"-"`
 	// Cache is "write back" if the kernel has to flush the device before a write is durable, and "write through" if it
 	// relies on the device to keep acknowledged writes.
-	Cache string
+	Cache string `json:"cache,omitempty"`
 	// OwnCache is what a SCSI or SATA drive itself reports about its cache; an administrator may have configured the
 	// kernel differently.
-	OwnCache string
+	OwnCache string `json:"-"`
 	// Errors are commands that it did not answer in time, as SCSI counts them; for a member device of a RAID array also
 	// failed reads.
-	Errors Figure
+	Errors Figure `json:"-"`
 	// Traffic is the I/O that the device has completed; the device at the top of the chain reports it too.
-	Traffic Traffic
+	Traffic Traffic `json:"-"`
 }
 
 // Traffic counts the I/O of a device since it appeared. It is valid if Known is set.

@@ -35,8 +35,9 @@ type ExternalCheckReading struct {
 
 // ExternalCheckFigure is one number measured by an external check.
 type ExternalCheckFigure struct {
-	Label, Unit string
-	Value       float64
+	Label string  `json:"label"`
+	Unit  string  `json:"unit,omitempty"`
+	Value float64 `json:"value"`
 }
 
 // externalCheckAgain is how many times in a row a result must occur before it counts.

@@ -39,11 +39,11 @@ type Assessment struct {
 	Figures      Figures
 }
 
-// Absence is the missing reading of an optional check.
+// Absence is an optional check that cannot be made, with the reason.
 type Absence struct {
-	Check     string
-	Component Component
-	Why       string
+	Check     string    `json:"check"`
+	Component Component `json:"component"`
+	Why       string    `json:"why"`
 }
 
 // Finding is one detected condition.
@@ -222,12 +222,13 @@ func (j *Judge) findings() []Finding {
 
 // Rule declares a transition between states, or between codes within a state.
 type Rule struct {
-	Component Component
-	From      []State
-	To        State
-	Code      Code   // the finding in state To, empty if that is OK
-	When      string // the condition, with its numbers
-	Return    bool   // a recovery: each one doubles the time the next to this state takes, up to 4 h, for 24 h
+	Component Component `json:"-"`
+	From      []State   `json:"from"`
+	To        State     `json:"to"`
+	Code      Code      `json:"code,omitempty"` // code of the finding in To, empty if that is OK
+	When      string    `json:"when"`           // the condition, with its limits and times
+	// Return marks a recovery. Each recovery within a day doubles the time that the next one takes, up to 4 h.
+	Return bool `json:"return,omitempty"`
 }
 
 // Rules returns all transitions, in the order in which they are tried.

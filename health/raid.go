@@ -17,17 +17,18 @@ const (
 
 // Array is a RAID array of the kernel (md).
 type Array struct {
-	Name, Level string
-	Missing     int      // number of missing member devices
-	Failed      []string // missing member devices that the kernel has ejected and that are still present
+	Name    string   `json:"-"`
+	Level   string   `json:"level"`
+	Missing int      `json:"missing"`          // number of missing member devices
+	Failed  []string `json:"failed,omitempty"` // those of them that the kernel has ejected and that are still present
 	// Doing is what it does in addition to serving I/O: "idle", "check", "repair", "resync", "recover" or "reshape";
-	// empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that anything is
-	// wrong.
-	Doing  string
-	Done   float64 // the finished part of that, from 0 to 1
-	Broken bool    // it is missing more member devices than it can do without
+	// empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
+	// anything is wrong.
+	Doing  string  `json:"doing,omitempty"`
+	Done   float64 `json:"done,omitempty"` // the finished part of that, from 0 to 1
+	Broken bool    `json:"-"`              // it is missing more member devices than it can do without
 	// Absent is why the above is unknown, as a stable text; empty if it is known.
-	Absent string
+	Absent string `json:"-"`
 }
 
 // checkRAID is the check of arrays with missing member devices.

@@ -37,7 +37,7 @@ func (a *Actor) workOf(t *task) recovery.Work {
 	k, c := t.on.Recovery, a.opt.Config
 	return recovery.Work{
 		Plan: k.Plan, Cluster: k.New, Old: k.Old, Member: k.Member, Term: k.Term, Index: k.Index, Name: c.Host.Name,
-		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Snapshot: k.Snapshot,
+		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Snapshot: k.Source,
 	}
 }
 

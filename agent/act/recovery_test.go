@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -45,9 +46,9 @@ func TestRecoveryEndsEvenIfAnAlarmPreventsItsRecord(t *testing.T) {
 			must(t, err)
 			defer client.Close()
 			opt.Etcd = client
-			plan := hoststate.Recovery{
+			plan := hoststate.Recovery{Recovery: control.Recovery{
 				Plan: "abcdefghijkl", Old: 1, New: record.MemberID(list.Header.ClusterId), Alone: true,
-			}
+			}}
 			_, err = opt.Files.BeginRecovery(plan)
 			must(t, err)
 			a := New(opt)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 const (
@@ -83,7 +84,7 @@ func (t *Trigger) check(ctx context.Context) {
 	now := t.Settings.evaluate(t.Wall())
 	now.Up, now.Required, now.Veto = t.Up(), t.whyRequired(ctx), t.Indicators.Vetoed()
 	if m := t.Host.Status().Maintenance; m != nil {
-		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == control.MaintenanceWaiting
+		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == policy.RequestWaiting
 	}
 	switch next, why := now.decide(); next { //exhaustive:enforce
 	case actionCancel:
@@ -94,7 +95,7 @@ func (t *Trigger) check(ctx context.Context) {
 		t.log(slog.LevelInfo, "reboot request cancelled", why)
 	case actionRequest:
 		_, err := t.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
-			Work: control.WorkReboot, Reason: now.Required,
+			Work: policy.WorkReboot, Reason: now.Required,
 			For: control.Duration(alertAfter),
 		}, By)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // TestMain also acts as the child that executes a program.
@@ -170,7 +171,7 @@ func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequ
 		return control.Maintenance{}, h.err
 	}
 	h.asked = append(h.asked, req)
-	h.m = &control.Maintenance{Work: req.Work, By: by, State: control.MaintenanceWaiting}
+	h.m = &control.Maintenance{Work: req.Work, By: by, State: policy.RequestWaiting}
 	return *h.m, nil
 }
 
@@ -237,7 +238,7 @@ func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 			}
 			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{
-				Work: control.WorkReboot, Reason: p.indicators.Sentinel + " requires a reboot",
+				Work: policy.WorkReboot, Reason: p.indicators.Sentinel + " requires a reboot",
 				For: control.Duration(alertAfter),
 			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
@@ -265,13 +266,13 @@ func TestVetoCancelsARequestAndNotAnOperation(t *testing.T) {
 		h := &host{}
 		runTrigger(t, h, p, "daily 00:00-24:00 UTC", func() {
 			h.wait(2 * time.Minute)
-			h.m.State = control.MaintenanceStopping
+			h.m.State = policy.RequestStopping
 			p.write("veto.d/backup", "", 0o644)
 			h.wait(2 * time.Minute)
 			if h.ended != 0 {
 				t.Error("an operation that had begun was cancelled")
 			}
-			h.m.State = control.MaintenanceWaiting
+			h.m.State = policy.RequestWaiting
 			h.wait(time.Minute)
 			if h.ended != 1 || len(h.asked) != 1 {
 				t.Errorf("cancelled %d times, requested %d times", h.ended, len(h.asked))
@@ -284,7 +285,7 @@ func TestOperatorsRequestIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	p := rebootRequired(t)
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{m: &control.Maintenance{By: "root", State: control.MaintenanceWaiting}}
+		h := &host{m: &control.Maintenance{By: "root", State: policy.RequestWaiting}}
 		runTrigger(t, h, p, "Sun 02:00-04:00 UTC", func() { h.wait(time.Hour) })
 		if h.ended != 0 || len(h.asked) != 0 {
 			t.Errorf("cancelled %d times, requested %d times", h.ended, len(h.asked))

@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -176,14 +177,14 @@ func TestAClientWithoutAPathUsesTheDefault(t *testing.T) {
 
 func TestTheClientIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
-	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: RoleVoter})
+	b, err := json.Marshal(Status{APIVersion: APIVersion, Role: policy.RoleVoter})
 	if err != nil {
 		t.Fatal(err)
 	}
 	newer := bytes.Replace(b, []byte(`{`), []byte(`{"weather":{"rain":true},`), 1)
 	socket := fakeServer(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+string(newer))
 	s, err := Dial(socket).Status(t.Context())
-	if err != nil || s.Role != RoleVoter {
+	if err != nil || s.Role != policy.RoleVoter {
 		t.Errorf("%+v, %v", s.Role, err)
 	}
 }

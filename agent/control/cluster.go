@@ -3,7 +3,11 @@
 
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
 
 // Cluster is the etcd cluster as last observed by this host.
 type Cluster struct {
@@ -24,13 +28,13 @@ type Cluster struct {
 
 // Member is one etcd member.
 type Member struct {
-	ID         string   `json:"id"` // hexadecimal, as etcdctl prints it
-	Name       string   `json:"name"`
-	ClientURLs []string `json:"clientURLs,omitempty"`
-	PeerURLs   []string `json:"peerURLs,omitempty"`
-	Role       Role     `json:"role"` // voter or learner
-	Leader     bool     `json:"leader"`
-	Live       bool     `json:"live"`
+	ID         string      `json:"id"` // hexadecimal, as etcdctl prints it
+	Name       string      `json:"name"`
+	ClientURLs []string    `json:"clientURLs,omitempty"`
+	PeerURLs   []string    `json:"peerURLs,omitempty"`
+	Role       policy.Role `json:"role"` // voter or learner
+	Leader     bool        `json:"leader"`
+	Live       bool        `json:"live"`
 	// DownSeconds is how long this host has observed the member as not live. It is absent if the member is live or
 	// could not be queried.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
@@ -42,12 +46,12 @@ type Member struct {
 
 // HostRecord is a host's record as last published by its agent.
 type HostRecord struct {
-	ID         string `json:"id"`
-	Name       string `json:"name"`
-	Domain     string `json:"domain,omitempty"`
-	Role       Role   `json:"role"`
-	Health     string `json:"health"`
-	HealthText string `json:"healthText,omitempty"`
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	Domain     string      `json:"domain,omitempty"`
+	Role       policy.Role `json:"role"`
+	Health     string      `json:"health"`
+	HealthText string      `json:"healthText,omitempty"`
 	// P99 of the fsync probe's WAL-like writes, rounded up; absent if not measured
 	P99Seconds  float64  `json:"p99Seconds,omitempty"`
 	Mode        string   `json:"mode"`

@@ -3,7 +3,11 @@
 
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
 
 // Health is the health state of the machine and its evidence.
 type Health struct {
@@ -13,10 +17,11 @@ type Health struct {
 	Remedy    string    `json:"remedy,omitempty"`
 	Qualified bool      `json:"qualified"` // has passed the qualification that a first join needs
 	Findings  []Finding `json:"findings"`
-	Mutes     []Mute    `json:"mutes,omitempty"` // muted findings
+
+	Mutes []health.Mute `json:"mutes,omitempty"` // muted findings
 	// NotAvailable lists the optional checks that cannot be made on this machine. They do not affect the health state.
-	NotAvailable []Absence `json:"notAvailable,omitempty"`
-	Disk         Disk      `json:"disk"`
+	NotAvailable []health.Absence `json:"notAvailable,omitempty"`
+	Disk         Disk             `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
 	Devices []Device `json:"devices,omitempty"`
 	// Certificates are those that connections to etcd depend on, as far as this host can read them.
@@ -31,40 +36,16 @@ type Certificate struct {
 	State string    `json:"state"` // OK, or WARM or SLOW if it must be reissued
 }
 
-// Device is a block device. Properties unknown to the kernel are absent. Only a leaf has a model, serial number, medium
-// and cache.
+// Device is a block device and its state. Properties unknown to the kernel are absent.
 type Device struct {
-	Name   string   `json:"name"`
-	Kind   string   `json:"kind"`            // disk, partition, raid, loop, memory, lvm, crypt, multipath or dm
-	Label  string   `json:"label,omitempty"` // the name given to a device of the device mapper
-	On     []string `json:"on,omitempty"`    // the underlying devices; none for a leaf
-	Model  string   `json:"model,omitempty"`
-	Serial string   `json:"serial,omitempty"`
-	Medium string   `json:"medium,omitempty"` // rotating or solid
-	Cache  string   `json:"cache,omitempty"`  // write back or write through
+	health.Device
 	// Errors counts commands that the device has not answered in time since boot and, for a leg of a RAID array, also
 	// read errors. It is absent if the kernel does not count them.
 	Errors *uint64 `json:"errors,omitempty"`
 	// FlushSeconds is the mean time of its flushes since boot.
 	FlushSeconds float64 `json:"flushSeconds,omitempty"`
 	// Array is the state of a RAID array.
-	Array *Array `json:"array,omitempty"`
-}
-
-// Array is the state of a RAID array.
-type Array struct {
-	Level   string   `json:"level"`
-	Missing int      `json:"missing"`          // missing member devices
-	Failed  []string `json:"failed,omitempty"` // failed member devices that are still present
-	Doing   string   `json:"doing,omitempty"`  // idle, check, repair, resync, recover or reshape
-	Done    float64  `json:"done,omitempty"`   // completed fraction of that
-}
-
-// Absence is an optional check that cannot be made, with the reason.
-type Absence struct {
-	Check     string `json:"check"`
-	Component string `json:"component"`
-	Why       string `json:"why"`
+	Array *health.Array `json:"array,omitempty"`
 }
 
 // Finding is a detected condition, or a measurement that is still missing.

@@ -6,14 +6,8 @@ package control
 import (
 	"context"
 	"time"
-)
 
-// The Work of a Maintenance and of a Rollout.
-const (
-	WorkMaintenance = "maintenance" // etcd is down until an operator ends it
-	WorkRestart     = "restart"     // the unit is restarted
-	WorkReboot      = "reboot"      // the machine is rebooted
-	WorkCommand     = "command"     // a program on the host runs while etcd is down
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // Bounds and default for how long maintenance may last.
@@ -25,8 +19,8 @@ const (
 
 // MaintenanceRequest requests work on this host. Only one host at a time is down for work.
 type MaintenanceRequest struct {
-	Work string `json:"work"` // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
-	// with WorkCommand: the name of the program in commands.d of the hooks directory
+	Work policy.Work `json:"work"`
+	// with policy.WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason"` // required, one line
 	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; afterwards it is overdue, which only raises an
@@ -42,47 +36,33 @@ type MaintenanceRequest struct {
 	Hurried bool `json:"-"`
 }
 
-// The State of a Maintenance.
-const (
-	MaintenanceWaiting   = "waiting"   // in the queue
-	MaintenanceStopping  = "stopping"  // transferring leadership and stopping etcd
-	MaintenanceSafe      = "safe"      // the machine is safe to touch
-	MaintenanceWorking   = "working"   // etcd is stopped, and the command runs
-	MaintenanceReturning = "returning" // etcd is started, and catches up
-)
-
 // Maintenance is this host's request. It ends when the host is back or the request is cancelled.
 type Maintenance struct {
-	Work        string    `json:"work"`
-	Command     string    `json:"command,omitempty"` // name of the program
-	Reason      string    `json:"reason"`
-	By          string    `json:"by"`
-	Since       time.Time `json:"since"`          // time of the request
-	Until       time.Time `json:"until,omitzero"` // when it becomes overdue
-	Overdue     bool      `json:"overdue"`
-	KeepRunning bool      `json:"keepRunning"`
-	External    bool      `json:"external"`
-	ByOthers    bool      `json:"byOthers,omitempty"` // another program runs etcd, and stops it when it is safe
-	Rollout     string    `json:"rollout,omitempty"`  // ID of the rollout that requested it
-	State       string    `json:"state"`
-	DryRun      bool      `json:"dryRun,omitempty"` // nothing was requested
+	Work        policy.Work `json:"work"`
+	Command     string      `json:"command,omitempty"` // name of the program
+	Reason      string      `json:"reason"`
+	By          string      `json:"by"`
+	Since       time.Time   `json:"since"`          // time of the request
+	Until       time.Time   `json:"until,omitzero"` // when it becomes overdue
+	Overdue     bool        `json:"overdue"`
+	KeepRunning bool        `json:"keepRunning"`
+	External    bool        `json:"external"`
+	// ByOthers means that another program runs etcd, and stops it when it is safe.
+	ByOthers bool                `json:"byOthers,omitempty"`
+	Rollout  string              `json:"rollout,omitempty"` // ID of the rollout that requested it
+	State    policy.RequestState `json:"state"`
+	DryRun   bool                `json:"dryRun,omitempty"` // nothing was requested
 }
-
-// The codes of a MaintenanceEnd without a fault.
-const (
-	CodeCycled    = "CYCLED"    // the host was down and is back
-	CodeCancelled = "CANCELLED" // the request was cancelled while queued
-)
 
 // MaintenanceEnd is the end of this host's last maintenance.
 type MaintenanceEnd struct {
-	Work   string    `json:"work"`
-	Reason string    `json:"reason"`
-	By     string    `json:"by"` // who requested it
-	Since  time.Time `json:"since"`
-	Ended  time.Time `json:"ended"`
-	Code   string    `json:"code"` // CYCLED, CANCELLED, or the code of the reason for another end
-	Text   string    `json:"text"`
+	Work   policy.Work       `json:"work"`
+	Reason string            `json:"reason"`
+	By     string            `json:"by"` // who requested it
+	Since  time.Time         `json:"since"`
+	Ended  time.Time         `json:"ended"`
+	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, or the code of the reason for another end
+	Text   string            `json:"text"`
 }
 
 // Maintainer is the part of the agent that requests maintenance of its own host, for reboot agents, automatic reboots

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // The longest mute, and the default.
@@ -26,19 +28,9 @@ type MuteRequest struct {
 	For    Duration `json:"for,omitempty"` // over 0, at most MaxMute; DefaultMute if absent
 }
 
-// Mute is a muted finding.
-type Mute struct {
-	Code   string    `json:"code"`
-	State  string    `json:"state"` // a worse state ends the mute
-	Reason string    `json:"reason"`
-	By     string    `json:"by"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"`
-}
-
 // Mute mutes an advisory finding, for DefaultMute unless the request sets a duration. It returns the recorded mute.
-func (c *Client) Mute(ctx context.Context, req MuteRequest) (Mute, error) {
-	var m Mute
+func (c *Client) Mute(ctx context.Context, req MuteRequest) (health.Mute, error) {
+	var m health.Mute
 	err := c.do(ctx, http.MethodPut, "/v1/mute", req, &m)
 	return m, err
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
@@ -16,23 +18,24 @@ const CodeReading = "READING"
 
 // Recovery is the plan in force on this host.
 type Recovery struct {
-	Plan     string    `json:"plan"`
-	Survivor string    `json:"survivor"`           // the host whose data are kept
-	Alone    bool      `json:"alone"`              // this host is the survivor
-	Snapshot string    `json:"snapshot,omitempty"` // the snapshot that this host is restored from, instead of its data
-	Old      string    `json:"oldClusterID"`
-	New      string    `json:"newClusterID"`
-	By       string    `json:"by"`
-	Since    time.Time `json:"since"`
-	GivenUp  string    `json:"givenUp,omitempty"` // who abandoned it
-	Done     bool      `json:"done,omitempty"`    // it had already succeeded
+	Plan     string `json:"plan"`
+	Survivor string `json:"survivor"`           // the host whose data are kept
+	Alone    bool   `json:"alone"`              // this host is the survivor
+	Snapshot string `json:"snapshot,omitempty"` // the snapshot that this host is restored from, instead of its data
+
+	Old     record.MemberID `json:"oldClusterID"`
+	New     record.MemberID `json:"newClusterID"`
+	By      string          `json:"by"`
+	Since   time.Time       `json:"since"`
+	GivenUp string          `json:"givenUp,omitempty"` // who abandoned it
+	Done    bool            `json:"done,omitempty"`    // it had already succeeded
 }
 
 // RecoveryEnd is the end of the last plan on this host.
 type RecoveryEnd struct {
 	Recovery
-	Ended time.Time `json:"ended"`
-	Code  string    `json:"code"` // RECOVERED, or why it was abandoned
+	Ended time.Time         `json:"ended"`
+	Code  policy.ReasonCode `json:"code"` // RECOVERED, or why it was abandoned
 }
 
 // RecoveryFacts returns the facts that a recovery plan needs of this host. It works while etcd is down.

@@ -3,7 +3,12 @@
 
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
 
 // The bounds of how long a removal may stay queued, and the default.
 const (
@@ -32,31 +37,29 @@ const (
 	RemovalDone    = "removed"  // already done before the request
 )
 
-// Removal is a member's removal as requested of this host.
-type Removal struct {
-	MemberID string    `json:"memberID"` // hexadecimal, as etcdctl prints it
-	Name     string    `json:"name"`
-	Reason   string    `json:"reason"`
-	By       string    `json:"by"`
-	Live     bool      `json:"live"` // even if the member votes and answers
-	Since    time.Time `json:"since"`
-	Until    time.Time `json:"until"` // when the request expires
-	State    string    `json:"state"`
-	DryRun   bool      `json:"dryRun,omitempty"` // nothing was requested
+// RequestedRemoval is a member's removal as requested of this host.
+type RequestedRemoval struct {
+	MemberID record.MemberID `json:"memberID"`
+	Name     string          `json:"name"` // of the member, for display
+	Reason   string          `json:"reason"`
+	By       string          `json:"by"`
+	Live     bool            `json:"live"` // even if the member votes and answers
+	Since    time.Time       `json:"since"`
+	Until    time.Time       `json:"until"` // when the request expires
 }
 
-// CodeRemoved is the code of a RemovalEnd without a fault.
-const CodeRemoved = "REMOVED"
+// Removal is a requested removal and its state.
+type Removal struct {
+	RequestedRemoval
+	State  string `json:"state"`
+	DryRun bool   `json:"dryRun,omitempty"` // nothing was requested
+}
 
 // RemovalEnd is the end of the last removal requested of this host.
 type RemovalEnd struct {
-	MemberID string    `json:"memberID"`
-	Name     string    `json:"name"`
-	Reason   string    `json:"reason"`
-	By       string    `json:"by"`
-	Since    time.Time `json:"since"`
-	Ended    time.Time `json:"ended"`
+	RequestedRemoval
+	Ended time.Time `json:"ended"`
 	// REMOVED, CANCELLED if it expired, or the code of the reason for another end
-	Code string `json:"code"`
-	Text string `json:"text"`
+	Code policy.ReasonCode `json:"code"`
+	Text string            `json:"text"`
 }

@@ -3,32 +3,23 @@
 
 package control
 
-import "time"
+import (
+	"time"
 
-// The states of a Rollout.
-const (
-	RolloutRunning = "running"
-	RolloutPaused  = "paused"  // no further host begins until it is resumed
-	RolloutAborted = "aborted" // by an operator: no further host begins
-	RolloutStopped = "stopped" // because a host did not come back; Text is the reason
-	RolloutDone    = "done"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// The states of a RolloutHost.
-const (
-	RolloutHostWaiting = "waiting"
-	RolloutHostCurrent = "current" // its operation is in flight or next
-	RolloutHostDone    = "done"
-	RolloutHostSkipped = "skipped" // it already runs the version of the rollout
-)
+// RolloutHostCurrent is the state of a RolloutHost whose operation is in flight or next. The other states of a rollout
+// and of its hosts are those of package record.
+const RolloutHostCurrent = "current"
 
 // MaxRolloutHosts is the most hosts that a request may name.
 const MaxRolloutHosts = 1000
 
 // RolloutRequest requests the same work on one host after another.
 type RolloutRequest struct {
-	Work string `json:"work"` // WorkRestart, WorkReboot or WorkCommand
-	// with WorkCommand: the name of the program in commands.d of the hooks directory
+	Work policy.Work `json:"work"` // not WorkMaintenance
+	// with policy.WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string   `json:"command,omitempty"`
 	Hosts   []string `json:"hosts,omitempty"` // names or IDs; empty for all present hosts
 	// skip hosts whose etcd reports this version; empty to skip none
@@ -42,13 +33,13 @@ type RolloutRequest struct {
 
 // RolloutStateRequest requests another state of the rollout.
 type RolloutStateRequest struct {
-	State string `json:"state"` // RolloutRunning, RolloutPaused or RolloutAborted
+	State string `json:"state"` // running, paused or aborted
 }
 
 // Rollout takes down one host after another for the same work.
 type Rollout struct {
 	ID      string        `json:"id"`
-	Work    string        `json:"work"`
+	Work    policy.Work   `json:"work"`
 	Command string        `json:"command,omitempty"` // name of the program
 	Version string        `json:"version,omitempty"`
 	Reason  string        `json:"reason"`

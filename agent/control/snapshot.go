@@ -7,6 +7,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // The kinds of snapshot jobs.
@@ -37,16 +39,16 @@ type SnapshotRequest struct {
 
 // SnapshotJob is a snapshot job and, once it has ended, its result.
 type SnapshotJob struct {
-	APIVersion string     `json:"apiVersion"`
-	Number     int        `json:"number"`
-	Do         string     `json:"do,omitempty"`
-	By         string     `json:"by,omitempty"`
-	Started    time.Time  `json:"started,omitzero"`
-	Ended      *time.Time `json:"ended,omitempty"`
-	Bytes      int64      `json:"bytes"`              // bytes read and written so far
-	Progress   *Progress  `json:"progress,omitempty"` // while it runs, if the total is known
-	Serving    bool       `json:"serving,omitempty"`  // an etcd serves it: at most 10 min, remaining time unknown
-	Error      string     `json:"error,omitempty"`
+	APIVersion string           `json:"apiVersion"`
+	Number     int              `json:"number"`
+	Do         string           `json:"do,omitempty"`
+	By         string           `json:"by,omitempty"`
+	Started    time.Time        `json:"started,omitzero"`
+	Ended      *time.Time       `json:"ended,omitempty"`
+	Bytes      int64            `json:"bytes"`              // bytes read and written so far
+	Progress   *policy.Progress `json:"progress,omitempty"` // while it runs, if the total is known
+	Serving    bool             `json:"serving,omitempty"`  // an etcd serves it: at most 10 min, remaining time unknown
+	Error      string           `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // the listed, saved, verified, tested or removed ones
 	Orphans   []string   `json:"orphans"`   // listed or removed objects that belong to no snapshot

@@ -3,7 +3,11 @@
 
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
 
 // Status is the complete state of the host and its view of the cluster in one document. It is a snapshot taken at Time;
 // anything observed earlier carries its age.
@@ -14,7 +18,7 @@ type Status struct {
 	APIVersion string       `json:"apiVersion"`
 	Time       time.Time    `json:"time"`
 	Host       Host         `json:"host"`
-	Role       Role         `json:"role"`
+	Role       policy.Role  `json:"role"`
 	Next       Next         `json:"next"`
 	Reasons    []Reason     `json:"reasons"`
 	Health     Health       `json:"health"`
@@ -49,21 +53,9 @@ type Host struct {
 	BootID  string `json:"bootID"`
 }
 
-// Role is a host's role in the cluster.
-type Role string
-
-// The roles of a host.
-const (
-	RoleVoter   Role = "voter"
-	RoleStandby Role = "standby" // a caught-up learner kept as a standby
-	RoleSpare   Role = "spare"   // no member
-	RoleJoining Role = "joining" // a learner that is to vote or to become a standby
-	RoleUnknown Role = "unknown" // not observed yet
-)
-
 // RoleLearner is etcd's name for a member without a vote. Only a Member has it: the host of such a member is a standby
 // or joining.
-const RoleLearner Role = "learner"
+const RoleLearner policy.Role = "learner"
 
 // Next is the host's next step.
 type Next struct {
@@ -81,24 +73,8 @@ type Reason struct {
 	// Caution marks a reason that blocks nothing and stays until an operator acts on it.
 	Caution bool `json:"caution,omitempty"`
 	// Progress is how far the host's wait has come, if it can be measured.
-	Progress *Progress `json:"progress,omitempty"`
+	Progress *policy.Progress `json:"progress,omitempty"`
 }
-
-// Progress is a number that rises or falls to a goal: entries that a learner lacks, writes measured in a qualification,
-// bytes done by a job. Two readings of it give the remaining time.
-type Progress struct {
-	Now  float64 `json:"now"`
-	Goal float64 `json:"goal"` // may change while it is being determined
-	Unit string  `json:"unit"` // entries, writes, samples or bytes
-}
-
-// Units of a progress.
-const (
-	UnitEntries = "entries"
-	UnitWrites  = "writes"
-	UnitSamples = "samples"
-	UnitBytes   = "bytes"
-)
 
 // Unit is the local etcd service.
 type Unit struct {

@@ -18,17 +18,22 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+	"github.com/quorumd/quorumd/health"
 )
 
-// fill sets every field of a value to a different value, so that a golden file shows the whole document.
+// fill sets every field that JSON includes to a different value, so that a golden file shows the whole document.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Date(2026, 11, 20, 10, 0, *n, 0, time.UTC)))
+	case v.Type() == reflect.TypeFor[health.State]():
+		v.Set(reflect.ValueOf(health.Warm))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), n)
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				fill(v.Field(i), n)
+			}
 		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Line is the content of one line, from left to right.
@@ -112,12 +114,12 @@ func asked(s control.Status) []Line {
 			why = "" // the operation's line shows the reason
 		}
 		lines = append(lines, say("%s of %s: %s%s%s", Styled{Work(m.Work, m.Command), Strong}, s.Host.Name,
-			Styled{m.State, MaintenanceState(*m).Tone}, untilPart(*m, s.Time), why))
+			Styled{string(m.State), MaintenanceState(*m).Tone}, untilPart(*m, s.Time), why))
 	}
 	if s.Rollout != nil && Unfinished(*s.Rollout) {
 		r := *s.Rollout
 		stopped := ""
-		if r.State == control.RolloutStopped {
+		if r.State == record.RolloutStopped {
 			stopped = After(": ", r.Text)
 		}
 		lines = append(lines, say("rollout %s: %s%s%s, %s · by %s: %s", Styled{Work(r.Work, r.Command), Strong},
@@ -149,7 +151,7 @@ func After(separator, text string) string {
 }
 
 // Mute describes a mute: who muted the code, until when and why.
-func Mute(m control.Mute, now time.Time) string {
-	return m.Code + " is muted by " + m.By + " until " + Timestamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
-		" left), unless it becomes worse than " + m.State + ": " + m.Reason
+func Mute(m health.Mute, now time.Time) string {
+	return string(m.Code) + " is muted by " + m.By + " until " + Timestamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
+		" left), unless it becomes worse than " + m.State.String() + ": " + m.Reason
 }

@@ -8,43 +8,44 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // MaintenanceState describes the state of a maintenance.
 func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
-	case control.MaintenanceWaiting:
+	case policy.RequestWaiting:
 		return Styled{"waits for its turn", Warn}
-	case control.MaintenanceStopping:
+	case policy.RequestStopping:
 		return Styled{"is being taken down", Warn}
-	case control.MaintenanceReturning:
+	case policy.RequestReturning:
 		return Styled{"is being brought back", Warn}
-	case control.MaintenanceSafe:
+	case policy.RequestSafe:
 		switch {
 		case m.KeepRunning:
 			return Styled{"safe to touch: no other host goes down, and etcd keeps running", Good}
-		case m.ByOthers && m.Work == control.WorkReboot:
+		case m.ByOthers && m.Work == policy.WorkReboot:
 			return Styled{"safe to reboot: no other host goes down, and etcd goes down with the machine", Good}
 		case m.ByOthers:
 			return Styled{"safe to touch: no other host goes down, and etcd may be stopped now", Good}
-		case m.Work == control.WorkReboot && m.External:
+		case m.Work == policy.WorkReboot && m.External:
 			return Styled{"safe to reboot: etcd is stopped", Good}
-		case m.Work == control.WorkReboot:
+		case m.Work == policy.WorkReboot:
 			return Styled{"reboots: etcd is stopped", Good}
 		}
 		return Styled{"safe to touch: etcd is stopped until the maintenance ends", Good}
-	case control.MaintenanceWorking:
+	case policy.RequestWorking:
 		return Styled{"runs the command: etcd is stopped", Good}
 	}
-	return Styled{Text: m.State}
+	return Styled{Text: string(m.State)}
 }
 
 // Work returns the kind of work, followed by the command's name if it is a command.
-func Work(work, command string) string {
+func Work(work policy.Work, command string) string {
 	if command == "" {
-		return work
+		return string(work)
 	}
-	return work + " " + command
+	return string(work) + " " + command
 }
 
 // Until returns when a maintenance is due to end, and how much time is left or by how much it is overdue.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // Remaining estimates how much longer a running rollout takes: the median time of the finished hosts, multiplied by the
@@ -18,13 +19,13 @@ func Remaining(r control.Rollout) (time.Duration, bool) {
 	left := 0
 	for _, h := range r.Hosts {
 		switch h.State {
-		case control.RolloutHostDone:
+		case record.HostDone:
 			took = append(took, max(h.Seconds, h.TurnSeconds))
-		case control.RolloutHostWaiting, control.RolloutHostCurrent:
+		case record.HostWaiting, control.RolloutHostCurrent:
 			left++
 		}
 	}
-	if r.State != control.RolloutRunning || len(took) == 0 || left == 0 {
+	if r.State != record.RolloutRunning || len(took) == 0 || left == 0 {
 		return 0, false
 	}
 	slices.Sort(took)
@@ -34,17 +35,17 @@ func Remaining(r control.Rollout) (time.Duration, bool) {
 
 // Unfinished reports whether a rollout is neither done nor aborted.
 func Unfinished(r control.Rollout) bool {
-	return r.State != control.RolloutDone && r.State != control.RolloutAborted
+	return r.State != record.RolloutDone && r.State != record.RolloutAborted
 }
 
 // RolloutState returns the state of a rollout, styled.
 func RolloutState(r control.Rollout) Styled {
 	switch r.State {
-	case control.RolloutDone:
+	case record.RolloutDone:
 		return Styled{r.State, Good}
-	case control.RolloutStopped:
+	case record.RolloutStopped:
 		return Styled{"STOPPED", Bad}
-	case control.RolloutPaused, control.RolloutAborted:
+	case record.RolloutPaused, record.RolloutAborted:
 		return Styled{r.State, Warn}
 	}
 	return Styled{Text: r.State}
@@ -52,7 +53,7 @@ func RolloutState(r control.Rollout) Styled {
 
 // ChangedBy returns who paused or aborted a rollout; "" in any other state.
 func ChangedBy(r control.Rollout) string {
-	if r.State != control.RolloutPaused && r.State != control.RolloutAborted {
+	if r.State != record.RolloutPaused && r.State != record.RolloutAborted {
 		return ""
 	}
 	return After(" ", r.Text)
@@ -63,9 +64,9 @@ func Progress(r control.Rollout) string {
 	done, skipped := 0, 0
 	for _, h := range r.Hosts {
 		switch h.State {
-		case control.RolloutHostDone:
+		case record.HostDone:
 			done++
-		case control.RolloutHostSkipped:
+		case record.HostSkipped:
 			skipped++
 		}
 	}

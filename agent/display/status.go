@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // Unreachable reports whether no member of a cluster answers this host. This host may itself be cut off.
@@ -21,7 +22,7 @@ func Unreachable(c control.Cluster) bool {
 func Voters(c control.Cluster) Styled {
 	down := 0
 	for _, m := range c.Members {
-		if m.Role == control.RoleVoter && !m.Live {
+		if m.Role == policy.RoleVoter && !m.Live {
 			down++
 		}
 	}
@@ -39,7 +40,7 @@ func Voters(c control.Cluster) Styled {
 // first.
 func Short(c control.Cluster) bool {
 	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool {
-		return m.Role == control.RoleVoter && !m.Live
+		return m.Role == policy.RoleVoter && !m.Live
 	}))
 }
 
@@ -171,7 +172,7 @@ func Next(s control.Status) string {
 // also shows.
 func LastRole(s control.Status) string {
 	for _, h := range s.Hosts {
-		if s.Role == control.RoleUnknown && h.ID == s.Host.ID && h.Role != control.RoleUnknown && h.Role != "" {
+		if s.Role == policy.RoleUnknown && h.ID == s.Host.ID && h.Role != policy.RoleUnknown && h.Role != "" {
 			return string(h.Role) + " when last seen"
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // Section is a named part of the status.
@@ -87,13 +88,13 @@ func hostHealth(s control.Status) []Line {
 // membership returns one line with the members grouped by role. A learner counts under the role that its host publishes
 // if a learner can have that role.
 func membership(s control.Status) []Line {
-	by, roles := map[control.Role][]string{}, map[string]control.Role{}
+	by, roles := map[policy.Role][]string{}, map[string]policy.Role{}
 	for _, h := range s.Hosts {
 		roles[h.MemberID] = h.Role
 	}
 	for _, m := range s.Cluster.Members {
 		role := m.Role
-		if by := roles[m.ID]; role == control.RoleLearner && (by == control.RoleStandby || by == control.RoleJoining) {
+		if by := roles[m.ID]; role == control.RoleLearner && (by == policy.RoleStandby || by == policy.RoleJoining) {
 			role = by
 		}
 		name := cmp.Or(m.Name, m.ID)
@@ -107,12 +108,12 @@ func membership(s control.Status) []Line {
 	}
 	var parts []string
 	for _, role := range []struct {
-		role      control.Role
+		role      policy.Role
 		one, many string
 	}{
-		{control.RoleVoter, "voter", "voters"},
-		{control.RoleStandby, "standby", "standbys"},
-		{control.RoleJoining, "joining", "joining"},
+		{policy.RoleVoter, "voter", "voters"},
+		{policy.RoleStandby, "standby", "standbys"},
+		{policy.RoleJoining, "joining", "joining"},
 		{control.RoleLearner, "learner", "learners"},
 	} {
 		names := by[role.role]

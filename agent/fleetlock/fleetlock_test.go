@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,20 +52,20 @@ func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequ
 	if h.m == nil {
 		h.m = &control.Maintenance{
 			Work: req.Work, Reason: req.Reason, By: by, External: req.External,
-			State: control.MaintenanceWaiting,
+			State: policy.RequestWaiting,
 		}
-		h.after(h.safeAfter, control.MaintenanceSafe)
+		h.after(h.safeAfter, policy.RequestSafe)
 	}
 	return *h.m, nil
 }
 
-func (h *host) after(d time.Duration, state string) {
+func (h *host) after(d time.Duration, state policy.RequestState) {
 	if d > 0 {
 		time.AfterFunc(d, func() { h.become(state) })
 	}
 }
 
-func (h *host) become(state string) {
+func (h *host) become(state policy.RequestState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if state == "" {
@@ -80,11 +81,11 @@ func (h *host) EndMaintenance(context.Context, string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended++
-	if h.m.State == control.MaintenanceWaiting {
+	if h.m.State == policy.RequestWaiting {
 		h.m = nil
 		return nil
 	}
-	h.m = &control.Maintenance{Work: h.m.Work, By: h.m.By, External: true, State: control.MaintenanceReturning}
+	h.m = &control.Maintenance{Work: h.m.Work, By: h.m.By, External: true, State: policy.RequestReturning}
 	h.after(h.backAfter, "")
 	return nil
 }
@@ -148,7 +149,7 @@ func TestRebootIsGrantedOnceTheMachineIsSafeToReboot(t *testing.T) {
 		if took := time.Since(began); took < time.Minute || took > time.Minute+2*pollInterval {
 			t.Errorf("granted after %s", took)
 		}
-		if h.m.By != "fleetlock: c3f1" || h.m.Work != control.WorkReboot || !h.m.External {
+		if h.m.By != "fleetlock: c3f1" || h.m.Work != policy.WorkReboot || !h.m.External {
 			t.Errorf("requested %+v", h.m)
 		}
 		if status, _, _ := ask(t, s, request(preRoute, body)); status != http.StatusOK {
@@ -216,8 +217,8 @@ func TestRebootIsRefusedDuringAnOperatorsMaintenance(t *testing.T) {
 			t.Errorf("%d %s: %s", status, kind, value)
 		}
 		h = &host{rounds: 1, m: &control.Maintenance{
-			Work: control.WorkReboot, By: "root", Reason: "new kernel",
-			State: control.MaintenanceSafe,
+			Work: policy.WorkReboot, By: "root", Reason: "new kernel",
+			State: policy.RequestSafe,
 		}}
 		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict ||
 			kind != kindOther {
@@ -265,7 +266,7 @@ func TestSteadyStateIsReachedWhenTheHostIsBack(t *testing.T) {
 func TestSteadyStateOfAHostThatDoesNotComeBackIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{rounds: 1, m: &control.Maintenance{By: "fleetlock: c3f1", State: control.MaintenanceReturning}}
+		h := &host{rounds: 1, m: &control.Maintenance{By: "fleetlock: c3f1", State: policy.RequestReturning}}
 		if status, kind, _ := ask(t, server(h), request(endRoute, body)); status != http.StatusConflict ||
 			kind != kindReturning || h.ended != 0 {
 			t.Errorf("%d %s; ended %d times", status, kind, h.ended)
@@ -285,7 +286,7 @@ func TestSteadyStateIsNotGrantedBeforeTheFirstRound(t *testing.T) {
 
 func TestSteadyStateDoesNotEndAnOperatorsMaintenance(t *testing.T) {
 	t.Parallel()
-	h := &host{rounds: 1, m: &control.Maintenance{By: "root", State: control.MaintenanceSafe}}
+	h := &host{rounds: 1, m: &control.Maintenance{By: "root", State: policy.RequestSafe}}
 	if status, _, _ := ask(t, server(h), request(endRoute, body)); status != http.StatusOK || h.ended != 0 {
 		t.Errorf("%d; ended %d times", status, h.ended)
 	}
@@ -430,8 +431,8 @@ func FuzzServeHTTP(f *testing.F) {
 		r.URL.Path = path
 		r.Header["Fleet-Lock-Protocol"] = []string{protocol}
 		h := &host{rounds: 1, m: &control.Maintenance{
-			Work: control.WorkReboot, External: true, By: "root",
-			State: control.MaintenanceSafe,
+			Work: policy.WorkReboot, External: true, By: "root",
+			State: policy.RequestSafe,
 		}}
 		status, _, _ := ask(t, server(h), r)
 		var document struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it",
+		Work: policy.WorkReboot, Reason: "a reboot agent of group " + c.Group + " requested it",
 		For: control.Duration(alertAfter), External: true,
 	}, by)
 	if err != nil {
@@ -40,10 +41,10 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 			return refuse(http.StatusConflict, kindOtherClient,
 				"cannot let %q reboot this machine: %q requested it first; "+
 					"quorumd answers only for its own host", c.ID, strings.TrimPrefix(m.By, byPrefix))
-		case m.Work != control.WorkReboot || !m.External:
+		case m.Work != policy.WorkReboot || !m.External:
 			return refuse(http.StatusConflict, kindOther,
 				"cannot allow the reboot: this host is down for %s, requested by %s: %s", m.Work, m.By, m.Reason)
-		case m.State == control.MaintenanceSafe:
+		case m.State == policy.RequestSafe:
 			return nil
 		}
 		if !pause(ctx) {
@@ -73,7 +74,7 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 		case m.By != by:
 			return refuse(http.StatusConflict, kindOtherClient, "cannot end the reboot for %q: %q requested it", c.ID,
 				strings.TrimPrefix(m.By, byPrefix))
-		case !ended && m.State != control.MaintenanceReturning:
+		case !ended && m.State != policy.RequestReturning:
 			if err := s.opt.Host.EndMaintenance(ctx, by); err != nil {
 				return refusalOf(err)
 			}

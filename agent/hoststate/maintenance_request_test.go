@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -124,14 +125,15 @@ func TestFinishCancelsAQueuedRequestAndEndsABegunOne(t *testing.T) {
 func TestAnotherRemovalIsRefusedUntilTheFirstHasExpiredAndDoesNotRun(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0).UTC()
-	first := Removal{MemberID: 1, By: "root", Since: start, Until: start.Add(time.Hour)}
 	f := newState(t)
-	_, _, err := f.AskRemoval(first, false)
+	first, _, err := f.AskRemoval(control.RequestedRemoval{
+		MemberID: 1, By: "root", Since: start, Until: start.Add(time.Hour),
+	}, false)
 	must(t, err)
 	must(t, f.MarkRemoval(&first, true))
 	ask := func(member record.MemberID, after time.Duration, runs bool) (Removal, bool) {
 		t.Helper()
-		k := Removal{MemberID: member, Since: start.Add(after), Until: start.Add(after + time.Hour)}
+		k := control.RequestedRemoval{MemberID: member, Since: start.Add(after), Until: start.Add(after + time.Hour)}
 		result, refused, err := f.AskRemoval(k, runs)
 		must(t, err)
 		return result, refused != nil

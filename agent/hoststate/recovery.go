@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
@@ -19,38 +20,24 @@ const recoveryName = "recovery.json"
 // Recoveries is the recovery plan in force on this host, and how the last one ended. It is stored in the state
 // directory.
 type Recoveries struct {
-	Recovery *Recovery    `json:"recovery,omitempty"`
-	Last     *RecoveryEnd `json:"last,omitempty"`
+	Recovery *Recovery            `json:"recovery,omitempty"`
+	Last     *control.RecoveryEnd `json:"last,omitempty"`
 }
 
 // Recovery is this host's part of a recovery plan.
 type Recovery struct {
-	Plan     string          `json:"plan"`
-	Old      record.MemberID `json:"oldClusterID"`
-	New      record.MemberID `json:"newClusterID"`
-	Survivor string          `json:"survivor"` // the survivor's name
-	Alone    bool            `json:"alone,omitempty"`
-	Member   record.MemberID `json:"memberID,omitzero"` // ID of the member whose data the plan was made for
-	Term     uint64          `json:"lastTerm,omitempty"`
-	Index    uint64          `json:"lastIndex,omitempty"`
-	By       string          `json:"by"`
-	Since    time.Time       `json:"since"`
-	// Snapshot is the snapshot that this host is restored from; nil if it keeps its own data.
-	Snapshot *recovery.Snapshot `json:"snapshot,omitempty"`
+	control.Recovery
+	Member record.MemberID `json:"memberID,omitzero"` // member ID in the data that the plan was made for
+	Term   uint64          `json:"lastTerm,omitempty"`
+	Index  uint64          `json:"lastIndex,omitempty"`
+	// Source is the snapshot that this host is restored from; nil if it keeps its own data.
+	Source *recovery.Snapshot `json:"source,omitempty"`
 	// Parted reports that this host has begun to move its data aside, so the plan can no longer be abandoned.
-	Parted  bool   `json:"parted,omitempty"`
-	GivenUp string `json:"givenUp,omitempty"` // who abandoned the plan
-}
-
-// RecoveryEnd is how a plan ended on this host.
-type RecoveryEnd struct {
-	Recovery
-	Ended time.Time         `json:"ended"`
-	Code  policy.ReasonCode `json:"code"`
+	Parted bool `json:"parted,omitempty"`
 }
 
 // Recoveries returns the plan in force, or nil, and how the last one ended, or nil. The values must not be changed.
-func (f *State) Recoveries() (*Recovery, *RecoveryEnd) {
+func (f *State) Recoveries() (*Recovery, *control.RecoveryEnd) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.recovery.Recovery, f.recovery.Last
@@ -115,7 +102,7 @@ func (f *State) GiveUp(by string) (plan *Recovery, refused *policy.Refusal, err 
 func (f *State) EndRecovery(plan string, code policy.ReasonCode, at time.Time) error {
 	return f.changeRecovery(func(file *Recoveries) {
 		if file.Recovery != nil && file.Recovery.Plan == plan {
-			file.Last = &RecoveryEnd{Recovery: *file.Recovery, Ended: at.UTC(), Code: code}
+			file.Last = &control.RecoveryEnd{Recovery: file.Recovery.Recovery, Ended: at.UTC(), Code: code}
 			file.Recovery = nil
 		}
 	})

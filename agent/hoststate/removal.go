@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/record"
 )
 
 const removalName = "removal.json"
@@ -18,32 +18,18 @@ const removalName = "removal.json"
 // Removals is the removal that this host was asked to carry out, and how the last one ended. It is stored in the state
 // directory, so that it survives a restart of the agent.
 type Removals struct {
-	Removal *Removal    `json:"removal,omitempty"`
-	Last    *RemovalEnd `json:"last,omitempty"`
+	Removal *Removal            `json:"removal,omitempty"`
+	Last    *control.RemovalEnd `json:"last,omitempty"`
 }
 
 // Removal is an operator's request to remove a member from etcd for good.
 type Removal struct {
-	MemberID record.MemberID `json:"memberID"`
-	Name     string          `json:"name"` // the member's name, for display
-	Reason   string          `json:"reason"`
-	By       string          `json:"by"`
-	Live     bool            `json:"live,omitempty"`
-	Since    time.Time       `json:"since"`
-	Until    time.Time       `json:"until"`           // when the request expires
-	Begun    bool            `json:"begun,omitempty"` // its operation has or may have begun, so no second one may begin
-}
-
-// RemovalEnd is how a removal ended.
-type RemovalEnd struct {
-	Removal
-	Ended time.Time         `json:"ended"`
-	Code  policy.ReasonCode `json:"code"`
-	Text  string            `json:"text"`
+	control.RequestedRemoval
+	Begun bool `json:"begun,omitempty"` // its operation has or may have begun, so no second one may begin
 }
 
 // Removals returns the pending removal, or nil, and how the last one ended, or nil. The values must not be changed.
-func (f *State) Removals() (*Removal, *RemovalEnd) {
+func (f *State) Removals() (*Removal, *control.RemovalEnd) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.removal.Removal, f.removal.Last
@@ -77,10 +63,11 @@ func (k *Removal) At(now time.Time) policy.Removal {
 	}
 }
 
-// AskRemoval records k as the pending removal, or renews the pending removal of the same member, and returns the
-// result. It is refused while a removal of a different member is pending, unless that removal has expired and is not
-// running. runs reports whether the operation of the pending removal is in flight.
-func (f *State) AskRemoval(k Removal, runs bool) (pending Removal, refused *policy.Refusal, err error) {
+// AskRemoval records a removal as the pending one, or renews the pending removal of the same member, and returns the
+// result. It is refused while a removal of a different member is pending, unless that one has expired and is not running.
+// runs reports whether the operation of the pending removal is in flight.
+func (f *State) AskRemoval(asked control.RequestedRemoval, runs bool) (k Removal, refused *policy.Refusal, err error) {
+	k.RequestedRemoval = asked
 	err = f.ChangeRemoval(func(file *Removals) {
 		if before := file.Removal; before != nil {
 			if refused = before.At(k.Since).Against(uint64(k.MemberID), runs); refused != nil {
@@ -130,6 +117,8 @@ func (f *State) EndRemoval(k *Removal, code policy.ReasonCode, text string, at t
 }
 
 func (r *Removals) end(code policy.ReasonCode, text string, at time.Time) {
-	r.Last = &RemovalEnd{Removal: *r.Removal, Ended: at.UTC(), Code: code, Text: text}
+	r.Last = &control.RemovalEnd{
+		RequestedRemoval: r.Removal.RequestedRemoval, Ended: at.UTC(), Code: code, Text: text,
+	}
 	r.Removal = nil
 }

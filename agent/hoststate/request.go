@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -48,13 +49,7 @@ type Request struct {
 
 // End is how a request ended.
 type End struct {
-	Work   policy.Work       `json:"work"`
-	Reason string            `json:"reason"`
-	By     string            `json:"by"`
-	Since  time.Time         `json:"since"`
-	Ended  time.Time         `json:"ended"`
-	Code   policy.ReasonCode `json:"code"`
-	Text   string            `json:"text"`
+	control.MaintenanceEnd
 
 	// Rollout is the ID of the rollout that made the request. RolloutResumed is how many times that rollout had been
 	// resumed when the request was made or when the operation ended.
@@ -137,8 +132,10 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 // End returns how the request ended.
 func (k *Request) End(code policy.ReasonCode, text string, at time.Time) *End {
 	return &End{
-		Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text,
-		Rollout: k.Rollout, RolloutResumed: k.RolloutResumed,
+		control.MaintenanceEnd{
+			Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text,
+		},
+		k.Rollout, k.RolloutResumed,
 	}
 }
 

@@ -20,7 +20,7 @@ func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 		return &policy.Recovery{
 			Plan: k.Plan, By: k.By, Old: uint64(k.Old), New: uint64(k.New), Survivor: k.Alone, Member: uint64(k.Member),
 			Noted: r.Noted.Cluster == uint64(k.New), Copy: copyOf(r.Copy, k.Plan),
-			Snapshot: k.Snapshot != nil, GivenUp: k.GivenUp != "",
+			Snapshot: k.Source != nil, GivenUp: k.GivenUp != "",
 		}
 	}
 	k := r.Recovered

@@ -22,7 +22,7 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 	now := o.opt.Wall().UTC()
 	request := hoststate.Request{
 		Request: policy.Request{
-			By: by, Reason: req.Reason, Work: policy.Work(req.Work), Program: req.Command,
+			By: by, Reason: req.Reason, Work: req.Work, Program: req.Command,
 			KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
 		},
 		For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID,
@@ -65,7 +65,7 @@ func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.M
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,
 		Since: now, Until: now.Add(time.Duration(req.For)),
-		KeepRunning: req.KeepRunning, External: req.External, State: control.MaintenanceWaiting, DryRun: true,
+		KeepRunning: req.KeepRunning, External: req.External, State: policy.RequestWaiting, DryRun: true,
 	}
 }
 

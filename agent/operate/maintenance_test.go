@@ -18,7 +18,7 @@ import (
 func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	t.Parallel()
 	command := control.MaintenanceRequest{
-		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: control.Duration(time.Hour),
+		Work: policy.WorkCommand, Command: "upgrade", Reason: "a test", For: control.Duration(time.Hour),
 	}
 	for name, c := range map[string]struct {
 		became func(*hoststate.State, *hoststate.Request) error // what happened to the first request
@@ -37,14 +37,14 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 			ask:    func(*control.MaintenanceRequest) {}, says: "just ending",
 		},
 		"it is for other work": {
-			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkRestart, "" },
+			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = policy.WorkRestart, "" },
 			says: "another command was already requested, by root: a test",
 		},
 		"there is no such command": {
 			ask: func(r *control.MaintenanceRequest) { r.Command = "downgrade" }, says: "there is no command downgrade",
 		},
 		"this machine cannot be rebooted": {
-			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkReboot, "" },
+			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = policy.WorkReboot, "" },
 			says: "no way to reboot this machine",
 		},
 	} {
@@ -80,7 +80,7 @@ func locked(err error) func(context.Context) error {
 
 func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	t.Parallel()
-	reboot := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "a test", For: control.Duration(time.Hour)}
+	reboot := control.MaintenanceRequest{Work: policy.WorkReboot, Reason: "a test", For: control.Duration(time.Hour)}
 	byHand := reboot
 	byHand.External = true
 	for name, c := range map[string]struct {
@@ -106,7 +106,7 @@ func TestForbiddenRebootIsRefusedBeforeEtcdIsStopped(t *testing.T) {
 	h := newHost(t)
 	h.opt.CheckReboot = locked(errors.New("logind says no"))
 	h.publisher.Show(managed())
-	_, err := h.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+	_, err := h.StartRollout(t.Context(), control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"}, "root")
 	if err == nil || !strings.Contains(err.Error(), "on this host, logind says no") {
 		t.Errorf("a rollout of reboots: %v", err)
 	}

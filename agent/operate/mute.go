@@ -17,26 +17,24 @@ import (
 )
 
 // Mute records on this host's disk that an advisory finding is not reported until the mute expires.
-func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
+func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error) {
 	cannot := "cannot mute " + req.Code + ": "
 	now, code := o.opt.Wall().UTC(), health.Code(req.Code)
 	m := health.Mute{Code: code, Reason: req.Reason, By: by, Since: now, Until: now.Add(time.Duration(req.For))}
 	check := o.checkOf(code)
 	if err := refused(cannot, policy.AgainstMute(code, check)); err != nil {
-		return control.Mute{}, err
+		return health.Mute{}, err
 	}
 	as := o.foundAs(check, code)
 	m.State, m.Count, m.Grade = as.State, as.Count, as.Grade
 	err := onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.Mute(m) })
 	if err != nil {
-		return control.Mute{}, err
+		return health.Mute{}, err
 	}
 	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, durationfmt.Text(time.Duration(req.For)),
 		req.Reason))
 	o.opt.Wake()
-	return control.Mute{
-		Code: req.Code, State: m.State.String(), Reason: m.Reason, By: by, Since: m.Since, Until: m.Until,
-	}, nil
+	return m, nil
 }
 
 // Unmute ends a mute early.

@@ -47,7 +47,7 @@ func TestOnlyAdvisoryFindingsCanBeMutedAndWithoutEtcd(t *testing.T) {
 			m, err := h.Mute(t.Context(), req, "root")
 			if c.Gates != health.Nothing {
 				refused(err, control.Conflicts, "gates")
-			} else if err != nil || m.State != p.State.String() || m.By != "root" || m.Until.Sub(m.Since) != time.Hour {
+			} else if err != nil || m.State != p.State || m.By != "root" || m.Until.Sub(m.Since) != time.Hour {
 				t.Errorf("%s: %+v, %v", p.Code, m, err)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
@@ -57,9 +56,9 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 }
 
 // appliedPlans returns the plan in force on this host, and the last plan if it was not completed.
-func appliedPlans(inForce *hoststate.Recovery, last *hoststate.RecoveryEnd) (all []recovery.AppliedPlan) {
+func appliedPlans(inForce *hoststate.Recovery, last *control.RecoveryEnd) (all []recovery.AppliedPlan) {
 	if inForce != nil {
-		all = append(all, appliedPlan(*inForce, inForce.GivenUp != ""))
+		all = append(all, appliedPlan(inForce.Recovery, inForce.GivenUp != ""))
 	}
 	if last != nil && last.Code != policy.Recovered {
 		all = append(all, appliedPlan(last.Recovery, true))
@@ -67,7 +66,7 @@ func appliedPlans(inForce *hoststate.Recovery, last *hoststate.RecoveryEnd) (all
 	return all
 }
 
-func appliedPlan(plan hoststate.Recovery, givenUp bool) recovery.AppliedPlan {
+func appliedPlan(plan control.Recovery, givenUp bool) recovery.AppliedPlan {
 	return recovery.AppliedPlan{ID: plan.Plan, Survivor: plan.Survivor, GivenUp: givenUp, At: plan.Since.UTC()}
 }
 
@@ -90,9 +89,9 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	inForce, last := o.opt.Files.Recoveries()
 	switch {
 	case inForce != nil && inForce.Plan == plan.ID:
-		return publish.RecoveryOf(inForce), nil
+		return inForce.Recovery, nil
 	case last != nil && last.Plan == plan.ID && last.Code == policy.Recovered:
-		done := publish.RecoveryOf(&last.Recovery)
+		done := last.Recovery
 		done.Done = true
 		return done, nil
 	}
@@ -109,7 +108,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 			"quorumctl status; if the quorum is still lost, collect the facts on every host again and make a new plan")
 	}
 	next := noteOf(plan, now, by, o)
-	against = policy.AgainstSnapshot(next.Snapshot != nil && next.Snapshot.Name != "", o.opt.Snapshots != nil)
+	against = policy.AgainstSnapshot(next.Source != nil && next.Source.Name != "", o.opt.Snapshots != nil)
 	if err := refused(cannot, against); err != nil {
 		return control.Recovery{}, err
 	}
@@ -119,7 +118,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	}
 	o.opt.Logger.Warn("operator action", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" applied by "+by)
 	o.opt.Wake()
-	return publish.RecoveryOf(&next), nil
+	return next.Recovery, nil
 }
 
 // AbandonRecovery abandons the plan in force on this host, while the host still has its old data in place.
@@ -139,18 +138,20 @@ func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Reco
 	o.opt.Logger.Warn("operator action", "code", policy.RecoveryGivenUp, "text",
 		"plan "+inForce.Plan+" abandoned by "+by)
 	o.opt.Wake()
-	return publish.RecoveryOf(inForce), nil
+	return inForce.Recovery, nil
 }
 
 // noteOf returns this host's part of a plan.
 func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) hoststate.Recovery {
 	note := hoststate.Recovery{
-		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.FactsOf(plan.Survivor).Host,
-		Alone: plan.Survivor == now.HostID, Member: now.Log.Member, Term: now.Log.Term, Index: now.Log.Index, By: by,
-		Since: o.opt.Wall().UTC(),
+		Recovery: control.Recovery{
+			Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.FactsOf(plan.Survivor).Host,
+			Alone: plan.Survivor == now.HostID, By: by, Since: o.opt.Wall().UTC(),
+		},
+		Member: now.Log.Member, Term: now.Log.Term, Index: now.Log.Index,
 	}
 	if note.Alone && plan.Snapshot != nil {
-		note.Snapshot, note.Member = plan.Snapshot, plan.Snapshot.Member
+		note.Source, note.Member, note.Snapshot = plan.Snapshot, plan.Snapshot.Member, plan.Snapshot.String()
 	}
 	return note
 }

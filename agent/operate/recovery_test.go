@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
@@ -15,16 +16,16 @@ import (
 func TestFactsListTheUnfinishedPlansOfAHost(t *testing.T) {
 	t.Parallel()
 	plan := func(id, givenUp string) hoststate.Recovery {
-		return hoststate.Recovery{Plan: id, Survivor: "n1", GivenUp: givenUp}
+		return hoststate.Recovery{Recovery: control.Recovery{Plan: id, Survivor: "n1", GivenUp: givenUp}}
 	}
 	inForce, leaving := plan("current", ""), plan("current", "root")
-	ended := func(code policy.ReasonCode) *hoststate.RecoveryEnd {
-		return &hoststate.RecoveryEnd{Recovery: plan("last", ""), Code: code}
+	ended := func(code policy.ReasonCode) *control.RecoveryEnd {
+		return &control.RecoveryEnd{Recovery: plan("last", "").Recovery, Code: code}
 	}
 	given := recovery.AppliedPlan{ID: "last", Survivor: "n1", GivenUp: true}
 	for name, c := range map[string]struct {
 		inForce *hoststate.Recovery
-		last    *hoststate.RecoveryEnd
+		last    *control.RecoveryEnd
 		want    []recovery.AppliedPlan
 	}{
 		"none":            {nil, nil, nil},

@@ -11,7 +11,6 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -34,10 +33,7 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 	}
 	if m.ID == 0 { // already removed
 		_, last := o.opt.Files.Removals()
-		return control.Removal{
-			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By,
-			Since: last.Since, Until: last.Until, State: control.RemovalDone,
-		}, nil
+		return control.Removal{RequestedRemoval: last.RequestedRemoval, State: control.RemovalDone}, nil
 	}
 	return o.askRemoval(ctx, r, m, req, by)
 }
@@ -64,14 +60,12 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 ) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	now := o.opt.Wall().UTC()
-	next := hoststate.Removal{
+	next := control.RequestedRemoval{
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
 		Since: now, Until: now.Add(time.Duration(req.For)),
 	}
 	if req.DryRun {
-		would := publish.RemovalOf(&next, control.RemovalWaiting)
-		would.DryRun = true
-		return would, nil
+		return control.Removal{RequestedRemoval: next, State: control.RemovalWaiting, DryRun: true}, nil
 	}
 	var recorded hoststate.Removal
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
@@ -84,5 +78,5 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	o.note(ctx, "REMOVAL_ASKED", "removal of member "+next.Name+" ("+next.MemberID.String()+") requested by "+by+
 		": "+req.Reason)
 	o.opt.Wake()
-	return publish.RemovalOf(&recorded, control.RemovalWaiting), nil
+	return control.Removal{RequestedRemoval: recorded.RequestedRemoval, State: control.RemovalWaiting}, nil
 }

@@ -24,13 +24,13 @@ import (
 // the rollout.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
-	if policy.Work(req.Work).RunsProgram() {
+	if req.Work.RunsProgram() {
 		// a command that is missing on this host is most likely mistyped
 		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
 			return control.Rollout{}, err
 		}
 	}
-	if policy.Work(req.Work) == policy.WorkReboot {
+	if req.Work == policy.WorkReboot {
 		if err := refused(cannot, o.unfitToReboot(ctx, "on this host, ")); err != nil {
 			return control.Rollout{}, err
 		}
@@ -59,7 +59,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 		}
 	}
 	rollout := record.Rollout{
-		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version,
+		ID: strings.ToLower(rand.Text()[:8]), Work: string(req.Work), Command: req.Command, Etcd: req.Version,
 		Bare:   req.WithoutSnapshot,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
@@ -109,7 +109,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			Etcd: running[h.MemberID],
 		})
 	}
-	chosen, against := policy.RolloutHosts(present, req.Hosts, policy.Work(req.Work), req.Version)
+	chosen, against := policy.RolloutHosts(present, req.Hosts, req.Work, req.Version)
 	if err := refused(cannot, against); err != nil {
 		return nil, err
 	}
@@ -209,5 +209,5 @@ func (o *Operator) abortUnreadable(ctx context.Context, u *unreadable, by string
 	text := fmt.Sprintf("its record was unreadable and was deleted by %s: %s", by, u.Why)
 	o.note(ctx, "ROLLOUT_ABORTED", text)
 	o.opt.Wake()
-	return control.Rollout{State: control.RolloutAborted, Text: text, By: by}, nil
+	return control.Rollout{State: record.RolloutAborted, Text: text, By: by}, nil
 }

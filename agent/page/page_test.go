@@ -28,6 +28,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/page"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -103,7 +105,7 @@ func crowded(s control.Status) control.Status {
 	var sees []control.Sight
 	for i := range 18 {
 		id, name := fmt.Sprintf("%016x", i), fmt.Sprintf("%s-%02d.example.org", strings.Repeat("long", 10), i)
-		s.Cluster.Members = append(s.Cluster.Members, control.Member{ID: id, Name: name, Role: control.RoleVoter})
+		s.Cluster.Members = append(s.Cluster.Members, control.Member{ID: id, Name: name, Role: policy.RoleVoter})
 		sees = append(sees, control.Sight{
 			MemberID: id, Peer: []string{"answers", "refuses"}[i%2], Client: "answers", RTTSeconds: 0.0004,
 		})
@@ -113,7 +115,7 @@ func crowded(s control.Status) control.Status {
 	}
 	for i, m := range s.Cluster.Members {
 		s.Hosts = append(s.Hosts, control.HostRecord{
-			ID: m.ID, MemberID: m.ID, Name: m.Name, Domain: m.Name, Role: control.RoleVoter, EtcdVersion: "3.6.16",
+			ID: m.ID, MemberID: m.ID, Name: m.Name, Domain: m.Name, Role: policy.RoleVoter, EtcdVersion: "3.6.16",
 			Health: []string{"OK", "SLOW", "STALLED"}[i%3], Waiting: "VOTER_NOT_LIVE", Sees: sees,
 		})
 	}
@@ -279,7 +281,7 @@ func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 		{Code: "X" + evil, State: evil, Text: evil, Cause: evil, Why: evil, Remedy: evil},
 	}
 	s.Health.Certificates = []control.Certificate{{Of: evil, Name: evil, State: evil}}
-	s.Health.Mutes = []control.Mute{{Code: evil, By: evil, Reason: evil}}
+	s.Health.Mutes = []health.Mute{{Code: health.Code(evil), By: evil, Reason: evil}}
 	s.Pause = &control.Pause{By: evil, Reason: evil}
 	s.Op = &control.Op{Kind: evil, HostName: evil, Phase: evil, Progress: evil, Orphaned: true}
 	s.Rollout = &control.Rollout{Work: evil, State: evil, By: evil, Reason: evil}
@@ -308,7 +310,7 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	long := strings.Repeat("<long>", 1000)
 	for i := range 10_000 {
 		h := control.HostRecord{
-			ID: fmt.Sprint(i), Name: fmt.Sprintf("spare-%05d", i), Role: control.RoleSpare, Health: "OK", Waiting: long,
+			ID: fmt.Sprint(i), Name: fmt.Sprintf("spare-%05d", i), Role: policy.RoleSpare, Health: "OK", Waiting: long,
 			Sees: []control.Sight{{MemberID: s.Cluster.Members[0].ID, Peer: long, Client: long}},
 		}
 		if i == 9_999 {

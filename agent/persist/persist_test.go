@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -281,7 +282,9 @@ func TestEndIsNotRecordedForARemovalThatHasBegunMeanwhile(t *testing.T) {
 		b := newBench(t)
 		r := b.round()
 		must(t, b.files.ChangeRemoval(func(f *hoststate.Removals) {
-			f.Removal = &hoststate.Removal{MemberID: 1, Name: "n1", Since: r.Wall, Until: r.Wall.Add(-time.Second)}
+			f.Removal = &hoststate.Removal{RequestedRemoval: control.RequestedRemoval{
+				MemberID: 1, Name: "n1", Since: r.Wall, Until: r.Wall.Add(-time.Second),
+			}}
 		}))
 		r.Removal, _ = b.files.Removals()
 		must(t, b.files.MarkRemoval(r.Removal, true))

@@ -15,44 +15,44 @@ func TestAReasonWithACountHasItAsNumbers(t *testing.T) {
 		set  func(v *View, m *Member)
 		code ReasonCode
 		text string
-		want CountedWait
+		want Progress
 	}{
 		"a learner is behind": {
 			joinView, func(_ *View, m *Member) { m.Lag = 1200 }, LearnerBehind,
 			"1200 entries behind the leader, limit 100",
-			CountedWait{1200, 100, CountEntries},
+			Progress{1200, 100, CountEntries},
 		},
 		"the lag is unknown": {
 			joinView, func(_ *View, m *Member) { m.Lag, m.LagKnown = 1200, false }, LearnerBehind,
 			"1200 entries behind the leader, limit 100",
-			CountedWait{},
+			Progress{},
 		},
 		"a learner has just come up": {
 			joinView, func(_ *View, m *Member) { m.LiveFor = 20 * time.Second }, LearnerNotSteady,
 			"caught up for 1h of 30s, up for 20s of 1m",
-			CountedWait{20, 60, CountSeconds},
+			Progress{20, 60, CountSeconds},
 		},
 		"a learner has just caught up": {
 			joinView, func(_ *View, m *Member) { m.SteadyFor = 3 * time.Second }, LearnerNotSteady,
 			"caught up for 3s of 30s, up for 1h of 1m",
-			CountedWait{3, 30, CountSeconds},
+			Progress{3, 30, CountSeconds},
 		},
 		"a returning member is behind": {
 			backView, func(_ *View, m *Member) { m.Lag = 700 }, Returning,
 			"it is 700 entries behind the leader, limit 100",
-			CountedWait{700, 100, CountEntries},
+			Progress{700, 100, CountEntries},
 		},
 		"a returning member has served for a moment": {
 			backView, func(_ *View, m *Member) { m.LiveFor = time.Second }, Returning,
 			"it has served for 1s of 10s",
-			CountedWait{1, 10, CountSeconds},
+			Progress{1, 10, CountSeconds},
 		},
 		"a returning member does not serve": {
-			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", CountedWait{},
+			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", Progress{},
 		},
 		"a returning member reports errors": {
 			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors",
-			CountedWait{},
+			Progress{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,9 +60,9 @@ func TestAReasonWithACountHasItAsNumbers(t *testing.T) {
 			v := c.base()
 			c.set(&v, &v.Cluster.Members[2])
 			r := Decide(v).Reasons[0]
-			got, counted := Progress(v, r.Code)
+			got, counted := ProgressOf(v, r.Code)
 			if r.Code != c.code || r.Text != c.text || got != c.want && counted ||
-				counted != (c.want != CountedWait{}) {
+				counted != (c.want != Progress{}) {
 				t.Errorf("%s: %s, counted as %+v (%v), not %+v", r.Code, r.Text, got, counted, c.want)
 			}
 		})
@@ -73,11 +73,11 @@ func TestAReasonWithoutACountHasNone(t *testing.T) {
 	t.Parallel()
 	v := joinView()
 	for _, info := range Reasons() {
-		if count, counted := Progress(v, info.Code); counted != (info.Code == LearnerBehind) {
+		if count, counted := ProgressOf(v, info.Code); counted != (info.Code == LearnerBehind) {
 			t.Errorf("%s is counted as %+v: %v", info.Code, count, counted)
 		}
 	}
-	if _, counted := Progress(View{}, LearnerBehind); counted {
+	if _, counted := ProgressOf(View{}, LearnerBehind); counted {
 		t.Error("a host without a member has a count")
 	}
 }

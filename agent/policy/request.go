@@ -300,11 +300,11 @@ type RequestState string
 
 // The states of a request, in order.
 const (
-	RequestWaiting   RequestState = "waiting"
-	RequestStopping  RequestState = "stopping"
-	RequestSafe      RequestState = "safe"
-	RequestWorking   RequestState = "working"
-	RequestReturning RequestState = "returning"
+	RequestWaiting   RequestState = "waiting"   // in the queue
+	RequestStopping  RequestState = "stopping"  // transferring leadership and stopping etcd
+	RequestSafe      RequestState = "safe"      // the machine is safe to touch
+	RequestWorking   RequestState = "working"   // etcd is stopped, and the command runs
+	RequestReturning RequestState = "returning" // etcd is started, and catches up
 )
 
 // StateOf returns the state of this host's request. While no voter answers, or if the operation's record was deleted,

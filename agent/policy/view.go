@@ -282,13 +282,13 @@ type Member struct {
 // Role is a host's role in the cluster.
 type Role string
 
-// The roles. A standby is a learner that is kept up to date; a spare is a host without a member.
+// The roles of a host.
 const (
-	RoleUnknown Role = "unknown"
+	RoleUnknown Role = "unknown" // not observed yet
 	RoleVoter   Role = "voter"
-	RoleStandby Role = "standby"
-	RoleJoining Role = "joining"
-	RoleSpare   Role = "spare"
+	RoleStandby Role = "standby" // a caught-up learner kept as a standby
+	RoleJoining Role = "joining" // a learner that is to vote or to become a standby
+	RoleSpare   Role = "spare"   // no member
 )
 
 // Host holds the published state of a host.

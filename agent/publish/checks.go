@@ -29,25 +29,14 @@ func (p *Publisher) Checks() control.Checks {
 // declared returns a check's definition.
 func declared(c health.Check) control.Check {
 	out := control.Check{
-		Name: c.Name, Component: string(c.Component), Source: c.Source, Effect: c.Effect(), Vital: c.Vital,
-		Gates: c.Gates.Names(), Runbook: c.Runbook,
+		Name: c.Name, Component: c.Component, Source: c.Source, Effect: c.Effect(), Vital: c.Vital,
+		Gates: c.Gates.Names(), Rules: c.Rules, Runbook: c.Runbook,
 	}
 	for _, l := range c.Limits {
-		out.Limits = append(out.Limits, control.Limit{
-			Of: l.Of, Unit: l.Unit, Enter: l.Enter, Leave: l.Leave, Below: l.Below, Text: l.String(),
-		})
-	}
-	for _, r := range c.Rules {
-		rule := control.Rule{To: r.To.String(), Code: string(r.Code), When: r.When, Return: r.Return}
-		for _, from := range r.From {
-			rule.From = append(rule.From, from.String())
-		}
-		out.Rules = append(out.Rules, rule)
+		out.Limits = append(out.Limits, control.Limit{Limit: l, Text: l.String()})
 	}
 	for _, p := range c.Problems {
-		out.Codes = append(out.Codes, control.Code{
-			Code: string(p.Code), State: p.State.String(), Title: p.Title, Meaning: p.Meaning, Remedy: p.Remedy,
-		})
+		out.Codes = append(out.Codes, control.Code{Problem: p})
 	}
 	return out
 }
@@ -59,13 +48,12 @@ func addResult(c *control.Check, r *round.Round) {
 		return
 	}
 	s := r.Assessment.Checks[i]
-	c.State, c.Code, c.Since, c.Text = s.State.String(), string(s.Code), wallOf(r, s.Since), s.Text
+	c.State, c.Code, c.Since, c.Text = s.State.String(), s.Code, wallOf(r, s.Since), s.Text
 	c.NotAvailable, c.Behind, c.Figures = s.NotAvailable, s.Behind, figuresOf(r, c.Name)
 	for _, m := range r.Mutes {
 		for i := range c.Codes {
-			if c.Codes[i].Code == string(m.Code) {
-				shown := muteStatus(m)
-				c.Codes[i].Muted = &shown
+			if c.Codes[i].Code == m.Code {
+				c.Codes[i].Muted = &m
 			}
 		}
 	}

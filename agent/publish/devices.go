@@ -4,6 +4,8 @@
 package publish
 
 import (
+	"slices"
+
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/health"
 )
@@ -12,10 +14,7 @@ import (
 func devices(seen health.DevicesReading) []control.Device {
 	var all []control.Device
 	for _, d := range seen.Chain {
-		shown := control.Device{
-			Name: d.Name, Kind: d.Kind, Label: d.Label, On: d.On, Model: d.Model, Serial: d.Serial, Medium: d.Medium,
-			Cache: d.Cache, Array: arrayOf(seen, d.Name),
-		}
+		shown := control.Device{Device: d, Array: arrayOf(seen, d.Name)}
 		if d.Errors.Known {
 			n := uint64(d.Errors.Value)
 			shown.Errors = &n
@@ -28,11 +27,10 @@ func devices(seen health.DevicesReading) []control.Device {
 	return all
 }
 
-func arrayOf(seen health.DevicesReading, name string) *control.Array {
-	for _, a := range seen.Arrays {
-		if a.Name == name {
-			return &control.Array{Level: a.Level, Missing: a.Missing, Failed: a.Failed, Doing: a.Doing, Done: a.Done}
-		}
+func arrayOf(seen health.DevicesReading, name string) *health.Array {
+	i := slices.IndexFunc(seen.Arrays, func(a health.Array) bool { return a.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &seen.Arrays[i]
 }

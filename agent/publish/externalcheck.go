@@ -6,7 +6,6 @@ package publish
 import (
 	"slices"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
@@ -81,14 +80,11 @@ func externalCheckState(p health.ExternalCheckReading) float64 {
 }
 
 // figuresOf returns the values measured by an external check.
-func figuresOf(r *round.Round, check string) (all []control.Figure) {
+func figuresOf(r *round.Round, check string) []health.ExternalCheckFigure {
 	for _, p := range r.ExternalChecks {
-		if health.ExternalCheckName(p.Name) != check {
-			continue
-		}
-		for _, f := range p.Figures {
-			all = append(all, control.Figure{Label: f.Label, Unit: f.Unit, Value: f.Value})
+		if health.ExternalCheckName(p.Name) == check {
+			return p.Figures
 		}
 	}
-	return all
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
@@ -80,14 +79,13 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 	p := New(Options{Checks: health.Checks(limits), Wall: time.Now}, record.KeysFor("test"), nil)
 	p.Show(r)
 	for _, c := range p.Checks().Checks {
-		if c.Name == "external raid" && (len(c.Figures) != 1 || c.Figures[0] != control.Figure{
+		if c.Name == "external raid" && (len(c.Figures) != 1 || c.Figures[0] != health.ExternalCheckFigure{
 			Label: "legs", Unit: "c", Value: 1,
 		} || c.Codes[0].Muted == nil || c.Codes[0].Muted.By != "root" || c.State != "SLOW") {
 			t.Errorf("the check is %+v", c)
 		}
 	}
-	shown := mutesStatus(r)
-	if len(shown) != 1 || !muted(r, "CHECK_RAID") || muted(r, health.MemoryLow) {
-		t.Errorf("muted are %+v", shown)
+	if !muted(r, "CHECK_RAID") || muted(r, health.MemoryLow) {
+		t.Errorf("muted are %+v", r.Mutes)
 	}
 }

@@ -14,14 +14,14 @@ import (
 // Maintenance returns a request as an API value, with the progress observed in the round.
 func (p *Publisher) Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance {
 	out := control.Maintenance{
-		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
+		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
 		KeepRunning: k.KeepRunning, External: k.External,
 		Rollout: k.Rollout,
 	}
 	out.Until = k.Until()
 	out.Overdue = round.Overdue(out.Until, p.opt.Wall())
 	v := p.viewOf(r, k)
-	out.State = string(policy.StateOf(v))
+	out.State = policy.StateOf(v)
 	out.ByOthers = policy.ExternallyManaged(v)
 	return out
 }
@@ -41,47 +41,23 @@ func (p *Publisher) viewOf(r *round.Round, k *hoststate.Request) policy.View {
 	return v
 }
 
-func endOf(e *hoststate.End) *control.MaintenanceEnd {
-	return &control.MaintenanceEnd{
-		Work: string(e.Work), Reason: e.Reason, By: e.By, Since: e.Since, Ended: e.Ended, Code: string(e.Code),
-		Text: e.Text,
-	}
-}
-
-// RemovalOf returns a removal as an API value.
-func RemovalOf(k *hoststate.Removal, state string) control.Removal {
-	return control.Removal{
-		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since,
-		Until: k.Until, State: state,
-	}
-}
-
 // removalStatus returns the removal requested on this host, and how the last one ended.
 func (p *Publisher) removalStatus(r *round.Round) (*control.Removal, *control.RemovalEnd) {
 	k, last := p.files.Removals()
-	var now *control.Removal
-	var end *control.RemovalEnd
-	if k != nil {
-		state := control.RemovalWaiting
-		if r != nil && r.Removes(p.opt.Config.Host.ID) {
-			state = control.RemovalRunning
-		}
-		asked := RemovalOf(k, state)
-		now = &asked
+	if k == nil {
+		return nil, last
 	}
-	if last != nil {
-		end = &control.RemovalEnd{
-			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By, Since: last.Since,
-			Ended: last.Ended, Code: string(last.Code), Text: last.Text,
-		}
+	state := control.RemovalWaiting
+	if r != nil && r.Removes(p.opt.Config.Host.ID) {
+		state = control.RemovalRunning
 	}
-	return now, end
+	return &control.Removal{RequestedRemoval: k.RequestedRemoval, State: state}, last
 }
 
 // RolloutOf returns a rollout as an API value. The operation in flight, if any, identifies the current host.
 func RolloutOf(r record.Rollout, op *record.Op) control.Rollout {
 	out := control.Rollout{
-		ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
+		ID: r.ID, Work: policy.Work(r.Work), Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
 		State: r.State, Text: r.Text, Started: r.Started,
 	}
 	for _, h := range r.Hosts {

@@ -25,37 +25,24 @@ func TestARequestNewerThanTheRoundDoesNotShowTheProgramOfTheLast(t *testing.T) {
 	r.View.Asked = &policy.Asked{
 		Request: policy.Request{Work: policy.WorkCommand}, Command: policy.Hooks{State: policy.HooksRunning},
 	}
-	if got := p.Maintenance(r, k).State; got != control.MaintenanceWorking {
+	if got := p.Maintenance(r, k).State; got != policy.RequestWorking {
 		t.Errorf("the running request is %s", got)
 	}
 	newer := &hoststate.Request{Request: policy.Request{Work: policy.WorkReboot}, Since: time.Unix(2, 0)}
-	if got := p.Maintenance(r, newer).State; got != control.MaintenanceWaiting {
+	if got := p.Maintenance(r, newer).State; got != policy.RequestWaiting {
 		t.Errorf("the newer request is %s", got)
 	}
 	rebooted := &hoststate.Request{
 		Request: policy.Request{Work: policy.WorkReboot, Stopped: true}, Since: time.Unix(2, 0), BootID: "boot-0",
 	}
-	if got := p.Maintenance(r, rebooted).State; got != control.MaintenanceReturning {
+	if got := p.Maintenance(r, rebooted).State; got != policy.RequestReturning {
 		t.Errorf("the rebooted request is %s", got)
 	}
-	if p.Maintenance(&round.Round{}, k).State != control.MaintenanceWaiting {
+	if p.Maintenance(&round.Round{}, k).State != policy.RequestWaiting {
 		t.Error("a request newer than the round is not queued")
 	}
 	if r.View.Asked.Work != policy.WorkCommand || r.View.Asked.Stopped {
 		t.Error("the shared round was changed")
-	}
-}
-
-func TestTheStatesOfARequestAreThoseOfTheAPI(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[policy.RequestState]string{
-		policy.RequestWaiting: control.MaintenanceWaiting, policy.RequestStopping: control.MaintenanceStopping,
-		policy.RequestSafe: control.MaintenanceSafe, policy.RequestWorking: control.MaintenanceWorking,
-		policy.RequestReturning: control.MaintenanceReturning,
-	} {
-		if string(state) != want {
-			t.Errorf("%s is %s in the API", state, want)
-		}
 	}
 }
 
@@ -66,7 +53,7 @@ func TestARolloutDistinguishesTheCurrentHostFromWaitingOnes(t *testing.T) {
 		{ID: "2", State: record.HostWaiting},
 		{ID: "3", State: record.HostWaiting},
 	}}
-	const done, waiting, current = control.RolloutHostDone, control.RolloutHostWaiting, control.RolloutHostCurrent
+	const done, waiting, current = record.HostDone, record.HostWaiting, control.RolloutHostCurrent
 	for name, c := range map[string]struct {
 		op   *record.Op
 		want [3]string

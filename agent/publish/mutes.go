@@ -6,25 +6,9 @@ package publish
 import (
 	"slices"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
-
-// muteStatus returns a mute as an API value.
-func muteStatus(m health.Mute) control.Mute {
-	return control.Mute{
-		Code: string(m.Code), State: m.State.String(), Reason: m.Reason, By: m.By, Since: m.Since, Until: m.Until,
-	}
-}
-
-// mutesStatus returns the mutes of a round.
-func mutesStatus(r *round.Round) (all []control.Mute) {
-	for _, m := range r.Mutes {
-		all = append(all, muteStatus(m))
-	}
-	return all
-}
 
 // muted reports whether a finding of a round is muted.
 func muted(r *round.Round, code health.Code) bool {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
@@ -20,13 +19,13 @@ func TestAReasonThatQuotesTheHealthStateHasItsProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		member  bool
 		samples int
-		want    control.Progress
+		want    policy.Progress
 	}{
-		"gathering samples": {true, 3, control.Progress{
-			Now: 3, Goal: float64(limits.Window), Unit: control.UnitSamples,
+		"gathering samples": {true, 3, policy.Progress{
+			Now: 3, Goal: float64(limits.Window), Unit: policy.CountSamples,
 		}},
-		"a qualification": {false, 6, control.Progress{
-			Now: 5, Goal: float64(limits.QualifySamples), Unit: control.UnitWrites,
+		"a qualification": {false, 6, policy.Progress{
+			Now: 5, Goal: float64(limits.QualifySamples), Unit: policy.CountWrites,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestTheSurvivorsCopyHasItsProgressInBytes(t *testing.T) {
 	t.Parallel()
 	r := &round.Round{Copy: recovery.Copy{Running: true, Done: 3, All: 7}}
 	reason := policy.Reason{Code: policy.Recovering}
-	want := control.Progress{Now: 3, Goal: 7, Unit: control.UnitBytes}
+	want := policy.Progress{Now: 3, Goal: 7, Unit: policy.CountBytes}
 	if got := progressOf(r, reason); got == nil || *got != want {
 		t.Errorf("%+v", got)
 	}

@@ -35,7 +35,7 @@ func (p *Publisher) ClusterState() control.Status {
 			ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode),
 			Version: p.opt.Version, BootID: p.opt.BootID,
 		},
-		Role:    control.RoleUnknown,
+		Role:    policy.RoleUnknown,
 		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
 		Health:  control.Health{State: health.Unknown.String()},
 		Loop: control.Loop{
@@ -47,10 +47,13 @@ func (p *Publisher) ClusterState() control.Status {
 	r := p.current.Load()
 	asked, last := p.files.Asked()
 	if last != nil {
-		s.LastMaintenance = endOf(last)
+		s.LastMaintenance = &last.MaintenanceEnd
 	}
 	s.Removal, s.LastRemoval = p.removalStatus(r)
-	s.Recovery, s.LastRecovery = p.recoveryStatus()
+	plan, lastPlan := p.files.Recoveries()
+	if s.LastRecovery = lastPlan; plan != nil {
+		s.Recovery = &plan.Recovery
+	}
 	if r == nil {
 		s.Reasons = []control.Reason{{
 			Code: string(policy.Starting),
@@ -59,7 +62,7 @@ func (p *Publisher) ClusterState() control.Status {
 		return s
 	}
 	age := (p.opt.Now() - r.At).Seconds()
-	s.Role = control.Role(r.Decision.Role)
+	s.Role = r.Decision.Role
 	s.Next, s.Reasons = p.decisionStatus(r)
 	s.Health = p.healthStatus(r)
 	s.Backup = backupStatus(r)
@@ -145,7 +148,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{
-			ID: memberText(m.ID), Name: m.Name, Role: control.RoleVoter,
+			ID: memberText(m.ID), Name: m.Name, Role: policy.RoleVoter,
 			Leader: m.Leader && out.Reachable, Live: m.Live,
 			DBSize: r.Statuses[m.ID].DBSize,
 		}
@@ -188,7 +191,7 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 	line := policy.JoinQueue(r.View)
 	for _, h := range r.Hosts {
 		host := control.HostRecord{
-			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health,
+			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: policy.Role(h.Role), Health: h.Health,
 			HealthText: h.HealthText,
 			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion,
 			Waiting: h.Waiting, Rank: slices.Index(line, h.ID) + 1, Sees: sightsStatus(h.Sees),
@@ -242,7 +245,7 @@ func markFormer(hosts []control.HostRecord, own string, r *round.Round) {
 			continue
 		}
 		hosts[i] = control.HostRecord{
-			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.RoleUnknown, Health: health.Unknown.String(),
+			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: policy.RoleUnknown, Health: health.Unknown.String(),
 			HealthText: "its host record names member " + h.MemberID + ", which the cluster does not list",
 			Mode:       h.Mode, Version: h.Version, EtcdVersion: h.EtcdVersion, MemberID: h.MemberID, Former: true,
 		}
@@ -260,7 +263,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		h.Sees, h.SilentSeconds = seenNow(now.Sights), nil
 		h.Health, h.HealthText = now.Assessment.State.String(), string(now.Assessment.Code)
 		if now.View.Cluster.Reachable { // otherwise keep what was last read
-			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)
+			h.Role, h.Waiting = now.Decision.Role, string(now.Decision.Waiting)
 		}
 	}
 }
@@ -306,12 +309,8 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 			Since:  wall(f.Since), Muted: muted(r, f.Code), Cause: string(f.Cause), Why: f.Why,
 		})
 	}
-	out.Mutes = mutesStatus(r)
-	for _, n := range assessment.NotAvailable {
-		out.NotAvailable = append(out.NotAvailable, control.Absence{
-			Check: n.Check, Component: string(n.Component), Why: n.Why,
-		})
-	}
+	out.Mutes = r.Mutes
+	out.NotAvailable = assessment.NotAvailable
 	out.Disk = control.Disk{
 		WAL: lane(assessment.Figures.WAL), Direct: lane(assessment.Figures.Direct),
 		LimitSeconds: p.opt.Config.Disk.FsyncWarm.Seconds(),

@@ -32,7 +32,7 @@ func TestTheRowOfTheAnsweringHostAgreesWithTheStatus(t *testing.T) {
 	}
 	hosts := read()
 	ownRow(hosts, "1", r)
-	if h := hosts[0]; h.Role != control.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" ||
+	if h := hosts[0]; h.Role != policy.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" ||
 		h.Waiting != "" {
 		t.Errorf("its row says %+v", h)
 	}
@@ -42,7 +42,7 @@ func TestTheRowOfTheAnsweringHostAgreesWithTheStatus(t *testing.T) {
 	r.View.Cluster.Reachable, r.Decision.Role = false, policy.RoleUnknown
 	hosts = read()
 	ownRow(hosts, "1", r)
-	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {
+	if h := hosts[0]; h.Role != policy.RoleJoining || h.Health != "FAILED" {
 		t.Errorf("without a quorum its row says %+v, and not what was last known", h)
 	}
 }
@@ -104,7 +104,7 @@ func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 	}
 	r.View.Cluster = policy.Cluster{Reachable: true, Members: []policy.Member{{ID: 10, Live: true}}}
 	hosts := hostsStatus(r, 1, time.Minute)
-	if markFormer(hosts, "4", r); hosts[1].Role != control.RoleVoter {
+	if markFormer(hosts, "4", r); hosts[1].Role != policy.RoleVoter {
 		t.Errorf("while the members are not known: %+v", hosts[1])
 	}
 	r.Listed, r.Membership.Members = true, []cluster.Member{{ID: 10}}
@@ -114,7 +114,7 @@ func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 			t.Errorf("host %d: %+v", i+1, hosts[i])
 		}
 	}
-	if h := hosts[1]; h.Role != control.RoleUnknown || h.AgeSeconds != nil || display.LastSeen(h) != "-" ||
+	if h := hosts[1]; h.Role != policy.RoleUnknown || h.AgeSeconds != nil || display.LastSeen(h) != "-" ||
 		display.RoleOf(h, control.Member{}, false).Text != "unknown" {
 		t.Errorf("the host that is gone: %+v, last seen %s", h, display.LastSeen(h))
 	}

@@ -45,9 +45,9 @@ type RolloutHost struct {
 // The states of a rollout. Only a running one takes further hosts down.
 const (
 	RolloutRunning = "running"
-	RolloutPaused  = "paused"
-	RolloutAborted = "aborted"
-	RolloutStopped = "stopped"
+	RolloutPaused  = "paused"  // no further host begins until it is resumed
+	RolloutAborted = "aborted" // by an operator: no further host begins
+	RolloutStopped = "stopped" // because a host did not come back; Text is the reason
 	RolloutDone    = "done"
 )
 
@@ -55,7 +55,7 @@ const (
 const (
 	HostWaiting = "waiting"
 	HostDone    = "done"
-	HostSkipped = "skipped"
+	HostSkipped = "skipped" // it already runs the version of the rollout
 )
 
 // Waiting returns the IDs of the hosts that are still to come.

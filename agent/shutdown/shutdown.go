@@ -85,7 +85,7 @@ func (h Handler) Prepare(ctx context.Context) {
 				"check what the command has done when the machine is back; until then no other host goes down")...)
 		<-time.After(displayTime)
 		return
-	case status.Role != control.RoleVoter:
+	case status.Role != policy.RoleVoter:
 		h.Logger.Warn("shutting down without permission; no vote is lost", why...)
 		return
 	case stopping(status):
@@ -125,7 +125,7 @@ func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	}
 	tolerance = s.Cluster.FaultTolerance
 	for _, m := range s.Cluster.Members {
-		if m.Live && m.Role == control.RoleVoter && slices.Contains(goDown, m.ID) {
+		if m.Live && m.Role == policy.RoleVoter && slices.Contains(goDown, m.ID) {
 			tolerance--
 		}
 	}
@@ -134,13 +134,13 @@ func toleranceWithout(s control.Status) (tolerance int, known bool) {
 
 // stopping reports whether the host's operation is in progress and only waits for etcd to exit.
 func stopping(s control.Status) bool {
-	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceStopping && len(s.Reasons) > 0 &&
+	return s.Maintenance != nil && s.Maintenance.State == policy.RequestStopping && len(s.Reasons) > 0 &&
 		s.Reasons[0].Code == string(policy.Stopping)
 }
 
 // commandRuns reports whether a command's program runs while etcd is stopped for it.
 func commandRuns(s control.Status) bool {
-	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceWorking
+	return s.Maintenance != nil && s.Maintenance.State == policy.RequestWorking
 }
 
 // Cancelled brings the host back after the shutdown was cancelled.
@@ -166,7 +166,7 @@ func (h Handler) Cancelled(ctx context.Context) {
 
 func (h Handler) request(ctx context.Context) error {
 	_, err := h.Host.RequestMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
+		Work: policy.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
 		External: true, Hurried: true,
 	}, by)
 	return err
@@ -183,7 +183,7 @@ func (h Handler) wait(ctx context.Context) (runs bool, err error) {
 	ran := false
 	for {
 		s := h.Host.Status()
-		if m := s.Maintenance; m != nil && m.State == control.MaintenanceSafe {
+		if m := s.Maintenance; m != nil && m.State == policy.RequestSafe {
 			return m.KeepRunning, nil
 		}
 		if ran && !commandRuns(s) {

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // host simulates the agent.
 type host struct {
 	safeAfter time.Duration // after the request; 0: never
 	stopping  bool          // the operation has begun, and etcd stops slowly
-	role      control.Role
+	role      policy.Role
 	refuse    error
 
 	mu        sync.Mutex
@@ -39,7 +40,7 @@ func (h *host) RequestMaintenance(_ context.Context, req control.MaintenanceRequ
 	if h.refuse != nil {
 		return control.Maintenance{}, h.refuse
 	}
-	h.status.Maintenance = &control.Maintenance{Work: req.Work, By: by, State: control.MaintenanceWaiting}
+	h.status.Maintenance = &control.Maintenance{Work: req.Work, By: by, State: policy.RequestWaiting}
 	h.becomeSafe()
 	return *h.status.Maintenance, nil
 }
@@ -49,7 +50,7 @@ func (h *host) becomeSafe() {
 		time.AfterFunc(h.safeAfter, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, By: h.status.Maintenance.By}
+			h.status.Maintenance = &control.Maintenance{State: policy.RequestSafe, By: h.status.Maintenance.By}
 		})
 	}
 }
@@ -70,7 +71,7 @@ func (h *host) Status() control.Status {
 	s.Role = h.role
 	s.Reasons = []control.Reason{{Code: "QUORUM_AT_RISK", Text: "two voters: n2 is down"}}
 	if h.stopping {
-		s.Maintenance, s.Reasons = &control.Maintenance{State: control.MaintenanceStopping, By: by},
+		s.Maintenance, s.Reasons = &control.Maintenance{State: policy.RequestStopping, By: by},
 			[]control.Reason{{Code: "STOPPING"}}
 	}
 	return s
@@ -95,13 +96,13 @@ func prepare(t *testing.T, r Handler) time.Duration {
 func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{safeAfter: time.Second, role: control.RoleVoter}
+		h := &host{safeAfter: time.Second, role: policy.RoleVoter}
 		r, log := handler(h)
 		if took := prepare(t, r); took < time.Second || took > time.Second+2*pollInterval {
 			t.Errorf("it took %s", took)
 		}
 		want := control.MaintenanceRequest{
-			Work: control.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
+			Work: policy.WorkReboot, Reason: reason, For: control.Duration(control.DefaultMaintenance),
 			External: true, Hurried: true,
 		}
 		if len(h.asked) != 1 || h.asked[0] != want {
@@ -116,8 +117,8 @@ func TestMachineGoesDownAsSoonAsItIsSafe(t *testing.T) {
 func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
-		h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, KeepRunning: true, By: "alice"}
+		h := &host{role: policy.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h.status.Maintenance = &control.Maintenance{State: policy.RequestSafe, KeepRunning: true, By: "alice"}
 		r, log := handler(h)
 		if took := prepare(t, r); took > pollInterval {
 			t.Errorf("it took %s", took)
@@ -132,10 +133,10 @@ func TestEtcdThatKeepsRunningIsNotReportedAsStopped(t *testing.T) {
 func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h := &host{role: policy.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
-			Work: control.WorkCommand, Command: "firmware",
-			State: control.MaintenanceWorking, By: "alice",
+			Work: policy.WorkCommand, Command: "firmware",
+			State: policy.RequestWorking, By: "alice",
 		}
 		r, log := handler(h)
 		if took := prepare(t, r); took != 4500*time.Millisecond+displayTime {
@@ -151,17 +152,17 @@ func TestShutdownDuringACommandWarnsTheUser(t *testing.T) {
 func TestShutdownWaitsForTheEndOfACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h := &host{role: policy.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
 		h.status.Maintenance = &control.Maintenance{
-			Work: control.WorkCommand, Command: "firmware",
-			State: control.MaintenanceWorking,
+			Work: policy.WorkCommand, Command: "firmware",
+			State: policy.RequestWorking,
 		}
 		time.AfterFunc(time.Second, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.status.Maintenance = &control.Maintenance{
-				Work: control.WorkCommand, Command: "firmware",
-				State: control.MaintenanceReturning,
+				Work: policy.WorkCommand, Command: "firmware",
+				State: policy.RequestReturning,
 			}
 		})
 		r, log := handler(h)
@@ -180,7 +181,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 	cluster := func(tolerance int) control.Cluster {
 		c := control.Cluster{Reachable: true, FaultTolerance: tolerance}
 		for _, id := range []string{"a1", "a2", "a3"} {
-			c.Members = append(c.Members, control.Member{ID: id, Role: control.RoleVoter, Live: true})
+			c.Members = append(c.Members, control.Member{ID: id, Role: policy.RoleVoter, Live: true})
 		}
 		return c
 	}
@@ -200,7 +201,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h := &host{role: control.RoleVoter}
+				h := &host{role: policy.RoleVoter}
 				h.status.Host.ID, h.status.Cluster, h.status.Op = "id-1", c.cluster, c.op
 				h.status.Hosts = []control.HostRecord{{ID: "id-1", MemberID: "a1"}, {ID: "id-2", MemberID: "a2"}}
 				r, log := handler(h)
@@ -221,7 +222,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 func TestSlowStopInAnOperationShowsNoWallMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := handler(&host{role: control.RoleVoter, stopping: true})
+		r, log := handler(&host{role: policy.RoleVoter, stopping: true})
 		if took := prepare(t, r); took != 4500*time.Millisecond {
 			t.Errorf("it took %s", took)
 		}
@@ -234,7 +235,7 @@ func TestSlowStopInAnOperationShowsNoWallMessage(t *testing.T) {
 func TestHostWithoutAVoteGoesDownWithoutWallMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := handler(&host{role: control.RoleSpare})
+		r, log := handler(&host{role: policy.RoleSpare})
 		prepare(t, r)
 		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "ERROR") {
 			t.Errorf("the log says:\n%s", log)
@@ -246,12 +247,12 @@ func TestShutdownDuringAnotherMaintenanceWaitsForIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{
-			safeAfter: 2 * time.Second, role: control.RoleVoter,
+			safeAfter: 2 * time.Second, role: policy.RoleVoter,
 			refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"},
 		}
 		h.status.Maintenance = &control.Maintenance{
-			Work: control.WorkMaintenance, By: "root",
-			State: control.MaintenanceStopping,
+			Work: policy.WorkMaintenance, By: "root",
+			State: policy.RequestStopping,
 		}
 		h.becomeSafe()
 		r, log := handler(h)
@@ -269,7 +270,7 @@ func TestUnreachableAgentDoesNotDelayTheShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := handler(&host{
-			role:   control.RoleVoter,
+			role:   policy.RoleVoter,
 			refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"},
 		})
 		if took := prepare(t, r); took != displayTime || !strings.Contains(log.String(), "disk full") {
@@ -281,7 +282,7 @@ func TestUnreachableAgentDoesNotDelayTheShutdown(t *testing.T) {
 func TestCancelledShutdownBringsTheHostBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{safeAfter: time.Second, role: control.RoleVoter}
+		h := &host{safeAfter: time.Second, role: policy.RoleVoter}
 		r, log := handler(h)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)

@@ -59,9 +59,9 @@ func (o *externalRunner) addTrouble(h *host) {
 	w := o.w
 	switch drawn := w.draw(81) % 480; {
 	case drawn < 20 && !h.maintenanceRequested && !h.hasRequest():
-		w.requestMaintenance(h, control.MaintenanceRequest{Work: control.WorkMaintenance})
+		w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkMaintenance})
 	case drawn < 26 && !h.maintenanceRequested && !h.hasRequest():
-		w.requestMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
+		w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkReboot})
 		h.maintenanceRequested = false // agents end a reboot
 	case drawn < 28 && h.unit.running && !o.workingOn[h]:
 		h.unit.exit(failed, "signal")
@@ -97,7 +97,7 @@ func (o *externalRunner) workIfSafe(h *host) {
 		m := p.agent.ClusterState().Maintenance
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if m == nil || m.State != control.MaintenanceSafe || h.agent != p || !h.powered || !o.mayWork(h) {
+		if m == nil || m.State != policy.RequestSafe || h.agent != p || !h.powered || !o.mayWork(h) {
 			return
 		}
 		o.operations++

@@ -22,7 +22,7 @@ func maintenanceFaults() []fault {
 			name: "an operator requests maintenance", weight: 4, low: 10 * time.Second, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				return w.requestMaintenance(h, control.MaintenanceRequest{
-					Work:        control.WorkMaintenance,
+					Work:        policy.WorkMaintenance,
 					KeepRunning: w.faults.IntN(5) == 0,
 				})
 			},
@@ -30,7 +30,7 @@ func maintenanceFaults() []fault {
 		{
 			name: "an operator requests a restart", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
+				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkRestart})
 				if w.faults.IntN(4) != 0 {
 					return nil // agents end it
 				}
@@ -40,7 +40,7 @@ func maintenanceFaults() []fault {
 		{
 			name: "an operator requests a reboot", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
+				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkReboot})
 				if w.faults.IntN(4) != 0 {
 					return nil
 				}
@@ -50,7 +50,7 @@ func maintenanceFaults() []fault {
 		{
 			name: "an operator requests a command", weight: 3, low: time.Minute, high: time.Hour,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				req := control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"}
+				req := control.MaintenanceRequest{Work: policy.WorkCommand, Command: "upgrade"}
 				end := w.requestMaintenance(h, req)
 				if w.faults.IntN(4) != 0 {
 					return nil
@@ -80,15 +80,15 @@ func maintenanceFaults() []fault {
 			needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				req := []control.RolloutRequest{
-					{Work: control.WorkRestart},
-					{Work: control.WorkReboot},
-					{Work: control.WorkCommand, Command: "upgrade"},
+					{Work: policy.WorkRestart},
+					{Work: policy.WorkReboot},
+					{Work: policy.WorkCommand, Command: "upgrade"},
 				}[w.faults.IntN(3)]
 				req.Reason = "a new kernel"
 				w.operator(h, func(ctx context.Context, p *process) {
 					_, _ = p.agent.StartRollout(ctx, req, "an operator") // it may be refused
 				})
-				states := []string{control.RolloutPaused, control.RolloutRunning, control.RolloutAborted}
+				states := []string{record.RolloutPaused, record.RolloutRunning, record.RolloutAborted}
 				first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]
 				w.after(5*time.Minute, laneFaults, func() {
 					if !w.healed {
@@ -136,7 +136,7 @@ func (w *world) requestMaintenance(h *host, req control.MaintenanceRequest) (end
 		_, err := p.agent.RequestMaintenance(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		h.workedOn = err == nil && req.Work == control.WorkMaintenance && !req.KeepRunning
+		h.workedOn = err == nil && req.Work == policy.WorkMaintenance && !req.KeepRunning
 		w.event(h, eventFault, uint64(len(req.Work)), "%s requested: %v", req.Work, err)
 	})
 	return func() { w.endMaintenance(h) }

@@ -20,6 +20,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/policy"
 	quorumddisk "github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -219,11 +220,11 @@ func (w *everyHostReady) Read(ctx context.Context, spans ...cluster.Span) (clust
 // record then shows that an operation is in flight.
 func deleteOpRecords(w *world) {
 	first := w.anyFollower().host
-	w.requestMaintenance(first, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true})
+	w.requestMaintenance(first, control.MaintenanceRequest{Work: policy.WorkMaintenance, KeepRunning: true})
 	w.after(5*time.Minute, laneFaults, func() {
 		for _, m := range w.etcd.members {
 			if m.host != first {
-				w.requestMaintenance(m.host, control.MaintenanceRequest{Work: control.WorkRestart})
+				w.requestMaintenance(m.host, control.MaintenanceRequest{Work: policy.WorkRestart})
 			}
 		}
 	})

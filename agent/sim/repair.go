@@ -58,7 +58,7 @@ func (w *world) repairDeadByHand() {
 	helper := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return !h.dead })]
 	if r := w.etcd.store.Get(w.keys.Rollout()); r != nil {
 		if v, err := record.Decode[record.Rollout](r.Value); err != nil || v.State == record.RolloutRunning {
-			w.setRollout(helper, control.RolloutAborted)
+			w.setRollout(helper, record.RolloutAborted)
 		}
 	}
 	if op := w.promises.currentOp(); op != nil && (op.Kind == policy.KindCycle || op.Kind == policy.KindRemove) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // grade is the state of a Nagios plugin: its exit code.
@@ -121,7 +122,7 @@ func gradeStatus(s control.Status) (grade, string) {
 func unexpectedlyDown(s control.Status) (names []string) {
 	for _, m := range s.Cluster.Members {
 		taken := display.TakenDown(s.Op) && (m.ID == s.Op.MemberID || m.Name != "" && m.Name == s.Op.HostName)
-		if m.Role == control.RoleVoter && !m.Live && !taken {
+		if m.Role == policy.RoleVoter && !m.Live && !taken {
 			names = append(names, cmp.Or(m.Name, m.ID))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func TestCheckOutputOfEveryScene(t *testing.T) {
@@ -120,7 +121,7 @@ func TestOperationExcusesOnlyItsOwnVoter(t *testing.T) {
 	down := func(name string) {
 		for i := range s.Cluster.Members {
 			if m := &s.Cluster.Members[i]; m.Name == name {
-				m.Role, m.Live, m.Leader = control.RoleVoter, false, false
+				m.Role, m.Live, m.Leader = policy.RoleVoter, false, false
 			}
 		}
 	}

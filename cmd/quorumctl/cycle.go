@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // cycleOptions holds the flags of cycle.
@@ -106,12 +107,12 @@ func (c *cycleOptions) check(command []string, form format) error {
 // cycle asks quorumd to restart etcd, reboot the machine or run a command.
 func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	ctx := cmd.Context()
-	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: control.Duration(c.expected)}
+	req := control.MaintenanceRequest{Work: policy.WorkRestart, Reason: c.reason, For: control.Duration(c.expected)}
 	if c.reboot {
-		req.Work = control.WorkReboot
+		req.Work = policy.WorkReboot
 	}
 	if c.command != "" {
-		req.Work, req.Command = control.WorkCommand, c.command
+		req.Work, req.Command = policy.WorkCommand, c.command
 	}
 	if req.Reason == "" {
 		req.Reason = "quorumctl cycle"
@@ -133,7 +134,7 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	}
 	return a.followEnd(ctx, m.Since, &follower{
 		app: a, progress: a.newProgress(a.out), timeout: c.timeout, goal: "until this host is back",
-		effect: "the " + m.Work + " continues, or begins when it is this host's turn",
+		effect: "the " + string(m.Work) + " continues, or begins when it is this host's turn",
 		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
 	})
 }
@@ -246,7 +247,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 		return control.Maintenance{}, taken(*s.Maintenance)
 	}
 	req := control.MaintenanceRequest{
-		Work: control.WorkMaintenance, Reason: c.reason, For: control.Duration(c.expected),
+		Work: policy.WorkMaintenance, Reason: c.reason, For: control.Duration(c.expected),
 	}
 	if req.Reason == "" {
 		req.Reason = defaultReason(command)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/control/server"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func TestCycleReturnsWhenTheHostIsBack(t *testing.T) {
@@ -86,8 +87,8 @@ func TestCycleDoesNotEndAMaintenanceRequestedInTheSameMoment(t *testing.T) {
 	d := maintenanceBackend(t)
 	d.onAsk = func(s *control.Status) {
 		s.Maintenance = &control.Maintenance{
-			Work: control.WorkMaintenance, Reason: "other", By: "uid 7", Since: s.Time.Add(-time.Nanosecond),
-			State: control.MaintenanceSafe,
+			Work: policy.WorkMaintenance, Reason: "other", By: "uid 7", Since: s.Time.Add(-time.Nanosecond),
+			State: policy.RequestSafe,
 		}
 	}
 	socket, _ := serve(t, d)

@@ -12,13 +12,14 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // explanation is the document of explain.
 type explanation struct {
 	APIVersion string           `json:"apiVersion"`
 	Host       control.Host     `json:"host"`
-	Role       control.Role     `json:"role"`
+	Role       policy.Role      `json:"role"`
 	Next       control.Next     `json:"next"`
 	Reasons    []control.Reason `json:"reasons"`
 	Health     control.Health   `json:"health"`
@@ -73,7 +74,7 @@ func writeHost(p *page, s control.Status, h control.HostRecord) {
 		p.line("join queue: position 1")
 	case h.Rank > 1:
 		p.line("join queue: position %d", h.Rank)
-	case h.Role != control.RoleVoter:
+	case h.Role != policy.RoleVoter:
 		p.line("join queue: not ready to join")
 	}
 	if c, known := codeOf(h.Waiting); known {

@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func TestExplainAnotherHost(t *testing.T) {
 	t.Parallel()
 	d, age := scene(t, "joining"), 4.0
 	d.status.Hosts = []control.HostRecord{
-		{ID: "id-1", Name: "n1", Role: control.RoleVoter, Health: "OK", AgeSeconds: &age},
-		{ID: "id-4", Name: "n4", Role: control.RoleStandby, Health: "OK", Rank: 1, AgeSeconds: &age},
-		{ID: "id-5", Name: "n5", Role: control.RoleSpare, Health: "WARM", Rank: 2, AgeSeconds: &age},
-		{ID: "id-6", Name: "n6", Role: control.RoleSpare, Health: "SLOW", Waiting: "HEALTH_BAD", AgeSeconds: &age},
+		{ID: "id-1", Name: "n1", Role: policy.RoleVoter, Health: "OK", AgeSeconds: &age},
+		{ID: "id-4", Name: "n4", Role: policy.RoleStandby, Health: "OK", Rank: 1, AgeSeconds: &age},
+		{ID: "id-5", Name: "n5", Role: policy.RoleSpare, Health: "WARM", Rank: 2, AgeSeconds: &age},
+		{ID: "id-6", Name: "n6", Role: policy.RoleSpare, Health: "SLOW", Waiting: "HEALTH_BAD", AgeSeconds: &age},
 	}
 	socket, _ := serve(t, d)
 	golden(t, "explain-host.golden", transcript(t, socket,

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/health"
 )
 
 // finding is the document of a finding or a check.
@@ -53,13 +55,13 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 	doc := finding{APIVersion: all.APIVersion, Time: all.Time}
 	var names []string
 	for _, c := range all.Checks {
-		wanted := c.Code
+		wanted := string(c.Code)
 		if name != c.Name {
 			wanted = strings.ToUpper(name)
 		}
 		for _, k := range c.Codes {
-			names = append(names, k.Code)
-			if k.Code == wanted && (doc.Code == nil || k.State == c.State) {
+			names = append(names, string(k.Code))
+			if string(k.Code) == wanted && (doc.Code == nil || k.State.String() == c.State) {
 				doc.Code = &k
 			}
 		}
@@ -81,7 +83,7 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 func writeFinding(p *page, f finding) {
 	c := f.Check
 	if f.Code != nil {
-		p.line("[%s] %s: %s", display.HealthState(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
+		p.line("[%s] %s: %s", display.HealthState(f.Code.State.String()), word{string(f.Code.Code), bold}, f.Code.Title)
 		p.line("    %s", f.Code.Meaning)
 	}
 	p.line("%s", currentState(f))
@@ -100,7 +102,7 @@ func writeFinding(p *page, f finding) {
 	}
 	for _, r := range c.Rules {
 		if f.Code == nil || concerns(r, *f.Code) {
-			p.line("%s → %s: %s%s", strings.Join(r.From, ", "), ruleTarget(r), r.When, backoffText(r))
+			p.line("%s → %s: %s%s", strings.Join(stateNames(r.From), ", "), ruleTarget(r), r.When, backoffText(r))
 		}
 	}
 	if c.Runbook != "" {
@@ -112,7 +114,7 @@ func writeFinding(p *page, f finding) {
 }
 
 // concerns reports whether a rule sets the code or leads out of its state.
-func concerns(r control.Rule, k control.Code) bool {
+func concerns(r health.Rule, k control.Code) bool {
 	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
 }
 
@@ -130,15 +132,23 @@ func currentState(f finding) string {
 	case f.Holds || f.Code == nil && c.Code != "":
 		return "now: found, since " + display.Since(c.Since, f.Time) + text
 	case c.Code != "":
-		return "now: not found; the check reports " + c.Code + ", since " + display.Since(c.Since, f.Time) + text
+		return fmt.Sprintf("now: not found; the check reports %s, since %s%s", c.Code,
+			display.Since(c.Since, f.Time), text)
 	}
 	return "now: not found" + text
 }
 
-func ruleTarget(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
+func ruleTarget(r health.Rule) string { return strings.TrimSpace(r.To.String() + " " + string(r.Code)) }
+
+func stateNames(states []health.State) (names []string) {
+	for _, s := range states {
+		names = append(names, s.String())
+	}
+	return names
+}
 
 // backoffText describes the longer recovery after repeated findings.
-func backoffText(r control.Rule) string {
+func backoffText(r health.Rule) string {
 	if r.Return {
 		return "; twice as long for each recovery in the last day"
 	}

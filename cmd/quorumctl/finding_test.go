@@ -77,7 +77,7 @@ func TestEveryFindingIsExplainedInFull(t *testing.T) {
 		var doc finding
 		r := quorumctl(t, socket, "health", string(p.Code), "-o", "json")
 		if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Code == nil ||
-			doc.Code.Code != string(p.Code) || doc.Code.Remedy != p.Remedy {
+			doc.Code.Code != p.Code || doc.Code.Remedy != p.Remedy {
 			t.Errorf("%s: exit %d, %v: %s%s", p.Code, r.code, err, r.stdout, r.stderr)
 		}
 		text := quorumctl(t, socket, "health", string(p.Code), "-o", "wide").stdout

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // follower polls quorumd's status until a condition holds, and shows the progress.
@@ -37,11 +38,11 @@ const staleFor = 3 * time.Second
 // observation is what the follower reads from one status.
 type observation struct {
 	state, text string
-	progress    *control.Progress // progress, if counted
-	summary     string            // text for the error of a wait that ends here
-	done        bool              // reached, or out of reach
-	missing     bool              // the status does not contain the request
-	hidden      bool              // do not show this status
+	progress    *policy.Progress // progress, if counted
+	summary     string           // text for the error of a wait that ends here
+	done        bool             // reached, or out of reach
+	missing     bool             // the status does not contain the request
+	hidden      bool             // do not show this status
 }
 
 // follow reads the status until observe reports the end, and returns that status. It continues if quorumd does not
@@ -179,7 +180,7 @@ func maintenanceEnd(s control.Status, since time.Time) *control.MaintenanceEnd {
 }
 
 // firstProgress returns the progress of the first reason, or nil.
-func firstProgress(s control.Status) *control.Progress {
+func firstProgress(s control.Status) *policy.Progress {
 	if len(s.Reasons) == 0 {
 		return nil
 	}
@@ -199,5 +200,5 @@ func maintenanceProgress(s, first control.Status, since time.Time) (state, text 
 	default:
 		text = s.Next.Text
 	}
-	return s.Maintenance.State, text
+	return string(s.Maintenance.State), text
 }

@@ -6,14 +6,14 @@ package main
 import (
 	"slices"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/health"
 )
 
 // mergeAbsences merges unavailable checks with the same reason into one entry that names them all.
-func mergeAbsences(all []control.Absence) []control.Absence {
-	var out []control.Absence
+func mergeAbsences(all []health.Absence) []health.Absence {
+	var out []health.Absence
 	for _, n := range all {
-		i := slices.IndexFunc(out, func(o control.Absence) bool { return o.Component == n.Component && o.Why == n.Why })
+		i := slices.IndexFunc(out, func(o health.Absence) bool { return o.Component == n.Component && o.Why == n.Why })
 		if i < 0 {
 			out = append(out, n)
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func (a *app) maintenanceCommand() *cobra.Command {
@@ -69,7 +70,7 @@ func checkFor(what, command string, d time.Duration) error {
 }
 
 func (a *app) maintenanceOnCommand() *cobra.Command {
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance}
+	req := control.MaintenanceRequest{Work: policy.WorkMaintenance}
 	var w waitFlags
 	cmd := &cobra.Command{
 		Use:   "on --reason TEXT",
@@ -140,7 +141,7 @@ func (a *app) emitRequested(m control.Maintenance) error {
 }
 
 // isSafe reports whether work on the machine may begin.
-func isSafe(m control.Maintenance) bool { return m.State == control.MaintenanceSafe }
+func isSafe(m control.Maintenance) bool { return m.State == policy.RequestSafe }
 
 func (a *app) maintenanceOffCommand() *cobra.Command {
 	var w waitFlags
@@ -207,7 +208,7 @@ func (a *app) followEnd(ctx context.Context, since time.Time, f *follower) error
 // maintenanceFailure returns an error unless the host is back or the request was cancelled.
 func maintenanceFailure(s control.Status, since time.Time) error {
 	end := maintenanceEnd(s, since)
-	if end.Code == control.CodeCycled || end.Code == control.CodeCancelled {
+	if end.Code == policy.Cycled || end.Code == policy.Cancelled {
 		return nil
 	}
 	hint := "quorumctl explain"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/control/server"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // maintenanceBackend is a backend whose host goes down and comes back in several reads.
@@ -22,16 +23,16 @@ func maintenanceBackend(t *testing.T) *fakeBackend {
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{{Code: "IDLE", Text: "this host is a voter; nothing to do"}}
 	d.down = []maintenanceStep{
-		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
-		{control.MaintenanceWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
-		{control.MaintenanceWaiting, "SETTLING", "1.1s of the cooldown of 1m remain"},
-		{control.MaintenanceStopping, "STOPPING", "etcd is stopping"},
-		{control.MaintenanceSafe, "IN_MAINTENANCE", "by root: new fan"},
+		{policy.RequestWaiting, "CYCLE_QUEUED", "n3 has an older request and goes first"},
+		{policy.RequestWaiting, "SETTLING", "3.2s of the cooldown of 1m remain"},
+		{policy.RequestWaiting, "SETTLING", "1.1s of the cooldown of 1m remain"},
+		{policy.RequestStopping, "STOPPING", "etcd is stopping"},
+		{policy.RequestSafe, "IN_MAINTENANCE", "by root: new fan"},
 	}
 	d.back = []maintenanceStep{
-		{control.MaintenanceReturning, "RETURNING", "it does not serve yet"},
-		{control.MaintenanceReturning, "RETURNING", "it has served for 4s of 10s"},
-		{"", control.CodeCycled, "the host is back"},
+		{policy.RequestReturning, "RETURNING", "it does not serve yet"},
+		{policy.RequestReturning, "RETURNING", "it has served for 4s of 10s"},
+		{"", policy.Cycled, "the host is back"},
 	}
 	return d
 }
@@ -71,7 +72,7 @@ func TestTimeoutKeepsTheMaintenanceRequest(t *testing.T) {
 	t.Parallel()
 	d := maintenanceBackend(t)
 	d.down = d.down[:2]
-	d.back = []maintenanceStep{{control.MaintenanceReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
+	d.back = []maintenanceStep{{policy.RequestReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
 	socket, _ := serve(t, d)
 	golden(t, "maintenance-late.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' --wait=3s", "maintenance off --wait=3s"))
@@ -120,7 +121,7 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 	}{
 		{
 			"cancelled", "maintenance on --reason x",
-			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitFault,
 			"it ended: CANCELLED: by uid 7",
 		},
@@ -132,13 +133,13 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 		},
 		{
 			"cancelled cycle", "cycle",
-			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitOK,
 			"CANCELLED, by uid 7",
 		},
 		{
 			"before a command", "cycle -- echo hello",
-			maintenanceStep{"", control.CodeCancelled, "by uid 7"},
+			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitFault,
 			"ended before the command was run: CANCELLED",
 		},

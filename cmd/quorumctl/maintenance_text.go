@@ -6,6 +6,7 @@ package main
 import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // maintenance is the document of the maintenance commands and of cycle.
@@ -33,15 +34,15 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("    asked    %s by %s%s", display.Since(m.Since, s.Time), m.By,
 			display.After(", for the rollout ", m.Rollout))
 		p.line("    until    %s", display.Until(*m, s.Time))
-		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
+		if len(s.Reasons) > 0 && m.State != policy.RequestSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
 			writeRemedy(p, s.Reasons[0].Remedy)
 		}
 	}
 	writeCurrentOperation(p, s)
 	switch {
-	case m == nil || m.State == control.MaintenanceReturning:
-	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
+	case m == nil || m.State == policy.RequestReturning:
+	case m.State == policy.RequestSafe && m.Work == policy.WorkMaintenance:
 		p.line("→ when the work is over: quorumctl maintenance off")
 	default:
 		p.line("→ to cancel it: quorumctl maintenance off")
@@ -68,7 +69,7 @@ func writeLast(p *page, s control.Status) {
 	l := s.LastMaintenance
 	switch {
 	case l == nil:
-	case l.Code == control.CodeCycled: // its text repeats the code
+	case l.Code == policy.Cycled: // its text repeats the code
 		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, display.Since(l.Ended, s.Time))
 	default:
 		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code,
@@ -87,9 +88,9 @@ func writeSafe(p *page, s control.Status) {
 // writeEnd shows how the last maintenance ended, and its duration since the request.
 func writeEnd(p *page, s control.Status) {
 	l := s.LastMaintenance
-	code, text := word{l.Code, warn}, l.Text
-	if l.Code == control.CodeCycled {
-		code, text = word{l.Code, good}, "the host is back"
+	code, text := word{string(l.Code), warn}, l.Text
+	if l.Code == policy.Cycled {
+		code, text = word{string(l.Code), good}, "the host is back"
 	}
 	p.line("%s: %s, %s, %s after the request", word{s.Host.Name, bold}, code, text,
 		display.Span(l.Ended.Sub(l.Since)))
@@ -98,9 +99,9 @@ func writeEnd(p *page, s control.Status) {
 func workOf(m control.Maintenance) string {
 	switch {
 	case m.KeepRunning:
-		return m.Work + ", etcd keeps running"
+		return string(m.Work) + ", etcd keeps running"
 	case m.External:
-		return m.Work + ", started outside quorumd"
+		return string(m.Work) + ", started outside quorumd"
 	}
 	return display.Work(m.Work, m.Command)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func (a *app) memberRemoveCommand() *cobra.Command {
@@ -110,12 +111,12 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWa
 	if err != nil {
 		return err
 	}
-	if end.Code != control.CodeRemoved {
+	if end.Code != policy.Removed {
 		f := &failure{
-			code: exitFault, hint: "quorumctl status; quorumctl explain " + end.Code,
+			code: exitFault, hint: "quorumctl status; quorumctl explain " + string(end.Code),
 			message: fmt.Sprintf("cannot remove %s: %s: %s", r.Name, end.Code, end.Text),
 		}
-		if end.Code == control.CodeCancelled {
+		if end.Code == policy.Cancelled {
 			f.code, f.hint = exitTimeout, "quorumctl status; request it again when that is resolved"
 		}
 		return f

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // removalBackend is a backend that removes a member: each read returns the next of these reasons, the last read the
 // end.
-func removalBackend(t *testing.T, code, text string, waits ...control.Reason) *fakeBackend {
+func removalBackend(t *testing.T, code policy.ReasonCode, text string, waits ...control.Reason) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")
 	d.status.Reasons = nil
@@ -25,8 +26,7 @@ func removalBackend(t *testing.T, code, text string, waits ...control.Reason) *f
 			s.Time, s.Reasons, waits = s.Time.Add(time.Second), waits[:1], waits[1:]
 		default:
 			s.LastRemoval = &control.RemovalEnd{
-				MemberID: r.MemberID, Name: r.Name, Reason: r.Reason, By: r.By, Since: r.Since, Ended: s.Time,
-				Code: code, Text: text,
+				RequestedRemoval: r.RequestedRemoval, Ended: s.Time, Code: code, Text: text,
 			}
 			s.Removal = nil
 		}
@@ -40,10 +40,10 @@ func TestMemberRemoveShowsWhatItWaitsFor(t *testing.T) {
 		{Code: "MEMBER_LIVE", Text: "voter n3 has not answered for 21s; it counts as gone after 30s"},
 		{Code: "LOCK_HELD", Text: "held by n1"},
 	}
-	done, _ := serve(t, removalBackend(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
+	done, _ := serve(t, removalBackend(t, policy.Removed, "removal of member n3 has ended", waits...))
 	golden(t, "member-remove.golden",
 		transcript(t, done, "member remove n3 --yes --reason 'in the bin'", "member list"))
-	late, _ := serve(t, removalBackend(t, control.CodeCancelled,
+	late, _ := serve(t, removalBackend(t, policy.Cancelled,
 		"it expired before it could begin; LOCK_HELD: held by n1", waits...))
 	golden(t, "member-remove-late.golden",
 		transcript(t, late, "member remove n3 --yes --reason 'in the bin' --timeout 3s"))

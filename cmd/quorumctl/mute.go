@@ -39,7 +39,7 @@ func (a *app) muteCommand() *cobra.Command {
 				return err
 			}
 			if req.Code = args[0]; of.Code != nil {
-				req.Code = of.Code.Code
+				req.Code = string(of.Code.Code)
 			}
 			m, err := a.client().Mute(cmd.Context(), req)
 			return a.emitResult("mute "+args[0], err, m, func(p *page) {

@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // pace estimates the remaining time from two states of a progress.
@@ -23,12 +23,12 @@ const paceAfter = 3 * time.Second
 
 // left returns the remaining time at the observed pace, or false while there is no estimate. The text identifies the
 // progress, so it contains no numbers.
-func (p *pace) left(at time.Time, text string, counted *control.Progress) (time.Duration, bool) {
+func (p *pace) left(at time.Time, text string, counted *policy.Progress) (time.Duration, bool) {
 	if counted == nil {
 		*p = pace{}
 		return 0, false
 	}
-	text += " " + counted.Unit
+	text += " " + string(counted.Unit)
 	far := math.Abs(counted.Goal - counted.Now)
 	if p.what != text || far > math.Abs(counted.Goal-p.first) {
 		*p = pace{text, at, counted.Now} // another progress, or this one went backwards
@@ -43,8 +43,8 @@ func (p *pace) left(at time.Time, text string, counted *control.Progress) (time.
 }
 
 // amount describes a progress in bytes. It returns "" for other units, which the text of the reason contains.
-func amount(counted *control.Progress) string {
-	if counted == nil || counted.Unit != control.UnitBytes {
+func amount(counted *policy.Progress) string {
+	if counted == nil || counted.Unit != policy.CountBytes {
 		return ""
 	}
 	return display.Size(counted.Now) + " of " + display.Size(counted.Goal)

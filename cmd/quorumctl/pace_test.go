@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -20,26 +21,26 @@ func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	var p pace
-	entries, writes, none := "entries", "writes", control.Progress{}
+	entries, writes, none := policy.CountEntries, policy.CountWrites, policy.Progress{}
 	for _, look := range []struct {
 		after  int // seconds
 		output string
-		how    control.Progress
+		how    policy.Progress
 		want   string
 	}{
-		{0, "behind", control.Progress{Now: 1100, Goal: 100, Unit: entries}, ""},
-		{1, "behind", control.Progress{Now: 1000, Goal: 100, Unit: entries}, ""}, // too soon
-		{10, "behind", control.Progress{Now: 600, Goal: 100, Unit: entries}, "10s"},
-		{12, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // went backwards
-		{22, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // unchanged
-		{32, "behind", control.Progress{Now: 650, Goal: 100, Unit: entries}, "20s"},
-		{36, "behind", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // another unit
-		{40, "writes", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""},
-		{50, "writes", control.Progress{Now: 20, Goal: 40, Unit: writes}, "20s"},
-		{60, "writes", control.Progress{Now: 30, Goal: 60, Unit: writes}, "30s"}, // the total grew
-		{70, "writes", control.Progress{Now: 60, Goal: 60, Unit: writes}, "0s"},
+		{0, "behind", policy.Progress{Now: 1100, Goal: 100, Unit: entries}, ""},
+		{1, "behind", policy.Progress{Now: 1000, Goal: 100, Unit: entries}, ""}, // too soon
+		{10, "behind", policy.Progress{Now: 600, Goal: 100, Unit: entries}, "10s"},
+		{12, "behind", policy.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // went backwards
+		{22, "behind", policy.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // unchanged
+		{32, "behind", policy.Progress{Now: 650, Goal: 100, Unit: entries}, "20s"},
+		{36, "behind", policy.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // another unit
+		{40, "writes", policy.Progress{Now: 10, Goal: 40, Unit: writes}, ""},
+		{50, "writes", policy.Progress{Now: 20, Goal: 40, Unit: writes}, "20s"},
+		{60, "writes", policy.Progress{Now: 30, Goal: 60, Unit: writes}, "30s"}, // the total grew
+		{70, "writes", policy.Progress{Now: 60, Goal: 60, Unit: writes}, "0s"},
 		{80, "none", none, ""},
-		{90, "writes", control.Progress{Now: 60, Goal: 90, Unit: writes}, ""},
+		{90, "writes", policy.Progress{Now: 60, Goal: 90, Unit: writes}, ""},
 	} {
 		got := ""
 		how := &look.how
@@ -81,10 +82,10 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 		behind := 1300 - 200*look
 		s.Reasons = []control.Reason{{
 			Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind the leader, limit 100", behind),
-			Progress: &control.Progress{Now: float64(behind), Goal: 100, Unit: control.UnitEntries},
+			Progress: &policy.Progress{Now: float64(behind), Goal: 100, Unit: policy.CountEntries},
 		}}
 		if look == 5 {
-			s.Role = control.RoleVoter
+			s.Role = policy.RoleVoter
 		}
 	}
 	socket, _ := serve(t, d)
@@ -104,21 +105,21 @@ func TestTerminalShowsTimeUntilAHostJoins(t *testing.T) {
 
 func TestTerminalShowsRecoveryProgress(t *testing.T) {
 	t.Parallel()
-	for code, exit := range map[string]int{"RECOVERED": exitOK, "RECOVERY_GIVEN_UP": exitFault} {
-		t.Run(code, func(t *testing.T) {
+	for code, exit := range map[policy.ReasonCode]int{policy.Recovered: exitOK, policy.RecoveryGivenUp: exitFault} {
+		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			master, terminal := openTerminal(t)
 			d := scene(t, "etcd-down")
-			plan := control.Recovery{Plan: "abcdefghijkl", Survivor: "n1", Alone: true, New: "c2", By: "root"}
+			plan := control.Recovery{Plan: "abcdefghijkl", Survivor: "n1", Alone: true, New: 0xc2, By: "root"}
 			d.onRead = func(look int, s *control.Status) {
 				s.Time = s.Time.Add(2 * time.Second)
 				s.Recovery = &plan
 				s.Reasons = []control.Reason{{
 					Code: "RECOVERING", Text: "a new cluster is built from a copy of this host's data",
-					Progress: &control.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: control.UnitBytes},
+					Progress: &policy.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: policy.CountBytes},
 				}}
 				if look == 5 {
-					plan.GivenUp = map[string]string{"RECOVERY_GIVEN_UP": "root"}[code]
+					plan.GivenUp = map[policy.ReasonCode]string{policy.RecoveryGivenUp: "root"}[code]
 					s.Recovery, s.LastRecovery = nil, &control.RecoveryEnd{Recovery: plan, Ended: s.Time, Code: code}
 				}
 			}
@@ -152,7 +153,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 				switch {
 				case look < 18: // longer than the window of the estimate
 					j.Ended, j.Bytes = nil, int64(look)*100<<20
-					j.Progress = &control.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: control.UnitBytes}
+					j.Progress = &policy.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: policy.CountBytes}
 				case look < 20: // no estimate of how long an etcd takes
 					j.Ended, j.Bytes, j.Serving = nil, 2<<30, do == "test-restore"
 				}

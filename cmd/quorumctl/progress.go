@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // progress shows a long wait: one line per change, with the time since the first line. If only numbers change, it
@@ -52,7 +52,7 @@ func (a *app) terminalProgress(out io.Writer) *progress {
 }
 
 // show shows a state at a time of the daemon's clock. counted is its progress in numbers, or nil.
-func (p *progress) show(now time.Time, state, text string, counted *control.Progress) error {
+func (p *progress) show(now time.Time, state, text string, counted *policy.Progress) error {
 	if p.out == nil {
 		return nil
 	}

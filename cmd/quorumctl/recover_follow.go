@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // followRecovery shows the progress of the plan until it has ended on this host.
@@ -38,13 +39,10 @@ func (a *app) followRecovery(ctx context.Context, first control.Status) (control
 	})
 }
 
-// codeGivenUp is the code of a plan that an operator gave up.
-const codeGivenUp = "RECOVERY_GIVEN_UP"
-
 // recoveryFailure returns an error if the plan was given up while it was watched.
 func recoveryFailure(s control.Status, watched bool) error {
 	end := s.LastRecovery
-	if !watched || s.Recovery != nil || end == nil || end.Code != codeGivenUp {
+	if !watched || s.Recovery != nil || end == nil || end.Code != policy.RecoveryGivenUp {
 		return nil
 	}
 	return &failure{

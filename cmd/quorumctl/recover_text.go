@@ -163,7 +163,7 @@ func writeRecovery(p *page, s control.Status) {
 	r := s.Recovery
 	part := "moves its data aside and joins " + r.Survivor
 	if r.Alone {
-		part = "is the survivor" + withSnapshot(*r) + ", new cluster ID " + r.New
+		part = "is the survivor" + withSnapshot(*r) + ", new cluster ID " + r.New.String()
 	}
 	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
 	if r.GivenUp != "" {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
@@ -22,11 +24,11 @@ func (a *app) rolloutCommand() *cobra.Command {
 		Example: examples("quorumctl rollout start reboot --reason 'new kernel'", "quorumctl rollout status --watch",
 			"quorumctl rollout pause"),
 	}, a.rolloutStartCommand(), a.rolloutStatusCommand(),
-		a.rolloutSetCommand("pause", control.RolloutPaused, "Pause the rollout before the next host",
+		a.rolloutSetCommand("pause", record.RolloutPaused, "Pause the rollout before the next host",
 			"Pause the rollout until quorumctl rollout resume. A host that is down still comes back."),
-		a.rolloutSetCommand("resume", control.RolloutRunning, "Resume a rollout that is paused or has stopped",
+		a.rolloutSetCommand("resume", record.RolloutRunning, "Resume a rollout that is paused or has stopped",
 			"Resume a rollout that is paused, or that has stopped because a host did not come back healthy."),
-		a.rolloutSetCommand("abort", control.RolloutAborted, "Abort the rollout for good",
+		a.rolloutSetCommand("abort", record.RolloutAborted, "Abort the rollout for good",
 			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
 	)
 }
@@ -52,16 +54,16 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			"quorumctl rollout start command upgrade-etcd --until-version 3.6.16 --reason 'etcd 3.6.16'"),
 		Args: rolloutWork,
 		ValidArgs: []string{
-			cobra.CompletionWithDesc(control.WorkRestart, "restart etcd"),
-			cobra.CompletionWithDesc(control.WorkReboot, "reboot the machine"),
-			cobra.CompletionWithDesc(control.WorkCommand, "run a program of commands.d while etcd is stopped"),
+			cobra.CompletionWithDesc(string(policy.WorkRestart), "restart etcd"),
+			cobra.CompletionWithDesc(string(policy.WorkReboot), "reboot the machine"),
+			cobra.CompletionWithDesc(string(policy.WorkCommand), "run a program of commands.d while etcd is stopped"),
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check("start the rollout"); err != nil {
 				return err
 			}
-			req.Work = args[0]
-			if req.Work == control.WorkCommand {
+			req.Work = policy.Work(args[0])
+			if req.Work == policy.WorkCommand {
 				req.Command = args[1]
 			}
 			send, err := a.confirm(cmd, c, "start the rollout", func() (preview, error) {
@@ -100,7 +102,7 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 	return preview{doc: rollout{APIVersion: control.APIVersion, Rollout: &r}, text: func(p *page) {
 		var included, skipped []string
 		for _, h := range r.Hosts {
-			if h.State == control.RolloutHostSkipped {
+			if h.State == record.HostSkipped {
 				skipped = append(skipped, h.Name)
 			} else {
 				included = append(included, h.Name)
@@ -119,13 +121,17 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 // rolloutWork checks the arguments of rollout start.
 func rolloutWork(_ *cobra.Command, args []string) error {
 	const command = "quorumctl rollout start command NAME --reason '<why>'"
+	var work policy.Work
+	if len(args) > 0 {
+		work = policy.Work(args[0])
+	}
 	switch {
-	case len(args) == 1 && (args[0] == control.WorkRestart || args[0] == control.WorkReboot),
-		len(args) == 2 && args[0] == control.WorkCommand:
+	case len(args) == 1 && (work == policy.WorkRestart || work == policy.WorkReboot),
+		len(args) == 2 && work == policy.WorkCommand:
 		return nil
-	case len(args) == 1 && args[0] == control.WorkCommand:
+	case len(args) == 1 && work == policy.WorkCommand:
 		return usage(command, "cannot start the rollout: the name of the command is missing")
-	case len(args) > 0 && args[0] == control.WorkCommand:
+	case work == policy.WorkCommand:
 		return usage(command, "cannot start the rollout: the command takes no arguments, got %q",
 			strings.Join(args[2:], " "))
 	}
@@ -166,7 +172,7 @@ func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 			first = &s
 		}
 		seen = s.Rollout
-		active := seen != nil && (seen.State == control.RolloutRunning || seen.State == control.RolloutPaused)
+		active := seen != nil && (seen.State == record.RolloutRunning || seen.State == record.RolloutPaused)
 		started = started || active
 		return b, !active && (started || fresh(s, *first)), err
 	})
@@ -210,7 +216,7 @@ func (a *app) emitRollout(ctx context.Context, r control.Rollout) error {
 	s.Rollout = &r // the status may be older
 	return a.emit(rolloutOf(s), func(p *page) {
 		writeRollout(p, s)
-		if r.State == control.RolloutRunning {
+		if r.State == record.RolloutRunning {
 			p.line("→ quorumctl rollout status --watch")
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // followRollout shows the progress of a rollout until it has ended, then its outcome.
@@ -24,7 +25,7 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, timeou
 			return observation{state: "unknown", text: "quorumd has not read it yet", summary: last, missing: true}
 		}
 		last = rolloutProgress(s)
-		active := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
+		active := s.Rollout.State == record.RolloutRunning || s.Rollout.State == record.RolloutPaused
 		return observation{state: s.Rollout.State, text: last, summary: last, done: !active}
 	})
 	if err != nil {
@@ -44,12 +45,12 @@ func (a *app) showOutcome(s control.Status) error {
 // rolloutFailure returns an error if the rollout has stopped or was aborted.
 func rolloutFailure(r control.Rollout) error {
 	switch r.State {
-	case control.RolloutStopped:
+	case record.RolloutStopped:
 		return &failure{
 			code: exitFault, message: "rollout stopped: " + r.Text,
 			hint: "after fixing it: quorumctl rollout resume",
 		}
-	case control.RolloutAborted:
+	case record.RolloutAborted:
 		return &failure{
 			code:    exitFault,
 			message: "rollout aborted" + display.ChangedBy(r),

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // rolloutBackend is a backend whose successive reads return the started rollout in these states, with n1 done from the
@@ -19,19 +21,19 @@ func rolloutBackend(t *testing.T, text string, states ...string) *fakeBackend {
 	d.onRead = func(look int, s *control.Status) {
 		s.Time = s.Time.Add(2 * time.Second)
 		r := control.Rollout{
-			ID: "k3x7", Work: control.WorkRestart, Reason: "a fix", By: "root", Started: s.Time,
+			ID: "k3x7", Work: policy.WorkRestart, Reason: "a fix", By: "root", Started: s.Time,
 			State: states[min(look, len(states))-1],
 		}
 		r.Hosts = []control.RolloutHost{
 			{ID: "1", Name: "n1", State: control.RolloutHostCurrent},
-			{ID: "2", Name: "n2", State: control.RolloutHostWaiting},
+			{ID: "2", Name: "n2", State: record.HostWaiting},
 		}
 		s.Op = &control.Op{Kind: "cycle", Host: "1", HostName: "n1", Phase: "down", Started: s.Time}
 		if look > 2 {
-			r.Hosts[0].State, r.Hosts[0].Seconds, r.Text, s.Op = control.RolloutHostDone, 20, text, nil
+			r.Hosts[0].State, r.Hosts[0].Seconds, r.Text, s.Op = record.HostDone, 20, text, nil
 		}
-		if r.State == control.RolloutDone {
-			r.Hosts[1].State, r.Hosts[1].Seconds = control.RolloutHostDone, 20
+		if r.State == record.RolloutDone {
+			r.Hosts[1].State, r.Hosts[1].Seconds = record.HostDone, 20
 		}
 		s.Rollout = &r
 	}
@@ -40,16 +42,16 @@ func rolloutBackend(t *testing.T, text string, states ...string) *fakeBackend {
 
 func TestRolloutStartWait(t *testing.T) {
 	t.Parallel()
-	const running = control.RolloutRunning
+	const running = record.RolloutRunning
 	for name, c := range map[string]struct {
 		d    *fakeBackend
 		args string
 		code int
 	}{
-		"done": {rolloutBackend(t, "", running, running, running, control.RolloutDone), "--wait", exitOK},
-		"stopped": {rolloutBackend(t, "n1 came back with etcd 3.6.12, not 3.6.16", running, control.RolloutPaused,
-			control.RolloutStopped), "--wait=1m", exitFault},
-		"aborted": {rolloutBackend(t, "by alice", running, running, control.RolloutAborted), "--wait=1m", exitFault},
+		"done": {rolloutBackend(t, "", running, running, running, record.RolloutDone), "--wait", exitOK},
+		"stopped": {rolloutBackend(t, "n1 came back with etcd 3.6.12, not 3.6.16", running, record.RolloutPaused,
+			record.RolloutStopped), "--wait=1m", exitFault},
+		"aborted": {rolloutBackend(t, "by alice", running, running, record.RolloutAborted), "--wait=1m", exitFault},
 		"late":    {rolloutBackend(t, "", running, running), "--wait=2s", exitTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {

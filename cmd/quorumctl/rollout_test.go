@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestRolloutCommands(t *testing.T) {
@@ -26,9 +27,9 @@ func TestRolloutStatusWatch(t *testing.T) {
 		state, text string
 		code        int
 	}{
-		{control.RolloutDone, "", exitOK},
-		{control.RolloutStopped, "n2 came back with etcd 3.6.12, not 3.6.16", exitFault},
-		{control.RolloutAborted, "by root", exitFault},
+		{record.RolloutDone, "", exitOK},
+		{record.RolloutStopped, "n2 came back with etcd 3.6.12, not 3.6.16", exitFault},
+		{record.RolloutAborted, "by root", exitFault},
 	} {
 		t.Run(c.state, func(t *testing.T) {
 			t.Parallel()
@@ -38,8 +39,8 @@ func TestRolloutStatusWatch(t *testing.T) {
 				if look == 2 {
 					r := *s.Rollout
 					r.State, r.Text = c.state, c.text
-					if c.state == control.RolloutDone {
-						r.Hosts = []control.RolloutHost{{Name: "n1", State: control.RolloutHostDone, Seconds: 61}}
+					if c.state == record.RolloutDone {
+						r.Hosts = []control.RolloutHost{{Name: "n1", State: record.HostDone, Seconds: 61}}
 					}
 					s.Rollout = &r
 				}
@@ -60,7 +61,7 @@ func TestRemainingTimeUsesTheMedian(t *testing.T) {
 	host := func(state string, seconds float64) control.RolloutHost {
 		return control.RolloutHost{State: state, Seconds: seconds}
 	}
-	done, waiting, current := control.RolloutHostDone, control.RolloutHostWaiting, control.RolloutHostCurrent
+	done, waiting, current := record.HostDone, record.HostWaiting, control.RolloutHostCurrent
 	for _, c := range []struct {
 		name  string
 		state string
@@ -69,28 +70,28 @@ func TestRemainingTimeUsesTheMedian(t *testing.T) {
 		known bool
 	}{
 		{
-			"nothing done yet", control.RolloutRunning,
+			"nothing done yet", record.RolloutRunning,
 			[]control.RolloutHost{host(waiting, 0), host(current, 0)},
 			0,
 			false,
 		},
 		{
-			"one slow host does not count", control.RolloutRunning,
+			"one slow host does not count", record.RolloutRunning,
 			[]control.RolloutHost{host(done, 10), host(done, 900), host(done, 12), host(waiting, 0), host(current, 0)},
 			24 * time.Second, true,
 		},
 		{
-			"two are averaged", control.RolloutRunning,
+			"two are averaged", record.RolloutRunning,
 			[]control.RolloutHost{host(done, 10), host(done, 20), host(current, 0)},
 			15 * time.Second, true,
 		},
 		{
-			"the pause between two hosts counts", control.RolloutRunning,
+			"the pause between two hosts counts", record.RolloutRunning,
 			[]control.RolloutHost{{State: done, Seconds: 10, TurnSeconds: 70}, host(waiting, 0), host(current, 0)},
 			140 * time.Second, true,
 		},
-		{"paused has no end", control.RolloutPaused, []control.RolloutHost{host(done, 10), host(waiting, 0)}, 0, false},
-		{"done has none left", control.RolloutDone, []control.RolloutHost{host(done, 10)}, 0, false},
+		{"paused has no end", record.RolloutPaused, []control.RolloutHost{host(done, 10), host(waiting, 0)}, 0, false},
+		{"done has none left", record.RolloutDone, []control.RolloutHost{host(done, 10)}, 0, false},
 	} {
 		if left, known := display.Remaining(control.Rollout{State: c.state, Hosts: c.hosts}); left != c.left ||
 			known != c.known {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // rollout is the document of the rollout commands.
@@ -44,7 +45,7 @@ func writeRollout(p *page, s control.Status) {
 	if r.Version != "" {
 		p.line("    until    etcd reports %s", r.Version)
 	}
-	if r.Text != "" && display.ChangedBy(r) == "" && r.State != control.RolloutRunning {
+	if r.Text != "" && display.ChangedBy(r) == "" && r.State != record.RolloutRunning {
 		p.line("    because  %s", word{r.Text, display.RolloutState(r).Tone})
 	}
 	writeCurrent(p, s)
@@ -62,9 +63,9 @@ func writeRollout(p *page, s control.Status) {
 	}
 	p.table(t)
 	switch r.State {
-	case control.RolloutStopped:
+	case record.RolloutStopped:
 		p.line("→ after fixing it: quorumctl rollout resume; to end it: quorumctl rollout abort")
-	case control.RolloutPaused:
+	case record.RolloutPaused:
 		p.line("→ quorumctl rollout resume, or quorumctl rollout abort")
 	}
 }
@@ -82,8 +83,8 @@ func writeCurrent(p *page, s control.Status) {
 // byState returns the hosts in the order skipped, done, current, waiting.
 func byState(hosts []control.RolloutHost) []control.RolloutHost {
 	order := []string{
-		control.RolloutHostSkipped, control.RolloutHostDone, control.RolloutHostCurrent,
-		control.RolloutHostWaiting,
+		record.HostSkipped, record.HostDone, control.RolloutHostCurrent,
+		record.HostWaiting,
 	}
 	list := slices.Clone(hosts)
 	slices.SortStableFunc(list, func(a, b control.RolloutHost) int {
@@ -94,7 +95,7 @@ func byState(hosts []control.RolloutHost) []control.RolloutHost {
 
 func hostState(h control.RolloutHost) word {
 	switch h.State {
-	case control.RolloutHostDone:
+	case record.HostDone:
 		return word{h.State, good}
 	case control.RolloutHostCurrent:
 		return word{h.State, warn}
@@ -103,7 +104,7 @@ func hostState(h control.RolloutHost) word {
 }
 
 func tookOf(h control.RolloutHost) string {
-	if h.State != control.RolloutHostDone || h.Seconds == 0 {
+	if h.State != record.HostDone || h.Seconds == 0 {
 		return ""
 	}
 	return display.Span(display.Seconds(h.Seconds))

@@ -25,8 +25,11 @@ import (
 	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/fileaccess"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestMain(m *testing.M) {
@@ -66,7 +69,11 @@ type fakeBackend struct {
 }
 
 // maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
-type maintenanceStep struct{ state, code, text string }
+type maintenanceStep struct {
+	state policy.RequestState
+	code  policy.ReasonCode
+	text  string
+}
 
 func (d *fakeBackend) Status() control.Status {
 	d.mu.Lock()
@@ -111,7 +118,7 @@ func (d *fakeBackend) step() {
 	d.status.Maintenance.State = now.state
 	d.status.Reasons = nil
 	if now.code != "" {
-		d.status.Reasons = []control.Reason{{Code: now.code, Text: now.text}}
+		d.status.Reasons = []control.Reason{{Code: string(now.code), Text: now.text}}
 	}
 }
 
@@ -124,11 +131,11 @@ func (d *fakeBackend) Revision() uint64 {
 
 func (d *fakeBackend) Checks() control.Checks { return d.checks }
 
-func (d *fakeBackend) Mute(_ context.Context, req control.MuteRequest, _ string) (control.Mute, error) {
+func (d *fakeBackend) Mute(_ context.Context, req control.MuteRequest, _ string) (health.Mute, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := control.Mute{
-		Code: req.Code, State: "WARM", Reason: req.Reason, By: "root", Since: d.status.Time,
+	m := health.Mute{
+		Code: health.Code(req.Code), State: health.Warm, Reason: req.Reason, By: "root", Since: d.status.Time,
 		Until: d.status.Time.Add(time.Duration(req.For)),
 	}
 	if d.fail == nil {
@@ -196,22 +203,25 @@ func (d *fakeBackend) AbandonRecovery(context.Context, string) (control.Recovery
 	return control.Recovery{Plan: "abcdefghijkl", By: "root", GivenUp: "root", Alone: true}, d.fail
 }
 
+func requestedRemoval(req control.RemovalRequest, at time.Time) control.RequestedRemoval {
+	return control.RequestedRemoval{
+		MemberID: 0xfd422379fda50e48, Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
+		Since: at, Until: at.Add(time.Duration(req.For)),
+	}
+}
+
 func (d *fakeBackend) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if req.DryRun {
 		return control.Removal{
-			MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
-			Since: d.status.Time, Until: d.status.Time.Add(time.Duration(req.For)),
-			State: control.RemovalWaiting, DryRun: true,
+			RequestedRemoval: requestedRemoval(req, d.status.Time), State: control.RemovalWaiting, DryRun: true,
 		}, d.fail
 	}
 	d.requested = append(d.requested, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
 		req.Reason))
-	at := d.status.Time.Add(time.Millisecond)
 	r := control.Removal{
-		MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
-		Since: at, Until: at.Add(time.Duration(req.For)), State: control.RemovalWaiting,
+		RequestedRemoval: requestedRemoval(req, d.status.Time.Add(time.Millisecond)), State: control.RemovalWaiting,
 	}
 	if d.removed {
 		r.State = control.RemovalDone
@@ -230,7 +240,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 	if req.DryRun {
 		return control.Maintenance{
 			Work: req.Work, Command: req.Command, By: "root", Since: d.status.Time, Reason: req.Reason,
-			State: control.MaintenanceWaiting, DryRun: true,
+			State: policy.RequestWaiting, DryRun: true,
 		}, d.fail
 	}
 	d.requested = append(d.requested, fmt.Sprintf("%s for %s, keep running %t: %s", display.Work(req.Work, req.Command),
@@ -244,7 +254,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 		d.status.Maintenance = &control.Maintenance{
 			Work: req.Work, Command: req.Command, By: "root", Reason: req.Reason,
 			Since: at, Until: at.Add(time.Duration(req.For)),
-			KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
+			KeepRunning: req.KeepRunning, State: policy.RequestWaiting,
 		}
 		d.course, d.stale = d.down, true
 	}
@@ -253,7 +263,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 	}
 	if m := d.status.Maintenance; m.Work != req.Work {
 		return control.Maintenance{}, &control.Error{
-			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + m.Work +
+			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + string(m.Work) +
 				" was already requested", Hint: "quorumctl maintenance off",
 		}
 	}
@@ -276,13 +286,13 @@ func (d *fakeBackend) StartRollout(_ context.Context, req control.RolloutRequest
 	defer d.mu.Unlock()
 	r := control.Rollout{
 		ID: "k3x7", Work: req.Work, Command: req.Command, Version: req.Version, Reason: req.Reason,
-		By: "root", State: control.RolloutRunning, Started: d.status.Time, DryRun: req.DryRun,
+		By: "root", State: record.RolloutRunning, Started: d.status.Time, DryRun: req.DryRun,
 	}
 	if !req.DryRun {
-		d.requested = append(d.requested, req.Work+" rollout: "+req.Reason)
+		d.requested = append(d.requested, string(req.Work)+" rollout: "+req.Reason)
 	}
 	for _, name := range req.Hosts {
-		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
+		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: record.HostWaiting})
 	}
 	return r, d.fail
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
+	"github.com/quorumd/quorumd/health"
 )
 
 // The schemas are generated from the Go types and their comments: go test ./cmd/quorumctl -run Schema -update.
@@ -40,7 +41,7 @@ func documents() []document {
 		{"codes", []code{}, []string{"codes"}},
 		{"health", control.Health{}, []string{"health"}},
 		{"finding", finding{}, []string{"health CODE"}},
-		{"mute", control.Mute{}, []string{"health mute"}},
+		{"mute", health.Mute{}, []string{"health mute"}},
 		{"network", networkDocument{}, []string{"network"}},
 		{"history", control.History{}, []string{"history"}},
 		{"qualification", qualify.Report{}, []string{"qualify"}},

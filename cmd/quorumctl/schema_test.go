@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/schemadoc"
 )
 
@@ -305,7 +305,7 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 	write(scene(t, "rollout"), "rollout status", "rollout start restart --yes --reason x", "snapshot list")
 	write(maintenanceBackend(t), "maintenance on --reason x", "maintenance status", "maintenance off")
 	write(scene(t, "steady"), "member remove n3 --yes --reason x --no-wait")
-	write(removalBackend(t, control.CodeRemoved, "it is removed"), "member remove n3 --yes --reason x")
+	write(removalBackend(t, policy.Removed, "it is removed"), "member remove n3 --yes --reason x")
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")
 	if err := os.WriteFile(file, config.Default(), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestEveryViewOfEveryScene(t *testing.T) {
@@ -220,7 +221,7 @@ func FuzzPage(f *testing.F) {
 func TestHealthShowsUnavailableChecks(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	d.status.Health.NotAvailable = []control.Absence{{
+	d.status.Health.NotAvailable = []health.Absence{{
 		Check: "ecc", Component: "machine", Why: "the kernel has no driver for this memory controller",
 	}, {
 		Check: "etcd-leaders", Component: "etcd", Why: "etcd does not run here",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // condition is a state of this host that quorumctl wait waits for.
@@ -27,8 +28,8 @@ type condition struct {
 func conditions() []condition {
 	list := []condition{
 		{"ready", func(s control.Status) bool { return s.Cluster.Reachable }},
-		{"voter", func(s control.Status) bool { return s.Role == control.RoleVoter }},
-		{"member", func(s control.Status) bool { return s.Role == control.RoleVoter || s.Role == control.RoleStandby }},
+		{"voter", func(s control.Status) bool { return s.Role == policy.RoleVoter }},
+		{"member", func(s control.Status) bool { return s.Role == policy.RoleVoter || s.Role == policy.RoleStandby }},
 	}
 	for _, state := range []string{"OK", "WARM", "SLOW", "STALLED", "FAILED", "QUALIFYING", "UNKNOWN"} {
 		list = append(list, condition{"health=" + state, func(s control.Status) bool {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
@@ -20,8 +21,8 @@ func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
 		set       func(*control.Status)
 	}{
 		{"ready", func(s *control.Status) { s.Cluster.Reachable = true }},
-		{"voter", func(s *control.Status) { s.Role = control.RoleVoter }},
-		{"member", func(s *control.Status) { s.Role = control.RoleStandby }},
+		{"voter", func(s *control.Status) { s.Role = policy.RoleVoter }},
+		{"member", func(s *control.Status) { s.Role = policy.RoleStandby }},
 		{"health=OK", func(s *control.Status) { s.Health.State = "OK" }},
 		{"health=SLOW", func(s *control.Status) { s.Health.State = "SLOW" }},
 	} {

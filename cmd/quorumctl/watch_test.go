@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // screen is an output that signals each write.
@@ -254,7 +255,7 @@ func TestWaitOnADumbTerminalPrintsEachChange(t *testing.T) {
 		s.Time = s.Time.Add(2 * time.Second)
 		s.Reasons = []control.Reason{{Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind", 900/look)}}
 		if look == 3 {
-			s.Role = control.RoleVoter
+			s.Role = policy.RoleVoter
 		}
 	}
 	socket, _ := serve(t, d)

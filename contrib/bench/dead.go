@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -47,7 +47,7 @@ func deadRows() []row {
 		{"", "", 0, 2 * gibibyte, 20 * time.Minute},
 		{"-1GB", " with a 1 GB database", 91_000, 16 * gibibyte, 40 * time.Minute},
 	} {
-		for _, ready := range []control.Role{control.RoleStandby, control.RoleSpare} {
+		for _, ready := range []policy.Role{policy.RoleStandby, policy.RoleSpare} {
 			all = append(all, row{
 				name: "dead/" + string(ready) + size.name,
 				about: fmt.Sprintf("the leader of three voters%s and its agent are killed, under 50 writes/s, each "+
@@ -110,15 +110,15 @@ func plainDeath(s *site, valueSize int) (values, error) {
 }
 
 // agentDeath kills the leader and its agent, and waits until another host has become a voter in its place.
-func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
+func agentDeath(s *site, ready policy.Role, valueSize int) (values, error) {
 	grace := deadFor
 	if s.quick {
 		grace = quickDeadFor
 	}
-	roles := map[control.Role]int{control.RoleVoter: 3, ready: 1}
+	roles := map[policy.Role]int{policy.RoleVoter: 3, ready: 1}
 	f, err := s.formWith(4, roles, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
 		o.Set["cluster.voters"], o.Set["repair.dead"] = "3", grace.String()
-		if ready == control.RoleStandby {
+		if ready == policy.RoleStandby {
 			o.Set["cluster.standbys"] = "1"
 		}
 		if i == 3 && valueSize > 0 {
@@ -174,8 +174,8 @@ func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 // copying the database. A standby is promoted at once. A spare is added once the removal has settled; the next round of
 // the loop observes that its etcd serves; it is then watched for as long as every learner, and promoted in the
 // following round.
-func allowed(t config.Timing, ready control.Role) time.Duration {
-	if ready == control.RoleStandby {
+func allowed(t config.Timing, ready policy.Role) time.Duration {
+	if ready == policy.RoleStandby {
 		return reportedDead
 	}
 	return reportedDead + t.Settle + etcdPublishes + t.Interval + max(t.PromoteStable, t.SteadyLag) + t.Interval

@@ -119,7 +119,7 @@ func (f *fleet) bootstrap() error {
 			asked = err == nil
 		}
 		status, err := first.Client.Status(ctx)
-		return err == nil && status.Role == control.RoleVoter
+		return err == nil && status.Role == policy.RoleVoter
 	})
 	return f.explain(err)
 }
@@ -127,7 +127,7 @@ func (f *fleet) bootstrap() error {
 // form creates a cluster of all hosts with the times of the demo. If shipped is set, it then restarts them with
 // quorumd's default times.
 func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) {
-	all := map[control.Role]int{control.RoleVoter: n}
+	all := map[policy.Role]int{policy.RoleVoter: n}
 	return s.formWith(n, all, shipped, func(_ int, o *testbed.HostOptions) error {
 		maps.Copy(o.Set, set)
 		return nil
@@ -136,7 +136,7 @@ func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) 
 
 // formWith is like form, with the given number of hosts in each role.
 func (s *site) formWith(
-	n int, roles map[control.Role]int, shipped bool, each func(i int, o *testbed.HostOptions) error,
+	n int, roles map[policy.Role]int, shipped bool, each func(i int, o *testbed.HostOptions) error,
 ) (*fleet, error) {
 	f, err := s.fleet(n, each)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *site) formWith(
 }
 
 // restartWithDefaults restarts all hosts with quorumd's default times.
-func (f *fleet) restartWithDefaults(roles map[control.Role]int) error {
+func (f *fleet) restartWithDefaults(roles map[policy.Role]int) error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, endBound)
 	defer cancel()
 	for i, h := range f.hosts {
@@ -170,9 +170,9 @@ func (f *fleet) restartWithDefaults(roles map[control.Role]int) error {
 }
 
 // waitIdle waits until the given numbers of hosts have their roles and all hosts are idle.
-func (f *fleet) waitIdle(roles map[control.Role]int, bound time.Duration) error {
+func (f *fleet) waitIdle(roles map[policy.Role]int, bound time.Duration) error {
 	return f.explain(f.s.until("every host to be idle", bound, func(ctx context.Context) bool {
-		have := map[control.Role]int{}
+		have := map[policy.Role]int{}
 		for _, h := range f.hosts {
 			status, err := f.status(ctx, h)
 			if err != nil || status.Op != nil || len(status.Reasons) == 0 ||

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -142,7 +142,7 @@ func (s *site) startProbed(l probeLoad) (*fleet, error) {
 			return nil, err
 		}
 	}
-	f, err := s.formWith(1, map[control.Role]int{control.RoleVoter: 1}, true,
+	f, err := s.formWith(1, map[policy.Role]int{policy.RoleVoter: 1}, true,
 		func(_ int, o *testbed.HostOptions) error {
 			o.Set["disk.walInterval"] = probeEvery.String()
 			if slow != nil {

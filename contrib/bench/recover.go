@@ -65,7 +65,7 @@ func recoveries() []row {
 
 // loseAndRecover loses two of three hosts and recovers the cluster.
 func loseAndRecover(s *site, valueSize int) (values, error) {
-	three := map[control.Role]int{control.RoleVoter: 3}
+	three := map[policy.Role]int{policy.RoleVoter: 3}
 	f, err := s.formWith(3, three, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
 		if i > 0 {
 			o.Disk, err = s.otherDisk(o.Name)
@@ -166,7 +166,7 @@ func (s *site) applyPlan(f *fleet, h *testbed.Host, plan recovery.Plan) error {
 	if _, err := h.Client.ApplyRecovery(ctx, plan); err != nil {
 		return err
 	}
-	code := ""
+	var code policy.ReasonCode
 	err := f.explain(s.until("the plan to end", recoverBound, func(ctx context.Context) bool {
 		status, err := f.status(ctx, h)
 		if err != nil || status.Recovery != nil || status.LastRecovery == nil {
@@ -175,7 +175,7 @@ func (s *site) applyPlan(f *fleet, h *testbed.Host, plan recovery.Plan) error {
 		code = status.LastRecovery.Code
 		return true
 	}))
-	if err == nil && code != string(policy.Recovered) {
+	if err == nil && code != policy.Recovered {
 		err = fmt.Errorf("the plan has ended with %s", code)
 	}
 	return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -87,7 +89,7 @@ func (f *fleet) rollOut() error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, askBound)
 	defer cancel()
 	first := f.hosts[0].Client
-	started, err := first.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "bench"})
+	started, err := first.StartRollout(ctx, control.RolloutRequest{Work: policy.WorkRestart, Reason: "bench"})
 	if err != nil {
 		return err
 	}
@@ -97,10 +99,10 @@ func (f *fleet) rollOut() error {
 		if err != nil || status.Rollout == nil || status.Rollout.ID != started.ID {
 			return false
 		}
-		if status.Rollout.State == control.RolloutStopped {
+		if status.Rollout.State == record.RolloutStopped {
 			stopped = status.Rollout.Text
 		}
-		return stopped != "" || status.Rollout.State == control.RolloutDone
+		return stopped != "" || status.Rollout.State == record.RolloutDone
 	})
 	if stopped != "" {
 		return fmt.Errorf("the rollout has stopped: %s", stopped)

@@ -13,7 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -108,7 +108,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.formWith(3, map[control.Role]int{control.RoleVoter: 3}, !s.quick,
+	f, err := s.formWith(3, map[policy.Role]int{policy.RoleVoter: 3}, !s.quick,
 		func(i int, o *testbed.HostOptions) error {
 			if i == 0 {
 				o.Disk = filepath.Join(disk.Dir, "disk")
@@ -128,7 +128,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	if err := s.lead(endpoints); err != nil {
 		return nil, err
 	}
-	if err := f.waitIdle(map[control.Role]int{control.RoleVoter: 3}, restBound); err != nil {
+	if err := f.waitIdle(map[policy.Role]int{policy.RoleVoter: 3}, restBound); err != nil {
 		return nil, err
 	}
 	var led time.Duration

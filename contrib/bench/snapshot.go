@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -143,13 +144,13 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	roles := map[control.Role]int{control.RoleVoter: 3, control.RoleStandby: 1}
+	roles := map[policy.Role]int{policy.RoleVoter: 3, policy.RoleStandby: 1}
 	if err := errors.Join(f.bootstrap(), f.start(1, 2)); err != nil {
 		return nil, nil, err
 	}
 	err = s.until("three voters", formBound, func(ctx context.Context) bool {
 		for _, h := range f.hosts[:3] {
-			if status, err := f.status(ctx, h); err != nil || status.Role != control.RoleVoter {
+			if status, err := f.status(ctx, h); err != nil || status.Role != policy.RoleVoter {
 				return false
 			}
 		}
@@ -182,7 +183,7 @@ func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err err
 // standby returns the host that holds the learner.
 func (f *fleet) standby() (*testbed.Host, error) {
 	for _, h := range f.hosts {
-		if status, err := f.status(f.s.ctx, h); err == nil && status.Role == control.RoleStandby {
+		if status, err := f.status(f.s.ctx, h); err == nil && status.Role == policy.RoleStandby {
 			return h, nil
 		}
 	}

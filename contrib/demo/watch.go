@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -89,21 +90,21 @@ func (d *demo) bootstrap(ctx context.Context) bool {
 // reached reports whether the target is reached: three voters and a standby. If one host is slow, the refusal of that
 // host with a measured value counts instead of the standby.
 func (d *demo) reached(states map[string]*control.Status) bool {
-	roles := map[control.Role]int{}
+	roles := map[policy.Role]int{}
 	for _, s := range states {
 		if s.Op != nil || !s.Cluster.Reachable {
 			return false
 		}
 		roles[s.Role]++
 	}
-	if roles[control.RoleVoter] != wantVoters {
+	if roles[policy.RoleVoter] != wantVoters {
 		return false
 	}
 	if d.slow == "" {
-		return roles[control.RoleStandby] == 1
+		return roles[policy.RoleStandby] == 1
 	}
 	s := states[d.slow]
-	return s != nil && s.Role == control.RoleSpare && reasonOf(s).Code == "NOT_QUALIFIED" &&
+	return s != nil && s.Role == policy.RoleSpare && reasonOf(s).Code == "NOT_QUALIFIED" &&
 		s.Health.Disk.WAL.P99 >= s.Health.Disk.LimitSeconds
 }
 

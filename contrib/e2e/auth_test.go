@@ -12,7 +12,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -89,12 +88,12 @@ func TestWithAuthenticationQuorumdReportsTheRoleItNeedsAndWorksWithIt(t *testing
 	w.grant(root, "root")
 	w.within(2*formation, "all hosts vote", func() bool {
 		for _, h := range w.hosts {
-			if h.role() != control.RoleVoter {
+			if h.role() != policy.RoleVoter {
 				return false
 			}
 		}
 		return true
 	})
-	n2.requestWork(control.WorkRestart)
+	n2.requestWork(policy.WorkRestart)
 	w.eventually("n2's operation has ended", func() bool { return n2.endedWith(policy.Cycled) })
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -186,7 +185,7 @@ func TestAHookThatCannotRunKeepsTheHostUpAndReportsTheFix(t *testing.T) {
 		t.Fatal(err)
 	}
 	n1.breakHook("after")
-	n1.requestWork(control.WorkRestart)
+	n1.requestWork(policy.WorkRestart)
 	w.eventually("the operation is kept, its reason reported", func() bool { return n1.waitsFor(policy.HookFailed) })
 	me().ctl(n1, "maintenance", "status").check(t, "a hook that cannot run afterwards", 0, "chmod +x")
 	me().ctl(n1, "maintenance", "off").check(t, "the operator ends it", 0, "CYCLED")

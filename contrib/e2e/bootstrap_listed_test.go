@@ -48,7 +48,7 @@ func TestListedHostsBootstrapOnceTheLastOfThemAnswers(t *testing.T) {
 		!strings.Contains(e.Message, "is committed to the attempt of ") {
 		t.Fatalf("n2 was asked to bootstrap a separate cluster, and answers %v", err)
 	}
-	w.never(3*time.Second, "n1 bootstraps without n3", func() bool { return n1.role() == control.RoleVoter })
+	w.never(3*time.Second, "n1 bootstraps without n3", func() bool { return n1.role() == policy.RoleVoter })
 	w.start(n3)
 	w.eventually("three voters", func() bool { return w.has(3, 0) })
 	w.verify(3, 0)
@@ -71,7 +71,7 @@ func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 		return n1.reasonIs(policy.BootstrapWaiting, "n2 is committed to an earlier attempt")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
-		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
+		return n1.role() == policy.RoleVoter || n2.role() == policy.RoleVoter || n3.role() == policy.RoleVoter
 	})
 }
 
@@ -103,7 +103,7 @@ func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 		return n2.reasonIs(policy.BootstrapWaiting, "this host is committed to it")
 	})
 	w.never(3*time.Second, "a cluster is bootstrapped", func() bool {
-		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.etcdPID() != 0
+		return n1.role() == policy.RoleVoter || n2.role() == policy.RoleVoter || n3.etcdPID() != 0
 	})
 	data := filepath.Join(n3.DataDir(), "member")
 	must(t, os.Rename(data, data+".quorumd-kept")) // the operator knows that its cluster no longer exists

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // withCommands makes a world of three voters with a directory for commands. See withHooks for their hooks.
@@ -54,7 +55,7 @@ func (w *world) rollOut(name string) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
 	defer cancel()
 	_, err := w.hosts[1].Client.StartRollout(ctx, control.RolloutRequest{
-		Work: control.WorkCommand, Command: name,
+		Work: policy.WorkCommand, Command: name,
 		Reason: "a test",
 	})
 	return err
@@ -82,7 +83,7 @@ func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 	if err := w.rollOut("upgrade"); err != nil {
 		t.Fatal(err)
 	}
-	w.rollout(control.RolloutDone)
+	w.rollout(record.RolloutDone)
 	report := load.Stop()
 	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
 	if report.Failed > 0 {
@@ -112,14 +113,14 @@ func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 	if err := w.rollOut("upgrade"); err != nil {
 		t.Fatal(err)
 	}
-	got := w.rollout(control.RolloutStopped)
+	got := w.rollout(record.RolloutStopped)
 	if !strings.HasSuffix(got.Text, ": upgrade: exit status 7: no space left") {
 		t.Errorf("stopped because %q", got.Text)
 	}
 	ran, done := 0, 0
 	for i, h := range w.hosts {
 		ran += strings.Count(h.hookOutput(), "ran\n")
-		if got.Hosts[i].State == control.RolloutHostDone {
+		if got.Hosts[i].State == record.HostDone {
 			done++
 		}
 		w.eventually("etcd runs", h.etcdRuns)
@@ -152,7 +153,7 @@ func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 	if err := w.rollOut("upgrade"); err != nil {
 		t.Fatal(err)
 	}
-	got := w.rollout(control.RolloutStopped)
+	got := w.rollout(record.RolloutStopped)
 	if !strings.Contains(got.Text, "on n3: upgrade: there is no ") {
 		t.Errorf("stopped because %q", got.Text)
 	}
@@ -174,7 +175,7 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	if _, err := n1.Client.RequestMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkCommand, Command: "upgrade",
+		Work: policy.WorkCommand, Command: "upgrade",
 		Reason: "a test",
 	}); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	n1.endMaintenance()
 	w.never(2*time.Second, "etcd is started while it runs, or the machine is reported as safe to touch", func() bool {
 		now := n1.maintenance()
-		return n1.etcdRuns() || now != control.MaintenanceWorking && now != "unknown"
+		return n1.etcdRuns() || now != policy.RequestWorking && now != "unknown"
 	})
 	if err := os.WriteFile(filepath.Join(n1.Options.Dir, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -32,9 +32,9 @@ const inMaintenance = "in maintenance"
 
 // cycleSteps are the steps of a cycle of the leader's host, in order. The hooks run twice: before etcd stops, and after
 // its return.
-func cycleSteps(work string) []string {
+func cycleSteps(work policy.Work) []string {
 	stop := []string{"restart-unit"}
-	if work == control.WorkMaintenance {
+	if work == policy.WorkMaintenance {
 		stop = []string{"take-down", "set-phase/down", inMaintenance, "start-unit"}
 	}
 	start := []string{"take-lock", "begin-cycle", "run-hooks", "set-phase/ready", "transfer-leadership"}
@@ -207,14 +207,14 @@ func (h *host) suspendAt(at, next string) {
 
 // strikeCycle strikes one cycle of n1, the leader, at each of these moments, one after another. Meanwhile n2 has
 // requested a restart as well, and a client writes.
-func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string), moments []string) {
+func strikeCycle(t *testing.T, work policy.Work, blow func(h *host, at, next string), moments []string) {
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	load, unwatch := w.writes(20), w.watchDown()
 	defer unwatch()
 	n1.stopNext(moments[0])
 	n1.requestWork(work)
-	asked, over := false, work != control.WorkMaintenance
+	asked, over := false, work != policy.WorkMaintenance
 	for i, at := range moments {
 		if strings.HasSuffix(at, " start-unit") {
 			w.eventually("n1 is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
@@ -223,7 +223,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 		}
 		n1.arrive(at)
 		if !asked && w.hasRecord(w.keys().Op()) {
-			n2.requestWork(control.WorkRestart)
+			n2.requestWork(policy.WorkRestart)
 			asked = true
 		}
 		next := ""
@@ -234,7 +234,7 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 			w.lead(n1) // there may have been an election on a busy machine
 		}
 		blow(n1, at, next)
-		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.hasRecord(w.keys().Op()) &&
+		if state := n2.maintenance(); asked && state != policy.RequestWaiting && w.hasRecord(w.keys().Op()) &&
 			len(w.cycled()) == 0 {
 			t.Errorf("%s: n2 is %s during n1's operation", at, state)
 		}
@@ -270,7 +270,7 @@ func (w *world) hasStep(h *host, step policy.StepKind) bool {
 }
 
 // cycleMoments are the moments before and after each step.
-func cycleMoments(work string) (before, after []string) {
+func cycleMoments(work policy.Work) (before, after []string) {
 	for _, step := range cycleSteps(work) {
 		if step == inMaintenance {
 			before = append(before, step)
@@ -283,21 +283,21 @@ func cycleMoments(work string) (before, after []string) {
 
 func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 	t.Parallel()
-	for _, work := range []string{control.WorkMaintenance, control.WorkRestart} {
+	for _, work := range []policy.Work{policy.WorkMaintenance, policy.WorkRestart} {
 		before, after := cycleMoments(work)
-		t.Run(work+", killed before each step", func(t *testing.T) {
+		t.Run(string(work)+", killed before each step", func(t *testing.T) {
 			t.Parallel()
 			strikeCycle(t, work, (*host).killAt, before)
 		})
-		t.Run(work+", killed after each step", func(t *testing.T) {
+		t.Run(string(work)+", killed after each step", func(t *testing.T) {
 			t.Parallel()
 			strikeCycle(t, work, (*host).killAt, after)
 		})
 		asleep := before
-		if work == control.WorkMaintenance { // up to here it is the same as a restart
+		if work == policy.WorkMaintenance { // up to here it is the same as a restart
 			asleep = before[slices.Index(before, "before set-phase/ready"):]
 		}
-		t.Run(work+", asleep before each step", func(t *testing.T) {
+		t.Run(string(work)+", asleep before each step", func(t *testing.T) {
 			t.Parallel()
 			strikeCycle(t, work, (*host).suspendAt, asleep)
 		})
@@ -311,10 +311,13 @@ func TestAStepOfAReleasedOperationHasNoEffectDuringTheNextOperation(t *testing.T
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	defer w.watchDown()()
-	for _, c := range []struct{ work, at string }{
-		{control.WorkMaintenance, "before transfer-leadership"},
-		{control.WorkMaintenance, "before take-down"},
-		{control.WorkRestart, "before restart-unit"},
+	for _, c := range []struct {
+		work policy.Work
+		at   string
+	}{
+		{policy.WorkMaintenance, "before transfer-leadership"},
+		{policy.WorkMaintenance, "before take-down"},
+		{policy.WorkRestart, "before restart-unit"},
 	} {
 		w.lead(n1)
 		n1.stopAt(c.at)
@@ -329,7 +332,7 @@ func TestAStepOfAReleasedOperationHasNoEffectDuringTheNextOperation(t *testing.T
 			t.Fatal(err)
 		}
 		n2.requestRunning() // its etcd keeps running, since no agent can report n1's state
-		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == policy.RequestSafe })
 		before := n1.cycleState()
 		n1.resume()
 		n1.resumeAgent()
@@ -360,7 +363,7 @@ func TestARolloutContinuesAlthoughEveryAgentIsKilledDuringItsOperation(t *testin
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	if _, err := n1.Client.StartRollout(ctx, control.RolloutRequest{
-		Work:   control.WorkRestart,
+		Work:   policy.WorkRestart,
 		Reason: "a test",
 	}); err != nil {
 		t.Fatal(err)
@@ -375,7 +378,7 @@ func TestARolloutContinuesAlthoughEveryAgentIsKilledDuringItsOperation(t *testin
 	}
 	w.eventually("the rollout is done", func() bool {
 		s, ok := n2.status()
-		return ok && s.Rollout != nil && s.Rollout.State == control.RolloutDone
+		return ok && s.Rollout != nil && s.Rollout.State == record.RolloutDone
 	})
 	unwatch()
 	w.checkWrites(load.Stop())
@@ -405,8 +408,8 @@ func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 		policy.StepLeaderStepsDown, // it has no later step: see slow_leader_test.go
 	)
 	for _, info := range policy.Steps() {
-		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),
-			cycleSteps(control.WorkRestart)), func(s string) bool {
+		struck := slices.ContainsFunc(slices.Concat(cycleSteps(policy.WorkMaintenance),
+			cycleSteps(policy.WorkRestart)), func(s string) bool {
 			kind, _, _ := strings.Cut(s, "/")
 			return kind == string(info.Kind)
 		})

@@ -27,8 +27,8 @@ func (h *host) removeDisk() (away string) {
 // swapDisk empties a host's disk during its maintenance, like an operator who replaces the disk.
 func (w *world) swapDisk(h *host) (away string) {
 	w.t.Helper()
-	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "new disk in slot 2"})
-	w.eventually(h.Options.Name+" may be touched", func() bool { return h.maintenance() == control.MaintenanceSafe })
+	h.request(control.MaintenanceRequest{Work: policy.WorkMaintenance, Reason: "new disk in slot 2"})
+	w.eventually(h.Options.Name+" may be touched", func() bool { return h.maintenance() == policy.RequestSafe })
 	return h.removeDisk()
 }
 
@@ -48,7 +48,7 @@ func (w *world) waitRejoined(h *host, before uint64) {
 	began := time.Now()
 	w.within(3*bound, h.Options.Name+" is a voter again", func() bool {
 		id := w.memberOf(h)
-		return id != 0 && id != before && w.isVoter(h) && h.role() == control.RoleVoter && !w.busy()
+		return id != 0 && id != before && w.isVoter(h) && h.role() == policy.RoleVoter && !w.busy()
 	})
 	w.t.Logf("%s is a voter again %s later", h.Options.Name, time.Since(began).Round(100*time.Millisecond))
 }
@@ -63,7 +63,7 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	load := w.load()
 	away := w.swapDisk(n3)
 	w.never(3*time.Second, "n3's member is given up during its maintenance", func() bool {
-		return n3.maintenance() != control.MaintenanceSafe || w.memberOf(n3) != before
+		return n3.maintenance() != policy.RequestSafe || w.memberOf(n3) != before
 	})
 	n3.endMaintenance()
 	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.endedWith(policy.MemberLost) })
@@ -76,7 +76,7 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	}
 	w.waitRolesAgree()
 	w.verify(3, 0)
-	n3.requestWork(control.WorkRestart)
+	n3.requestWork(policy.WorkRestart)
 	w.eventually("n3 is taken down and is back", func() bool { return n3.endedWith(policy.Cycled) })
 }
 

@@ -236,7 +236,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.start()
 	w.within(formation, "every agent has adopted its voter", func() bool {
 		for _, h := range w.hosts {
-			if h.role() != control.RoleVoter || !h.waitsFor(policy.Idle) || !h.hasReason(policy.EtcdExternal) {
+			if h.role() != policy.RoleVoter || !h.waitsFor(policy.Idle) || !h.hasReason(policy.EtcdExternal) {
 				return false
 			}
 		}
@@ -256,29 +256,29 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	_, err := h.Client.RequestMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
+	_, err := h.Client.RequestMaintenance(ctx, control.MaintenanceRequest{Work: policy.WorkRestart, Reason: "a test"})
 	if err == nil || !strings.Contains(err.Error(), "this host's etcd is managed externally") {
 		t.Fatalf("a restart that quorumd cannot carry out here was accepted: %v", err)
 	}
 
-	h.requestWork(control.WorkMaintenance)
+	h.requestWork(policy.WorkMaintenance)
 	w.eventually("it is safe to touch, and another leads", func() bool {
-		return h.maintenance() == control.MaintenanceSafe && !h.leads()
+		return h.maintenance() == policy.RequestSafe && !h.leads()
 	})
 	if s, _ := h.status(); !k.etcdRuns() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
 		t.Fatalf("etcd runs: %t; %v", k.etcdRuns(), s.Reasons)
 	}
-	other.requestWork(control.WorkMaintenance)
+	other.requestWork(policy.WorkMaintenance)
 	k.moveManifestAway()
 	w.eventually("the agent reports that etcd is down", func() bool {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
 	w.eventually("etcd has ended, and the next one waits", func() bool { // its ports close before it ends
-		return !k.etcdRuns() && other.maintenance() == control.MaintenanceWaiting
+		return !k.etcdRuns() && other.maintenance() == policy.RequestWaiting
 	})
 	w.never(quiet, "the next operation begins", func() bool {
-		return other.maintenance() != control.MaintenanceWaiting || k.etcdRuns()
+		return other.maintenance() != policy.RequestWaiting || k.etcdRuns()
 	})
 	h.endMaintenance()
 	w.eventually("the agent reports that others have to start etcd", func() bool {
@@ -289,7 +289,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	}
 	k.restoreManifest()
 	w.eventually("it is back", func() bool { return h.endedWith(policy.Cycled) })
-	w.eventually("the next operation begins", func() bool { return other.maintenance() == control.MaintenanceSafe })
+	w.eventually("the next operation begins", func() bool { return other.maintenance() == policy.RequestSafe })
 	other.endMaintenance()
 	w.eventually("which ends although its etcd was never stopped", func() bool {
 		return other.endedWith(policy.Cycled)
@@ -317,14 +317,14 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 	}
 	w.start()
 	w.within(formation, "the agent is idle, and can run etcd", func() bool {
-		return h.role() == control.RoleVoter && h.waitsFor(policy.Idle) && !h.hasReason(policy.EtcdExternal)
+		return h.role() == policy.RoleVoter && h.waitsFor(policy.Idle) && !h.hasReason(policy.EtcdExternal)
 	})
-	h.requestWork(control.WorkMaintenance)
+	h.requestWork(policy.WorkMaintenance)
 	w.eventually("it is safe to touch, and down", func() bool {
-		return h.maintenance() == control.MaintenanceSafe && !k.etcdRuns()
+		return h.maintenance() == policy.RequestSafe && !k.etcdRuns()
 	})
 	h.endMaintenance()
 	w.eventually("it is back", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
-	h.requestWork(control.WorkRestart)
+	h.requestWork(policy.WorkRestart)
 	w.eventually("a restart runs both programs", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -77,7 +76,7 @@ func (w *world) expectRollback(code policy.ReasonCode, limit time.Duration) {
 	if took > limit+slack {
 		w.t.Errorf("n2 was removed after %s, its limit is %s", took, limit)
 	}
-	w.eventually("n3 joins", func() bool { return n3.role() == control.RoleStandby })
+	w.eventually("n3 joins", func() bool { return n3.role() == policy.RoleStandby })
 	w.t.Logf("n2 was removed after %s, n3 had joined %s later", took.Round(time.Millisecond),
 		(time.Since(added) - took).Round(time.Millisecond))
 	w.verify(1, 1)

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -91,7 +90,7 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	}
 	spares := 0
 	for _, h := range w.hosts[voters:] {
-		if h.role() == control.RoleSpare {
+		if h.role() == policy.RoleSpare {
 			spares++
 		}
 	}

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
 // forged returns a rollout of all hosts as an attacker with write access to quorumd's keys could forge it.
-func (w *world) forged(work, command string, resumed int) string {
+func (w *world) forged(work policy.Work, command string, resumed int) string {
 	w.t.Helper()
 	r := record.Rollout{
-		Version: 1, ID: "forged", Work: work, Command: command, Reason: "forged", By: "root", Resumed: resumed,
+		Version: 1, ID: "forged", Work: string(work), Command: command, Reason: "forged", By: "root", Resumed: resumed,
 		State: record.RolloutRunning, Started: time.Now().UTC(), Since: time.Now().UTC(),
 	}
 	for _, h := range w.hosts {
@@ -60,10 +60,10 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 
 	// programs outside commands.d, and unknown operations
 	for _, command := range []string{evil, "../../../../../.." + evil, "missing", "-rf", "a\nb", ""} {
-		n1.write(w.keys().Rollout(), w.forged(control.WorkCommand, command, 1))
+		n1.write(w.keys().Rollout(), w.forged(policy.WorkCommand, command, 1))
 		w.waitTwoRounds()
 	}
-	for _, work := range []string{"format", "../restart", ""} {
+	for _, work := range []policy.Work{"format", "../restart", ""} {
 		n1.write(w.keys().Rollout(), w.forged(work, "", 1))
 		w.waitTwoRounds()
 	}
@@ -75,7 +75,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	}
 
 	// more hosts than a rollout may contain
-	many := record.Rollout{Version: 1, ID: "many", Work: control.WorkRestart, State: record.RolloutRunning}
+	many := record.Rollout{Version: 1, ID: "many", Work: string(policy.WorkRestart), State: record.RolloutRunning}
 	for i := range 20_000 {
 		many.Hosts = append(many.Hosts, record.RolloutHost{ID: fmt.Sprintf("h%d", i), Name: fmt.Sprintf("h%d", i)})
 	}
@@ -90,7 +90,7 @@ func TestAForgedRolloutTakesNoTwoHostsDownAndRunsNoOtherProgram(t *testing.T) {
 	resumed := 1
 	w.within(3*bound, "hosts were taken down five times", func() bool {
 		resumed++
-		n1.write(w.keys().Rollout(), w.forged(control.WorkRestart, "", resumed))
+		n1.write(w.keys().Rollout(), w.forged(policy.WorkRestart, "", resumed))
 		return len(w.cycled()) >= 5
 	})
 	n1.erase(w.keys().Rollout())

@@ -293,7 +293,7 @@ func (w *world) bootstrap() {
 		_, last = n1.Client.Bootstrap(ctx, clusterName)
 		return last == nil
 	})
-	w.eventually("n1 is a voter", func() bool { return n1.role() == control.RoleVoter })
+	w.eventually("n1 is a voter", func() bool { return n1.role() == policy.RoleVoter })
 	for _, h := range w.hosts[1:] {
 		h.openFront()
 	}
@@ -366,10 +366,10 @@ func (h *host) status() (control.Status, bool) {
 }
 
 // role returns the host's role, as its agent reports it.
-func (h *host) role() control.Role {
+func (h *host) role() policy.Role {
 	s, ok := h.status()
 	if !ok {
-		return control.RoleUnknown
+		return policy.RoleUnknown
 	}
 	return s.Role
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -40,14 +39,14 @@ func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	w := threeIdleVoters(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.requestRunning()
-	w.eventually("n1's operation is in flight", func() bool { return n1.maintenance() == control.MaintenanceSafe })
+	w.eventually("n1's operation is in flight", func() bool { return n1.maintenance() == policy.RequestSafe })
 	n2.requestRunning()
 	w.eventually("n2's request waits", func() bool { return n2.waitsFor(policy.OperationInFlight) })
 	first, _ := w.get(w.keys().Op())
 	for range 3 {
 		w.deleteKey(w.keys().Op())
 		w.never(5*time.Second, "n2's operation began next to n1's", func() bool {
-			return n2.maintenance() != control.MaintenanceWaiting
+			return n2.maintenance() != policy.RequestWaiting
 		})
 		w.eventually("the operation is recorded again", func() bool { return !w.absent(w.keys().Op()) })
 	}
@@ -56,7 +55,7 @@ func TestNoSecondHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	}
 	n1.endMaintenance()
 	w.eventually("n1 is back", func() bool { return n1.endedWith(policy.Cycled) })
-	w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+	w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == policy.RequestSafe })
 	n2.endMaintenance()
 	w.eventually("n2 is back", func() bool { return n2.endedWith(policy.Cycled) })
 	w.verify(3, 0)

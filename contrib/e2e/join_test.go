@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -35,7 +34,7 @@ func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
 		listed, _ := w.is(fifth)
 		return listed || w.hasRecord(w.keys().Lock())
 	})
-	if fifth.role() != control.RoleSpare {
+	if fifth.role() != policy.RoleSpare {
 		t.Errorf("the fifth is %s", fifth.role())
 	}
 	w.verify(3, 1)
@@ -56,12 +55,12 @@ func (w *world) waitRolesAgree() {
 				return false
 			}
 			listed, learner := w.is(h)
-			want := control.RoleSpare
+			want := policy.RoleSpare
 			switch {
 			case learner:
-				want = control.RoleStandby
+				want = policy.RoleStandby
 			case listed:
-				want = control.RoleVoter
+				want = policy.RoleVoter
 			}
 			s, ok := h.status()
 			return !ok || s.Role != want || (listed && (len(s.Reasons) == 0 ||

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -33,7 +34,7 @@ func allVoters(t *testing.T, o worldOptions) *world {
 }
 
 // requestWork requests an operation that takes the host down.
-func (h *host) requestWork(work string) {
+func (h *host) requestWork(work policy.Work) {
 	h.w.t.Helper()
 	h.request(control.MaintenanceRequest{Work: work, Reason: "a test"})
 }
@@ -41,7 +42,7 @@ func (h *host) requestWork(work string) {
 // requestRunning requests an operation of the host during which its etcd keeps running.
 func (h *host) requestRunning() {
 	h.w.t.Helper()
-	h.request(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
+	h.request(control.MaintenanceRequest{Work: policy.WorkMaintenance, KeepRunning: true, Reason: "a test"})
 }
 
 func (h *host) request(req control.MaintenanceRequest) {
@@ -70,7 +71,7 @@ func (h *host) endMaintenance() {
 }
 
 // maintenance returns the state of the host's request; "" if it has none.
-func (h *host) maintenance() string {
+func (h *host) maintenance() policy.RequestState {
 	s, ok := h.status()
 	switch {
 	case !ok:
@@ -84,7 +85,7 @@ func (h *host) maintenance() string {
 // endedWith reports whether the host has no request and the last one ended with the given code.
 func (h *host) endedWith(code policy.ReasonCode) bool {
 	s, ok := h.status()
-	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == string(code)
+	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == code
 }
 
 func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.T) {
@@ -93,15 +94,15 @@ func TestMaintenanceOfTheLeaderTransfersLeadershipAndLastsUntilEnded(t *testing.
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.lead(n1)
 	load := w.load()
-	n1.requestWork(control.WorkMaintenance)
-	w.eventually("n1 is safe to touch", func() bool { return n1.maintenance() == control.MaintenanceSafe })
+	n1.requestWork(policy.WorkMaintenance)
+	w.eventually("n1 is safe to touch", func() bool { return n1.maintenance() == policy.RequestSafe })
 	if n1.etcdRuns() {
 		t.Error("n1 is reported as safe to touch, and its etcd runs")
 	}
-	n2.requestWork(control.WorkRestart)
+	n2.requestWork(policy.WorkRestart)
 	n1.kill()
 	w.never(5*time.Second, "n2 was taken down as well, or n1's etcd was started during its maintenance", func() bool {
-		return n2.maintenance() != control.MaintenanceWaiting || n1.etcdRuns()
+		return n2.maintenance() != policy.RequestWaiting || n1.etcdRuns()
 	})
 	w.start(n1)
 	w.eventually("n1 reports that it is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
@@ -156,13 +157,13 @@ func TestARolloutRestartsEveryHostOnceAndTheLeaderLast(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	if _, err := w.hosts[1].Client.StartRollout(ctx,
-		control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"}); err != nil {
+		control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	load := w.load()
 	w.eventually("the rollout is done", func() bool {
 		s, ok := w.hosts[2].status()
-		return ok && s.Rollout != nil && s.Rollout.State == control.RolloutDone
+		return ok && s.Rollout != nil && s.Rollout.State == record.RolloutDone
 	})
 	report := load.Stop()
 	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -111,13 +113,13 @@ func (r *rotation) restart(reason string) {
 	})
 	r.eventually("the rollout begins", func() bool {
 		_, err := r.hosts[0].Client.StartRollout(r.t.Context(), control.RolloutRequest{
-			Work: control.WorkRestart, Reason: reason,
+			Work: policy.WorkRestart, Reason: reason,
 		})
 		return err == nil
 	})
 	r.within(2*bound, "the rollout is done", func() bool {
 		s, ok := r.hosts[0].status()
-		return ok && s.Rollout != nil && s.Rollout.Reason == reason && s.Rollout.State == control.RolloutDone
+		return ok && s.Rollout != nil && s.Rollout.Reason == reason && s.Rollout.State == record.RolloutDone
 	})
 	for _, h := range r.hosts {
 		if h.etcdPID() == before[h] {

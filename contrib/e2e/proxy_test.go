@@ -24,7 +24,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -62,8 +61,8 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 			others = append(others, p)
 		}
 	}
-	n2.requestWork(control.WorkMaintenance)
-	w.eventually("n2 may be touched", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+	n2.requestWork(policy.WorkMaintenance)
+	w.eventually("n2 may be touched", func() bool { return n2.maintenance() == policy.RequestSafe })
 	for _, p := range mine {
 		w.eventually("its connections to have left it", p.isBroken)
 	}

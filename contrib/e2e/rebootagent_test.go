@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -54,7 +53,7 @@ func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 	}
 	for n := range 3 {
 		h := <-turns
-		if h.etcdRuns() || h.maintenance() != control.MaintenanceSafe {
+		if h.etcdRuns() || h.maintenance() != policy.RequestSafe {
 			t.Errorf("%s may reboot, and its etcd runs", h.Options.Name)
 		}
 		if len(turns) > 0 {
@@ -83,7 +82,7 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	w := withHooks(t)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	n1.hook("before", "echo 'cannot drain' >&2; exit 1")
-	n1.requestWork(control.WorkRestart)
+	n1.requestWork(policy.WorkRestart)
 	w.eventually("the failure ends the operation", func() bool { return n1.endedWith(policy.HookFailed) })
 	if !n1.etcdRuns() {
 		t.Error("etcd was stopped anyway")
@@ -93,13 +92,13 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	n1.stop()
 	w.start(n1)
 	w.eventually("n1 has tried again", func() bool { s, ok := n1.status(); return ok && s.Loop.Rounds > 0 })
-	n1.requestWork(control.WorkRestart)
+	n1.requestWork(policy.WorkRestart)
 	w.eventually("the timeout ends the operation", func() bool {
 		s, ok := n1.status()
 		return ok && s.Maintenance == nil && s.LastMaintenance != nil &&
 			strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
 	})
-	n2.requestWork(control.WorkRestart)
+	n2.requestWork(policy.WorkRestart)
 	w.eventually("n2's operation is in flight", func() bool { return n2.endedWith(policy.Cycled) })
 	by := myName(t)
 	if got := n2.hookOutput(); got != "before restart of n2 by "+by+"\nafter restart of n2 by "+by+"\n" {

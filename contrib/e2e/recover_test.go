@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -107,7 +106,7 @@ func (h *host) waitRecovered() {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has carried out its part of the plan", func() bool {
 		s, ok := h.status()
-		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(policy.Recovered)
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == policy.Recovered
 	})
 }
 
@@ -151,7 +150,7 @@ func (h *host) expectOnlySurvivorOK() {
 		if row.Former {
 			former++
 		}
-		if row.Name != h.Options.Name && (row.Role == control.RoleVoter || row.Health == "OK") {
+		if row.Name != h.Options.Name && (row.Role == policy.RoleVoter || row.Health == "OK") {
 			h.w.t.Errorf("%s is %s and %s after it was lost: %+v", row.Name, row.Role, row.Health, row)
 		}
 	}
@@ -270,7 +269,7 @@ func TestAHostThatReturnsLateMovesItsDataAsideAndJoins(t *testing.T) {
 	n1.waitRecovered()
 	w.start(n2)
 	w.eventually("n2 has moved its data aside, and waits for a third host", func() bool {
-		return n2.role() == control.RoleSpare && n2.waitsFor(policy.EvenVoters)
+		return n2.role() == policy.RoleSpare && n2.waitsFor(policy.EvenVoters)
 	})
 	w.start(n3)
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
@@ -491,6 +490,6 @@ func (h *host) waitPlanEnded(code policy.ReasonCode) {
 	h.w.t.Helper()
 	h.w.eventually(h.Options.Name+" has ended the plan: "+string(code), func() bool {
 		s, ok := h.status()
-		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(code)
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == code
 	})
 }

@@ -34,7 +34,7 @@ func (w *world) waitRemoved(by *host) {
 	w.eventually("the member is removed", func() bool {
 		s, ok := by.status()
 		return ok && s.Op == nil && s.Removal == nil && s.LastRemoval != nil &&
-			s.LastRemoval.Code == control.CodeRemoved
+			s.LastRemoval.Code == policy.Removed
 	})
 }
 
@@ -156,7 +156,7 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	w.start(n1)
 	w.eventually("n1 reports that its removal was cancelled", func() bool {
 		s, ok := n1.status()
-		return ok && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Cancelled)
+		return ok && s.LastRemoval != nil && s.LastRemoval.Code == policy.Cancelled
 	})
 	if !w.has(3, 0) {
 		t.Errorf("the members are %v", w.members())

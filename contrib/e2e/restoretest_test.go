@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // saveKeys writes that many keys, and saves a snapshot.
@@ -157,7 +158,7 @@ func TestARolloutToADifferentEtcdVersionWaitsForASnapshot(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	must(t, os.Chmod(dir, 0o777)) // so that no snapshot can be saved
 	_, err := n1.Client.StartRollout(t.Context(), control.RolloutRequest{
-		Work: control.WorkRestart, Reason: "a newer etcd", Version: "3.99.0",
+		Work: policy.WorkRestart, Reason: "a newer etcd", Version: "3.99.0",
 	})
 	must(t, err)
 	for _, h := range w.hosts {
@@ -168,25 +169,25 @@ func TestARolloutToADifferentEtcdVersionWaitsForASnapshot(t *testing.T) {
 			})
 		})
 	}
-	if r := w.waitRollout("a newer etcd", control.RolloutRunning); r.Hosts[0].State != control.RolloutHostWaiting ||
-		r.Hosts[1].State != control.RolloutHostWaiting {
+	if r := w.waitRollout("a newer etcd", record.RolloutRunning); r.Hosts[0].State != record.HostWaiting ||
+		r.Hosts[1].State != record.HostWaiting {
 		t.Errorf("%+v", r)
 	}
 	must(t, os.Chmod(dir, 0o700))
 	if job := n2.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.waitRollout("a newer etcd", control.RolloutStopped) // the first host was restarted, and its etcd is no newer
+	w.waitRollout("a newer etcd", record.RolloutStopped) // the first host was restarted, and its etcd is no newer
 	if w.backup().Name == "" {
 		t.Error("there is no snapshot")
 	}
 	_, err = n1.Client.StartRollout(t.Context(), control.RolloutRequest{
-		Work: control.WorkRestart, Reason: "in a hurry", Version: "3.99.0", WithoutSnapshot: true,
+		Work: policy.WorkRestart, Reason: "in a hurry", Version: "3.99.0", WithoutSnapshot: true,
 	})
 	must(t, err)
 	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())
 	must(t, err)
-	w.waitRollout("in a hurry", control.RolloutStopped)
+	w.waitRollout("in a hurry", record.RolloutStopped)
 }
 
 func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {

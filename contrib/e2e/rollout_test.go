@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestAHostThatDoesNotComeBackBlocksARolloutUntilItIsReleased(t *testing.T) {
@@ -24,7 +25,7 @@ func TestAHostThatDoesNotComeBackBlocksARolloutUntilItIsReleased(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	if _, err := next.Client.StartRollout(ctx, control.RolloutRequest{
-		Work:   control.WorkRestart,
+		Work:   policy.WorkRestart,
 		Reason: "a test",
 	}); err != nil {
 		t.Fatal(err)
@@ -37,14 +38,14 @@ func TestAHostThatDoesNotComeBackBlocksARolloutUntilItIsReleased(t *testing.T) {
 	w.never(5*time.Second, "another host's operation begins", func() bool {
 		s, ok := next.status()
 		return ok && (s.Op == nil || s.Op.HostName != "n2" || s.Rollout == nil ||
-			s.Rollout.State != control.RolloutRunning)
+			s.Rollout.State != record.RolloutRunning)
 	})
 	if _, err := next.Client.ReleaseOp(ctx, control.ReleaseRequest{Force: true, Reason: "n2 is gone"}); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the rollout has stopped", func() bool {
 		s, ok := next.status()
-		return ok && s.Rollout != nil && s.Rollout.State == control.RolloutStopped &&
+		return ok && s.Rollout != nil && s.Rollout.State == record.RolloutStopped &&
 			strings.Contains(s.Rollout.Text, "n2 was released by")
 	})
 	first.repairEtcd()

@@ -83,8 +83,8 @@ func TestSnapshotsAreTakenFromTheStandbyListedVerifiedAndPruned(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.eventually("both hosts report the standby", func() bool {
 		for _, h := range n1.statusNow().Hosts {
-			if h.Role == control.RoleStandby {
-				return n2.role() == control.RoleStandby
+			if h.Role == policy.RoleStandby {
+				return n2.role() == policy.RoleStandby
 			}
 		}
 		return false
@@ -181,7 +181,7 @@ func TestTheStandbyTakesDueSnapshotsAndEveryHostReportsAFailedOne(t *testing.T) 
 	var standby *host
 	w.eventually("there is a standby", func() bool {
 		for _, h := range w.hosts[1:] {
-			if h.role() == control.RoleStandby {
+			if h.role() == policy.RoleStandby {
 				standby = h
 			}
 		}

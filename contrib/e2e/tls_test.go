@@ -15,9 +15,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/health"
 )
 
 // authority is the CA that issues the certificates of a world.
@@ -177,7 +177,7 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 	untouched("certificates were replaced")
 	w.eventually("its etcd reports its state, and until when its certificate is valid", func() bool {
 		s, ok := n1.status()
-		return ok && !slices.ContainsFunc(s.Health.NotAvailable, func(a control.Absence) bool {
+		return ok && !slices.ContainsFunc(s.Health.NotAvailable, func(a health.Absence) bool {
 			return a.Check == "etcd-quota" || a.Check == "etcd-leaders" || a.Check == "certificates"
 		})
 	})

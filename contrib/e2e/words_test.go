@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -53,13 +54,13 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 		if s := n1.statusNow(); s.Pause != nil {
 			t.Error("the status shows a pause that has ended")
 		}
-		r, err := n1.Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"})
+		r, err := n1.Client.StartRollout(ctx, control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test"})
 		try(r, err)
-		if s := n1.statusNow(); s.Rollout == nil || s.Rollout.ID != r.ID || s.Rollout.State != control.RolloutRunning {
+		if s := n1.statusNow(); s.Rollout == nil || s.Rollout.ID != r.ID || s.Rollout.State != record.RolloutRunning {
 			t.Errorf("the rollout %s was started, and the status shows %+v", r.ID, s.Rollout)
 		}
-		try(n1.Client.SetRollout(ctx, control.RolloutAborted))
-		if s := n1.statusNow(); s.Rollout.State != control.RolloutAborted {
+		try(n1.Client.SetRollout(ctx, record.RolloutAborted))
+		if s := n1.statusNow(); s.Rollout.State != record.RolloutAborted {
 			t.Errorf("the rollout was aborted, and is %s", s.Rollout.State)
 		}
 		try(n1.Client.EndMaintenance(ctx))

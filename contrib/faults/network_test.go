@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -180,7 +180,7 @@ func (s *site) ready(h *testbed.Host) bool {
 	ctx, cancel := context.WithTimeout(s.t.Context(), callTimeout)
 	defer cancel()
 	now, err := h.Client.Status(ctx)
-	if err != nil || now.Role != control.RoleVoter || now.Health.State != "OK" {
+	if err != nil || now.Role != policy.RoleVoter || now.Health.State != "OK" {
 		return false
 	}
 	answers := 0

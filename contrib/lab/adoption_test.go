@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -39,7 +39,7 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	}
 	f.runAll("observe")
 	f.eventually("the observing agents see three voters and a spare", func() bool {
-		return len(f.role(control.RoleVoter)) == 3 && f.is(spare, control.RoleSpare)
+		return len(f.role(policy.RoleVoter)) == 3 && f.is(spare, policy.RoleSpare)
 	})
 	for _, h := range voters {
 		f.checkView(h)
@@ -123,7 +123,7 @@ func (f *fleet) checkView(h *lab.Host) {
 	s, _ := f.status(h)
 	leads := 0
 	for _, m := range s.Cluster.Members {
-		if m.Role != control.RoleVoter || !m.Live || m.Version == "" {
+		if m.Role != policy.RoleVoter || !m.Live || m.Version == "" {
 			f.t.Errorf("%s shows %+v, which is a live voter", h.Name, m)
 		}
 		if m.Leader {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -43,9 +43,9 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 			return false
 		}
 		if id == 0 {
-			return f.is(h, control.RoleSpare) && !f.hasReason(h, "NOT_QUALIFIED")
+			return f.is(h, policy.RoleSpare) && !f.hasReason(h, "NOT_QUALIFIED")
 		}
-		return f.is(h, control.RoleVoter) || f.is(h, control.RoleStandby)
+		return f.is(h, policy.RoleVoter) || f.is(h, policy.RoleStandby)
 	})
 	t.Logf("full strength %s after the new disk was mounted", time.Since(began).Round(100*time.Millisecond))
 	f.verify(3, 1)

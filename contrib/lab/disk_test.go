@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -39,7 +39,7 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 
 	f.within(2*bound, "the host with the slow disk reports that the disk is unfit", func() bool {
 		s, ok := f.status(slow)
-		return ok && f.is(slow, control.RoleSpare) && f.hasReason(slow, "NOT_QUALIFIED") &&
+		return ok && f.is(slow, policy.RoleSpare) && f.hasReason(slow, "NOT_QUALIFIED") &&
 			len(s.Health.Findings) > 0 &&
 			s.Health.Findings[0].Code == "DISK_UNFIT"
 	})
@@ -57,6 +57,6 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	f.never(3*time.Second, "the host joins", func() bool { return !f.has(3, 0) || f.op() != nil })
 
 	f.check(slow.Disk.Repair())
-	f.eventually("it joins when its disk is fast", func() bool { return f.is(slow, control.RoleStandby) })
+	f.eventually("it joins when its disk is fast", func() bool { return f.is(slow, policy.RoleStandby) })
 	f.verify(3, 1)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -165,7 +165,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			"umount " + full, "no space left",
 		},
 	} {
-		hosts := append(f.role(control.RoleSpare), f.role(control.RoleStandby)...)
+		hosts := append(f.role(policy.RoleSpare), f.role(policy.RoleStandby)...)
 		if len(hosts) != 2 {
 			t.Fatalf("there are %d hosts that could join, want 2", len(hosts))
 		}
@@ -184,7 +184,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			}
 			return false
 		})
-		if voters := f.role(control.RoleVoter); len(voters) != 3 {
+		if voters := f.role(policy.RoleVoter); len(voters) != 3 {
 			t.Errorf("there are %d voters", len(voters))
 		}
 		for _, h := range hosts {

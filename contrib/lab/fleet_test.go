@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -224,7 +225,7 @@ func (f *fleet) status(h *lab.Host) (control.Status, bool) {
 }
 
 // is reports whether a host has that role, according to its agent.
-func (f *fleet) is(h *lab.Host, role control.Role) bool {
+func (f *fleet) is(h *lab.Host, role policy.Role) bool {
 	s, ok := f.status(h)
 	return ok && s.Role == role
 }
@@ -360,7 +361,7 @@ func (f *fleet) leader() *lab.Host {
 }
 
 // role returns the hosts with a role, according to their agents.
-func (f *fleet) role(role control.Role) []*lab.Host {
+func (f *fleet) role(role policy.Role) []*lab.Host {
 	var found []*lab.Host
 	for _, h := range f.Hosts {
 		if f.is(h, role) {

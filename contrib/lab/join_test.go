@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -25,11 +25,11 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 	f.form()
 	f.verify(3, 1)
 	f.eventually("one host is left as a spare", func() bool {
-		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 &&
-			len(f.role(control.RoleSpare)) == 1
+		return len(f.role(policy.RoleVoter)) == 3 && len(f.role(policy.RoleStandby)) == 1 &&
+			len(f.role(policy.RoleSpare)) == 1
 	})
 	for _, h := range f.Hosts {
-		if f.is(h, control.RoleSpare) {
+		if f.is(h, policy.RoleSpare) {
 			f.checkNeverRan(h)
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
@@ -84,7 +85,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f.remove(h) // the standby replaces it
 	f.eventually("then the next operation begins", func() bool {
 		s, ok := f.status(next)
-		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == policy.Cycled &&
 			s.LastMaintenance.Reason == "new flags"
 	})
 	f.checkHarmlessReturn(h)
@@ -123,7 +124,7 @@ func (f *fleet) checkHarmlessReturn(h *lab.Host) {
 	f.check(h.Booted(f.t.Context()))
 	f.eventually(h.Name+" is a spare", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Role == control.RoleSpare && s.Maintenance == nil
+		return ok && s.Role == policy.RoleSpare && s.Maintenance == nil
 	})
 	f.waitIdle()
 	f.verify(3, 1)

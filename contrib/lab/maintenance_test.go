@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -35,7 +35,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f.check(h.Install(t.Context(), packageFile(t, "next")))
 	f.eventually("its agent was upgraded, and it is still in maintenance", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
+		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == policy.RequestSafe
 	})
 	f.checkDown(h)
 
@@ -46,7 +46,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f.check(h.Booted(t.Context()))
 	f.eventually("its agent is back, and still in maintenance", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
+		return ok && s.Maintenance != nil && s.Maintenance.State == policy.RequestSafe
 	})
 	f.checkDown(h)
 	waits("when the first has power again")
@@ -55,7 +55,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f.eventually("the first serves again", func() bool { return f.serves(h) })
 	f.eventually("then the next operation begins", func() bool {
 		s, ok := f.status(next)
-		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == policy.Cycled &&
 			s.LastMaintenance.Reason == "new flags"
 	})
 	f.waitIdle()

@@ -15,7 +15,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
@@ -78,8 +77,8 @@ func TestAllHostsLosePowerAtOnce(t *testing.T) {
 	f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
 	f.verify(3, 1)
 	f.eventually("every agent is back", func() bool {
-		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 &&
-			len(f.role(control.RoleSpare)) == 1
+		return len(f.role(policy.RoleVoter)) == 3 && len(f.role(policy.RoleStandby)) == 1 &&
+			len(f.role(policy.RoleSpare)) == 1
 	})
 }
 
@@ -182,7 +181,7 @@ func (f *fleet) host(name string) *lab.Host {
 func (f *fleet) follower(except *lab.Host) *lab.Host {
 	f.t.Helper()
 	leader := f.leader()
-	for _, h := range f.role(control.RoleVoter) {
+	for _, h := range f.role(policy.RoleVoter) {
 		if h != leader && h != except {
 			return h
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -46,7 +46,7 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	}
 
 	f.waitHealthy()
-	boots, voters := f.boots(), f.role(control.RoleVoter)
+	boots, voters := f.boots(), f.role(policy.RoleVoter)
 	for _, h := range voters {
 		f.logIn(h)
 	}
@@ -79,7 +79,7 @@ func (f *fleet) waitHealthy() {
 	f.t.Helper()
 	f.eventually("all are healthy", func() bool {
 		for _, h := range f.Hosts {
-			if s, ok := f.status(h); !ok || s.Health.State != "OK" && s.Role != control.RoleSpare {
+			if s, ok := f.status(h); !ok || s.Health.State != "OK" && s.Role != policy.RoleSpare {
 				return false
 			}
 		}
@@ -125,7 +125,7 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 		begun = append(begun, begins)
 		f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(begins))
 		log.checkOrder(rebootBegins, noticed, goesOn, goesDown)
-		if !f.is(h, control.RoleSpare) {
+		if !f.is(h, policy.RoleSpare) {
 			log.checkOrder(noticed, signalled, etcdEnds, etcdEnded, goesDown)
 		}
 		if _, had := log.find(letGo[0], letGo[1]); had {
@@ -176,7 +176,7 @@ func (f *fleet) logIn(h *lab.Host) {
 // result of the writes.
 func (f *fleet) underWrites(do func(voters []*lab.Host)) testbed.LoadReport {
 	f.t.Helper()
-	voters := f.role(control.RoleVoter)
+	voters := f.role(policy.RoleVoter)
 	var endpoints []string
 	for _, h := range voters {
 		endpoints = append(endpoints, h.ClientURL())

@@ -92,7 +92,7 @@ func (f *bareFleet) waitRecovered(h *lab.Host, since time.Time) {
 	f.eventually(h.Name+" has carried out its part of the plan", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Ended.After(since) &&
-			s.LastRecovery.Code == string(policy.Recovered)
+			s.LastRecovery.Code == policy.Recovered
 	})
 }
 
@@ -153,7 +153,7 @@ func (f *bareFleet) loseTwoOfThree() {
 	f.check(n3.Booted(t.Context()))
 	f.eventually("n3 moves its data aside, and waits for a third host", func() bool {
 		s, ok := f.status(n3)
-		return ok && s.Role == control.RoleSpare && f.hasReason(n3, string(policy.EvenVoters))
+		return ok && s.Role == policy.RoleSpare && f.hasReason(n3, string(policy.EvenVoters))
 	})
 	if aside := f.movedAsideOn(n3); len(aside) == 0 {
 		t.Error("n3 has not moved its old data aside")

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -84,7 +85,7 @@ func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	}
 	f.check(f.powerOn(together))
 	f.eventually("the two are spares when they are back", func() bool {
-		return f.is(together[0], control.RoleSpare) && f.is(together[1], control.RoleSpare)
+		return f.is(together[0], policy.RoleSpare) && f.is(together[1], policy.RoleSpare)
 	})
 	f.verify(5, 0)
 	f.checkHeld()
@@ -172,9 +173,9 @@ func TestTheStandbyReplacesADeadVoterOfAGigabyteAsFastAsAnEmptyOne(t *testing.T)
 	f.enableRepair(func(lab.Settings) {})
 	f.fill(11_000, 91_000)
 	f.waitIdle()
-	standby, dead := f.role(control.RoleStandby)[0], f.follower(nil)
+	standby, dead := f.role(policy.RoleStandby)[0], f.follower(nil)
 	f.cutPowerAndWaitReplaced(dead)
-	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, control.RoleVoter) })
+	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, policy.RoleVoter) })
 	f.within(3*bound, "the spare has copied the database, and is the standby", func() bool {
 		return f.has(3, 1) && f.isIdle()
 	})

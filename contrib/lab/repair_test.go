@@ -15,7 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -32,9 +32,9 @@ const (
 func TestTheStandbyReplacesADeadLeaderWhichReturnsHarmlessly(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.enableRepair(func(lab.Settings) {})
-	standby, dead := f.role(control.RoleStandby)[0], f.leader()
+	standby, dead := f.role(policy.RoleStandby)[0], f.leader()
 	f.cutPowerAndWaitReplaced(dead)
-	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, control.RoleVoter) })
+	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, policy.RoleVoter) })
 	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.isIdle() })
 	f.checkHarmlessReturn(dead)
 	f.checkHeld()
@@ -53,7 +53,7 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f.cutPowerAndWaitReplaced(leader)
 
 	f.check(follower.PowerOn(t.Context()))
-	f.eventually(follower.Name+" is a spare when it is back", func() bool { return f.is(follower, control.RoleSpare) })
+	f.eventually(follower.Name+" is a spare when it is back", func() bool { return f.is(follower, policy.RoleSpare) })
 	third := f.follower(nil)
 	f.check(third.PowerLoss(t.Context()))
 	f.eventually("a third is not replaced without an operator, and the host reports why", func() bool {
@@ -65,7 +65,7 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f.check(leader.PowerOn(t.Context()))
 	f.verify(3, 0)
 	f.eventually("all hosts are back", func() bool {
-		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleSpare)) == 2
+		return len(f.role(policy.RoleVoter)) == 3 && len(f.role(policy.RoleSpare)) == 2
 	})
 	f.checkHeld()
 }
@@ -85,7 +85,7 @@ func (f *fleet) enableRepair(change func(lab.Settings)) {
 		return err
 	}))
 	f.eventually("all agents are back", func() bool {
-		return len(f.role(control.RoleVoter))+len(f.role(control.RoleStandby))+len(f.role(control.RoleSpare)) ==
+		return len(f.role(policy.RoleVoter))+len(f.role(policy.RoleStandby))+len(f.role(policy.RoleSpare)) ==
 			len(f.Hosts)
 	})
 }
@@ -144,7 +144,7 @@ func (f *fleet) checkRepairHistory(dead *lab.Host) {
 func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
 	f.t.Helper()
 	var endpoints []string
-	for _, h := range f.role(control.RoleVoter) {
+	for _, h := range f.role(policy.RoleVoter) {
 		if h != but {
 			endpoints = append(endpoints, h.ClientURL())
 		}
@@ -184,7 +184,7 @@ func (f *fleet) checkWrites(report testbed.LoadReport) {
 func (f *fleet) checkHeld() {
 	f.t.Helper()
 	for _, h := range f.Hosts {
-		want := f.is(h, control.RoleSpare)
+		want := f.is(h, policy.RoleSpare)
 		f.eventually(fmt.Sprintf("etcd is held back on %s: %v", h.Name, want), func() bool {
 			_, err := h.Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
 			return (err == nil) == want

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -64,7 +65,7 @@ func manners() []manner {
 			restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd"),
 		},
 		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) {
-			f.runRollout(control.RolloutRequest{Work: control.WorkRestart, Hosts: names(voters)})
+			f.runRollout(control.RolloutRequest{Work: policy.WorkRestart, Hosts: names(voters)})
 		}},
 	}
 }
@@ -143,7 +144,7 @@ func (f *fleet) restartAll(m manner) outcome {
 	})
 	got.note(report)
 	after := f.etcdPIDs()
-	for _, h := range f.role(control.RoleVoter) {
+	for _, h := range f.role(policy.RoleVoter) {
 		if after[h.Name] == before[h.Name] {
 			f.t.Errorf("%s: etcd on %s was not restarted", m.name, h.Name)
 		}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
@@ -48,7 +50,7 @@ func (f *fleet) rebootAll() outcome {
 	report := f.underWrites(func(voters []*lab.Host) {
 		stop := watchSync(f.t.Context(), voters)
 		defer func() { got.fewer = stop() }()
-		f.runRollout(control.RolloutRequest{Work: control.WorkReboot})
+		f.runRollout(control.RolloutRequest{Work: policy.WorkReboot})
 	})
 	got.note(report)
 	for name, boot := range f.boots() {
@@ -75,7 +77,7 @@ func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) 
 	var voters []*lab.Host
 	report := f.underWrites(func(all []*lab.Host) {
 		voters = all
-		f.runRollout(control.RolloutRequest{Work: control.WorkCommand, Command: "look", Hosts: names(all)})
+		f.runRollout(control.RolloutRequest{Work: policy.WorkCommand, Command: "look", Hosts: names(all)})
 	})
 	t.Logf("%d writes acknowledged, %d failed, longest gap %v", report.Acked, report.Failed, report.LongestGap)
 	if report.Failed > 0 {
@@ -116,10 +118,10 @@ func (f *fleet) runRollout(request control.RolloutRequest) {
 			if !ok || s.Rollout == nil || s.Rollout.ID != r.ID {
 				continue
 			}
-			if s.Rollout.State == control.RolloutStopped {
+			if s.Rollout.State == record.RolloutStopped {
 				f.t.Fatalf("the rollout has stopped: %s", s.Rollout.Text)
 			}
-			return s.Rollout.State == control.RolloutDone
+			return s.Rollout.State == record.RolloutDone
 		}
 		return false
 	})
@@ -136,7 +138,7 @@ type absence struct {
 func (f *fleet) checkOneDownAtATime(since time.Time) {
 	f.t.Helper()
 	var all []absence
-	for _, h := range append(f.role(control.RoleVoter), f.role(control.RoleStandby)...) {
+	for _, h := range append(f.role(policy.RoleVoter), f.role(policy.RoleStandby)...) {
 		all = append(all, f.absences(h, since)...)
 	}
 	slices.SortFunc(all, func(a, b absence) int { return a.from.Compare(b.from) })

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
@@ -35,7 +34,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	}
 	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t), Faultfs: faultfs})
 	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.isIdle() })
-	slow, standby := f.leader(), f.role(control.RoleStandby)[0]
+	slow, standby := f.leader(), f.role(policy.RoleStandby)[0]
 	f.enableRepair(func(s lab.Settings) {
 		s["repair"] = map[string]any{"unhealthy": grace.String(), "cleanFor": "0s"}
 		s["timing"]["transferInterval"] = "5500ms"
@@ -73,7 +72,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipAndIsReplacedByTheStandby(t *tes
 	f.checkWrites(load.Stop())
 	f.checkRepairHistory(slow)
 	f.check(slow.Disk.Repair())
-	f.eventually(slow.Name+" is a spare", func() bool { return f.is(slow, control.RoleSpare) })
+	f.eventually(slow.Name+" is a spare", func() bool { return f.is(slow, policy.RoleSpare) })
 	f.verify(3, 1)
 	f.checkHeld()
 }

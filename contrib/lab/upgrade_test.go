@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -21,7 +21,7 @@ func TestAnUpgradeOfAllHostsUnderLoadFailsNoWrite(t *testing.T) {
 	const before, after = "0.0.1", "0.0.2"
 	pids, members := f.etcdPIDs(), f.roles()
 	var endpoints []string
-	for _, h := range f.role(control.RoleVoter) {
+	for _, h := range f.role(policy.RoleVoter) {
 		endpoints = append(endpoints, h.ClientURL())
 		f.runsVersion(h, before)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
 )
 
 const module = "github.com/quorumd/quorumd/"
@@ -59,6 +60,7 @@ func marshalled() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[time.Time]():        {Type: "string", Format: "date-time"},
 		reflect.TypeFor[control.Duration](): {Type: "string"},
+		reflect.TypeFor[health.State]():     {Type: "string"},
 		reflect.TypeFor[record.MemberID]():  {Type: "string", Pattern: "^[0-9a-f]+$"},
 	}
 }

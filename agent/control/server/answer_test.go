@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // readHeader requests a path and reads only the header of the answer.
@@ -167,7 +168,7 @@ func TestAnAnswerOverTheLimitIsAnError(t *testing.T) {
 	t.Parallel()
 	socket := serveWithLimits(t, func(*limits) {}, func(d *fake) {
 		d.status = func() control.Status {
-			return control.Status{Role: control.Role(strings.Repeat("x", control.MaxAnswer))}
+			return control.Status{Role: policy.Role(strings.Repeat("x", control.MaxAnswer))}
 		}
 	})
 	code, body := call(t, socket, "GET", "/v1/status", "")

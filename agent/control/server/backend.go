@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Backend answers the queries and carries out the changes. Every context has a deadline. by names the operator who
@@ -60,7 +61,7 @@ type Backend interface {
 
 	// Mute records a mute on this host's disk and returns it. It replaces an earlier mute of the same code, and refuses
 	// to mute a finding that blocks anything.
-	Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error)
+	Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error)
 	// Unmute ends the mute of a code. Without a mute it refuses with CodeNotMuted.
 	Unmute(ctx context.Context, code, by string) error
 

@@ -19,8 +19,11 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/schemadoc"
+	"github.com/quorumd/quorumd/health"
 )
 
 // openAPIFile is generated from the route table and the Go types: go test ./agent/control/server -run OpenAPI -update.
@@ -77,7 +80,7 @@ func apiRoutes() map[string]apiRoute {
 			summary: "Mute an advisory finding",
 			body:    control.MuteRequest{},
 			example: `{"code": "DISK_SPACE_LOW", "reason": "cleanup on Monday", "for": "24h"}`,
-			answer:  control.Mute{},
+			answer:  health.Mute{},
 		},
 		"DELETE /v1/mute": {summary: "End the mute of a finding", answer: control.Done{}},
 		"POST /v1/recovery/facts": {
@@ -336,9 +339,7 @@ func limitFields(s *jsonschema.Schema, body any) {
 		if p == nil { // not in JSON
 			continue
 		}
-		p.Description = strings.NewReplacer("WorkMaintenance", control.WorkMaintenance,
-			"WorkRestart", control.WorkRestart, "WorkReboot", control.WorkReboot,
-			"WorkCommand", control.WorkCommand).Replace(p.Description)
+		p.Description = strings.ReplaceAll(p.Description, "policy.WorkCommand", string(policy.WorkCommand))
 		if p.Enum = apiEnums()[request+"."+name]; p.Enum != nil {
 			p.Description = ""
 		}
@@ -363,11 +364,11 @@ func limitFields(s *jsonschema.Schema, body any) {
 
 // apiEnums returns the allowed values of the fields that are enumerations, by schema and field.
 func apiEnums() map[string][]any {
-	works := []any{control.WorkMaintenance, control.WorkRestart, control.WorkReboot, control.WorkCommand}
+	works := []any{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkCommand}
 	return map[string][]any{
 		"MaintenanceRequest.work":   works,
 		"RolloutRequest.work":       works[1:],
-		"RolloutStateRequest.state": {control.RolloutRunning, control.RolloutPaused, control.RolloutAborted},
+		"RolloutStateRequest.state": {record.RolloutRunning, record.RolloutPaused, record.RolloutAborted},
 		"SnapshotRequest.do": {
 			control.SnapshotSave, control.SnapshotList, control.SnapshotVerify, control.SnapshotPrune,
 			control.SnapshotRestoreTest,

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
@@ -72,20 +74,20 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 		t.Error(err)
 	}
 	m, err := c.RequestMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkMaintenance, Reason: " new fan ", For: hour, KeepRunning: true,
+		Work: policy.WorkMaintenance, Reason: " new fan ", For: hour, KeepRunning: true,
 	})
-	if err != nil || m.Work != control.WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour ||
-		m.State != control.MaintenanceWaiting {
+	if err != nil || m.Work != policy.WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour ||
+		m.State != policy.RequestWaiting {
 		t.Errorf("maintenance: %+v, %v", m, err)
 	}
 	_, err = c.RequestMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: "kernel", External: true,
+		Work: policy.WorkReboot, Reason: "kernel", External: true,
 	})
 	if err != nil {
 		t.Error(err)
 	}
 	m, err = c.RequestMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkCommand, Command: "upgrade", Reason: "a fix",
+		Work: policy.WorkCommand, Command: "upgrade", Reason: "a fix",
 	})
 	if err != nil || m.Command != "upgrade" {
 		t.Errorf("command: %+v, %v", m, err)
@@ -94,17 +96,17 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 		t.Errorf("end of maintenance: %+v, %v", done, err)
 	}
 	r, err := c.StartRollout(ctx, control.RolloutRequest{
-		Work: control.WorkRestart, Hosts: []string{"n1", "n3"}, Version: "v3.6.12", Reason: "a fix",
+		Work: policy.WorkRestart, Hosts: []string{"n1", "n3"}, Version: "v3.6.12", Reason: "a fix",
 	})
 	if err != nil || r.ID != "r1" || r.Hosts == nil {
 		t.Errorf("rollout: %+v, %v", r, err)
 	}
-	r, err = c.StartRollout(ctx, control.RolloutRequest{Work: control.WorkCommand, Command: "upgrade", Reason: "a fix"})
+	r, err = c.StartRollout(ctx, control.RolloutRequest{Work: policy.WorkCommand, Command: "upgrade", Reason: "a fix"})
 	if err != nil || r.ID != "r1" {
 		t.Errorf("rollout of a command: %+v, %v", r, err)
 	}
-	r, err = c.SetRollout(ctx, control.RolloutPaused)
-	if err != nil || r.State != control.RolloutPaused || r.Hosts == nil {
+	r, err = c.SetRollout(ctx, record.RolloutPaused)
+	if err != nil || r.State != record.RolloutPaused || r.Hosts == nil {
 		t.Errorf("state of the rollout: %+v, %v", r, err)
 	}
 	want := fmt.Sprintf(`history 3

@@ -23,8 +23,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestMain(m *testing.M) {
@@ -88,11 +91,13 @@ func (d *fake) Checks() control.Checks {
 	return control.Checks{Checks: []control.Check{{Name: "fsync"}}}
 }
 
-func (d *fake) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
+func (d *fake) Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error) {
 	d.record("mute %s %q for %s by %s", req.Code, req.Reason, req.For, by)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	until := since.Add(time.Duration(req.For))
-	return control.Mute{Code: req.Code, By: by, Reason: req.Reason, Since: since, Until: until}, d.answer(ctx)
+	return health.Mute{
+		Code: health.Code(req.Code), By: by, Reason: req.Reason, Since: since, Until: until,
+	}, d.answer(ctx)
 }
 
 func (d *fake) Unmute(ctx context.Context, code, by string) error {
@@ -153,7 +158,10 @@ func (d *fake) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by str
 
 func (d *fake) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	d.record("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
-	return control.Removal{MemberID: "3", Name: req.Member, By: by, State: control.RemovalWaiting}, d.answer(ctx)
+	return control.Removal{
+		RequestedRemoval: control.RequestedRemoval{MemberID: 3, Name: req.Member, By: by},
+		State:            control.RemovalWaiting,
+	}, d.answer(ctx)
 }
 
 func (d *fake) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
@@ -174,12 +182,12 @@ func (d *fake) AbandonRecovery(ctx context.Context, by string) (control.Recovery
 func (d *fake) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance,
 	error,
 ) {
-	d.record("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command),
+	d.record("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(string(req.Work)+" "+req.Command),
 		req.Reason, req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since,
-		Until: since.Add(time.Duration(req.For)), State: control.MaintenanceWaiting,
+		Until: since.Add(time.Duration(req.For)), State: policy.RequestWaiting,
 	}, d.answer(ctx)
 }
 
@@ -189,10 +197,11 @@ func (d *fake) EndMaintenance(ctx context.Context, by string) error {
 }
 
 func (d *fake) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
-	d.record("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version,
+	d.record("rollout %s of %v until %q: %q by %s",
+		strings.TrimSpace(string(req.Work)+" "+req.Command), req.Hosts, req.Version,
 		req.Reason, by)
 	return control.Rollout{
-		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: control.RolloutRunning,
+		ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: record.RolloutRunning,
 	}, d.answer(ctx)
 }
 

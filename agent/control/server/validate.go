@@ -15,6 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/control/internal/errtext"
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 const (
@@ -53,19 +55,19 @@ func validateRemoval(r *control.RemovalRequest) error {
 func validateMaintenance(r *control.MaintenanceRequest) error {
 	cannot := maintenanceText.cannot
 	switch r.Work {
-	case control.WorkMaintenance, control.WorkRestart, control.WorkReboot, control.WorkCommand:
+	case policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkCommand:
 	default:
 		return badRequest(maintenanceText.hint, "%s: work: %q is not one of %s, %s, %s and %s", cannot,
-			errtext.Shorten(r.Work), control.WorkMaintenance, control.WorkRestart, control.WorkReboot,
-			control.WorkCommand)
+			errtext.Shorten(string(r.Work)), policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
+			policy.WorkCommand)
 	}
 	if err := checkCommand(r.Work, r.Command, maintenanceText); err != nil {
 		return err
 	}
-	if r.KeepRunning && r.Work != control.WorkMaintenance {
+	if r.KeepRunning && r.Work != policy.WorkMaintenance {
 		return badRequest("leave keepRunning out", "%s: keepRunning is not possible with %s", cannot, r.Work)
 	}
-	if r.External && r.Work != control.WorkReboot {
+	if r.External && r.Work != policy.WorkReboot {
 		return badRequest("leave external out", "%s: only a reboot can be external", cannot)
 	}
 	if err := checkReason(&r.Reason, maintenanceText); err != nil {
@@ -76,9 +78,9 @@ func validateMaintenance(r *control.MaintenanceRequest) error {
 
 func validateRollout(r *control.RolloutRequest) error {
 	cannot := rolloutText.cannot
-	if r.Work != control.WorkRestart && r.Work != control.WorkReboot && r.Work != control.WorkCommand {
+	if r.Work != policy.WorkRestart && r.Work != policy.WorkReboot && r.Work != policy.WorkCommand {
 		return badRequest(rolloutText.hint, "%s: work: %q is not one of %s, %s and %s", cannot,
-			errtext.Shorten(r.Work), control.WorkRestart, control.WorkReboot, control.WorkCommand)
+			errtext.Shorten(string(r.Work)), policy.WorkRestart, policy.WorkReboot, policy.WorkCommand)
 	}
 	if err := checkCommand(r.Work, r.Command, rolloutText); err != nil {
 		return err
@@ -109,11 +111,11 @@ func validateRollout(r *control.RolloutRequest) error {
 
 func validateRolloutState(r *control.RolloutStateRequest) error {
 	switch r.State {
-	case control.RolloutRunning, control.RolloutPaused, control.RolloutAborted:
+	case record.RolloutRunning, record.RolloutPaused, record.RolloutAborted:
 		return nil
 	}
 	return badRequest(rolloutStateText.hint, "%s: state: %q is not one of %s, %s and %s", rolloutStateText.cannot,
-		errtext.Shorten(r.State), control.RolloutRunning, control.RolloutPaused, control.RolloutAborted)
+		errtext.Shorten(r.State), record.RolloutRunning, record.RolloutPaused, record.RolloutAborted)
 }
 
 func validateMute(r *control.MuteRequest) error {
@@ -169,8 +171,8 @@ func isPrintable(s string) bool {
 }
 
 // checkCommand refuses an invalid program name, and any program name if the work is not WorkCommand.
-func checkCommand(work, name string, text bodyText) error {
-	if work != control.WorkCommand {
+func checkCommand(work policy.Work, name string, text bodyText) error {
+	if work != policy.WorkCommand {
 		if name != "" {
 			return badRequest("leave command out", "%s: a %s runs no command", text.cannot, work)
 		}
