@@ -23,8 +23,8 @@ import (
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"display fileaccess journalcatalog control config recovery policy record etcddb child disk health systemd " +
-			"durationfmt"},
+			"display fileaccess journalcatalog control config recovery policy record etcddb child disk health " +
+			"systemd durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess disk/atomicfile"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
 		{"cmd/quorumctl/pki", "disk/atomicfile"},

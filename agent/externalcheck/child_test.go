@@ -62,7 +62,8 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 		for _, at := range []string{filepath.Join(top, "srv"), filepath.Join(top, "srv", "sites"), bin} {
 			must(t, os.Chmod(at, 0o777))
 			got, err := resolve(filepath.Join(bin, name), top)
-			if err == nil || !strings.Contains(err.Error(), at+" is writable by users other than its owner: chmod go-w") {
+			want := at + " is writable by users other than its owner: chmod go-w"
+			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, with %s world-writable: %s, %v", name, at, got, err)
 			}
 			must(t, os.Chmod(at, 0o755))

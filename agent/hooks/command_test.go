@@ -111,9 +111,9 @@ func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
-		"": "is not a valid", "../before.d/x": "is not a valid", "a/b": "is not a valid", "x.sh": "is not a valid", "-rf": "is not a valid",
-		"a b": "is not a valid",
-		"a\n": "is not a valid", strings.Repeat("a", 65): "is not a valid", "missing": "there is no ", "open": "chmod go-w",
+		"": "is not a valid", "../before.d/x": "is not a valid", "a/b": "is not a valid", "x.sh": "is not a valid",
+		"-rf": "is not a valid", "a b": "is not a valid", "a\n": "is not a valid",
+		strings.Repeat("a", 65): "is not a valid", "missing": "there is no ", "open": "chmod go-w",
 		"text": "chmod +x",
 	} {
 		if err := b.runner.Find(name); err == nil || !strings.Contains(err.Error(), want) {

@@ -64,8 +64,8 @@ func (k *Removal) At(now time.Time) policy.Removal {
 }
 
 // AskRemoval records a removal as the pending one, or renews the pending removal of the same member, and returns the
-// result. It is refused while a removal of a different member is pending, unless that one has expired and is not running.
-// runs reports whether the operation of the pending removal is in flight.
+// result. It is refused while a removal of a different member is pending, unless that one has expired and is not
+// running. runs reports whether the operation of the pending removal is in flight.
 func (f *State) AskRemoval(asked control.RequestedRemoval, runs bool) (k Removal, refused *policy.Refusal, err error) {
 	k.RequestedRemoval = asked
 	err = f.ChangeRemoval(func(file *Removals) {

@@ -187,7 +187,8 @@ func (s Step) Text() string {
 	return text
 }
 
-// Progress is a number that rises or falls to a goal, such as bytes done by a job. Two readings give the remaining time.
+// Progress is a number that rises or falls to a goal, such as bytes done by a job. Two readings give the remaining
+// time.
 type Progress struct {
 	Now  float64   `json:"now"`
 	Goal float64   `json:"goal"` // may change while it is being determined
@@ -206,8 +207,8 @@ const (
 	CountBytes   CountUnit = "bytes"
 )
 
-// ProgressOf returns the progress of the wait that a reason of this host describes; false if it cannot be counted. It is
-// for display only.
+// ProgressOf returns the progress of the wait that a reason of this host describes; false if it cannot be counted. It
+// is for display only.
 func ProgressOf(v View, code ReasonCode) (Progress, bool) {
 	m, listed := v.member()
 	if !listed || !m.Live {

@@ -174,7 +174,8 @@ func writeRotation(p *page, s pki.Rotation) {
 		p.line("this rotation is being undone: the new CA is the previous one")
 	}
 	what := []string{
-		"all hosts trust both CAs", "all hosts get certificates issued by the new CA", "all hosts stop trusting the old CA",
+		"all hosts trust both CAs", "all hosts get certificates issued by the new CA",
+		"all hosts stop trusting the old CA",
 	}[s.Step-1]
 	p.line("step %d of 3: %s", s.Step, what)
 	for _, what := range s.Missing {

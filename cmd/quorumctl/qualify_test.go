@@ -171,7 +171,7 @@ func TestInterruptedQualifyLeavesNoFiles(t *testing.T) {
 			eventually(t, "a file of its", func() bool { return entries() > 0 })
 			_ = cmd.Process.Signal(signal)
 			_ = cmd.Wait()
-			want := "quorumctl: cannot finish the examination: it was interrupted\n"
+			want := "quorumctl: cannot finish the benchmark: it was interrupted\n"
 			if signal == syscall.SIGKILL { // the child removes the files
 				want = ""
 				eventually(t, "an empty directory", func() bool { return entries() == 0 })

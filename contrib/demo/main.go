@@ -110,7 +110,8 @@ func (d *demo) introduction() string {
 	if d.slow == "" {
 		b.WriteString("Four hosts form a cluster of three voters and a standby.\n")
 	} else {
-		fmt.Fprintf(&b, "Three hosts form a cluster. An fsync on %s takes %s, so it should stay out.\n", d.slow, slowFsync)
+		fmt.Fprintf(&b, "Three hosts form a cluster. An fsync on %s takes %s, so it should stay out.\n", d.slow,
+			slowFsync)
 	}
 	b.WriteString("At first no cluster exists, and every host measures its disk: the role \"unknown\" and\n" +
 		"CLUSTER_UNREACHABLE are normal then.\n")

@@ -100,7 +100,7 @@ func TestInterruptedBenchmarkLeavesNoFiles(t *testing.T) {
 	_, err := Examine(ctx, Options{
 		Child: command(asChild), Dir: dir, Writers: []int{1}, For: LongestRun, Said: func(Stage) { cancel() },
 	})
-	if err == nil || err.Error() != "cannot finish the examination: it was interrupted" {
+	if err == nil || err.Error() != "cannot finish the benchmark: it was interrupted" {
 		t.Errorf("%v", err)
 	}
 	empty(t, dir)
