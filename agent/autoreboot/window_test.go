@@ -143,8 +143,8 @@ func TestBlackoutCoversItsDays(t *testing.T) {
 func TestInvalidBlackoutIsExplained(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                       "write a date",
-		"a b c":                  "write a date",
+		"":                       "write one date",
+		"a b c":                  "write one date",
 		"24.12.2026":             "both dates in the same form",
 		"2026-13-01":             "both dates in the same form",
 		"2026-02-29":             "both dates in the same form",
