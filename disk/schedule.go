@@ -17,9 +17,9 @@ const (
 	restFactor = 10
 	// restLimit bounds the rest, so that after one long stall the probe does not stop for ten times as long.
 	restLimit = time.Minute
-	// confirmations is the number of slow operations after which the next one follows soon, after confirmRest: this
-	// distinguishes a disk that stays slow from one that was slow once. The rest for all of them comes after the last
-	// one, or as soon as they have taken longer than confirmLimit in total.
+	// confirmations is how many slow operations are each followed by confirmRest only: this distinguishes a disk that
+	// stays slow from one that was slow once. After one more, or once they have taken longer than confirmLimit in
+	// total, the probe rests for all of them.
 	confirmations = 2
 	confirmRest   = time.Second
 	confirmLimit  = 3 * time.Second

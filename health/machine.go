@@ -43,7 +43,7 @@ type MachineReading struct {
 	At time.Duration
 }
 
-// Part is a pair of counters, the second being a part of the first. The zero value means not measured.
+// Part is a pair of counters: Of is a part of Among. The zero value means not measured.
 type Part struct {
 	Of, Among float64
 	Known     bool

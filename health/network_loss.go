@@ -27,8 +27,8 @@ const (
 var checkLossy = advice{
 	name: "loss", component: Network,
 	behind: []string{"partition", "one-way", "large-packets", "link", "link-errors"},
-	source: "TCP_INFO of this host's own connections to the members' peer and client ports, and of its etcd's " +
-		"connections to its peers, over five minutes (sock_diag)",
+	source: "TCP_INFO (sock_diag): of quorumd's probes of the members' ports, over half an hour; of etcd's own " +
+		"connections to its peers, over five minutes",
 	limit: Limit{Of: "retransmitted segments to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave},
 	code:  NetworkLossy,
 	title: "Packets are lost on the path to another host.",

@@ -22,7 +22,7 @@ type PeersReading struct {
 type PeerConnection struct {
 	To       string // an address
 	Cookie   uint64 // the kernel's unique ID of the connection
-	Segments Part   // sent segments with data, and the part that was retransmitted
+	Segments Part   // the retransmitted segments among those sent with data
 }
 
 const peerSpan = 5 * time.Minute

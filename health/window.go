@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// window keeps readings of a pair of counters over a span; the second counter is a part of the first.
+// window keeps readings of a pair of counters over a span; the first counter is a part of the second.
 type window struct {
 	span time.Duration
 	all  []moment // oldest first

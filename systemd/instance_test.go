@@ -116,8 +116,8 @@ func mountsOf(controllers string) []string {
 	return nil
 }
 
-// start runs the instance. On a machine without systemd it needs the mount namespace in which becomeSystemd simulates
-// one.
+// start runs the instance. On a machine that does not run systemd, it needs the mount namespace in which becomeSystemd
+// creates /run/systemd/system: the instance detects systemd by that directory.
 func (i *instance) start() {
 	i.t.Helper()
 	log, err := os.Create(filepath.Join(i.dir, "log"))

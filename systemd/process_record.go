@@ -102,8 +102,8 @@ func (p *Process) change(f func(*record) error) error {
 	return errors.Join(err, p.save(r))
 }
 
-// takeLock takes the lock file's flock. The kernel releases it with the agent, however that ends; a child just forked
-// holds it until its exec, so that the next agent can find that child by its token.
+// takeLock takes the lock file's flock. The kernel releases it when the agent ends, however it ends. A child that was
+// just forked keeps it until its exec. From then on its environment has the token, by which the next agent finds it.
 func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()

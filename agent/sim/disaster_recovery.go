@@ -128,7 +128,8 @@ func (w *world) requestFacts() {
 	}
 }
 
-// makePlan makes a plan from the reported facts, and declares the hosts without facts lost.
+// makePlan makes a plan from the reported facts. It declares lost every host that reported none, and makes no plan if
+// such a host is up and has data.
 func (w *world) makePlan() {
 	r := &w.recovery
 	var all []recovery.Facts

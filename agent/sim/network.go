@@ -11,7 +11,8 @@ type link struct {
 	since time.Duration // when it was last restored
 }
 
-// cut cuts the link from one host to another, or restores it if by is negative.
+// cut adds by to the number of faults that cut the link from one host to another. A negative by removes faults; the
+// link works again when none is left.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {
 		return // an agent always reaches its own etcd

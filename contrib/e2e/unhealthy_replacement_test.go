@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// loseReplacement makes n3's disk slow, and kills n4's agent as soon as n4 votes in n3's place.
+// loseReplacement makes n3's disk slow, and kills n4's agent as soon as n4 is promoted, before it removes n3.
 func (s *unhealthyWorld) loseReplacement() {
 	s.t.Helper()
 	n4 := s.hosts[3]

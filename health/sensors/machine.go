@@ -201,7 +201,8 @@ func begin(path string) (string, error) {
 	return string(data), err
 }
 
-// part adds up the counters of a line by their names.
+// part returns two sums of a line's counters: of those named in of, which are the part, and of those named in among,
+// which are the whole.
 func part(path string, names, line []string, of, among []string) (out health.Part) {
 	add := func(wanted []string) float64 {
 		all := 0.0

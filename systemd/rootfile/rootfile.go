@@ -123,7 +123,8 @@ func (t Tree) Remove(path string) error {
 	return dir.Sync()
 }
 
-// Check returns an error if users other than the owner can change a file or a directory of its path.
+// Check returns an error unless a file and the directories of its path belong to the tree's owner, and no other user
+// can write them.
 func (t Tree) Check(path string) error {
 	dir, err := t.openDir(filepath.Dir(path), false)
 	if err != nil {
