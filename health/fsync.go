@@ -110,7 +110,8 @@ func (f *fsync) latencyRules(open []State) []rule {
 			[]State{Warm},
 			Slow, DiskFsyncSlow,
 			fmt.Sprintf("the slow score reaches %.0f: in %s if %.0f %% or more of the samples are over %s, "+
-				"later with fewer", scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)), f.slowAllTheTime, false,
+				"later with fewer", scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)),
+			f.slowAllTheTime, false,
 		},
 		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 is significantly over %s within %s", show(t.FsyncSlow),
 			show(p.sharp)), f.slowNow, false},

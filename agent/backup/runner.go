@@ -173,7 +173,7 @@ func (r *Runner) runChild(ctx context.Context, args []string) (o Outcome, err er
 	command := exec.CommandContext(ctx, r.Command[0], slices.Concat(r.Command[1:], args)...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = killGrace
-	err = child.Run(command, r.recordProgress, &o)
+	err = child.Run(command, child.MaxLine, r.recordProgress, &o)
 	if err == nil {
 		return o, nil
 	}

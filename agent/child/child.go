@@ -15,16 +15,20 @@ import (
 	"io"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 const (
 	reportInterval = time.Second
-	maxLine        = 16 << 20 // bytes; the list of a snapshot store may have some thousand entries
-	maxErrorText   = 64 << 10 // bytes kept of the standard error
+	// MaxLine is the limit of a line for trusted children, in bytes. The list of a snapshot store may have some thousand
+	// entries.
+	MaxLine      = 16 << 20
+	maxErrorText = 64 << 10 // bytes kept of the standard error
 	// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until
 	// the disk answers.
 	outputWait = 500 * time.Millisecond
@@ -104,9 +108,10 @@ func Main[T any](ctx context.Context, stdout io.Writer, do func(context.Context,
 
 // Run starts a prepared command whose process calls [Main], waits for its end, and decodes the result into result. It
 // calls progress, which may be nil, with every report. The command's context limits the time. The error is the child's
-// own, or the text on its standard error. After a crash or a signal, it wraps an [exec.ExitError].
-func Run(command *exec.Cmd, progress func(done, all int64), result any) error {
-	out, text := &output{progress: progress}, &errorText{}
+// own, or the text on its standard error, without control characters. After a crash or a signal, it wraps an
+// [exec.ExitError]. limit is the maximum length of a line of its output, in bytes.
+func Run(command *exec.Cmd, limit int, progress func(done, all int64), result any) error {
+	out, text := &output{limit: limit, progress: progress}, &errorText{}
 	out.kill = func() { _ = command.Process.Kill() } // it may have ended
 	command.Stdout, command.Stderr = out, text
 	if command.WaitDelay == 0 {
@@ -118,12 +123,12 @@ func Run(command *exec.Cmd, progress func(done, all int64), result any) error {
 	case out.err != nil:
 		return out.err
 	case out.last.Error != "":
-		return errors.New(out.last.Error)
+		return errors.New(printable(out.last.Error))
 	case failed && text.String() == "":
 		return err
 	case failed && (!exit.Exited() || exit.ExitCode() == crashed): // the first line suffices of a long report
 		first, _, _ := bytes.Cut(text.bytes, []byte("\n"))
-		return fmt.Errorf("%w: %s", err, first)
+		return fmt.Errorf("%w: %s", err, printable(string(first)))
 	case failed:
 		return errors.New(text.String())
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // another process had a pipe open, or the input never ended
@@ -141,6 +146,7 @@ func Run(command *exec.Cmd, progress func(done, all int64), result any) error {
 
 // output receives a child's output: it passes on the progress, and keeps the result.
 type output struct {
+	limit    int // bytes of a line
 	progress func(done, all int64)
 	kill     func()
 	line     []byte // an incomplete line
@@ -151,8 +157,8 @@ type output struct {
 func (o *output) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte("\n"))
-		if len(o.line)+len(part) > maxLine {
-			o.err = fmt.Errorf("a line of the child's output is longer than %d bytes", maxLine)
+		if len(o.line)+len(part) > o.limit {
+			o.err = fmt.Errorf("a line of the child's output is longer than %d bytes", o.limit)
 		} else if o.line = append(o.line, part...); ended {
 			o.err = o.handleLine()
 		}
@@ -189,4 +195,14 @@ func (e *errorText) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (e *errorText) String() string { return string(bytes.TrimSpace(e.bytes)) }
+func (e *errorText) String() string { return printable(string(bytes.TrimSpace(e.bytes))) }
+
+// printable drops control characters except line ends: a child may run as another user, and its text reaches terminals.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+}

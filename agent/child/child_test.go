@@ -76,7 +76,7 @@ func run(ctx context.Context, kind, script string, result any) (reports []string
 	if script != "" {
 		command = exec.CommandContext(ctx, "sh", "-c", script)
 	}
-	err = Run(command, func(done, all int64) { reports = append(reports, fmt.Sprint(done, "/", all)) }, result)
+	err = Run(command, MaxLine, func(done, all int64) { reports = append(reports, fmt.Sprint(done, "/", all)) }, result)
 	return reports, err
 }
 
@@ -115,14 +115,16 @@ func TestEveryFailureOfAChildIsOneError(t *testing.T) {
 		})
 	}
 	for script, want := range map[string]string{
-		"true":                                       "the child ended without a result",
-		`echo '{"done":1}'`:                          "the child ended without a result",
-		`printf '{"done":1,"result":"x"}'`:           "incomplete: its last line has no end",
-		`echo '{"done":'`:                            "output is damaged: unexpected end of JSON input",
-		`echo panic; sleep 1000`:                     "output is damaged: invalid character",
-		`echo '{"result":"x"}'; echo '{}'`:           "it continues after the result",
-		`echo '{"result":["x"]}'`:                    "result is damaged: json: cannot unmarshal array",
-		`echo '{"result":"x"}'; echo why >&2; false`: "why",
+		"true":                                        "the child ended without a result",
+		`echo '{"done":1}'`:                           "the child ended without a result",
+		`printf '{"done":1,"result":"x"}'`:            "incomplete: its last line has no end",
+		`echo '{"done":'`:                             "output is damaged: unexpected end of JSON input",
+		`echo panic; sleep 1000`:                      "output is damaged: invalid character",
+		`echo '{"result":"x"}'; echo '{}'`:            "it continues after the result",
+		`echo '{"result":["x"]}'`:                     "result is damaged: json: cannot unmarshal array",
+		`echo '{"result":"x"}'; echo why >&2; false`:  "why",
+		`echo '{"error":"no\u001b[2Jscreen"}'; false`: "no[2Jscreen",
+		`printf 'no\033[2Jscreen' >&2; false`:         "no[2Jscreen",
 	} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +137,8 @@ func TestEveryFailureOfAChildIsOneError(t *testing.T) {
 	if _, err := run(t.Context(), "complain", "", new(string)); err == nil || len(err.Error()) != maxErrorText {
 		t.Errorf("the error text is not bounded: %d bytes", len(err.Error()))
 	}
-	if err := Run(exec.CommandContext(t.Context(), "/nowhere/program"), nil, nil); !errors.Is(err, os.ErrNotExist) {
+	missing := exec.CommandContext(t.Context(), "/nowhere/program")
+	if err := Run(missing, MaxLine, nil, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing program: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (d Dir) MoveAside(ctx context.Context) (moved []string, err error) {
 // its loop.
 func (d Dir) run(ctx context.Context, verb string, result any) error {
 	args := slices.Concat(d.Command[1:], []string{verb, d.DataDir, d.WALDir})
-	err := child.Run(exec.CommandContext(ctx, d.Command[0], args...), nil, result)
+	err := child.Run(exec.CommandContext(ctx, d.Command[0], args...), child.MaxLine, nil, result)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("the disk does not respond: %w", ctx.Err())
 	}

@@ -31,6 +31,7 @@ const (
 	checkTimeout     = 10 * time.Second
 	systemctlTimeout = 3 * time.Second
 	configs          = "/etc/quorumd"
+	maxAnswer        = 256 << 10 // bytes of the answer of a child, which runs as a user that is not trusted
 
 	// DefaultUser runs the service, unless its unit names another user.
 	DefaultUser = "quorumd"
@@ -169,7 +170,7 @@ func Hidden(c config.Config) []string {
 func run(ctx context.Context, c *exec.Cmd) ([]config.Problem, error) {
 	var problems []config.Problem
 	ended := make(chan error, 1)
-	go func() { ended <- child.Run(c, nil, &problems) }()
+	go func() { ended <- child.Run(c, maxAnswer, nil, &problems) }()
 	select {
 	case err := <-ended:
 		return problems, err

@@ -26,11 +26,14 @@ func ReadSecret(path string, limit int64) ([]byte, error) { return read(path, li
 // ReadPassword reads a file that contains only a password, on one line. Only its owner may have access.
 func ReadPassword(path string) (string, error) {
 	data, err := ReadSecret(path, maxPassword)
-	text := strings.TrimRight(string(data), "\r\n")
-	if err == nil && (text == "" || strings.ContainsAny(text, "\r\n\x00")) {
-		err = errors.New("it must contain the password on one line, and nothing else")
+	if err != nil {
+		return "", err
 	}
-	return text, err
+	text := strings.TrimRight(string(data), "\r\n")
+	if text == "" || strings.ContainsAny(text, "\r\n\x00") {
+		return "", errors.New("it must contain the password on one line, and nothing else")
+	}
+	return text, nil
 }
 
 // read reads a file whose mode has none of the forbidden bits.
@@ -50,8 +53,11 @@ func read(path string, limit int64, forbidden os.FileMode) ([]byte, error) {
 		return nil, fmt.Errorf("its mode is %04o, so other users can read or write it: chmod 0400", info.Mode().Perm())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it has more than %d bytes", limit)
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) > limit:
+		return nil, fmt.Errorf("it has more than %d bytes", limit)
 	}
-	return data, err
+	return data, nil
 }

@@ -40,7 +40,7 @@ type inspection struct {
 func inspectFile(ctx context.Context, file *os.File) (found inspection, err error) {
 	command := exec.CommandContext(ctx, "/proc/self/exe", inspectCommand)
 	command.Stdin = file
-	err = child.Run(command, nil, &found)
+	err = child.Run(command, child.MaxLine, nil, &found)
 	if ctx.Err() != nil {
 		return found, ctx.Err()
 	}

@@ -72,10 +72,10 @@ var (
 
 // read decodes a body and validates it.
 func read[T any](body io.Reader, text bodyText, validate func(*T) error) (req T, err error) {
-	if err := decode(body, &req, text); err != nil {
-		return req, err
+	if err = decode(body, &req, text); err == nil {
+		err = validate(&req) // it may complete the request
 	}
-	return req, validate(&req)
+	return req, err
 }
 
 // decode strictly reads the one JSON value of a body. An empty body is the zero value.

@@ -8,9 +8,9 @@
 //   - From every state, the agents reach their target and become idle once faults are healed and requests are finished.
 //     The operation of a join ends even if nothing is healed. The operation of a host that is down is ended only by
 //     that host.
-//   - The exploration detects violations: a table lists mistakes seeded into the policy and the lock protocol, at least one for
-//     each promise. The model finds every one as a violation of the promise that it breaks, if need be after ignoring
-//     lesser violations.
+//   - The exploration detects violations: a table lists mistakes seeded into the policy and the lock protocol, at least
+//     one for each promise. The model finds every one as a violation of the promise that it breaks, if need be after
+//     ignoring lesser violations.
 //   - Every step and every reason of the policy is listed in coverage.go with how it is modelled.
 //   - The model of etcd matches etcd. Real members run every pair of an etcd state and an operation that an exploration
 //     reaches, every change that etcd could reject there, and every write under the lock. A table of false claims shows

@@ -234,7 +234,7 @@ func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, mo
 	if verb == RebuildCommand {
 		progress = f.recordProgress
 	}
-	err := child.Run(command, progress, into)
+	err := child.Run(command, child.MaxLine, progress, into)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
 	}
