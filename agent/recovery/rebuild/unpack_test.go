@@ -54,6 +54,12 @@ func snapshotOf(t *testing.T, version string) (*testbed.Cluster, memberSnapshot)
 	if _, err := client.Compact(bounded(t), last-10); err != nil {
 		t.Fatal(err)
 	}
+	for _, m := range c.Members { // any of them may send the snapshot
+		testbed.Eventually(t, time.Minute, m.Options.Name+" to apply all writes", func() bool {
+			status, err := client.Status(bounded(t), m.Options.ClientURL)
+			return err == nil && status.Header.Revision >= last
+		})
+	}
 	raw, err := client.Snapshot(bounded(t))
 	if err != nil {
 		t.Fatal(err)
