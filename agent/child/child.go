@@ -25,8 +25,8 @@ import (
 
 const (
 	reportInterval = time.Second
-	// MaxLine is the limit of a line for trusted children, in bytes. The list of a snapshot store may have some thousand
-	// entries.
+	// MaxLine is the limit of a line for trusted children, in bytes. The list of a snapshot store may have some
+	// thousand entries.
 	MaxLine      = 16 << 20
 	maxErrorText = 64 << 10 // bytes kept of the standard error
 	// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until

@@ -182,8 +182,8 @@ func (a *app) emitBundles(made bundleList) error {
 		case 0:
 		case 1:
 			host, file := made.Bundles[0].Host, filepath.Base(made.Bundles[0].File)
-			p.line("→ copy it to %s; on a new host: quorumctl init --tls %s --hosts NAME=ADDRESS,...; on an existing "+
-				"host: quorumctl pki install %s", host, file, file)
+			p.line("→ copy it to %s; on a new host: quorumctl init --tls %s --hosts NAME=ADDRESS,...; "+
+				"on an existing host: quorumctl pki install %s", host, file, file)
 		default:
 			p.line("→ copy each to its host, then run there: quorumctl pki install FILE")
 		}

@@ -3,7 +3,12 @@
 
 package model
 
-import "testing"
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+)
 
 func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 	t.Parallel()
@@ -21,24 +26,41 @@ func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 
 func TestEveryMistakeInARolloutBreaksItsPromise(t *testing.T) {
 	t.Parallel()
-	broken := map[string]bool{}
+	var all []seeded
 	for _, m := range RolloutMistakes() {
-		broken[m.Text] = true
-		t.Run(m.Name, func(t *testing.T) {
+		all = append(all, seeded{m.Name, promise{m.Promise, m.Text}, m.Explore})
+	}
+	checkSeeded(t, all, slices.Collect(maps.Values(rolloutPromises())))
+}
+
+// seeded is a mistake with the promise that it must break.
+type seeded struct {
+	name    string
+	promise promise
+	explore func(context.Context) Result
+}
+
+// checkSeeded checks that each mistake breaks its promise first, and that each promise is broken by a mistake.
+func checkSeeded(t *testing.T, all []seeded, promises []promise) {
+	t.Helper()
+	broken := map[string]bool{}
+	for _, m := range all {
+		broken[m.promise.text] = true
+		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			switch r := m.Explore(t.Context()); {
+			switch r := m.explore(t.Context()); {
 			case r.Breach == nil:
 				t.Errorf("%d states explored, complete: %t, no breach; want %s: %s", r.States, r.Complete,
-					m.Promise, m.Text)
-			case r.Breach.Text != m.Text:
-				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
-					r.Breach.Trace)
+					m.promise.name, m.promise.text)
+			case r.Breach.Text != m.promise.text:
+				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.promise.name,
+					m.promise.text, r.Breach.Trace)
 			default:
 				t.Logf("%s after %d states, depth %d", r.Breach.Promise, r.States, r.Depth)
 			}
 		})
 	}
-	for _, p := range rolloutPromises() {
+	for _, p := range promises {
 		if !broken[p.text] {
 			t.Errorf("no mistake breaks %s, %q: add one to show that it can fail", p.name, p.text)
 		}
