@@ -287,6 +287,7 @@ func concerns() []concern {
 		{"this host's operation", ownOperation},
 		{"leadership transfer from an unhealthy leader", stepDown},
 		{"requested member removal", removal},
+		{"surplus voter of a smaller cluster", leave},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
 		{"single-member cluster made by default", ownDefaultCluster},

@@ -116,6 +116,7 @@ const (
 	RecordLock    RecordKind = "lock"
 	RecordHost    RecordKind = "host"
 	RecordRepairs RecordKind = "repairs"
+	RecordSize    RecordKind = "size"
 )
 
 // Unreadable is a record in etcd that this agent cannot read.
@@ -139,6 +140,7 @@ func records() []recordInfo {
 		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
 		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
 		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
+		{RecordSize, false, "so the cluster keeps its number of voters", "quorumctl cluster resize writes it again"},
 		{RecordLock, false, "so the lock counts as held by another host", "if it stays: etcdctl del %s"},
 		{
 			RecordHost, false, "so nothing is known of that host",

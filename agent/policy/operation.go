@@ -43,6 +43,10 @@ const KindCycle = "cycle"
 // received the request, not the member's.
 const KindRemove = "remove"
 
+// KindLeave is the kind of operation in which a voter leaves for good because an operator has made the cluster smaller.
+// The operation's host is the one whose voter leaves.
+const KindLeave = "leave"
+
 // KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to
 // remove. The operation's host is the one that joins.
 const KindReplace = "replace"
@@ -75,7 +79,9 @@ type operation struct {
 }
 
 // operations returns all declared operations.
-func operations() []operation { return []operation{joins(), cycles(), removals(), replaces()} }
+func operations() []operation {
+	return []operation{joins(), cycles(), removals(), replaces(), leaves()}
+}
 
 // Kinds returns all kinds of operations.
 func Kinds() (all []string) {
@@ -102,12 +108,8 @@ func TakesDown(kind string) bool {
 	return o.down
 }
 
-// Removes reports whether an operation of that kind removes a member without replacing it, as requested on its host's
-// disk.
-func Removes(kind string) bool {
-	o, _ := operationOf(kind)
-	return o.removes != nil && !o.joins
-}
+// Removes reports whether an operation of that kind removes a member as requested on its host's disk.
+func Removes(kind string) bool { return kind == KindRemove }
 
 // RemovedMember returns the member that an operation removes for good; 0 if it removes none or there is no operation.
 func (op *Op) RemovedMember() uint64 {

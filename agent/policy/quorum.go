@@ -109,19 +109,31 @@ func mayJoinWithSlow(voters, live int) bool {
 	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
 }
 
-// keepsOdd reports whether a voter may be replaced, given the configured number of voters, target. A replacement keeps
-// the number of voters, so an even number is no worse than before. With more voters than configured, the voter is
-// removed without a replacement, which is allowed only if that makes the number odd.
-func keepsOdd(voters, target int) bool { return voters <= target || voters%2 == 0 }
+// keepsOdd reports whether a voter may be replaced, given the size of the cluster. A replacement keeps the number of
+// voters, so an even number is no worse than before. With more voters than the size, the voter is removed without a
+// replacement, which is allowed only if that makes the number odd, or if an operator has made the cluster smaller: then
+// the next voter leaves right afterwards.
+func keepsOdd(voters int, size Target) bool {
+	return voters <= size.Voters || voters%2 == 0 || size.Resized
+}
 
 // mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces until that voter is removed,
 // given the configured number of voters, target. An even number means that a voter is missing and joins first, or that
 // an earlier replaced voter has not been removed yet.
 func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <= target }
 
-// isSurplus reports whether there are more voters than configured and their number is even: a replaced voter has not
-// been removed yet.
-func isSurplus(voters, target int) bool { return voters%2 == 0 && voters > target }
+// isSurplus reports whether there is a voter that a dead or unhealthy one may leave without a replacement: there are
+// more voters than the size of the cluster, and either their number is even, because a replaced voter has not been
+// removed yet, or an operator has made the cluster smaller.
+func isSurplus(voters int, size Target) bool {
+	return voters > size.Voters && (voters%2 == 0 || size.Resized)
+}
+
+// mayLeave reports whether a live voter may leave for good because an operator has made the cluster smaller. proven is
+// the number of other voters that are known to be live and healthy now: all of them must be.
+func mayLeave(voters, proven int, size Target) bool {
+	return size.Resized && voters > size.Voters && size.Voters > 0 && proven == voters-1
+}
 
 // spareText returns why none of that many voters may be taken down.
 func spareText(voters int) string {

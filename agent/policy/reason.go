@@ -103,6 +103,7 @@ const (
 	SnapshotFirst            ReasonCode = "SNAPSHOT_FIRST"
 	Ejected                  ReasonCode = "EJECTED"
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
+	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
 	Recovering               ReasonCode = "RECOVERING"
 	Recovered                ReasonCode = "RECOVERED"
 	RecoveryGivenUp          ReasonCode = "RECOVERY_GIVEN_UP"
@@ -416,7 +417,7 @@ func memberReasons() []ReasonInfo {
 			MemberLive, "the voter to remove answers, or answered until just now",
 			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",
 		},
-		{Removed, "the member was removed, on request or as a surplus voter", ""},
+		{Removed, "the member was removed: on request, as a surplus voter, or to make the cluster smaller", ""},
 		{
 			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
 			"check its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. If " +
@@ -437,10 +438,13 @@ func memberReasons() []ReasonInfo {
 			"check its machine, and journalctl -u etcd there; another host replaces it once one is ready",
 		},
 		{
-			TooManyVoters, "there are more voters than configured, and none is removed automatically",
-			"quorumctl history shows which host joined last and which one it replaced; start quorumd where it is " +
-				"down, and remove one voter: quorumctl member remove NAME --live --reason '<why>'; or raise " +
-				"cluster.voters on all hosts",
+			TooManyVoters, "there are more voters than the size of the cluster",
+			"if the cluster was resized, wait; otherwise quorumctl cluster resize: the size it has to have, and " +
+				"surplus voters leave, or the number of voters it has now",
+		},
+		{
+			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
+			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster resize",
 		},
 		{
 			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",

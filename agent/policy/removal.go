@@ -340,7 +340,11 @@ func surplus(v View) (string, bool) {
 		return "", false
 	}
 	text := fmt.Sprintf("%d voters, %d configured", voters, v.Target.Voters)
-	if isSurplus(voters, v.Target.Voters) {
+	if v.Target.Resized {
+		text = fmt.Sprintf("%d voters, and an operator has resized the cluster to %d: %s", voters, v.Target.Voters,
+			v.nextToLeave())
+	}
+	if voters%2 == 0 {
 		text += "; while the count is even, no voter is taken down"
 	}
 	return text, true

@@ -249,7 +249,7 @@ func notNext(v View) (string, bool) {
 // replaceEven reports whether the voter would be removed without a replacement, leaving an even number of voters.
 func replaceEven(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
-	if keepsOdd(voters, v.Target.Voters) {
+	if keepsOdd(voters, v.Target) {
 		return "", false
 	}
 	return fmt.Sprintf("there are %d voters, and %d are configured: without it %d would be left", voters,

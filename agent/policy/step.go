@@ -45,6 +45,7 @@ const (
 	StepBeginRemoval       StepKind = "begin-removal"
 	StepRemoveMember       StepKind = "remove-member"
 	StepBeginReplace       StepKind = "begin-replace"
+	StepBeginLeave         StepKind = "begin-leave"
 )
 
 // StepInfo declares a kind of step.
@@ -117,6 +118,7 @@ func Steps() []StepInfo {
 			Kind: StepBeginReplace, Locked: true, Calls: quick,
 			Doing: "recording that this host replaces a voter",
 		},
+		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the cluster"},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",
@@ -151,7 +153,7 @@ type Step struct {
 	Target Role    // begin-join: the role to reach
 	Phase  OpPhase // set-phase
 	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down: the next leader; begin-removal,
-	// remove-member, begin-replace: the member to remove
+	// remove-member, begin-replace, begin-leave: the member to remove
 	MemberID uint64
 	Guard    StartGuard // how the start guard changes before the step begins
 	Outcome  ReasonCode

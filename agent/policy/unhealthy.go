@@ -274,7 +274,7 @@ func (v View) outgoing() (outgoing, bool) {
 // hasSurplus reports whether there is a surplus voter: then a dead or unhealthy voter is removed without a replacement.
 func (v View) hasSurplus() bool {
 	voters, _ := v.Cluster.Counts()
-	return isSurplus(voters, v.Target.Voters)
+	return isSurplus(voters, v.Target)
 }
 
 // leaving returns 1 while the voter that this host is replacing is still listed, and 0 otherwise.

@@ -144,7 +144,13 @@ func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFai
 func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, restoreTestOverdue} }
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
-func vetoSurplus() veto             { return veto{TooManyVoters, false, surplus} }
+func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
+func vetoNotFirstToLeave() veto     { return veto{NotMyTurn, false, notFirstToLeave} }
+func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
+func vetoAloneWithoutSnapshot() veto {
+	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
+}
+func vetoSurplus() veto { return veto{TooManyVoters, false, surplus} }
 
 // Refusal is the reason why an operator's request is rejected.
 type Refusal struct {
@@ -246,6 +252,7 @@ func cautions() []veto {
 		vetoVoterUnhealthy(),
 		vetoVoterSuspect(),
 		vetoSurplus(),
+		vetoSizeDiffers(),
 		vetoStandbyLost(),
 		vetoBackupFailed(),
 		vetoBackupOld(),

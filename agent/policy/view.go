@@ -93,10 +93,16 @@ type Self struct {
 	DataMount string
 }
 
-// Target is the configured size of the cluster.
+// Target is the size of the cluster. The configured number of voters counts until an operator resizes the cluster; then
+// the size recorded in etcd counts.
 type Target struct {
 	Voters   int // odd
 	Standbys int // 0 or 1
+	Resized  bool
+	// ResizedFor is for how long this agent has observed the recorded size; 0 if there is none.
+	ResizedFor      time.Duration
+	WithoutSnapshot bool // an operator allows the last but one voter to leave without a recent snapshot
+	Configured      int  // the configured number of voters
 }
 
 // Limits are the times and sizes of the policy, from the configuration.
