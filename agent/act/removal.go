@@ -45,3 +45,13 @@ func (a *Actor) removalOp(t *task) record.Op {
 func (a *Actor) removeMember(ctx context.Context, t *task) error {
 	return a.opt.Etcd.RemoveMember(ctx, t.step.MemberID)
 }
+
+// beginLeave records the operation in which this host's voter leaves.
+func (a *Actor) beginLeave(ctx context.Context, t *task) error {
+	c := a.opt.Config
+	return a.lock.Begin(ctx, record.Op{
+		Kind: policy.KindLeave, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun),
+		BootID: a.opt.BootID, MemberID: record.MemberID(t.step.MemberID),
+		Started: t.on.Wall, Clock: t.on.At, Reason: t.step.Why, By: "policy",
+	})
+}

@@ -57,6 +57,7 @@ func (a *Actor) table() []way {
 		{kind: policy.StepBeginRemoval, do: a.beginRemoval},
 		{kind: policy.StepRemoveMember, do: a.removeMember},
 		{kind: policy.StepBeginReplace, do: a.beginReplace},
+		{kind: policy.StepBeginLeave, do: a.beginLeave},
 
 		{kind: policy.StepStopForRecovery, do: a.stopUnit},
 		{kind: policy.StepCopyData, first: a.canRecover, do: a.copyData, begins: a.copyBegun},
