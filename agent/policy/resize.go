@@ -258,8 +258,11 @@ func carryLeave(v View) Decision {
 		d.Again, d.Behind = lookSoon, ids
 		return d
 	}
+	if m.Leader {
+		return handOver(v, m)
+	}
 	if v.Op.Phase == PhaseBegun {
-		return prepareLeave(v, m)
+		return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: m.ID})
 	}
 	// Proxies stop using a voter whose removal is recorded. A client that is connected to a removed member gets errors.
 	if left := v.Limits.Settle - v.Op.WrittenFor; left > 0 {
@@ -270,21 +273,20 @@ func carryLeave(v View) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
 }
 
-// prepareLeave transfers the leadership of a leader that leaves, and records that the removal begins.
-func prepareLeave(v View, m Member) Decision {
-	if !m.Leader {
-		return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: m.ID})
-	}
+// handOver transfers leadership from this host's voter before it leaves. If that keeps failing, the voter stays.
+func handOver(v View, m Member) Decision {
 	best, found := bestVoter(v, m.PeerURL)
+	why := "no other voter may lead"
 	switch {
-	case !found:
-		return do(Step{
-			Kind: StepEndOp, Outcome: LeadershipNotTransferred, Why: "no other voter may lead",
-		})
-	case v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout:
-		return do(Step{Kind: StepEndOp, Outcome: LeadershipNotTransferred, Why: v.Failed.Text})
+	case found && (v.Failed.Kind != StepTransferLeadership || v.Op.WrittenFor <= v.Limits.TransferTimeout):
+		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
+	case found:
+		why = v.Failed.Text
 	}
-	return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
+	if v.Op.Phase == PhaseBegun {
+		return do(Step{Kind: StepEndOp, Outcome: LeadershipNotTransferred, Why: why})
+	}
+	return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: LeadershipNotTransferred, Why: why})
 }
 
 // leaveEnds returns why this host's voter stays; an empty code if it still leaves. It is checked in every round until

@@ -339,8 +339,10 @@ func (w *world) put(h int, step uint8, gone bool) {
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:
 		w.putRemoval(h, step)
-	case beginReplace, beginLeave:
+	case beginReplace, beginRemoveLost:
 		w.putReplacement(h, step, gone)
+	case beginLeave:
+		w.putLeave(h, gone)
 	case endJoined, endFailed:
 		w.op = 0
 	}

@@ -58,6 +58,7 @@ const (
 	evRequest        // arg: the work, from 1 on
 	evRequestRemoval // arg/2: the host whose member is to be removed; odd arg: even if that member answers
 	evRemovalExpires
+	evResize // an operator resizes the cluster, or back to the size it had
 
 	// Faults and operators' actions.
 	evAgentDies
@@ -157,7 +158,7 @@ func (k kind) global() bool {
 	switch k {
 	case evLearnerLags, evSettled, evCooled, evStalled, evOrphaned, evRecordAges, evServed, evReported, evLeaseOver,
 		evOperatorResumes, evAlarm, evAlarmEnds,
-		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires:
+		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires, evResize:
 		return true
 	}
 	return false
@@ -310,6 +311,8 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.externalStop(w, h)
 	case e.kind == evRequestRemoval:
 		ok = m.requestRemoval(w, h, e.arg)
+	case e.kind == evResize:
+		ok = m.resize(w)
 	case e.kind == evRemovalExpires:
 		w.rmExpired, ok = 1, true
 	case e.kind <= evRequest:
@@ -516,6 +519,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	if found = judgeComparison(&s, *c); found == fine {
 		found = w.judgeDecision(h, *c, leads)
+	}
+	if found == fine {
+		found = m.judgeSize(w, *c)
 	}
 	if found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)

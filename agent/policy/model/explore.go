@@ -26,6 +26,7 @@ type Scenario struct {
 	MaxStates int  // the exploration stops at this number; 0 for no limit
 	Requests  int  // the maximum number of requested host operations
 	Removals  int  // the maximum number of requested removals
+	ResizeTo  int  // the size to which an operator resizes the cluster at any moment, and back; 0: never
 	Repair    bool // dead voters are replaced
 	Unhealthy bool // unhealthy voters are replaced
 	Tardy     bool // an unhealthy voter that does not answer is too slow rather than hung
@@ -101,7 +102,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	}
 	var all [ranks]choice
 	for r := range ranks {
-		v := s.view(m.Target, r)
+		v := s.view(m.target(s.resized), r)
 		if m.Repair {
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}

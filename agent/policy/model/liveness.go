@@ -49,8 +49,8 @@ func (m *machine) checkLiveness(from *world) breach {
 	for _, e := range m.endings() {
 		m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
 		w := m.applyEnding(from, e)
-		if e.hostsStayDown && !e.agentsStayDown && !w.mustReplace(m.Target) ||
-			e.agentsStayDown && !w.unhealthySurplus(m.Target) {
+		if e.hostsStayDown && !e.agentsStayDown && !w.mustReplace(m.target(w.resized)) ||
+			e.agentsStayDown && !w.unhealthySurplus(m.target(w.resized)) {
 			continue
 		}
 		if found := m.runUntilQuiescent(&w, e); found != fine {
@@ -232,7 +232,18 @@ func (m *machine) advanceTime(w *world) bool {
 			}
 		}
 	}
-	return false
+	return w.lateRemovalsExpire()
+}
+
+// lateRemovalsExpire drops removals that have not been applied yet, and reports whether there were any: etcd applies
+// them within the lock's TTL or never.
+func (w *world) lateRemovalsExpire() bool {
+	before := w.pack()
+	for i := range w.n {
+		w.hosts[i].lateRemove = 0
+	}
+	w.tidy()
+	return w.pack() != before
 }
 
 // judgeQuiescent checks a world in which nothing changes any more.
@@ -244,13 +255,14 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 		return fine
 	}
 	if e.agentsStayDown {
-		return w.judgeUnhealthyGone(m.Target)
+		return w.judgeUnhealthyGone(m.target(w.resized))
 	}
 	if e.hostsStayDown {
-		return w.judgeRepaired(m.Target, m.Repair)
+		return w.judgeRepaired(m.target(w.resized), m.Repair)
 	}
 	voters, _ := w.votes()
-	want := min(m.Target.Voters, w.n)
+	target := m.target(w.resized)
+	want := min(target.Voters, w.n)
 	if want%2 == 0 {
 		want--
 	}
@@ -263,7 +275,7 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 			return hostNotBack
 		}
 	}
-	if (m.Unhealthy || m.Voters > want) && voters == want+1 &&
+	if (m.Unhealthy || m.Voters > want) && !target.Resized && voters == want+1 &&
 		w.op == 0 && w.lock < 0 && w.allServe() && m.reportsSurplus(w) {
 		return fine // all voters have recovered: a finding reports the surplus voter to operators
 	}
@@ -272,9 +284,9 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 		return removalNeverEnds
 	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():
 		return targetMissed
-	case voters == m.Target.Voters && learners != min(m.Target.Standbys, w.n-voters):
+	case voters == target.Voters && learners != min(target.Standbys, w.n-voters):
 		return targetMissed
-	case voters != m.Target.Voters && learners > 0:
+	case voters != target.Voters && learners > 0:
 		return targetMissed
 	}
 	return fine

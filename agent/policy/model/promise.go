@@ -86,6 +86,8 @@ const (
 	healthyRemoved
 	removedBeforeJoin
 	leaderRemoved
+	leftUnasked
+	leftByOther
 	startGuardStays
 	startGuardMissing
 	opSeenUnrecorded
@@ -108,6 +110,7 @@ type promise struct{ name, text string }
 func promises() map[breach]promise {
 	all := repairPromises()
 	maps.Copy(all, unhealthyPromises())
+	maps.Copy(all, resizePromises())
 	maps.Copy(all, generalPromises)
 	return all
 }
@@ -309,12 +312,15 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeStepDown(h, int(c.target))
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
-	case beginReplace, beginLeave:
+	case beginReplace, beginRemoveLost:
 		if w.ejected(h) {
 			return ejectedJoins
 		}
 		return w.judgeReplacement(h, c, leads)
-	case beginRemoval, setRemoving, removeMember, endRemoval:
+	case beginLeave, beginRemoval, setRemoving, removeMember, endRemoval:
+		if w.opLeave != 0 || c.step == beginLeave {
+			return w.judgeLeave(h, c, leads)
+		}
 		if w.opReplace != 0 {
 			if c.step == setRemoving && w.rpGone == 0 && !c.repairs && !w.replacesItself() {
 				return ejectionForgotten

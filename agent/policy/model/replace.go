@@ -132,7 +132,7 @@ func (w *world) putReplacement(h int, step uint8, gone bool) {
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
 	// A learner that was added late, after the decision, is not a standby yet.
 	w.opStandby, w.rpTarget, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
-	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginLeave)
+	w.opVotes = bit(a.list == voter && int(a.target) != h || step == beginRemoveLost)
 }
 
 // replacesItself reports whether the host of the replacement replaces its own member.
@@ -221,7 +221,7 @@ func (s *observation) connectionReports(i int) []policy.Sight {
 
 // judgeReplacement checks a step of a replacement against the world at the time of the view.
 func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
-	who, begins := int(w.rpTarget), c.step == beginReplace || c.step == beginLeave
+	who, begins := int(w.rpTarget), c.step == beginReplace || c.step == beginRemoveLost
 	if begins {
 		who = int(c.target)
 	}
@@ -296,10 +296,10 @@ func (w *world) judgeOwnReplacement(h int, c choice) breach {
 		return replacedInCommon
 	case serving < others || serving < majority(others+1):
 		return removedAtRisk
-	case (c.step == beginReplace || c.step == beginLeave) && w.stable == 0:
+	case (c.step == beginReplace || c.step == beginRemoveLost) && w.stable == 0:
 		return unsettled
 	case c.step == beginReplace && (a.health != healthy || l >= 0),
-		c.step == beginLeave && (l < 0 || w.hosts[l].progress != steady || !w.answers(l)):
+		c.step == beginRemoveLost && (l < 0 || w.hosts[l].progress != steady || !w.answers(l)):
 		return removedWithoutReplacement
 	}
 	return fine

@@ -52,10 +52,11 @@ const (
 	endRemoval
 	stepDown
 	beginReplace
-	takeDownHeld // take-down, with the start guard
-	startAsIs    // start-unit that keeps the start guard; only a mistake does that
-	setBegun     // a host returns to the first phase because another host is in its own operation
-	beginLeave   // a replacement in which a host removes its own lost member and a standby becomes the next voter
+	takeDownHeld    // take-down, with the start guard
+	startAsIs       // start-unit that keeps the start guard; only a mistake does that
+	setBegun        // a host returns to the first phase because another host is in its own operation
+	beginRemoveLost // a replacement in which a host removes its own lost member and a standby becomes the next voter
+	beginLeave      // this host's voter leaves, because the cluster is resized
 )
 
 // writesRecord reports whether the step is one fenced write of the operation record.
@@ -64,7 +65,7 @@ func writesRecord(step uint8) bool {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
 		endJoined, endFailed,
 		beginCycle, setReady, setDown, setBack, setBegun, endCycle, endKeep, beginAgain,
-		beginRemoval, setRemoving, endRemoval, beginReplace, beginLeave:
+		beginRemoval, setRemoving, endRemoval, beginReplace, beginRemoveLost, beginLeave:
 		return true
 	}
 	return false
@@ -73,7 +74,7 @@ func writesRecord(step uint8) bool {
 // begins reports whether the step creates a record.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
-		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginLeave
+		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginRemoveLost || step == beginLeave
 }
 
 // changesMembership reports whether the step is a membership change, which no transaction can fence.
@@ -91,7 +92,7 @@ func underLock(step uint8) bool {
 // namesTarget reports whether a step names a member, which may be another host's.
 func namesTarget(step uint8) bool {
 	switch step {
-	case removeLearner, rollBackLeft, removeMember, stepDown, beginReplace, beginLeave:
+	case removeLearner, rollBackLeft, removeMember, stepDown, beginReplace, beginRemoveLost:
 		return true
 	}
 	return false
@@ -112,7 +113,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
 		policy.StepLeaderStepsDown,
 		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit, policy.StepSetPhase,
-		policy.StepBeginReplace,
+		policy.StepBeginReplace, policy.StepBeginLeave,
 	}[step]
 }
 
@@ -162,6 +163,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 		policy.StepReboot:      reboot, policy.StepRunCommand: runCommand,
 		policy.StepRecordAgain:  beginAgain,
 		policy.StepBeginRemoval: beginRemoval,
+		policy.StepBeginLeave:   beginLeave,
 	}
 	if kind, ok := simple[step.Kind]; ok && step.Guard == policy.GuardUnchanged {
 		return kind, 0
@@ -196,7 +198,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 		return stepDown, uint8(step.MemberID - 1)
 	case policy.StepBeginReplace:
 		if step.Target == policy.RoleSpare {
-			return beginLeave, uint8(step.MemberID - 1)
+			return beginRemoveLost, uint8(step.MemberID - 1)
 		}
 		return beginReplace, uint8(step.MemberID - 1)
 	case policy.StepRemoveMember:

@@ -29,13 +29,13 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		}
 		w.stable = 1
 	case evCooled:
-		if w.idleTime == 2 || (w.idleTime == 1 && m.Requests == 0) || w.op != 0 || w.stable == 0 {
+		if w.idleTime == 2 || (w.idleTime == 1 && m.Requests+m.ResizeTo == 0) || w.op != 0 || w.stable == 0 {
 			return false, fine
 		}
 		w.idleTime++
 	case evStalled:
 		l := w.learnerAt()
-		if l < 0 && w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter {
+		if l < 0 && w.op != 0 && w.opCycle|w.opRemove|w.opLeave == 0 && w.hosts[w.opHost].list == voter {
 			l = int(w.opHost)
 		}
 		if l < 0 || w.learnerStalled != 0 ||

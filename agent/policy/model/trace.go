@@ -69,7 +69,7 @@ func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach)
 		w := m.applyEnding(from, e)
 		run := w
 		m.live = map[uint64]struct{}{}
-		if e.hostsStayDown && !w.mustReplace(m.Target) || m.runUntilQuiescent(&run, e) != want {
+		if e.hostsStayDown && !w.mustReplace(m.target(w.resized)) || m.runUntilQuiescent(&run, e) != want {
 			continue
 		}
 		fmt.Fprintf(b,
@@ -137,6 +137,11 @@ func (m *machine) text(e event, w *world) string {
 			[...]string{"", ", live or not"}[e.arg%2])
 	case evRemovalExpires:
 		return "the removal request expires"
+	case evResize:
+		if w.resized != 0 {
+			return "an operator resizes the cluster back"
+		}
+		return fmt.Sprintf("an operator resizes the cluster to %d voters", m.ResizeTo)
 	case evLearnerLags:
 		return "the learner does not catch up within the settle time"
 	case evSettled:
@@ -255,6 +260,9 @@ func (w *world) text() string {
 	if w.dead|w.opReplace != 0 {
 		parts = append(parts, fmt.Sprintf("dead=%d(witness:%d,op:%d,target:%d,gone:%d,reported:%d)", w.dead,
 			w.witness, w.opReplace, w.rpTarget, w.rpGone, w.opReported))
+	}
+	if w.resized|w.opLeave != 0 {
+		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d)", w.resized, w.opLeave))
 	}
 	if w.rmRequested|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(requested:%d,expired:%d,begun:%d,op:%d,even-live:%d,gone:%d)",

@@ -63,6 +63,7 @@ type observation struct {
 	ejection uint8
 
 	replacementState
+	resizeState
 	removalState // without the request on other hosts
 }
 
@@ -95,7 +96,7 @@ func (w *world) observe(h int) observation {
 			s.hosts[i].progress = behind
 		}
 	}
-	s.dead, s.witness = w.dead, w.witness
+	s.dead, s.witness, s.resized = w.dead, w.witness, w.resized
 	if own.list == unlisted {
 		s.ejection = own.ejection
 	}
@@ -109,7 +110,7 @@ func (w *world) observe(h int) observation {
 		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld,
 			w.orphan
 		s.replacementState = w.replacementState
-		s.opCycle, s.servedLong = w.opCycle, w.servedLong
+		s.opCycle, s.opLeave, s.servedLong = w.opCycle, w.opLeave, w.servedLong
 		s.opRestarted = w.opRestarted & bit(w.cycles(h) && own.unit == active)
 	}
 	return s
@@ -376,7 +377,7 @@ func (s *observation) role(i int) policy.Role {
 // joins reports whether a host is joining. A standby detects a join that it did not begin.
 func (s *observation) joins(i int) bool {
 	g := s.hosts[i]
-	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
+	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove|s.opLeave == 0 && int(s.opHost) == i &&
 		s.opReplace&s.opStandby == 0 && (s.opForged == 0 || g.list != learner || g.named == 0)
 }
 
@@ -386,6 +387,9 @@ func (s *observation) opView() *policy.Op {
 	}
 	if s.opRemove != 0 {
 		return s.removalOp()
+	}
+	if s.opLeave != 0 {
+		return s.setTokenAndID(s.leaveOp())
 	}
 	if s.opReplace != 0 {
 		return s.setTokenAndID(s.replacementOp())

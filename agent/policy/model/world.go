@@ -174,9 +174,9 @@ type world struct {
 
 	removalState
 	replacementState
+	resizeState
 
 	faults uint8 // number of faults so far
-	second uint8 // a second cluster was created
 }
 
 // The phases of an operation.
@@ -326,12 +326,14 @@ func (w *world) packRest() uint64 {
 	p.put(w.opOld, 2)
 	p.put(w.orphan, 1)
 	p.put(w.faults, 3)
-	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
 	p.put(w.servedLong|w.opVotes, 1) // servedLong is for host operations, opVotes for replacements
-	p.put(w.requests, 3)
-	w.removalState.pack(&p)
+	p.put(w.requests, 2)
+	p.put(w.resized, 2)
+	removal := w.removalState
+	removal.opRemove |= w.opLeave // a leave is packed as a removal and a replacement at once, which never happens
+	removal.pack(&p)
 	w.replacementState.pack(&p)
 	return p.v
 }
@@ -359,14 +361,16 @@ func (w *world) unpackRest(v uint64) {
 	w.opOld = p.get(2)
 	w.orphan = p.get(1)
 	w.faults = p.get(3)
-	w.second = p.get(1)
 	w.opCycle = p.get(1)
 	w.opRestarted = p.get(1)
 	w.servedLong = p.get(1)
-	w.requests = p.get(3)
+	w.requests = p.get(2)
+	w.resized = p.get(2)
 	w.removalState.unpack(&p)
 	w.replacementState.unpack(&p)
 	w.unpackVotes()
+	w.opLeave = w.opRemove & w.opReplace
+	w.opRemove &^= w.opLeave
 }
 
 // pack returns the world's key with its hosts in their order.
@@ -452,7 +456,7 @@ func (w *world) anyRecordDeleted() bool {
 
 // tidy clears state that has no meaning, so that worlds that no agent can distinguish become equal.
 func (w *world) tidy() {
-	awaited := w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
+	awaited := w.op != 0 && w.opCycle|w.opRemove|w.opLeave == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch h.list {
@@ -500,7 +504,7 @@ func (w *world) tidy() {
 		w.learnerStalled = 0
 	}
 	switch {
-	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner,
+	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove|w.opLeave != 0 || w.hosts[w.opHost].list != learner,
 		w.opPhase == phaseRollback: // it is rolled back, whatever its progress
 		w.learnerMoved, w.sinceWrite = 0, 0
 	case !w.answers(int(w.opHost)): // see evLearnerLags
@@ -523,6 +527,7 @@ func (w *world) tidy() {
 	}
 	w.tidyRemoval()
 	w.tidyReplacement()
+	w.opLeave &= w.op
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
 		w.servedLong = 0
 	}
