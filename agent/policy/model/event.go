@@ -189,9 +189,9 @@ func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evRequestRemoval && m.Removals == 0:
 		return 0
-	case m.Requests+m.Removals > 0:
-	case k == evRequest:
+	case k == evRequest && m.Requests+m.Removals == 0:
 		return 0
+	case m.Requests+m.Removals+m.ResizeTo > 0:
 	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
 	case k.args() > 2 && k != evHealthChanges:
 		return 2

@@ -1,0 +1,181 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// resizing returns a scope in which three voters become one, with n faults of these classes.
+func resizing(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.ResizeTo, sc.Faults, sc.Budget = 3, 3, 1, class, n
+		sc.Target = policy.Target{Voters: 3}
+	}
+}
+
+// growing returns a scope in which one voter becomes three.
+func growing(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		resizing(n, class)(sc)
+		sc.Voters, sc.ResizeTo, sc.Target.Voters = 1, 3, 1
+	}
+}
+
+// leaving reports whether the operation in flight is a leave.
+func leaving(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.KindLeave }
+
+// resizeMistakes returns the mistakes about a cluster that operators resize.
+func resizeMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter leaves while another one is down", breach: removedAtRisk, scope: resizing(1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Live = m.Live || v.Target.Resized })
+			}),
+		},
+		{
+			Name: "a voter leaves while another one is unhealthy", breach: removedAtRisk,
+			scope: resizing(1, HealthChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					if v.Hosts[i].ID != v.Self.ID {
+						v.Hosts[i].Health = v.Health.State
+					}
+				}
+			}),
+		},
+		{
+			Name: "more voters leave than the size requires", breach: leftUnasked, scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) { v.Target.Voters -= 2 * int(bit(v.Target.Voters > 1)) }),
+		},
+		{
+			Name: "a leave goes on after the cluster was resized back", breach: leftUnasked, scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if leaving(v) {
+					v.Target.Voters = 1
+				}
+			}),
+		},
+		{
+			Name: "the configured number of voters counts as a recorded size", breach: leftUnasked,
+			scope: func(sc *Scenario) {
+				resizing(0, 0)(sc)
+				sc.Target.Voters, sc.ResizeTo = 1, 3
+			},
+			rules: seeing(func(v *policy.View) { v.Target.Resized, v.Target.ResizedFor = true, ages }),
+		},
+		{
+			Name: "a voter leaves on old reports", breach: replacedOnOldReports, scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Answered = true
+				}
+			}),
+		},
+		{
+			Name: "a leader leaves without a leadership transfer", breach: leaderRemoved, scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if leaving(v) {
+					eachMember(v, func(m *policy.Member) { m.Leader = false })
+				}
+			}),
+		},
+		{
+			Name: "a leader that is about to be removed is not checked again", breach: leaderRemoved,
+			scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if leaving(v) && v.Op.Phase == policy.PhaseRemoving {
+					eachMember(v, func(m *policy.Member) { m.Leader = false })
+				}
+			}),
+		},
+		{
+			Name: "a voter's removal is sent before its phase is recorded", breach: removedWithoutOperation,
+			scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if leaving(v) && v.Op.Phase == policy.PhaseBegun {
+					v.Op.Phase = policy.PhaseRemoving
+				}
+			}),
+		},
+		{
+			Name: "a leave begins before the last membership change has settled", breach: unsettled, scope: resizing(0, 0),
+			rules: seeing(func(v *policy.View) { v.Cluster.StableFor, v.IdleFor = ages, ages }),
+		},
+		{
+			Name: "a leave ignores the operation in flight", breach: recordOverwritten,
+			scope: func(sc *Scenario) {
+				resizing(1, AgentCrash)(sc)
+				sc.Requests = 1
+			},
+			rules: rules{noOpFence: true, view: func(v *policy.View) {
+				if v.Target.Resized && v.Op != nil && v.Op.Host != v.Self.ID {
+					v.Op = nil
+				}
+			}},
+		},
+		{
+			Name: "a leave is ended while its removal may still be applied", breach: removalForgotten,
+			scope: resizing(1, LateCall|AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				if leaving(v) {
+					v.Op.WrittenFor = ages
+				}
+			}),
+		},
+		{
+			Name: "another voter's agent carries on a leave", breach: leftByOther, scope: resizing(1, AgentCrash),
+			rules: rules{view: func(v *policy.View) {
+				if !leaving(v) || v.Op.Phase != policy.PhaseBegun || v.Op.OrphanedFor == 0 {
+					return
+				}
+				eachMember(v, func(m *policy.Member) {
+					if m.PeerURL == v.Self.PeerURL {
+						v.Op.Host, v.Op.MemberID = v.Self.ID, m.ID
+					}
+				})
+			}},
+		},
+		{
+			Name: "no voter ever leaves", breach: targetMissed, scope: withLiveness(resizing(0, 0)),
+			rules: rules{decision: func(d *policy.Decision) {
+				if d.Step.Kind == policy.StepBeginLeave {
+					d.Step = policy.Step{}
+				}
+			}},
+		},
+		{
+			Name: "no other agent ends a leave", breach: operationStuck, scope: withLiveness(resizing(1, AgentCrash)),
+			rules: seeing(func(v *policy.View) {
+				if leaving(v) {
+					v.Op.OrphanedFor = 0
+				}
+			}),
+		},
+		{
+			Name: "a join is not called off when the cluster is resized back", breach: targetMissed,
+			scope: withLiveness(growing(0, 0)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Kind == policy.KindJoin {
+					v.Target.Resized = false
+				}
+			}),
+		},
+		{
+			Name: "a voter leaves during a pause", breach: stepWhilePaused, scope: resizing(1, OperatorPause),
+			rules: seeing(func(v *policy.View) {
+				if v.Target.Resized {
+					v.Pause = nil
+				}
+			}),
+		},
+		{
+			Name: "the data of a voter is moved aside before it has left", breach: memberDataMoved, scope: resizing(0, 0),
+			rules: rules{decision: func(d *policy.Decision) {
+				if d.Step.Kind == policy.StepRemoveMember {
+					d.Step.Kind = policy.StepMoveDataAside
+				}
+			}},
+		},
+	}
+}
