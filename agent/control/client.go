@@ -151,6 +151,20 @@ func (c *Client) SetRollout(ctx context.Context, state string) (Rollout, error) 
 	return r, err
 }
 
+// Resize records the size of the cluster and returns it with the plan.
+func (c *Client) Resize(ctx context.Context, req ResizeRequest) (Resize, error) {
+	var r Resize
+	err := c.do(ctx, http.MethodPost, "/v1/cluster/resize", req, &r)
+	return r, err
+}
+
+// Size returns the size of the cluster with the steps that are left.
+func (c *Client) Size(ctx context.Context) (Resize, error) {
+	var r Resize
+	err := c.do(ctx, http.MethodGet, "/v1/cluster/resize", nil, &r)
+	return r, err
+}
+
 // do sends one request on a connection of its own and decodes the answer.
 func (c *Client) do(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

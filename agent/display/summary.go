@@ -130,5 +130,14 @@ func membership(s control.Status) []Line {
 	if len(parts) == 0 {
 		return nil
 	}
-	return []Line{say("%s", strings.Join(parts, " · "))}
+	return append([]Line{say("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
+}
+
+// resized returns a line with the size to which an operator has resized the cluster, if it has another number of voters.
+func resized(c control.Cluster) []Line {
+	if c.Size == nil || c.Size.Voters == c.Voters {
+		return nil
+	}
+	return []Line{say("resized to %s by %s%s", Styled{fmt.Sprint(c.Size.Voters), Warn}, c.Size.By,
+		After(": ", c.Size.Reason))}
 }

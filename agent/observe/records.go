@@ -45,6 +45,9 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		case pair.Key == o.keys.Repairs():
 			kind, r.RepairsAt = policy.RecordRepairs, pair.ModRevision
 			r.Repairs, err = o.parsed.repairs.of(pair)
+		case pair.Key == o.keys.Size():
+			kind, r.SizeAt = policy.RecordSize, pair.ModRevision
+			r.Size, err = o.parsed.size.of(pair)
 		case pair.Key == o.keys.Recovered():
 			r.Recovered, _ = o.parsed.recovered.of(pair) // an unreadable record reports nothing
 		case pair.Key == o.keys.Backup():
@@ -152,11 +155,12 @@ type parsed struct {
 	recovered   parsedRecord[record.Recovered]
 	backup      parsedRecord[record.Backup]
 	restoreTest parsedRecord[record.RestoreTest]
+	size        parsedRecord[record.Size]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the decoding error.
 type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs |
-	record.Recovered | record.Backup | record.RestoreTest] struct {
+	record.Recovered | record.Backup | record.RestoreTest | record.Size] struct {
 	from  []byte
 	value *T
 	err   error

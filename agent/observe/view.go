@@ -92,7 +92,7 @@ func belongs(c config.Config, r *round.Round) uint64 {
 func (b *Builder) View(r, before *round.Round) policy.View {
 	c := b.config
 	v := policy.View{
-		Limits: b.limits, Target: policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys},
+		Limits: b.limits, Target: configuredSize(c),
 		Self: policy.Self{
 			ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
 			Drives: c.Etcd.Runner != config.RunnerExternal || r.UnitErr == nil && r.Unit.ByPrograms,
@@ -154,6 +154,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Ejections = b.ejections(v, r)
 	v.Backup = b.backup(r)
 	b.members(v, r)
+	v.Target = b.size(v, r)
 	markDomains(v, r.Noted.Domains)
 	// In a longer gap, an operation may have begun and ended unobserved. One late answer in a round is no such gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
@@ -166,6 +167,26 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
+}
+
+// configuredSize returns the size that counts until an operator resizes the cluster.
+func configuredSize(c config.Config) policy.Target {
+	return policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys, Configured: c.Cluster.Voters}
+}
+
+// size returns the size of the cluster. It runs after members, because an unreadable size keeps the number of voters.
+func (b *Builder) size(v *policy.View, r *round.Round) policy.Target {
+	unreadable := slices.ContainsFunc(r.Unreadable, func(u policy.Unreadable) bool {
+		return u.Kind == policy.RecordSize
+	})
+	var recorded *policy.Size
+	if r.Size != nil {
+		recorded = &policy.Size{
+			Voters: r.Size.Voters, WithoutSnapshot: r.Size.WithoutSnapshot,
+			For: b.since.Of(carried+"size", strconv.Itoa(r.Size.Voters), r.At, r.Number),
+		}
+	}
+	return policy.SizeOf(configuredSize(b.config), recorded, unreadable, v.Cluster)
 }
 
 // members builds the view's members from the list and the answers. It runs after records, because a pause stops the

@@ -35,9 +35,11 @@ func (p *Publisher) ClusterState() control.Status {
 			ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode),
 			Version: p.opt.Version, BootID: p.opt.BootID,
 		},
-		Role:    policy.RoleUnknown,
-		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
-		Health:  control.Health{State: health.Unknown.String()},
+		Role: policy.RoleUnknown,
+		Cluster: control.Cluster{
+			Name: c.Cluster.Name, Target: c.Cluster.Voters, Configured: c.Cluster.Voters,
+		},
+		Health: control.Health{State: health.Unknown.String()},
 		Loop: control.Loop{
 			IntervalSeconds:   c.Timing.Interval.Seconds(),
 			StuckAfterSeconds: (5*c.Timing.Interval + waits*c.Timing.CallTimeout).Seconds(),
@@ -140,6 +142,7 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 	age := (p.opt.Now() - r.StatusesAt).Seconds()
 	out.AgeSeconds = &age
 	out.ID = memberText(v.ID)
+	out.Target, out.Size = r.View.Target.Voters, SizeOf(r.Size)
 	voters, live := v.Counts()
 	if !out.Reachable {
 		live = min(now.Answering(), policy.Quorum(voters)-1) // even if a majority answers now, this host has no quorum

@@ -51,6 +51,9 @@ func within(record any, strictly bool) error {
 			return fmt.Errorf("its %s: %w", name, err)
 		}
 	}
+	if r, is := record.(*Size); is {
+		return r.check()
+	}
 	return nil
 }
 

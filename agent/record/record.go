@@ -222,7 +222,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is the set of record types. It lets Encode and Decode access the extra fields of every type generically.
 type kind interface {
 	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving |
-		RestoreTest |
+		RestoreTest | Size |
 		Line
 }
 
@@ -370,6 +370,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Saving:
 		return &r.Version, &r.Extra
 	case *RestoreTest:
+		return &r.Version, &r.Extra
+	case *Size:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

@@ -45,6 +45,8 @@ type ClusterState struct {
 	OldServes   bool // this host is late to a recovery: its member still serves the old cluster, with quorum
 	Backup      *record.Backup
 	RestoreTest *record.RestoreTest
+	Size        *record.Size // as an operator has resized the cluster; nil if none has
+	SizeAt      int64        // its modification revision
 	Released    Released
 	Revision    int64 // of the store when the records were read
 	Unreadable  []policy.Unreadable

@@ -48,6 +48,7 @@ func documents() []document {
 		{"members", members{}, []string{"member list"}},
 		{"removal", control.Removal{}, []string{"member remove --no-wait"}},
 		{"removal-end", control.RemovalEnd{}, []string{"member remove"}},
+		{"resize", control.Resize{}, []string{"cluster resize"}},
 		{"operation", operation{}, []string{"operation show"}},
 		{"pause", control.Pause{}, []string{"pause"}},
 		{"done", control.Done{}, []string{"resume", "operation release", "health unmute", "bootstrap --yes"}},

@@ -59,6 +59,12 @@ type Backend interface {
 	// rollout. Without a rollout it refuses with CodeConflict.
 	SetRollout(ctx context.Context, state, by string) (control.Rollout, error)
 
+	// Resize records the size of the cluster and returns it with the plan; the status shows its progress. It refuses
+	// with CodeConflict if another operator has changed the size since IfRevision.
+	Resize(ctx context.Context, req control.ResizeRequest, by string) (control.Resize, error)
+	// Size returns the size of the cluster with the steps that are left. It changes nothing.
+	Size(ctx context.Context) (control.Resize, error)
+
 	// Mute records a mute on this host's disk and returns it. It replaces an earlier mute of the same code, and refuses
 	// to mute a finding that blocks anything.
 	Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error)

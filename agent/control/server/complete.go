@@ -35,6 +35,11 @@ func completeRollout(r control.Rollout) control.Rollout {
 	return r
 }
 
+func completeResize(r control.Resize) control.Resize {
+	r.APIVersion, r.Steps, r.Warnings = control.APIVersion, orEmpty(r.Steps), orEmpty(r.Warnings)
+	return r
+}
+
 func completeSnapshotJob(j control.SnapshotJob) control.SnapshotJob {
 	j.APIVersion = control.APIVersion
 	j.Snapshots, j.Orphans, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Orphans), orEmpty(j.Unread)

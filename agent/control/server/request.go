@@ -63,6 +63,9 @@ var (
 	rolloutText = bodyText{
 		cannot: "cannot start the rollout", hint: `send {"work": "restart", "reason": "<why>"}`,
 	}
+	resizeText = bodyText{
+		cannot: "cannot resize the cluster", hint: `send {"voters": 5, "reason": "<why>"}`,
+	}
 	rolloutStateText = bodyText{cannot: "cannot change the rollout", hint: `send {"state": "paused"}`}
 	snapshotText     = bodyText{
 		cannot: "cannot run the snapshot command",

@@ -65,6 +65,8 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/snapshot", accessChange, nil, changes, s.postSnapshot},
 		{"POST", "/v1/rollout", accessChange, nil, changes, s.postRollout},
 		{"PUT", "/v1/rollout/state", accessChange, nil, changes, s.putRolloutState},
+		{"GET", "/v1/cluster/resize", accessRead, nil, reads, s.getResize},
+		{"POST", "/v1/cluster/resize", accessChange, nil, changes, s.postResize},
 	}
 }
 

@@ -109,6 +109,18 @@ func validateRollout(r *control.RolloutRequest) error {
 	return nil
 }
 
+// validateResize checks only the form. The policy decides whether the number of voters is possible.
+func validateResize(r *control.ResizeRequest) error {
+	if r.IfRevision != nil && *r.IfRevision < 0 {
+		return badRequest(resizeText.hint, "%s: ifRevision: %d is not a revision", resizeText.cannot, *r.IfRevision)
+	}
+	if strings.TrimSpace(r.Reason) == "" {
+		r.Reason = ""
+		return nil
+	}
+	return checkReason(&r.Reason, resizeText)
+}
+
 func validateRolloutState(r *control.RolloutStateRequest) error {
 	switch r.State {
 	case record.RolloutRunning, record.RolloutPaused, record.RolloutAborted:

@@ -1,0 +1,25 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net/http"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// getResize returns the size of the cluster and the steps that are left.
+func (s *Server) getResize(r request) (response, error) {
+	size, err := s.opt.Backend.Size(r.ctx)
+	return response{http.StatusOK, completeResize(size)}, err
+}
+
+func (s *Server) postResize(r request) (response, error) {
+	req, err := read[control.ResizeRequest](r.body, resizeText, validateResize)
+	if err != nil {
+		return response{}, err
+	}
+	size, err := s.opt.Backend.Resize(r.ctx, req, r.by)
+	return response{http.StatusAccepted, completeResize(size)}, err
+}

@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// resize asks this host to resize the cluster. It returns the plan, and the reason if the request is refused.
+func (h *host) resize(req control.ResizeRequest) (control.Resize, string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
+	defer cancel()
+	req.Reason = "a test"
+	plan, err := h.Client.Resize(ctx, req)
+	if err != nil {
+		return plan, err.Error()
+	}
+	return plan, ""
+}
+
+// mustResize resizes the cluster with the plan of a dry run, and checks that both plans are the same.
+func (h *host) mustResize(req control.ResizeRequest) control.Resize {
+	h.w.t.Helper()
+	asks := req
+	asks.DryRun = true
+	would, refused := h.resize(asks)
+	if refused != "" {
+		h.w.t.Fatal(refused)
+	}
+	req.IfRevision = &would.Revision
+	does, refused := h.resize(req)
+	if refused != "" {
+		h.w.t.Fatal(refused)
+	}
+	if !slices.Equal(would.Steps, does.Steps) {
+		h.w.t.Errorf("the dry run planned %+v, and the request %+v", would.Steps, does.Steps)
+	}
+	h.w.t.Logf("to %d voters: %+v", req.Voters, does.Steps)
+	return does
+}
+
+// retrying writes to the cluster until the test ends. Each write is tried for 5 s, and each attempt takes at most 1 s.
+func (w *world) retrying(rate int) *testbed.WriteLoad {
+	w.t.Helper()
+	var endpoints []string
+	for _, h := range w.hosts {
+		endpoints = append(endpoints, h.Options.ClientURL)
+	}
+	load, err := testbed.StartWriteLoad(w.t.Context(),
+		testbed.LoadOptions{Endpoints: endpoints, Rate: rate, Retry: true, Timeout: 5 * time.Second})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { load.Stop() })
+	return load
+}
+
+// hasSize waits until the cluster has that many voters and no operation is in flight.
+func (w *world) hasSize(voters int) {
+	w.t.Helper()
+	w.within(4*formation, "the cluster has its size", func() bool { return w.has(voters, 0) && !w.busy() })
+}
+
+// left returns the names of the hosts whose voters have left, in order.
+func (w *world) left() (names []string) {
+	w.t.Helper()
+	lines, err := w.history()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, line := range lines {
+		if line.Operation == policy.KindLeave && line.Outcome == string(policy.Removed) {
+			names = append(names, line.Name)
+		}
+	}
+	return names
+}
+
+// checkReport fails the test if a write failed.
+func checkReport(t *testing.T, load *testbed.WriteLoad) {
+	t.Helper()
+	r := load.Stop()
+	t.Logf("%d writes, %d retried, slowest %s, longest gap %s", r.Acked, r.Retried, r.Slowest, r.LongestGap)
+	if r.Failed > 0 || r.Acked == 0 {
+		t.Errorf("%d of %d writes failed", r.Failed, len(r.Writes))
+	}
+}
+
+func TestAResizedClusterGrowsAndShrinksAsPlannedWithoutAFailedWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 5, voters: 3})
+	w.start()
+	w.bootstrap()
+	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
+	load := w.retrying(50)
+	w.hosts[3].mustResize(control.ResizeRequest{Voters: 5})
+	w.hasSize(5)
+	w.waitRolesAgree()
+
+	first := w.hosts[0]
+	first.observes("n1 sees five live voters", 5)
+	plan := first.mustResize(control.ResizeRequest{Voters: 3})
+	w.hasSize(3)
+	checkReport(t, load)
+	left := w.left()
+	if len(left) != 2 || len(plan.Steps) != 2 {
+		t.Fatalf("%v left, and the plan was %+v", left, plan.Steps)
+	}
+	for i, step := range plan.Steps {
+		if !strings.Contains(step.Text, left[i]+" leaves") || step.Voters != 4-i || !step.Final {
+			t.Errorf("%s left, and the plan was %+v", left[i], step)
+		}
+	}
+	for _, h := range w.hosts {
+		if slices.Contains(left, h.Options.Name) {
+			w.eventually(h.Options.Name+" is a spare whose etcd is stopped", func() bool {
+				return h.role() == policy.RoleSpare && !h.etcdRuns()
+			})
+		}
+	}
+	w.verify(3, 0)
+}
+
+// observes waits until this host observes that many live voters and no operation.
+func (h *host) observes(what string, voters int) {
+	h.w.t.Helper()
+	h.w.eventually(what, func() bool {
+		s, ok := h.status()
+		return ok && s.Cluster.Reachable && s.Cluster.Voters == voters && s.Op == nil &&
+			s.Cluster.FaultTolerance == (voters-1)/2
+	})
+}
+
+func TestTheLastButOneVoterLeavesOnlyWithASnapshotOrIfAllowed(t *testing.T) {
+	t.Parallel()
+	w := threeIdleVoters(t)
+	n1 := w.hosts[0]
+	if _, got := n1.resize(control.ResizeRequest{Voters: 1}); !strings.Contains(got, "no backup store is configured") {
+		t.Fatalf("without a store: %q", got)
+	}
+	load := w.retrying(50)
+	n1.mustResize(control.ResizeRequest{Voters: 1, WithoutSnapshot: true})
+	w.hasSize(1)
+	checkReport(t, load)
+	if left := w.left(); len(left) != 2 {
+		t.Errorf("%v left", left)
+	}
+	w.verify(1, 0)
+}
