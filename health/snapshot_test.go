@@ -144,7 +144,7 @@ func TestAnInvalidSnapshotIsRefused(t *testing.T) {
 		"version 0":            {`"version":1`, `"version":0`},
 		"version 2":            {`"version":1`, `"version":2`},
 		"an unknown field":     {`"version":1`, `"version":1,"x":1`},
-		"an unknown state":     {`"state":"OK"`, `"state":"FINE"`},
+		"an unknown state":     {`"cpu":{"state":"OK"`, `"cpu":{"state":"FINE"`},
 		"a code of no rule":    {`"state":"OK"`, `"state":"OK","code":"DISK_UNFIT"`},
 		"a state of no rule":   {`"cpu":{"state":"OK"`, `"cpu":{"state":"SLOW","code":"CPU_STARVED"`},
 		"a state without code": {`"cpu":{"state":"OK"`, `"cpu":{"state":"SLOW"`},
