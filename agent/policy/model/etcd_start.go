@@ -42,7 +42,6 @@ func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 	voters, _ := w.votes()
 	switch {
 	case h.env == newEnv && voters > 0:
-		w.second = 1
 		h.unit = failed
 		return true, secondCluster
 	case h.env == newEnv:

@@ -176,7 +176,6 @@ type world struct {
 	replacementState
 
 	faults uint8 // number of faults so far
-	second uint8 // a second cluster was created
 }
 
 // The phases of an operation.
@@ -326,7 +325,6 @@ func (w *world) packRest() uint64 {
 	p.put(w.opOld, 2)
 	p.put(w.orphan, 1)
 	p.put(w.faults, 3)
-	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
 	p.put(w.servedLong|w.opVotes, 1) // servedLong is for host operations, opVotes for replacements
@@ -359,7 +357,6 @@ func (w *world) unpackRest(v uint64) {
 	w.opOld = p.get(2)
 	w.orphan = p.get(1)
 	w.faults = p.get(3)
-	w.second = p.get(1)
 	w.opCycle = p.get(1)
 	w.opRestarted = p.get(1)
 	w.servedLong = p.get(1)
