@@ -197,6 +197,23 @@ func TestASnapshotOlderThanACheckIsAccepted(t *testing.T) {
 	}
 }
 
+func TestAnUnknownOverallStateInASnapshotIsReplacedByTheFirstRound(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	data, err := b.j.Snapshot("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := strings.Replace(string(data), `"state":"OK"`, `"state":"FINE"`, 1)
+	j, err := Restore([]byte(newer), DefaultThresholds(), "boot", b.now)
+	if err != nil || j.state != Unknown {
+		t.Fatalf("restored as %v, %v", j, err)
+	}
+	if v, _ := j.Observe(Input{Now: b.now, Member: true, Disk: b.next}); v.State != OK {
+		t.Errorf("got %+v", v)
+	}
+}
+
 func TestASnapshotOfASnapshotIsTheSame(t *testing.T) {
 	t.Parallel()
 	b := member(t)
