@@ -87,7 +87,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairLimitReached: repairsLeft,
 		policy.VoterDead:      Explored,
 		policy.VoterUnhealthy: Explored, policy.VoterSuspect: Explored, policy.StandbyLost: Explored,
-		policy.TooManyVoters: Explored, policy.SizeDiffers: Explored,
+		policy.TooManyVoters: Explored, policy.SizeDiffers: Explored, policy.HostRetired: Explored,
 		policy.Recovering: recovers, policy.Recovered: recovers, policy.QuorumRestored: recovers,
 		policy.RecoveryGivenUp: recovers,
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
