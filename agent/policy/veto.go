@@ -145,6 +145,7 @@ func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, res
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
+func vetoRemovalPending() veto      { return veto{Settling, false, removalPending} }
 func vetoNotFirstToLeave() veto     { return veto{NotMyTurn, false, notFirstToLeave} }
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }

@@ -55,6 +55,17 @@ func (m *machine) resize(w *world) bool {
 	return true
 }
 
+// removalLate reports whether a removal that was not answered in time may still be applied: etcd does that within the
+// lock's TTL or never, and no voter leaves a resized cluster during that time.
+func (w *world) removalLate() bool {
+	for i := range w.n {
+		if w.hosts[i].lateRemove != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
 func (m *machine) retire(w *world, i int) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
@@ -129,7 +140,8 @@ func (m *machine) judgeSize(w *world, h int, c choice) breach {
 		voters -= w.retiring()
 	}
 	voterLeaves := w.hosts[h].list == voter && target.Resized && voters > target.Voters
-	standbyLeaves := w.hosts[h].list == learner && w.isRetired(h)
+	surplus := target.Resized && voters >= target.Voters && target.Standbys == 0 // etcd allows one learner at a time
+	standbyLeaves := w.hosts[h].list == learner && (surplus || w.isRetired(h))
 	joins := c.step == beginVoter || c.step == beginStandby || c.step == addLearner || c.step == promote
 	switch {
 	case leaves && !voterLeaves && !standbyLeaves:
