@@ -31,7 +31,7 @@ func (a *app) explainCommand() *cobra.Command {
 		GroupID: groupInspect,
 		Short:   "Explain what this host, another host or a code means",
 		Long: "Without an argument, show what this host does next, or every reason why it does nothing. With a\n" +
-			"code (NOT_MY_TURN), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
+			"code (LOWER_RANKED), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
 			"of a host, show what that host last published: its role, health state, position in the join queue,\n" +
 			"and what blocks it.",
 		Example:           examples("quorumctl explain", "quorumctl explain NO_QUORUM", "quorumctl explain n2"),
