@@ -55,7 +55,7 @@ func (w *waitFlags) check(what string) error {
 	}
 	if w.timeout < 0 {
 		return usage("use a positive duration, as in --wait 10m", "cannot %s: --wait %s is negative", what,
-			durationfmt.Typed(w.timeout))
+			durationfmt.Parseable(w.timeout))
 	}
 	return nil
 }
@@ -65,8 +65,8 @@ func checkFor(what, command string, d time.Duration) error {
 	if d >= control.MinMaintenance && d <= control.MaxMaintenance {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of range (%s to %s)", what, durationfmt.Typed(d),
-		durationfmt.Typed(control.MinMaintenance), durationfmt.Typed(control.MaxMaintenance))
+	return usage(command, "cannot %s: --for %s is out of range (%s to %s)", what, durationfmt.Parseable(d),
+		durationfmt.Parseable(control.MinMaintenance), durationfmt.Parseable(control.MaxMaintenance))
 }
 
 func (a *app) maintenanceOnCommand() *cobra.Command {

@@ -36,8 +36,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			req.Member = args[0]
 			if d := time.Duration(req.For); d < control.MinRemoval || d > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(d),
-					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
+					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Parseable(d),
+					durationfmt.Parseable(control.MinRemoval), durationfmt.Parseable(control.MaxRemoval))
 			}
 			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (preview, error) {
 				return a.previewRemoval(cmd.Context(), req)
