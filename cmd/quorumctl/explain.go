@@ -26,7 +26,7 @@ type explanation struct {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "explain [CODE|HOST]",
 		GroupID: groupInspect,
 		Short:   "Explain what this host, another host or a code means",
@@ -45,7 +45,9 @@ func (a *app) explainCommand() *cobra.Command {
 				return explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
 			}, writeExplanation)
 		},
-	}
+	}, printed{name: "explanation", of: explanation{}},
+		printed{name: "code", of: code{}, with: "CODE"},
+		printed{name: "host", of: control.HostRecord{}, with: "HOST"})
 }
 
 // explainNamed explains a code, or a host by its host record. It contacts the agent only for a host.

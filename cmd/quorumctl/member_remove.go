@@ -20,7 +20,7 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 	var req control.RemovalRequest
 	var noWait bool
 	var c confirmation
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "remove NAME --reason TEXT",
 		Short: "Remove a member from etcd for good",
 		Long: "Remove a member by name or ID, and wait until it is gone. Run this on another host: its quorumd\n" +
@@ -48,7 +48,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			return a.memberRemove(cmd.Context(), req, noWait)
 		},
 		ValidArgsFunction: a.completeMembers,
-	}
+	}, printed{name: "removal", of: control.Removal{}, with: "--no-wait"},
+		printed{name: "removal-end", of: control.RemovalEnd{}})
 	flags := cmd.Flags()
 	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.BoolVar(&req.Live, "live", false, "remove even a voter that answers")

@@ -15,7 +15,7 @@ import (
 
 func (a *app) pauseCommand() *cobra.Command {
 	var req control.PauseRequest
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "pause --reason TEXT",
 		GroupID: groupOperate,
 		Short:   "Stop all steps on all hosts for some time",
@@ -36,7 +36,7 @@ func (a *app) pauseCommand() *cobra.Command {
 				p.line("→ quorumctl resume ends it earlier")
 			})
 		},
-	}
+	}, printed{name: "pause", of: control.Pause{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
