@@ -355,7 +355,8 @@ func limitFields(s *jsonschema.Schema, body any) {
 			b := apiDurations()[request]
 			p.Description = "A Go duration, at most " + durationfmt.Parseable(b.most)
 			if b.least > 1 {
-				p.Description = "A Go duration from " + durationfmt.Parseable(b.least) + " to " + durationfmt.Parseable(b.most)
+				p.Description = "A Go duration from " + durationfmt.Parseable(b.least) + " to " +
+					durationfmt.Parseable(b.most)
 			}
 			p.Default = raw(durationfmt.Parseable(b.otherwise))
 		}
