@@ -74,7 +74,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTimedOut: Explored, policy.HealthLost: Explored,
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.OperationRejected: Explored,
-		policy.Joined: Explored,
+		policy.Joined:        Explored,
 		policy.ClusterExists: bootstrapOnce, policy.Starting: Explored, policy.MemberDown: Explored,
 		policy.MemberLost:   Explored,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored,
