@@ -319,7 +319,7 @@ func orUnknown(s DataState) string {
 // record could cause the removal or restart of a standby.
 func abandonForeignOp(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
-	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
+	return do(Step{Kind: StepEndOp, Outcome: OperationRejected, Why: why})
 }
 
 // isAbout reports whether the operation concerns a member. On the operation's own host, it always concerns the host's
@@ -418,7 +418,7 @@ const (
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {
-	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == Disowned,
+	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == OperationRejected,
 		op.Kind == KindReplace && op.Target != RoleVoter, // this host does not become a voter
 		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTimedOut:
 		return JoinUncounted

@@ -332,7 +332,7 @@ func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {
 	case v.Op.MemberID != m.ID: // otherwise whoever writes the record could get other members removed
-		return Disowned, "the operation names a member that is not this host's"
+		return OperationRejected, "the operation names a member that is not this host's"
 	case !v.leavesNow(m):
 		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
 	case v.Op.Elapsed > v.Limits.LearnerStall:

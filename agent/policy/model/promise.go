@@ -349,7 +349,7 @@ func (w *world) countedRight(c choice) bool {
 		return c.join == policy.JoinUncounted
 	case c.step == endJoined:
 		return c.join == policy.JoinSucceeded
-	case c.outcome == policy.Disowned:
+	case c.outcome == policy.OperationRejected:
 		return c.join == policy.JoinUncounted
 	}
 	nothingSent := w.opReplace != 0 && w.opPhase == phaseBegun
