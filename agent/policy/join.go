@@ -118,19 +118,11 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.isRetired(v.Self.ID):
 		text, _ := retired(v)
 		return HostRetired, text
-	case listed && !m.Standby && v.noPlaceLeft():
-		return TargetMet, "the cluster was resized meanwhile"
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
 	}
 	return "", ""
-}
-
-// noPlaceLeft reports whether an operator has resized the cluster during this host's join to a size that leaves no place
-// for it, neither as a voter nor as a standby.
-func (v View) noPlaceLeft() bool {
-	return v.Target.Resized && v.Op.Target == RoleVoter && !v.votersMissing() && v.Cluster.learning() > v.Target.Standbys
 }
 
 // steady reports whether a member answers and has caught up with the leader. In an idle cluster, the index of a steady
