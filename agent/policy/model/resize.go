@@ -167,7 +167,7 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 		return removedWithoutOperation
 	case c.step == removeMember && (w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0):
 		return removedWithoutOperation
-	case c.step != beginLeave && w.opReported == 0:
+	case c.step != beginLeave && w.opReported == 0 && w.hosts[h].list == voter: // no quorum depends on a standby
 		return replacedOnOldReports
 	case w.hosts[h].list == voter && known < voters-1:
 		return removedAtRisk
