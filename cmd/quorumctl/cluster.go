@@ -176,5 +176,8 @@ func resizeProgress(s control.Status) (state, text string) {
 			return state, r.Text
 		}
 	}
-	return state, "waiting for the next host"
+	if len(s.Reasons) > 0 {
+		return state, s.Reasons[0].Code + ": " + s.Reasons[0].Text
+	}
+	return state, "waiting for quorumd"
 }
