@@ -93,6 +93,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{VoterUnhealthy, false},
 			{VoterSuspect, false},
 			{TooManyVoters, false},
+			{SizeDiffers, false},
 			{StandbyLost, false},
 			{BackupFailed, false},
 			{BackupOld, false},

@@ -39,6 +39,9 @@ func (p plan) faultTable() []fault {
 	if p.Unhealthy > 0 {
 		table = append(table, unhealthyFaults()...)
 	}
+	if p.Resizes {
+		table = append(table, resizeFaults()...)
+	}
 	return table
 }
 

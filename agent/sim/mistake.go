@@ -131,7 +131,7 @@ func Mistakes() []Mistake {
 				return &othersHealthy{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes())...)
+	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes(), resizeMistakes())...)
 }
 
 // longLeases makes every lease look twenty times longer than it is.

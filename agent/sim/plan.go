@@ -30,6 +30,7 @@ type plan struct {
 	PerDay        int           // maximum number of replacements per day
 	LostAt        time.Duration // when quorum is lost for good; 0: never
 	LateVoter     bool          // a voter that was believed lost returns with its data
+	Resizes       bool          // operators resize the cluster
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
 }
@@ -78,6 +79,7 @@ func newPlan(opt Options) (plan, error) {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
 		p.Dead, p.PerDay, p.Timing, p.Unhealthy = 6*time.Minute, 1, timingSection(19), opt.Mistake.unhealthy
 	}
+	p.Resizes = p.drawResizes()
 	if opt.plan != nil {
 		opt.plan(&p)
 	}
@@ -146,6 +148,9 @@ func (p plan) String() string {
 	lost := ""
 	if p.LostAt > 0 {
 		lost = fmt.Sprintf(", quorum is lost after %s, one of the lost voters returns: %v", p.LostAt, p.LateVoter)
+	}
+	if p.Resizes {
+		lost += ", it is resized"
 	}
 	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s%s, timing %s %s",
 		p.Hosts, p.Voters, p.Standbys, p.Load, p.FaultInterval, p.Faulty, lost, p.Timing, p.repairSection())

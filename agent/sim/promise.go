@@ -53,6 +53,7 @@ type promises struct {
 	lockHeldAt        map[*process]time.Duration
 	commands          map[string]bool // the IDs of the commands that have begun
 	lastSteps         map[*process]repeatedStep
+	sizeChanged       time.Duration              // when an operator last resized the cluster
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
 	repairedAt        map[uint64]time.Duration   // by member ID: when the removal of the replaced voter was first sent
@@ -177,6 +178,9 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	}
 	for _, op := range req.Success {
 		if put := op.GetRequestPut(); put != nil {
+			if string(put.Key) == w.keys.Size() {
+				p.sizeChanged = w.now()
+			}
 			if strings.HasPrefix(string(put.Key), w.keys.Hosts()) {
 				p.hostsChanged = w.now()
 			}
@@ -462,11 +466,12 @@ func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 }
 
 // beforeRemoval checks a removal of a member of any role when it is applied.
-func (p *promises) beforeRemoval(by *process, id uint64, _ time.Duration) {
+func (p *promises) beforeRemoval(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
 		return
 	}
+	p.checkLeave(by, m, after)
 	p.checkQuorumLeft(by, m)
 }
 

@@ -149,6 +149,7 @@ func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 		done, broken := missing() == "", w.promises.first != nil
 		w.repairDeadByHand()
 		w.repairUnhealthyByHand()
+		w.resizeBack()
 		if w.etcd.clusterID == 0 {
 			w.requestBootstrap(w.hosts[0])
 		}

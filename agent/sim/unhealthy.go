@@ -215,7 +215,7 @@ func (p *promises) checkVoteInPlace(by *process, op *record.Op) {
 // is dead or unhealthy, or was unhealthy when this host was promoted by the same operation.
 func (p *promises) checkCompletion(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
-	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {
+	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= p.w.size() {
 		p.breach("P2", by.host, "a voter replaces another one, which is not surplus")
 		return
 	}

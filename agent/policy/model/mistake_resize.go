@@ -124,19 +124,6 @@ func resizeMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "another voter's agent carries on a leave", breach: leftByOther, scope: resizing(1, AgentCrash),
-			rules: rules{view: func(v *policy.View) {
-				if !leaving(v) || v.Op.Phase != policy.PhaseBegun || v.Op.OrphanedFor == 0 {
-					return
-				}
-				eachMember(v, func(m *policy.Member) {
-					if m.PeerURL == v.Self.PeerURL {
-						v.Op.Host, v.Op.MemberID = v.Self.ID, m.ID
-					}
-				})
-			}},
-		},
-		{
 			Name: "no voter ever leaves", breach: targetMissed, scope: withLiveness(resizing(0, 0)),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Step.Kind == policy.StepBeginLeave {

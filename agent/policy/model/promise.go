@@ -87,7 +87,6 @@ const (
 	removedBeforeJoin
 	leaderRemoved
 	leftUnasked
-	leftByOther
 	startGuardStays
 	startGuardMissing
 	opSeenUnrecorded

@@ -46,6 +46,9 @@ func scopes() []Scenario {
 			Faults: EtcdCrash | MemberCutOff, Budget: 1,
 		},
 		Scenario{
+			Name: "healthy voters leave", Hosts: 5, Voters: 5, Target: policy.Target{Voters: 5}, ResizeTo: 3,
+		},
+		Scenario{
 			Name: "one voter and a standby", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1},
 			Faults: EtcdCrash | MemberCutOff, Budget: 2,
 		})

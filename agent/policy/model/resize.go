@@ -88,7 +88,7 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 	}
 	switch {
 	case c.step != beginLeave && !w.leaves(h):
-		return leftByOther
+		return removedWithoutOperation
 	case c.step == removeMember && (w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0):
 		return removedWithoutOperation
 	case c.step != beginLeave && w.opReported == 0:
@@ -107,7 +107,6 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 func resizePromises() map[breach]promise {
 	return map[breach]promise{
 		leftUnasked: {"P9", "a voter leaves although the cluster has no more voters than its recorded size"},
-		leftByOther: {"P1", "a host that is not leaving continues another host's leave"},
 	}
 }
 

@@ -1,0 +1,154 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// drawResizes reports whether operators resize the cluster, which they do in a third of the clusters without quorum
+// loss. It has random numbers of its own, so that all other draws stay as they are.
+func (p plan) drawResizes() bool {
+	return rand.New(rand.NewPCG(p.Seed, 7)).IntN(3) == 0 && p.LostAt == 0
+}
+
+// resizeFaults returns the faults in which operators resize the cluster, or another client overwrites its size.
+func resizeFaults() []fault {
+	return []fault{
+		{
+			name: "an operator resizes the cluster", weight: 8, low: time.Second, high: time.Second, needsCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				sizes := []int{1, 3, 5, 7}
+				w.resize(h, sizes[w.faults.IntN(len(sizes))])
+				return nil
+			},
+		},
+		{
+			name: "the size of the cluster is overwritten", weight: 1, low: time.Second, high: time.Second,
+			needsCluster: true,
+			begin: func(w *world, _ *host, _ time.Duration) func() {
+				values := []string{`{"version":1,"voters":4}`, `{"version":1,"voters":-1}`, `x`, `{"version":9,"voters":1}`}
+				if w.etcd.hasLeader() {
+					w.intrude(clientv3.OpPut(w.keys.Size(), values[w.faults.IntN(len(values))]))
+				}
+				return nil
+			},
+		},
+	}
+}
+
+// resize lets an operator resize the cluster. The request may be refused.
+func (w *world) resize(h *host, voters int) {
+	req := control.ResizeRequest{Voters: voters, Reason: "as planned", WithoutSnapshot: true}
+	w.operator(h, func(ctx context.Context, p *process) {
+		_, err := p.agent.Resize(ctx, req, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err == nil {
+			w.counts.Resized++
+		}
+		w.event(h, eventFault, uint64(voters), "the cluster is to be resized to %d voters: %v", voters, err)
+	})
+}
+
+// resizeBack lets an operator restore the planned size after the faults have ended, until an agent has accepted it.
+func (w *world) resizeBack() {
+	if kv := w.etcd.store.Get(w.keys.Size()); !w.healed || kv == nil || w.size() == w.plan.Voters && w.sized(kv.Value) {
+		return
+	}
+	for _, h := range w.hosts {
+		if h.agent != nil && h.powered {
+			w.resize(h, w.plan.Voters)
+			return
+		}
+	}
+}
+
+// sized reports whether a value is a readable size.
+func (*world) sized(value []byte) bool {
+	s, err := record.Decode[record.Size](value)
+	return err == nil && s.Voters > 0
+}
+
+// size returns the size of the cluster: the recorded one if it can be read, otherwise the configured one.
+func (w *world) size() int {
+	kv := w.etcd.store.Get(w.keys.Size())
+	if kv == nil || !w.sized(kv.Value) {
+		return w.plan.Voters
+	}
+	s, _ := record.Decode[record.Size](kv.Value)
+	return s.Voters
+}
+
+// checkLeave checks the removal of a voter by its own host when it is applied, because the cluster was resized: there
+// are more voters than the size, the others are up, and the operation is this host's.
+func (p *promises) checkLeave(by *process, m *member, after time.Duration) {
+	op := p.currentOp()
+	if op == nil || op.Kind != policy.KindLeave || p.overtaken(after) || p.justIntruded() {
+		return
+	}
+	voters := p.w.etcd.voters()
+	switch {
+	case m.host != by.host || op.Host != by.host.config.Host.ID:
+		p.breach("P1", by.host, "the voter on "+m.host.name+" leaves by another host's operation")
+	case len(voters) <= p.w.size() && p.w.now()-p.sizeChanged > p.staleness():
+		p.breach("P9", by.host, fmt.Sprintf("one of %d voters leaves, and the size is %d", len(voters), p.w.size()))
+	}
+	for _, o := range voters {
+		if down := p.w.now() - o.downAt; o != m && o.downAt != 0 && down > p.staleness() {
+			p.breach("P2", by.host, fmt.Sprintf("a voter leaves while voter %s has been down for %s", o.host.name,
+				down.Round(time.Second)))
+		}
+	}
+}
+
+// resizeMistakes returns the mistakes about a resized cluster.
+func resizeMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "the recorded size is misread", Promise: "P9", Text: "leaves, and the size is 5",
+			parts: func(_ *process, opt *agent.Options) { opt.Etcd = &misreadSize{opt.Etcd} },
+			trouble: func(w *world) {
+				w.after(5*time.Minute, laneFaults, func() { w.resize(w.hosts[0], 5) })
+			},
+		},
+		{
+			Name: "a voter that is down does not keep others from leaving", Promise: "P2", Text: "leaves while voter",
+			parts: func(_ *process, opt *agent.Options) { opt.Etcd = &downAsLive{Etcd: opt.Etcd} },
+			trouble: func(w *world) {
+				w.after(5*time.Minute, laneFaults, func() {
+					w.hosts[1].losePower()
+					w.resize(w.hosts[0], 3)
+				})
+			},
+		},
+	}
+}
+
+// misreadSize reads every size as 3.
+type misreadSize struct{ cluster.Etcd }
+
+func (d *misreadSize) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	out, err := d.Etcd.Read(ctx, spans...)
+	voters := regexp.MustCompile(`"voters":5`)
+	for i, pair := range out.Pairs {
+		if bytes.HasSuffix([]byte(pair.Key), []byte("/size")) {
+			out.Pairs[i].Value = voters.ReplaceAll(pair.Value, []byte(`"voters":3`))
+		}
+	}
+	return out, err
+}
