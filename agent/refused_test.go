@@ -4,11 +4,13 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/publish"
 )
@@ -36,6 +38,22 @@ func TestResumeWithoutAPauseIsRefused(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// writeOnly is an etcd that answers no reads.
+type writeOnly struct{ *fleetClient }
+
+func (writeOnly) Read(context.Context, ...cluster.Span) (cluster.Range, error) {
+	return cluster.Range{}, errors.New("no answer")
+}
+
+func TestResumeIsRefusedIfThePauseCannotBeRead(t *testing.T) {
+	t.Parallel()
+	err := operatorOf(writeOnly{newFleetEtcd().of("v1")}).Resume(t.Context(), "root")
+	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.NotNow ||
+		e.Message != "cannot resume: no answer" {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestTheHistoryReportsWhetherItIsTheNewest(t *testing.T) {

@@ -144,7 +144,7 @@ func TestAnInvalidSnapshotIsRefused(t *testing.T) {
 		"version 0":            {`"version":1`, `"version":0`},
 		"version 2":            {`"version":1`, `"version":2`},
 		"an unknown field":     {`"version":1`, `"version":1,"x":1`},
-		"an unknown state":     {`"state":"OK"`, `"state":"FINE"`},
+		"an unknown state":     {`"cpu":{"state":"OK"`, `"cpu":{"state":"FINE"`},
 		"a code of no rule":    {`"state":"OK"`, `"state":"OK","code":"DISK_UNFIT"`},
 		"a state of no rule":   {`"cpu":{"state":"OK"`, `"cpu":{"state":"SLOW","code":"CPU_STARVED"`},
 		"a state without code": {`"cpu":{"state":"OK"`, `"cpu":{"state":"SLOW"`},
@@ -191,6 +191,23 @@ func TestASnapshotOlderThanACheckIsAccepted(t *testing.T) {
 	j, err := Restore(data, DefaultThresholds(), "boot", b.now)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if v, _ := j.Observe(Input{Now: b.now, Member: true, Disk: b.next}); v.State != OK {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestAnUnknownOverallStateInASnapshotIsReplacedByTheFirstRound(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	data, err := b.j.Snapshot("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := strings.Replace(string(data), `"state":"OK"`, `"state":"FINE"`, 1)
+	j, err := Restore([]byte(newer), DefaultThresholds(), "boot", b.now)
+	if err != nil || j.state != Unknown {
+		t.Fatalf("restored as %v, %v", j, err)
 	}
 	if v, _ := j.Observe(Input{Now: b.now, Member: true, Disk: b.next}); v.State != OK {
 		t.Errorf("got %+v", v)

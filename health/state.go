@@ -52,13 +52,10 @@ func (s State) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText reads the name.
+// UnmarshalText reads the name. Any other text, such as a state of a newer version, is Unknown: a client must still be
+// able to show the rest of the document.
 func (s *State) UnmarshalText(text []byte) error {
-	state, err := ParseState(string(text))
-	if err != nil {
-		return err
-	}
-	*s = state
+	*s, _ = ParseState(string(text)) // Unknown with an error
 	return nil
 }
 

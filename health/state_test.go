@@ -25,11 +25,15 @@ func TestAStateIsParsedFromItsName(t *testing.T) {
 	}
 }
 
-func TestAnUnknownNameOrValueIsRefused(t *testing.T) {
+func TestAnUnknownNameOrValueIsRefusedAndReadAsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "ok", "FINE", "STATE(9)"} {
 		if s, err := ParseState(name); err == nil {
 			t.Errorf("%q is read as %s", name, s)
+		}
+		s := Failed
+		if err := s.UnmarshalText([]byte(name)); err != nil || s != Unknown {
+			t.Errorf("%q in a document is read as %s, %v", name, s, err)
 		}
 	}
 	if data, err := json.Marshal(State(9)); err == nil {

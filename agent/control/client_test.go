@@ -23,6 +23,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestMain(m *testing.M) {
@@ -186,5 +187,25 @@ func TestTheClientIgnoresUnknownFields(t *testing.T) {
 	s, err := Dial(socket).Status(t.Context())
 	if err != nil || s.Role != policy.RoleVoter {
 		t.Errorf("%+v, %v", s.Role, err)
+	}
+}
+
+func TestTheClientReadsStatesOfANewerVersionAsUnknown(t *testing.T) {
+	t.Parallel()
+	answer := func(document string) *Client {
+		return Dial(fakeServer(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+document))
+	}
+	s, err := answer(`{"apiVersion":"` + APIVersion + `","role":"voter","health":{"state":"DEGRADED",
+		"mutes":[{"code":"CLOCK_OFF","state":"DEGRADED"}]}}`).Status(t.Context())
+	if err != nil || s.Role != policy.RoleVoter || s.Health.State != "DEGRADED" || len(s.Health.Mutes) != 1 ||
+		s.Health.Mutes[0].State != health.Unknown {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	c, err := answer(`{"checks":[{"name":"disk","rules":[{"from":["OK","DEGRADED"],"to":"DEGRADED"}],
+		"codes":[{"code":"DISK_FAILED","state":"FAILED"},{"code":"DISK_DEGRADED","state":"DEGRADED",
+		"muted":{"state":"DEGRADED"}}]}]}`).Checks(t.Context())
+	if err != nil || len(c.Checks) != 1 || len(c.Checks[0].Codes) != 2 ||
+		c.Checks[0].Codes[0].State != health.Failed || c.Checks[0].Codes[1].State != health.Unknown {
+		t.Errorf("checks: %+v, %v", c, err)
 	}
 }

@@ -21,6 +21,9 @@ const (
 	MoveAsideCommand = "move-data-aside"
 )
 
+// maxLine limits a line of a child's output, in bytes: the child runs as etcd's user.
+const maxLine = 1 << 20
+
 // Dir is a data directory accessed through child processes.
 type Dir struct {
 	Command []string // runs this program, without the name of the hidden command
@@ -46,7 +49,7 @@ func (d Dir) MoveAside(ctx context.Context) (moved []string, err error) {
 // its loop.
 func (d Dir) run(ctx context.Context, verb string, result any) error {
 	args := slices.Concat(d.Command[1:], []string{verb, d.DataDir, d.WALDir})
-	err := child.Run(exec.CommandContext(ctx, d.Command[0], args...), child.MaxLine, nil, result)
+	err := child.Run(exec.CommandContext(ctx, d.Command[0], args...), maxLine, nil, result)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("the disk does not respond: %w", ctx.Err())
 	}

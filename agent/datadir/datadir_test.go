@@ -185,6 +185,14 @@ func TestUnreadableDirectoryIsAProblem(t *testing.T) {
 	}
 }
 
+func TestOutputOfAChildIsLimited(t *testing.T) {
+	t.Parallel()
+	dir := Dir{Command: []string{"sh", "-c", fmt.Sprintf("head -c %d /dev/zero", 2*maxLine)}}
+	if _, err := dir.Inspect(bounded(t)); err == nil || !strings.Contains(err.Error(), "is longer than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestInspectOfAHungDiskEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

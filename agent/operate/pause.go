@@ -39,7 +39,10 @@ func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by strin
 // Resume ends the pause.
 func (o *Operator) Resume(ctx context.Context, by string) error {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Pause()})
-	if err == nil && len(found.Pairs) == 0 {
+	switch {
+	case err != nil:
+		return o.refuseCall("cannot resume: ", err, "try again when the cluster has a quorum")
+	case len(found.Pairs) == 0:
 		return refuse(control.Conflicts, control.CodeNotPaused, "cannot resume: the cluster is not paused",
 			"quorumctl status")
 	}

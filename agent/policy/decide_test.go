@@ -558,7 +558,7 @@ func TestQuorumArithmetic(t *testing.T) {
 		{4, 5, 1, true},
 		{5, 3, 9, false},
 	} {
-		if got := mayGrow(c.voters, c.target, c.ready); got != c.want {
+		if got := mayGrow(c.voters, 0, c.target, c.ready); got != c.want {
 			t.Errorf("mayGrow(%d voters, %d wanted, %d ready) is %v", c.voters, c.target, c.ready, got)
 		}
 	}

@@ -117,6 +117,7 @@ const (
 	RecordHost    RecordKind = "host"
 	RecordRepairs RecordKind = "repairs"
 	RecordSize    RecordKind = "size"
+	RecordRetired RecordKind = "retired"
 )
 
 // Unreadable is a record in etcd that this agent cannot read.
@@ -141,6 +142,7 @@ func records() []recordInfo {
 		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
 		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
 		{RecordSize, false, "so the cluster keeps its number of voters", "quorumctl cluster resize writes it again"},
+		{RecordRetired, false, "so that host does not join", "quorumctl retire HOST --undo deletes it"},
 		{RecordLock, false, "so the lock counts as held by another host", "if it stays: etcdctl del %s"},
 		{
 			RecordHost, false, "so nothing is known of that host",

@@ -115,6 +115,9 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.Op.Elapsed > v.Limits.LearnerMax:
 		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
 			durationfmt.Text(v.Limits.LearnerMax))
+	case v.isRetired(v.Self.ID):
+		text, _ := retired(v)
+		return HostRetired, text
 	case listed && !m.Standby && v.noPlaceLeft():
 		return TargetMet, "the cluster was resized meanwhile"
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
@@ -247,7 +250,7 @@ func followLearner(v View, m Member) Decision {
 // votersMissing reports whether there are fewer voters than configured, not counting those to be removed.
 func (v View) votersMissing() bool {
 	voters, _ := v.Cluster.Counts()
-	return voters-v.leaving() < v.Target.Voters
+	return voters-v.leaving()-v.retiring() < v.Target.Voters
 }
 
 // promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or a tenth

@@ -114,7 +114,7 @@ func rejoinTarget(v View) (Role, []veto) {
 	if v.standbyReady() {
 		return RoleSpare, common
 	}
-	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{vetoLearnerPresent()})
+	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{vetoRetired(), vetoLearnerPresent()})
 }
 
 // standbyReady reports whether a standby could become a voter at once.

@@ -27,6 +27,7 @@ func vetoes() []veto {
 		vetoNoSpace(),
 		// own although it concerns a voter: if only this host cannot reach the voter, other hosts need not wait for it
 		vetoVoterNotLive(),
+		vetoRetired(),
 		vetoTargetMet(),
 	}, hostVetoes(), []veto{
 		vetoOperationInFlight(),
@@ -176,7 +177,7 @@ func joinTarget(v View) (Role, bool) {
 	switch {
 	case role == RoleVoter:
 		return "", false
-	case voters < v.Target.Voters:
+	case voters-v.retiring() < v.Target.Voters:
 		return RoleVoter, true
 	case role == RoleSpare && v.Cluster.learning() < v.Target.Standbys:
 		return RoleStandby, true
@@ -417,7 +418,7 @@ func evenVoters(v View) (string, bool) {
 	}
 	voters, _ := v.Cluster.Counts()
 	ready := len(candidates(v, target, selfReady(v)))
-	if mayGrow(voters, v.Target.Voters, ready) {
+	if mayGrow(voters, v.retiring(), v.Target.Voters, ready) {
 		return "", false
 	}
 	return fmt.Sprintf("%d voters would become %d, and no other host is ready to join after it", voters, voters+1), true

@@ -90,7 +90,7 @@ func candidates(v View, target Role, selfReady bool) []Host {
 			ready = selfReady
 		}
 		fits := h.Role == RoleSpare || h.Role == RoleJoining || (target == RoleVoter && h.Role == RoleStandby)
-		return !ready || !h.Manage || !fits
+		return !ready || !h.Manage || !fits || v.isRetired(h.ID)
 	})
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
@@ -122,7 +122,7 @@ func (v View) isOutgoing(h Host) bool {
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
-	if voters >= v.Target.Voters && v.Cluster.learning() < v.Target.Standbys {
+	if voters-v.retiring() >= v.Target.Voters && v.Cluster.learning() < v.Target.Standbys {
 		target = RoleStandby
 	}
 	var out []string

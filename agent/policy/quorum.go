@@ -149,10 +149,13 @@ func spareText(voters int) string {
 // mayGrow reports whether a voter may be added. target is the configured number of voters, and ready the number of
 // hosts that could become voters, including this one. An even number of voters is worse than the odd number below it,
 // because its quorum is larger at the same fault tolerance. Therefore it is allowed only if one more host is ready to
-// make the number odd again.
-func mayGrow(voters, target, ready int) bool {
-	if voters >= target {
+// make the number odd again, or if one of the voters is retiring: it leaves next.
+func mayGrow(voters, retiring, target, ready int) bool {
+	if voters-retiring >= target {
 		return false
+	}
+	if retiring > 0 {
+		return true
 	}
 	next := voters + 1
 	return next%2 == 1 || ready >= 2

@@ -104,6 +104,7 @@ const (
 	Ejected                  ReasonCode = "EJECTED"
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
+	HostRetired              ReasonCode = "HOST_RETIRED"
 	Recovering               ReasonCode = "RECOVERING"
 	Recovered                ReasonCode = "RECOVERED"
 	RecoveryGivenUp          ReasonCode = "RECOVERY_GIVEN_UP"
@@ -441,6 +442,10 @@ func memberReasons() []ReasonInfo {
 			TooManyVoters, "there are more voters than the size of the cluster",
 			"if the cluster was resized, wait; otherwise quorumctl cluster resize: the size it has to have, and " +
 				"surplus voters leave, or the number of voters it has now",
+		},
+		{
+			HostRetired, "an operator has retired this host: it holds no member, or leaves",
+			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
 		},
 		{
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",

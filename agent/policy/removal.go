@@ -340,7 +340,9 @@ func surplus(v View) (string, bool) {
 		return "", false
 	}
 	text := fmt.Sprintf("%d voters, %d configured", voters, v.Target.Voters)
-	if v.Target.Resized {
+	if v.retiring() > 0 {
+		text = fmt.Sprintf("%d voters, and a host is retired: %s", voters, v.nextToLeave())
+	} else if v.Target.Resized {
 		text = fmt.Sprintf("%d voters, and an operator has resized the cluster to %d: %s", voters, v.Target.Voters,
 			v.nextToLeave())
 	}

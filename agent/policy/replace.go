@@ -83,6 +83,7 @@ func repairVetoes() []veto {
 // replaceVetoes returns the vetoes against replacing a voter, in the order in which they are reported.
 func replaceVetoes() []veto {
 	return slices.Concat(repairVetoes(), hostVetoes(), []veto{
+		vetoRetired(),
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
 		vetoOperationInFlight(),

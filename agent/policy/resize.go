@@ -57,19 +57,31 @@ func SizeOf(configured Target, recorded *Size, unreadable bool, c Cluster) Targe
 // takes its other steps.
 func leave(v View) (Decision, bool) {
 	m, listed := v.member()
-	voters, _ := v.Cluster.Counts()
-	if !listed || m.Learner || v.Op != nil || !v.Cluster.Reachable || v.foreign() || !v.Target.Resized ||
-		voters <= v.Target.Voters || len(against(v, leaveVetoes())) > 0 {
+	if !listed || v.Op != nil || !v.Cluster.Reachable || v.foreign() || !v.leavesNow(m) ||
+		len(against(v, leaveVetoes())) > 0 {
 		return Decision{}, false
 	}
-	why := v.resizeText()
+	why := v.leaveText(m)
 	if !v.Lock.Mine {
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	}
 	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
 }
 
-func (v View) resizeText() string {
+// leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has recorded,
+// a retired standby always.
+func (v View) leavesNow(m Member) bool {
+	if m.Learner {
+		return v.retires(m)
+	}
+	return v.Target.Resized && v.surplusVoters(m) > 0
+}
+
+// leaveText says why a member leaves.
+func (v View) leaveText(m Member) string {
+	if v.retires(m) {
+		return "its host is retired"
+	}
 	voters, _ := v.Cluster.Counts()
 	return fmt.Sprintf("the cluster has %d voters, and an operator has resized it to %d", voters, v.Target.Voters)
 }
@@ -93,7 +105,8 @@ func leaveVetoes() []veto {
 	}
 }
 
-// leavers returns the hosts whose voters may leave, in the order in which they leave: unhealthy ones first, then those
+// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then unhealthy
+// ones, then those
 // in the failure domain with the most voters, and the leader last within the domain.
 func leavers(v View) []Host {
 	inDomain, leader := map[string]int{}, ""
@@ -118,6 +131,7 @@ func leavers(v View) []Host {
 	}
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
+			cmp.Compare(first(v.isRetired(a.ID)), first(v.isRetired(b.ID))),
 			cmp.Compare(first(mustNotJoin(a)), first(mustNotJoin(b))),
 			cmp.Compare(inDomain[b.Domain], inDomain[a.Domain]),
 			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // its departure costs a transfer
@@ -134,6 +148,9 @@ func mustNotJoin(h Host) bool { return blocks(h.Health, h.Ungated, health.Joins)
 // notFirstToLeave reports whether another voter leaves first. A host that does not act must not block the others
 // forever.
 func notFirstToLeave(v View) (string, bool) {
+	if m, listed := v.member(); listed && m.Learner {
+		return "", false
+	}
 	list := leavers(v)
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
 	switch {
@@ -149,6 +166,9 @@ func notFirstToLeave(v View) (string, bool) {
 // healthy.
 func leaveAtRisk(v View) (string, bool) {
 	own, _ := v.member()
+	if own.Learner { // no quorum depends on it
+		return "", false
+	}
 	voters, _ := v.Cluster.Counts()
 	proven, why := 0, ""
 	for m := range v.Cluster.voters() {
@@ -162,9 +182,9 @@ func leaveAtRisk(v View) (string, bool) {
 		proven++
 	}
 	switch {
-	case mayLeave(voters, proven, v.Target):
+	case mayLeave(voters, proven, v.Target) && v.leavesNow(own):
 		return "", false
-	case voters <= v.Target.Voters || !v.Target.Resized:
+	case !v.leavesNow(own):
 		return fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters), true
 	}
 	return "no voter leaves unless all others are live and healthy: " + why, true
@@ -175,7 +195,7 @@ func leaveAtRisk(v View) (string, bool) {
 func aloneWithoutSnapshot(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
-	if !v.Target.Resized || v.Target.Voters != 1 || voters != 2 || v.Target.WithoutSnapshot || fresh {
+	if v.retiring() > 0 || !v.Target.Resized || v.Target.Voters != 1 || voters != 2 || v.Target.WithoutSnapshot || fresh {
 		return "", false
 	}
 	return fmt.Sprintf("no verified snapshot is younger than %s, and afterwards one failed disk loses the data",
@@ -294,9 +314,9 @@ func handOver(v View, m Member) Decision {
 func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {
-	case m.Learner || v.Op.MemberID != m.ID: // otherwise whoever writes the record could get other members removed
-		return Disowned, "the operation names a member that is not this host's voter"
-	case !v.Target.Resized || voters <= v.Target.Voters:
+	case v.Op.MemberID != m.ID: // otherwise whoever writes the record could get other members removed
+		return Disowned, "the operation names a member that is not this host's"
+	case !v.leavesNow(m):
 		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
 	case v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",

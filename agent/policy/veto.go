@@ -146,6 +146,7 @@ func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, rest
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
 func vetoNotFirstToLeave() veto     { return veto{NotMyTurn, false, notFirstToLeave} }
+func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
@@ -253,6 +254,7 @@ func cautions() []veto {
 		vetoVoterSuspect(),
 		vetoSurplus(),
 		vetoSizeDiffers(),
+		vetoRetired(),
 		vetoStandbyLost(),
 		vetoBackupFailed(),
 		vetoBackupOld(),

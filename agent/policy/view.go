@@ -31,6 +31,7 @@ type View struct {
 	Removal             *Removal            // the request on this host to remove a member, or nil
 	Op                  *Op                 // the operation in flight, or nil
 	Pause               *Pause              // the pause in force, or nil
+	Retired             []Retired           // the hosts that operators have retired
 	Rollout             *Rollout            // the last rollout, or nil
 	Queue               *Queue              // the join queue in etcd, or nil
 	Backup              Backup              // the cluster's snapshots

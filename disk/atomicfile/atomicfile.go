@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write replaces a file. The umask does not apply to mode. A durable write is complete on the disk, with its name, when
@@ -48,9 +49,10 @@ func stage(path string, data []byte, mode os.FileMode, durable bool) (string, er
 	return f.Name(), nil
 }
 
-// SyncDir makes the names in a directory durable.
+// SyncDir makes the names in a directory durable. It never blocks on a FIFO, which another user may have put in its
+// place.
 func SyncDir(path string) error {
-	dir, err := os.Open(path)
+	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}

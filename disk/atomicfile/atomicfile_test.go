@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -61,6 +62,32 @@ func TestFailedWriteLeavesNoFile(t *testing.T) {
 	}
 	if err := SyncDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing directory: %v", err)
+	}
+}
+
+func TestNoLinkIsFollowedAndNoFIFOIsOpened(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	target, link, fifo := filepath.Join(dir, "target"), filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
+	must(t, os.WriteFile(target, []byte("text"), 0o600))
+	for _, durable := range []bool{true, false} {
+		must(t, os.Symlink(target, link))
+		must(t, Write(link, []byte("new"), 0o644, durable))
+		info, err := os.Lstat(link)
+		must(t, err)
+		text, err := os.ReadFile(target)
+		must(t, err)
+		if !info.Mode().IsRegular() || string(text) != "text" {
+			t.Errorf("%v after a write, and its old target contains %q", info.Mode(), text)
+		}
+		must(t, os.Remove(link))
+	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	must(t, Write(fifo, []byte("new"), 0o644, true))
+	must(t, os.Remove(fifo))
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	if err := SyncDir(fifo); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a FIFO: %v", err)
 	}
 }
 

@@ -47,10 +47,8 @@ func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
 	for _, e := range m.endings() {
-		m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
-		w := m.applyEnding(from, e)
-		if e.hostsStayDown && !e.agentsStayDown && !w.mustReplace(m.target(w.resized)) ||
-			e.agentsStayDown && !w.unhealthySurplus(m.target(w.resized)) {
+		w, checked := m.applyEnding(from, e)
+		if !checked {
 			continue
 		}
 		if found := m.runUntilQuiescent(&w, e); found != fine {
@@ -60,9 +58,11 @@ func (m *machine) checkLiveness(from *world) breach {
 	return fine
 }
 
-// applyEnding returns the world in which faults have ended.
-func (m *machine) applyEnding(from *world, e ending) world {
-	w := *from
+// applyEnding returns the world in which faults have ended, and prepares the machine for the run from it. checked is
+// false if no promise applies to that run.
+func (m *machine) applyEnding(from *world, e ending) (w world, checked bool) {
+	m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
+	w = *from
 	w.forgetHistory(!e.lateCallsLand)
 	if e.healed {
 		w.heal(e, m.Unhealthy)
@@ -70,7 +70,13 @@ func (m *machine) applyEnding(from *world, e ending) world {
 	if e.lateCallsLand {
 		w.landAll(m)
 	}
-	return w
+	switch {
+	case e.agentsStayDown:
+		return w, w.unhealthySurplus(m.target(w.resized))
+	case e.hostsStayDown:
+		return w, w.mustReplace(m.target(w.resized))
+	}
+	return w, true
 }
 
 // forgetHistory drops the fault count, pauses, alarms and, if late is set, late calls, which then never land. It lets

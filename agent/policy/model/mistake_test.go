@@ -22,6 +22,9 @@ func TestEveryMistakeBreaksItsPromise(t *testing.T) {
 				t.Fatalf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, p.name, p.text,
 					r.Breach.Trace)
 			}
+			if m.breach >= targetMissed && !strings.Contains(r.Breach.Trace, "No fault occurs from here on.") {
+				t.Errorf("the trace has no liveness run:\n%s", r.Breach.Trace)
+			}
 			t.Logf("%s after %d states, depth %d, %v", r.Breach.Promise, r.States, r.Depth, r.Took)
 		})
 	}

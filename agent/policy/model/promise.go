@@ -94,13 +94,13 @@ const (
 	joinMiscounted
 	memberUnrecorded
 	requestDropped
-	targetMissed
+	begunInAlarm
+	targetMissed // this and the following are breaches in liveness runs
 	hostNotBack
 	operationStuck
 	neverQuiescent
 	removalNeverEnds
 	notReplaced
-	begunInAlarm
 )
 
 // promise names the promise of the design that a breach breaks, and describes how.

@@ -65,16 +65,16 @@ func (x *explorer) trace(f candidate) *Breach {
 func (m *machine) traceLivenessRun(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
 	for _, e := range m.endings() {
-		m.bootsHosts = e.healed && !e.hostsStayDown
-		w := m.applyEnding(from, e)
+		w, checked := m.applyEnding(from, e)
 		run := w
 		m.live = map[uint64]struct{}{}
-		if e.hostsStayDown && !w.mustReplace(m.target(w.resized)) || m.runUntilQuiescent(&run, e) != want {
+		if !checked || m.runUntilQuiescent(&run, e) != want {
 			continue
 		}
 		fmt.Fprintf(b,
 			"     No fault occurs from here on. Faults are healed: %t; hosts that are down stay down: %t; "+
-				"late calls land: %t.\n", e.healed, e.hostsStayDown, e.lateCallsLand)
+				"agents that are down stay down: %t; an unhealthy voter stays too slow to answer: %t; "+
+				"late calls land: %t.\n", e.healed, e.hostsStayDown, e.agentsStayDown, e.staysTardy, e.lateCallsLand)
 		m.live = map[uint64]struct{}{}
 		for range 40 {
 			moved := m.pass(&w) || m.advanceTime(&w)

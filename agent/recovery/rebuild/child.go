@@ -38,6 +38,8 @@ const (
 	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
 	maxReadTime    = 10 * time.Minute
 	resultLifetime = 10 * time.Second
+	// maxLine limits a line of a child's output, in bytes: the child runs as etcd's user.
+	maxLine = 1 << 20
 	// outputWait is how long to wait for the output of a killed fetch.
 	outputWait = 500 * time.Millisecond
 	// storeTimeout is how long a store may send no data.
@@ -234,7 +236,7 @@ func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, mo
 	if verb == RebuildCommand {
 		progress = f.recordProgress
 	}
-	err := child.Run(command, child.MaxLine, progress, into)
+	err := child.Run(command, maxLine, progress, into)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
 	}

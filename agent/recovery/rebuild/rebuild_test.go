@@ -510,6 +510,14 @@ func TestDataThatAnEtcdHasOpenIsNotCopied(t *testing.T) {
 	}
 }
 
+func TestOutputOfAChildIsLimited(t *testing.T) {
+	t.Parallel()
+	f := &Files{Command: []string{"sh", "-c", fmt.Sprintf("head -c %d /dev/zero", 2*maxLine)}}
+	if _, err := f.Read(bounded(t)); err == nil || !strings.Contains(err.Error(), "is longer than 1048576 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSlowReadIsSharedByLaterCallers(t *testing.T) {
 	t.Parallel()
 	f := &Files{Command: []string{"sh", "-c", `sleep 1; echo '{"result":{"empty":true,"lastIndex":7}}'`}}

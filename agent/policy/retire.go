@@ -1,0 +1,165 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// An operator retires a host to keep it out of the cluster for good, whether or not it is healthy. If it holds a voter,
+// another host joins first; then the voter leaves, as in a cluster that becomes smaller. A retired standby leaves at
+// once. The record in etcd has no lease, so the host stays out across reboots and reinstallations until an operator
+// undoes the retirement. A dead voter's host is not waited for: the voter is replaced or removed like any dead one.
+
+// Retired is a host that an operator has retired.
+type Retired struct {
+	Host    string `json:"host"` // its ID
+	Name    string `json:"name"`
+	PeerURL string `json:"peerURL"`
+	By      string `json:"by"`
+	Reason  string `json:"reason"`
+}
+
+// retirement returns the retirement of the host with that ID and whether there is one.
+func (v View) retirement(id string) (Retired, bool) {
+	i := slices.IndexFunc(v.Retired, func(r Retired) bool { return r.Host == id })
+	if i < 0 {
+		return Retired{}, false
+	}
+	return v.Retired[i], true
+}
+
+// isRetired reports whether a host is retired, or might be: the record of its retirement cannot be read. Then its peer
+// URL is unknown, so its member stays.
+func (v View) isRetired(id string) bool {
+	_, is := v.retirement(id)
+	return is
+}
+
+// retires reports whether a member belongs to a retired host.
+func (v View) retires(m Member) bool {
+	return slices.ContainsFunc(v.Retired, func(r Retired) bool { return r.PeerURL == m.PeerURL })
+}
+
+// retiring returns the number of voters on retired hosts.
+func (v View) retiring() int {
+	n := 0
+	for m := range v.Cluster.voters() {
+		if v.retires(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// retired reports whether this host is retired.
+func retired(v View) (string, bool) {
+	r, is := v.retirement(v.Self.ID)
+	if !is {
+		return "", false
+	}
+	text := fmt.Sprintf("retired by %s: %s", r.By, r.Reason)
+	if m, listed := v.member(); listed {
+		if !m.Learner {
+			return text + "; its voter leaves once another host has joined", true
+		}
+		return text + "; its learner leaves", true
+	}
+	return text + "; it can be switched off", true
+}
+
+// surplusVoters returns how many more voters there are than the size of the cluster, from the point of view of a voter:
+// only a retired host's voter may leave while the others are as many as the size.
+func (v View) surplusVoters(m Member) int {
+	voters, _ := v.Cluster.Counts()
+	if !v.retires(m) {
+		voters -= v.retiring()
+	}
+	return voters - v.Target.Voters
+}
+
+// AgainstRetire returns why an operator may not retire the host with that ID now, or nil.
+func AgainstRetire(v View, id string) *Refusal {
+	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+		return r
+	}
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })
+	switch {
+	case v.Recovery != nil:
+		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
+	case i < 0:
+		return &Refusal{NoSuch, "", "no host with that name or ID runs quorumd", "quorumctl status lists the hosts; the " +
+			"member of a host that is gone: quorumctl member remove NAME --reason '<why>'"}
+	case v.isRetired(id):
+		return nil
+	}
+	h := v.Hosts[i]
+	m, voter := v.voterOf(h)
+	switch {
+	case h.InOperation || v.Op.names(h, m):
+		return conflicts(OperationInFlight, h.Name+" is in an operation", "wait for it: quorumctl operation show")
+	case !voter:
+		return nil
+	case !h.Manage:
+		return conflicts(ModeObserve, "quorumd on "+h.Name+" only observes", "set mode: manage there and reload quorumd")
+	}
+	spares := len(candidates(v, RoleVoter, selfReady(v)))
+	if voters, _ := v.Cluster.Counts(); voters-v.retiring()-1+spares < v.Target.Voters {
+		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left", h.Name,
+			voters-v.retiring()-1, v.Target.Voters),
+			fmt.Sprintf("bring another host to health OK; or make the cluster smaller first: quorumctl cluster resize %d",
+				max(1, v.Target.Voters-2)))
+	}
+	return nil
+}
+
+// voterOf returns the voter of a host and whether there is one.
+func (v View) voterOf(h Host) (Member, bool) {
+	for m := range v.Cluster.voters() {
+		if m.PeerURL == h.PeerURL {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// RetirePlan returns the steps that the retirement of the host with that ID takes if nothing fails.
+func RetirePlan(v View, id string) (steps []PlanStep) {
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })
+	if i < 0 {
+		return nil
+	}
+	h := v.Hosts[i]
+	voters, _ := v.Cluster.Counts()
+	_, voter := v.voterOf(h)
+	v.Retired = append(slices.Clone(v.Retired), Retired{Host: h.ID, Name: h.Name, PeerURL: h.PeerURL})
+	v.Target.Resized = true
+	if voter && voters-v.retiring() < v.Target.Voters {
+		voters++
+		join := PlanStep{Voters: voters, Tolerance: Tolerance(voters, voters)}
+		switch joins := candidates(v, RoleVoter, selfReady(v)); {
+		case len(joins) > 0:
+			join.Text = joins[0].Name + " joins as a learner, catches up and becomes a voter"
+		default:
+			join.Text = "another host joins as a learner, catches up and becomes a voter"
+			join.WaitsFor = "no host is ready; quorumctl explain on the hosts shows why"
+		}
+		steps = append(steps, join)
+	}
+	switch {
+	case voter:
+		text, _ := nextLeave(v)
+		steps = append(steps, PlanStep{Text: text, Voters: voters - 1, Tolerance: Tolerance(voters-1, voters-1), Final: true})
+	case h.Role == RoleStandby || h.Role == RoleJoining:
+		steps = append(steps, PlanStep{
+			Text: h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside", Voters: voters,
+			Tolerance: Tolerance(voters, voters), Final: true,
+		})
+	}
+	return append(steps, PlanStep{
+		Text: h.Name + " stays out of the cluster until the retirement is undone, and can be switched off", Voters: voters,
+		Tolerance: Tolerance(voters, voters),
+	})
+}
