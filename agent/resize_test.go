@@ -171,8 +171,8 @@ func TestAResizeThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		for voters, want := range map[int]string{
-			0: "0 voters are not between 1 and 9", -1: "are not between", 2: "2 voters tolerate no more failures than 1",
-			4: "4 voters tolerate no more failures than 3", 5: "there are 4 hosts", 9: "there are 4 hosts",
+			0: "0 voters are not between 1 and 9", -1: "are not between", 2: "2 voters tolerate",
+			4: "4 voters tolerate", 5: "there are 4 hosts", 9: "there are 4 hosts",
 			10: "are not between", 11: "are not between", 1: "no backup store is configured",
 		} {
 			for _, dry := range []bool{true, false} {

@@ -88,7 +88,7 @@ func TestResizeRefusesWrongArguments(t *testing.T) {
 		t.Errorf("it asked for %q", asked)
 	}
 	d.fail = &control.Error{
-		Status: 409, Code: control.CodeConflict, Message: "cannot resize the cluster to 4: 4 voters tolerate no more failures than 3",
+		Status: 409, Code: control.CodeConflict, Message: "cannot resize the cluster to 4: 4 voters are even",
 		Hint: "choose 3 or 5",
 	}
 	if r := quorumctl(t, socket, "cluster", "resize", "4", "--yes"); r.code == exitOK ||
