@@ -21,10 +21,9 @@ type Cluster struct {
 	Voters     int      `json:"voters"`
 	// Target is the size of the cluster: the number of voters to which an operator has resized it, otherwise the
 	// configured number.
-	Target     int   `json:"target"`
-	Configured int   `json:"configured"`     // the number of voters in this host's configuration
-	Size       *Size `json:"size,omitempty"` // absent if no operator has resized the cluster
-	Standbys   int   `json:"standbys"`
+	Target   int   `json:"target"`
+	Size     *Size `json:"size,omitempty"` // absent if no operator has resized the cluster
+	Standbys int   `json:"standbys"`
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FaultTolerance int      `json:"faultTolerance"`
 	Members        []Member `json:"members"`

@@ -35,11 +35,9 @@ func (p *Publisher) ClusterState() control.Status {
 			ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode),
 			Version: p.opt.Version, BootID: p.opt.BootID,
 		},
-		Role: policy.RoleUnknown,
-		Cluster: control.Cluster{
-			Name: c.Cluster.Name, Target: c.Cluster.Voters, Configured: c.Cluster.Voters,
-		},
-		Health: control.Health{State: health.Unknown.String()},
+		Role:    policy.RoleUnknown,
+		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
+		Health:  control.Health{State: health.Unknown.String()},
 		Loop: control.Loop{
 			IntervalSeconds:   c.Timing.Interval.Seconds(),
 			StuckAfterSeconds: (5*c.Timing.Interval + waits*c.Timing.CallTimeout).Seconds(),

@@ -146,6 +146,7 @@ func TestLargestPossibleRecordsFitIntoMaxBytes(t *testing.T) {
 	roomy(t, record.Op{})
 	roomy(t, record.Pause{})
 	roomy(t, record.Line{})
+	roomy(t, record.Size{Voters: record.MaxVoters})
 	roomy(t, record.Queue{Next: filled(32, 512), Down: filled(32, 512)})
 }
 
@@ -166,7 +167,9 @@ func filled(n, size int) []string {
 	return out
 }
 
-func roomy[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Line](t *testing.T, r T) {
+func roomy[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Size | record.Line](
+	t *testing.T, r T,
+) {
 	t.Helper()
 	v := reflect.ValueOf(&r).Elem()
 	for i := range v.NumField() {
@@ -236,6 +239,36 @@ func TestRolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
 		r.State, r.Text = record.RolloutStopped, strings.Repeat("\x00", 9999)
 		if _, err := record.Encode(r); err != nil {
 			t.Errorf("stopped: %v", err)
+		}
+	}
+}
+
+func TestASizeThatNoClusterCanHaveIsNeitherWrittenNorRead(t *testing.T) {
+	t.Parallel()
+	for voters := -3; voters <= 13; voters++ {
+		valid := voters >= 1 && voters <= 9 && voters%2 == 1
+		if b, err := record.Encode(record.Size{Voters: voters}); (err == nil) != valid {
+			t.Errorf("%d voters: written as %s, %v", voters, b, err)
+		}
+		for _, text := range []string{ // as an agent writes it, and with a field of a newer agent
+			`{"version":1,"voters":%d,"by":"","host":"","reason":"","since":"0001-01-01T00:00:00Z"}`,
+			`{"version":1,"voters":%d,"later":true}`,
+		} {
+			text = fmt.Sprintf(text, voters)
+			s, err := record.Decode[record.Size]([]byte(text))
+			if (err == nil) != valid || valid && s.Voters != voters {
+				t.Errorf("%s: read as %+v, %v", text, s, err)
+			}
+		}
+	}
+	for _, text := range []string{
+		`{"version":2,"voters":5}`, `{"voters":5}`, `{"version":1}`, `{"version":1,"voters":"5"}`, `{"version":1,"voters":5.5}`,
+		`{"version":1,"VOTERS":5}`, `{"version":1,"voters":18446744073709551621}`, `5`, `null`, ``,
+		`{"version":1,"voters":5,"by":"` + strings.Repeat("x", 513) + `"}`,
+		`{"version":1,"voters":5,"reason":"` + strings.Repeat("x", 5000) + `"}`,
+	} {
+		if s, err := record.Decode[record.Size]([]byte(text)); err == nil {
+			t.Errorf("%.60s: read as %+v", text, s)
 		}
 	}
 }

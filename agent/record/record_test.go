@@ -37,6 +37,8 @@ const (
 	lineJSON  = `{"version":1,"time":"2026-03-01T12:00:00Z","host":"h3","name":"rack3-db","kind":"step","code":"ADD_LEARNER","text":"added"}`
 	endJSON   = `{"version":1,"time":"2026-03-01T12:00:00Z","host":"h3","name":"rack3-db","kind":"operation","code":"JOINED",` +
 		`"text":"joined","operation":"join","outcome":"JOINED"}`
+	sizeJSON = `{"version":1,"voters":5,"withoutSnapshot":true,"by":"ann","host":"rack3-db","reason":"two racks",` +
+		`"since":"2026-03-01T12:00:00Z"}`
 	rollbackJSON = `{"version":1,"kind":"join","host":"h3","hostName":"rack3-db","phase":"rollback","token":42,` +
 		`"started":"2026-03-01T12:00:00Z","reason":"LEARNER_STALLED: no progress","outcome":"LEARNER_STALLED"}`
 )
@@ -60,6 +62,9 @@ func TestRecordFormatsAreStable(t *testing.T) {
 		Version: 1, By: "ann", Host: "h3", Reason: "move", Since: noon,
 		Until: noon.Add(time.Hour),
 	})
+	expect(t, sizeJSON, record.Size{
+		Version: 1, Voters: 5, WithoutSnapshot: true, By: "ann", Host: "rack3-db", Reason: "two racks", Since: noon,
+	})
 	expect(t, lineJSON, record.Line{
 		Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step",
 		Code: "ADD_LEARNER", Text: "added",
@@ -77,7 +82,7 @@ func TestRecordFormatsAreStable(t *testing.T) {
 // anyRecord is any type of record in etcd.
 type anyRecord interface {
 	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release |
-		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Line
+		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Size | record.Line
 }
 
 func expect[T anyRecord](t *testing.T, text string, r T) {

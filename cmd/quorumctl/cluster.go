@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -175,6 +176,10 @@ func resizeProgress(s control.Status) (state, text string) {
 		if r.Code == string(policy.TooManyVoters) {
 			return state, r.Text
 		}
+	}
+	done := []string{string(policy.Idle), string(policy.TargetMet)} // this host has nothing to do
+	if len(s.Reasons) > 0 && !slices.Contains(done, s.Reasons[0].Code) {
+		return state, s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	}
 	return state, "waiting for the next host"
 }

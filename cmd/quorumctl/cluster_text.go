@@ -36,7 +36,7 @@ func writeResizePlan(p *page, r control.Resize) {
 		p.line("nothing to record: the cluster has been resized to %d by %s%s", r.Target, r.Size.By,
 			display.After(": ", r.Size.Reason))
 	case r.Voters == r.Target:
-		p.line("%s the size %s; the cluster has as many voters", records(r), word{fmt.Sprint(r.Target), bold})
+		p.line("%s the size %s; the cluster has that many voters", records(r), word{fmt.Sprint(r.Target), bold})
 	default:
 		p.line("%s the cluster from %d to %s", resizes(r), r.Voters,
 			word{display.Count(r.Target, "voter", "voters"), bold})

@@ -15,7 +15,7 @@ import (
 func confirmedCommands() []string {
 	return []string{
 		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",
-		"rollout start reboot --reason 'new kernel' --hosts n1,n3",
+		"rollout start reboot --reason 'new kernel' --hosts n1,n3", "cluster resize 5 --reason 'two more racks'",
 	}
 }
 
@@ -69,7 +69,7 @@ func TestOnlyYesOnATerminalConfirms(t *testing.T) {
 			socket, _ := serve(t, d)
 			master, terminal := openTerminal(t)
 			args := append([]string{"--socket", socket}, splitLine(line)...)
-			if !strings.HasPrefix(line, "rollout") {
+			if !strings.HasPrefix(line, "rollout") && !strings.HasPrefix(line, "cluster") {
 				args = append(args, "--no-wait")
 			}
 			cmd := exec.CommandContext(t.Context(), me, args...)

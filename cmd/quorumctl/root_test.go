@@ -66,6 +66,8 @@ type fakeBackend struct {
 
 	onSnapshot    func(look int, j *control.SnapshotJob) // modifies the job at each read; may be nil
 	snapshotLooks int
+
+	size control.Resize // the plan of a resize
 }
 
 // maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
@@ -310,6 +312,42 @@ func (d *fakeBackend) SetRollout(_ context.Context, state, _ string) (control.Ro
 	r.State, r.Text = state, "by root"
 	d.status.Rollout = &r
 	return r, d.fail
+}
+
+func (d *fakeBackend) Resize(_ context.Context, req control.ResizeRequest, _ string) (control.Resize, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	plan := d.size
+	plan.Target, plan.DryRun = req.Voters, req.DryRun
+	if d.fail != nil || plan.Unchanged {
+		return plan, d.fail
+	}
+	plan.Size = &control.Size{
+		Voters: req.Voters, WithoutSnapshot: req.WithoutSnapshot, By: "root", Reason: req.Reason,
+		Since: d.status.Time.Add(time.Millisecond),
+	}
+	if req.DryRun {
+		return plan, nil
+	}
+	seen := "any"
+	if req.IfRevision != nil {
+		seen = fmt.Sprint(*req.IfRevision)
+	}
+	d.requested = append(d.requested, fmt.Sprintf("resize to %d if revision %s, without snapshot %t: %s", req.Voters, seen,
+		req.WithoutSnapshot, req.Reason))
+	d.status.Cluster.Size, d.status.Cluster.Target = plan.Size, req.Voters
+	return plan, nil
+}
+
+func (d *fakeBackend) Size(context.Context) (control.Resize, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.size
+	now.Voters, now.Target, now.Size = d.status.Cluster.Voters, d.status.Cluster.Target, d.status.Cluster.Size
+	if now.Voters == now.Target {
+		now.Steps, now.Warnings = nil, nil
+	}
+	return now, d.fail
 }
 
 // requests returns the requests that the backend has received.

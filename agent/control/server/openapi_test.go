@@ -107,6 +107,14 @@ func apiRoutes() map[string]apiRoute {
 			body:    control.RolloutStateRequest{}, example: `{"state": "paused"}`,
 			answer: control.Rollout{},
 		},
+		"GET /v1/cluster/resize": {
+			summary: "Show the size of the cluster and the steps that are left", answer: control.Resize{},
+		},
+		"POST /v1/cluster/resize": {
+			summary: "Resize the cluster to another number of voters",
+			body:    control.ResizeRequest{}, example: `{"voters": 5, "reason": "two more racks"}`,
+			status: 202, answer: control.Resize{},
+		},
 	}
 }
 

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -19,6 +20,9 @@ func (s *Server) postResize(r request) (response, error) {
 	req, err := read[control.ResizeRequest](r.body, resizeText, validateResize)
 	if err != nil {
 		return response{}, err
+	}
+	if err := s.opt.Backend.ProbeNow(r.ctx); err != nil { // the plan must be made from the cluster as it is now
+		return response{}, fmt.Errorf("%s: %w", resizeText.cannot, err)
 	}
 	size, err := s.opt.Backend.Resize(r.ctx, req, r.by)
 	return response{http.StatusAccepted, completeResize(size)}, err

@@ -109,6 +109,18 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if err != nil || r.State != record.RolloutPaused || r.Hosts == nil {
 		t.Errorf("state of the rollout: %+v, %v", r, err)
 	}
+	seen := int64(7)
+	size, err := c.Resize(ctx, control.ResizeRequest{Voters: 5, Reason: " a rack ", IfRevision: &seen})
+	if err != nil || size.Target != 5 || size.Steps == nil || size.Warnings == nil {
+		t.Errorf("resize: %+v, %v", size, err)
+	}
+	if _, err := c.Resize(ctx, control.ResizeRequest{Voters: 1, WithoutSnapshot: true}); err != nil {
+		t.Error(err)
+	}
+	size, err = c.Size(ctx)
+	if err != nil || size.Target != 3 || size.APIVersion != control.APIVersion || size.Steps == nil {
+		t.Errorf("size: %+v, %v", size, err)
+	}
 	want := fmt.Sprintf(`history 3
 mute MEMORY_LOW "a batch job" for 1h0m0s by %[1]s
 mute A_B "it is known" for 4h0m0s by %[1]s
@@ -127,7 +139,9 @@ command upgrade "a fix" for 4h0m0s by %[1]s, keep running false, external false
 end of maintenance by %[1]s
 rollout restart of [n1 n3] until "3.6.12": "a fix" by %[1]s
 rollout command upgrade of [] until "": "a fix" by %[1]s
-rollout paused by %[1]s`, d.me())
+rollout paused by %[1]s
+resize to 5 if revision 7, without snapshot false: "a rack" by %[1]s
+resize to 1 if revision any, without snapshot true: "" by %[1]s`, d.me())
 	if got := d.calls(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -195,6 +209,11 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		"rollout: long command":      {"POST /v1/rollout", command(long), "at most 64"},
 		"rollout: unused command":    {"POST /v1/rollout", restartWith(`"command":"upgrade"`), "runs no command"},
 		"rollout: invalid version":   {"POST /v1/rollout", restartWith(`"version":"newest"`), "such as 3.6.12"},
+		"resize: a word":             {"POST /v1/cluster/resize", `{"voters":"five"}`, "voters: a JSON string"},
+		"resize: a fraction":         {"POST /v1/cluster/resize", `{"voters":2.5}`, "voters"},
+		"resize: negative revision":  {"POST /v1/cluster/resize", `{"voters":5,"ifRevision":-1}`, "-1 is not a revision"},
+		"resize: two lines":          {"POST /v1/cluster/resize", `{"voters":5,"reason":"a\nb"}`, "line breaks"},
+		"resize: too long":           {"POST /v1/cluster/resize", `{"voters":5,"reason":"` + long + `"}`, "at most 256"},
 		"rollout state: unknown":     {"PUT /v1/rollout/state", `{"state":"done"}`, "not one of running, paused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -210,6 +210,20 @@ func (d *fake) SetRollout(ctx context.Context, state, by string) (control.Rollou
 	return control.Rollout{ID: "r1", State: state}, d.answer(ctx)
 }
 
+func (d *fake) Resize(ctx context.Context, req control.ResizeRequest, by string) (control.Resize, error) {
+	seen := "any"
+	if req.IfRevision != nil {
+		seen = fmt.Sprint(*req.IfRevision)
+	}
+	d.record("resize to %d if revision %s, without snapshot %t: %q by %s", req.Voters, seen, req.WithoutSnapshot,
+		req.Reason, by)
+	return control.Resize{Voters: 3, Target: req.Voters, DryRun: req.DryRun}, d.answer(ctx)
+}
+
+func (d *fake) Size(ctx context.Context) (control.Resize, error) {
+	return control.Resize{Voters: 3, Target: 3}, d.answer(ctx)
+}
+
 // startServer runs a server until the test ends and returns its socket.
 func startServer(t testing.TB, s *Server) string {
 	t.Helper()
