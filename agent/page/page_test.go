@@ -109,7 +109,8 @@ func crowded(s control.Status) control.Status {
 		id, name := fmt.Sprintf("%x", 1<<60+i), fmt.Sprintf("%s-%02d.example.org", strings.Repeat("long", 10), i)
 		s.Cluster.Members = append(s.Cluster.Members, control.Member{ID: id, Name: name, Role: policy.RoleVoter})
 		sees = append(sees, record.Sight{
-			MemberID: record.MemberID(1<<60 + i), Peer: []string{"answers", "refuses"}[i%2], Client: "answers", RTTSeconds: 0.0004,
+			MemberID: record.MemberID(1<<60 + i), Peer: []string{"answers", "refuses"}[i%2], Client: "answers",
+			RTTSeconds: 0.0004,
 		})
 		s.Health.Certificates = append(s.Health.Certificates, control.Certificate{
 			Of: "member", Name: name + ":2379", Until: s.Time.Add(time.Duration(i-1) * 24 * time.Hour), State: "SLOW",

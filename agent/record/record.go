@@ -93,11 +93,11 @@ type Sight struct {
 	Client string `json:"client,omitempty" bound:"word"`
 	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
 	RTTSeconds float64 `json:"rttSeconds,omitempty"`
-	// Lost is the time since which both ports have failed several consecutive probes; zero if a port accepted a
+	// Lost is the time since which both ports have failed several consecutive probes; absent if a port accepted a
 	// connection, or if that is unknown. A different time is a new report. Members and hosts about to become a member
 	// publish it at once.
 	Lost time.Time `json:"lostSince,omitzero"`
-	// Link is, for a lost member, whether the host's own etcd receives messages from it: [LinkUp] or [LinkNone]; empty
+	// Link is, for a lost member, whether the host's own etcd receives messages from it: up or none; absent
 	// if unknown.
 	Link string `json:"link,omitempty" bound:"word"`
 	// Domain is, for a lost member, the last failure domain of its host that this host has observed itself.
