@@ -76,8 +76,8 @@ func TestAForgedOperationDoesNotCostTheStandby(t *testing.T) {
 					t.Errorf("the standby was %x, and is %x now, there: %t", standby.ID, m.ID, ok)
 				}
 				if line := f.etcd.get(record.KeysFor("test").Ended()); !strings.Contains(line,
-					string(policy.Disowned)) {
-					t.Errorf("the operation has ended as %s, not as %s", line, policy.Disowned)
+					string(policy.OperationRejected)) {
+					t.Errorf("the operation has ended as %s, not as %s", line, policy.OperationRejected)
 				}
 			})
 		})

@@ -42,7 +42,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		"cat /var/lib/quorumd-etcd/etcd.env", "systemctl --no-ask-password stop etcd",
 		"systemctl --no-ask-password stop quorumd", "systemctl --no-ask-password start quorumd-hooks@before.service",
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,
-		"/usr/bin/quorumd send-errand /run/quorumd-errand.sock quorumd move-data-aside /var/lib/etcd/default \"\"",
+		"/usr/bin/quorumd runas /run/quorumd-runas.sock quorumd move-data-aside /var/lib/etcd/default \"\"",
 		// programs that are not root's, by every name that leads to them
 		"quorumctl rollout start command ../../../../tmp/evil/run --yes --reason x",
 		"quorumctl rollout start command /tmp/evil/run --yes --reason x",

@@ -133,7 +133,7 @@ func TestInModeObserveUserQuorumdCanChangeNothingAsRootOrEtcd(t *testing.T) {
 func attackObserver(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb")
 	h.configure(config("observe"))
-	h.run("systemctl start quorumd-helper.socket quorumd-errand.socket")
+	h.run("systemctl start quorumd-helper.socket quorumd-runas.socket")
 	const data = "/var/lib/etcd/default"
 	run := h.property("etcd", "InvocationID")
 	for _, order := range []string{
@@ -145,16 +145,16 @@ func attackObserver(t *testing.T, h *host) {
 	} {
 		h.order(attacker, order, "mode is observe in /etc/quorumd/quorumd.yaml")
 	}
-	errand := attacker + "/usr/bin/quorumd send-errand /run/quorumd-errand.sock quorumd "
+	runAs := attacker + "/usr/bin/quorumd runas /run/quorumd-runas.sock quorumd "
 	for _, args := range []string{
 		"move-data-aside " + data + " \"\"", "copy-survivor " + data + " \"\" /usr/bin/etcd {}",
 		"place-survivor " + data + " \"\" {}",
 	} {
-		if out, err := h.try(errand + args); err == nil || !strings.Contains(out, "mode is observe") {
+		if out, err := h.try(runAs + args); err == nil || !strings.Contains(out, "mode is observe") {
 			t.Errorf("%s is answered %s, %v", args, out, err)
 		}
 	}
-	if out, err := h.try(errand + "inspect-data " + data + " \"\""); err != nil {
+	if out, err := h.try(runAs + "inspect-data " + data + " \"\""); err != nil {
 		t.Errorf("quorumd cannot inspect the data: %s", out)
 	}
 	if now := h.property("etcd", "InvocationID"); now != run || h.property("etcd", "ActiveState") != "active" {
@@ -187,7 +187,7 @@ func attackUnits(t *testing.T, h *host) {
 		"systemctl --no-ask-password --job-mode=replace-irreversibly start etcd.service",
 		"systemctl --no-ask-password kill etcd.service", "systemctl --no-ask-password mask etcd.service",
 		"systemctl --no-ask-password daemon-reload",
-		"systemctl --no-ask-password start quorumd-errand@x.service",
+		"systemctl --no-ask-password start quorumd-runas@x.service",
 		"systemctl --no-ask-password start quorumd-helper@x.service",
 		"systemctl --no-ask-password start quorumd-hooks@before.service",
 		"systemctl --no-ask-password start quorumd-hooks@before:...service",

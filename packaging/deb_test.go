@@ -100,8 +100,8 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 		"'s/start_time=.*//'"); after != before {
 		t.Errorf("the install changed etcd's unit:\n%s\n%s", before, after)
 	}
-	if state, _ := h.try("systemctl is-enabled quorumd quorumd-errand.socket quorumd-helper.socket; systemctl " +
-		"is-active quorumd quorumd-errand.socket quorumd-helper.socket"); state !=
+	if state, _ := h.try("systemctl is-enabled quorumd quorumd-runas.socket quorumd-helper.socket; systemctl " +
+		"is-active quorumd quorumd-runas.socket quorumd-helper.socket"); state !=
 		strings.TrimSpace(strings.Repeat("disabled\n", 3)+strings.Repeat("inactive\n", 3)) {
 		t.Errorf("after the install:\n%s", state)
 	}
@@ -213,7 +213,7 @@ func TestEtcdStartsWithTheWrittenEnvironmentWithoutQuorumdAndAfterItsRemoval(t *
 		}
 	}
 	token("after the bootstrap")
-	h.run("systemctl stop quorumd quorumd-errand.socket quorumd-helper.socket && systemctl restart etcd")
+	h.run("systemctl stop quorumd quorumd-runas.socket quorumd-helper.socket && systemctl restart etcd")
 	token("without quorumd")
 	h.expect("dpkg -r quorumd", "etcd keeps running", "/etc/systemd/system/etcd.service.d/quorumd.env")
 	h.run("systemctl restart etcd")
@@ -286,10 +286,10 @@ func TestWithoutPolkitEverythingButTheRebootWorks(t *testing.T) {
 	h.waitUntil(30*time.Second, "the log names what does not work", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
-	h.run(`for unit in quorumd.service quorumd-errand.socket quorumd-helper.socket; do mkdir -p /etc/systemd/system/$unit.d; done
+	h.run(`for unit in quorumd.service quorumd-runas.socket quorumd-helper.socket; do mkdir -p /etc/systemd/system/$unit.d; done
 cp /usr/share/doc/quorumd/examples/no-polkit.conf /etc/systemd/system/quorumd.service.d/
-printf '[Socket]\nSocketUser=root\n' | tee /etc/systemd/system/quorumd-errand.socket.d/no-polkit.conf >/etc/systemd/system/quorumd-helper.socket.d/no-polkit.conf
-systemctl daemon-reload; systemctl restart quorumd-errand.socket quorumd-helper.socket quorumd`)
+printf '[Socket]\nSocketUser=root\n' | tee /etc/systemd/system/quorumd-runas.socket.d/no-polkit.conf >/etc/systemd/system/quorumd-helper.socket.d/no-polkit.conf
+systemctl daemon-reload; systemctl restart quorumd-runas.socket quorumd-helper.socket quorumd`)
 	h.waitUntil(30*time.Second, "the host is a voter", func() bool {
 		return strings.Contains(h.run("quorumctl status"), "voter, leader")
 	})

@@ -160,7 +160,7 @@ func TestTheServicesAreHardened(t *testing.T) {
 	t.Parallel()
 	score := regexp.MustCompile(`Overall exposure level for \S+: (\S+)`)
 	for _, unit := range []string{
-		"quorumd.service", "quorumd@.service", "quorumd-errand@.service",
+		"quorumd.service", "quorumd@.service", "quorumd-runas@.service",
 		"quorumd-helper@.service", "quorumd-smart.service", "quorumd-kernel-log.service", "quorumd-proxy.service",
 		"quorumd-proxy@.service",
 	} {
@@ -184,7 +184,7 @@ func TestTheServicesHaveMemoryLimits(t *testing.T) {
 	t.Parallel()
 	for unit, most := range map[string]string{
 		"quorumd.service": "512M", "quorumd@.service": "512M",
-		"quorumd-errand@.service": "2G", "quorumd-proxy.service": "2G", "quorumd-proxy@.service": "2G",
+		"quorumd-runas@.service": "2G", "quorumd-proxy.service": "2G", "quorumd-proxy@.service": "2G",
 	} {
 		if text := read(t, "systemd/"+unit); strings.Count(text, "\nMemoryMax="+most+"\n") != 1 {
 			t.Errorf("%s has no MemoryMax=%s", unit, most)

@@ -33,7 +33,7 @@ func TestTheRPMsScriptletsMatchThoseOfTheDeb(t *testing.T) {
 	if state, _ := h.try("systemctl is-enabled quorumd; systemctl is-active quorumd"); state != "disabled\ninactive" {
 		t.Errorf("after the install:\n%s", state)
 	}
-	if said := h.run("systemd-analyze verify --man=no quorumd.service quorumd@x.service quorumd-errand.socket " +
+	if said := h.run("systemd-analyze verify --man=no quorumd.service quorumd@x.service quorumd-runas.socket " +
 		"etcd.service 2>&1 | grep -i quorumd || :"); said != "" {
 		t.Errorf("the units: %s", said)
 	}
@@ -77,7 +77,7 @@ host: {name: n1-blue, id: n1-blue}
 	h.run("systemctl start quorumd quorumd@blue")
 	h.expect("quorumctl --socket /run/quorumd/blue/control.sock status", "this host: n1-blue")
 	h.expect("quorumctl status", "this host: n1 ")
-	h.expect("systemctl list-units --no-legend --state=running 'quorumd-errand@*'", "quorumd-errand@")
+	h.expect("systemctl list-units --no-legend --state=running 'quorumd-runas@*'", "quorumd-runas@")
 	h.run("systemctl stop quorumd@blue")
 	h.expect("quorumctl status", "this host: n1 ")
 }

@@ -46,7 +46,7 @@ func sectionNode(v reflect.Value) *yaml.Node {
 func valueNode(v reflect.Value) *yaml.Node {
 	switch value := v.Interface().(type) {
 	case time.Duration:
-		return plainNode(durationfmt.Typed(value))
+		return plainNode(durationfmt.Parseable(value))
 	case Size:
 		return plainNode(value.String())
 	case []string:

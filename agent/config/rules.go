@@ -42,7 +42,7 @@ func (d *decoder) checkRules(c *Config) {
 // show returns a key with its value, and marks a default, which the operator does not see in the file.
 func (d *decoder) show(path string, value any) string {
 	if v, ok := value.(time.Duration); ok {
-		value = durationfmt.Typed(v)
+		value = durationfmt.Parseable(v)
 	}
 	if d.setAt[path] > 0 {
 		return fmt.Sprintf("%s (%v)", path, value)
@@ -123,11 +123,11 @@ func (d *decoder) timingRules(t *Timing) []rule {
 			keys("transferInterval", "interval", "callTimeout"),
 			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxTransferInterval,
 			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " + call +
-				" together, and at most " + durationfmt.Typed(MaxTransferInterval) + ", because it doubles",
+				" together, and at most " + durationfmt.Parseable(MaxTransferInterval) + ", because it doubles",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
-			show("joinBackoff", t.JoinBackoff) + " must be at most " + durationfmt.Typed(MaxJoinBackoff) +
+			show("joinBackoff", t.JoinBackoff) + " must be at most " + durationfmt.Parseable(MaxJoinBackoff) +
 				", where its doubling ends; lower it",
 		},
 		{
@@ -173,7 +173,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		rules = append(rules, rule{
 			[]string{lane.path},
 			lane.value >= disk.MinInterval,
-			d.show(lane.path, lane.value) + " must be at least " + durationfmt.Typed(disk.MinInterval) +
+			d.show(lane.path, lane.value) + " must be at least " + durationfmt.Parseable(disk.MinInterval) +
 				", or the probe wears the disk; raise it",
 		})
 	}
@@ -207,18 +207,18 @@ func (d *decoder) repairRules(c *Config) []rule {
 	return []rule{{
 		[]string{"repair.dead", "timing.hostRecordTTL"},
 		dead == 0 || time.Duration(dead) >= max(minGrace, 2*ttl),
-		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Typed(minGrace) + " and twice " +
+		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Parseable(minGrace) + " and twice " +
 			d.show("timing.hostRecordTTL", ttl) + ", because etcd keeps the record of a silent host for that time; " +
 			"raise dead or lower hostRecordTTL",
 	}, {
 		[]string{"repair.unhealthy"},
 		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= minGrace,
-		d.show("repair.unhealthy", c.Repair.Unhealthy) + " must be off, or at least " + durationfmt.Typed(minGrace) +
+		d.show("repair.unhealthy", c.Repair.Unhealthy) + " must be off, or at least " + durationfmt.Parseable(minGrace) +
 			", because a short load does not make a disk unhealthy; raise it",
 	}, {
 		[]string{"repair.cleanFor"},
 		c.Repair.CleanFor <= maxCleanFor,
-		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Typed(maxCleanFor) +
+		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Parseable(maxCleanFor) +
 			", where its doubling ends; lower it",
 	}}
 }
@@ -248,12 +248,12 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		[]string{"backup.every"},
 		b.Every == 0 || time.Duration(b.Every) >= minBackupInterval,
 		d.show("backup.every", b.Every) + " must be off, or at least " +
-			durationfmt.Typed(minBackupInterval) + "; raise it",
+			durationfmt.Parseable(minBackupInterval) + "; raise it",
 	}, {
 		[]string{"backup.restoreTest"},
 		b.RestoreTest == 0 || time.Duration(b.RestoreTest) >= minBackupInterval,
 		d.show("backup.restoreTest", b.RestoreTest) + " must be off, or at least " +
-			durationfmt.Typed(minBackupInterval) + "; raise it",
+			durationfmt.Parseable(minBackupInterval) + "; raise it",
 	}, {
 		[]string{"backup.rate"},
 		b.Rate >= minRate,

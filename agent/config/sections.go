@@ -501,7 +501,7 @@ func (g Grace) String() string {
 	if g == 0 {
 		return graceOff
 	}
-	return durationfmt.Typed(time.Duration(g))
+	return durationfmt.Parseable(time.Duration(g))
 }
 
 const graceOff = "off"

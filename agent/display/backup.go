@@ -32,16 +32,16 @@ func Backup(s control.Status) []Line {
 }
 
 func restoreTest(now time.Time, d control.RestoreTest) []Line {
-	last := "no proven restore yet"
+	last := "no restore test has passed yet"
 	if d.Proven != nil {
-		last = fmt.Sprintf("last proven restore %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,
+		last = fmt.Sprintf("last passed restore test %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,
 			Count(int(d.Keys), "key", "keys"), Latency(d.TookSeconds), d.Host)
 	}
 	var lines []Line
 	if d.Proven != nil || d.Next != "" {
 		lines = append(lines, Line{{Text: last + After("; ", d.Next)}})
 	}
-	return append(lines, inVain(now, "no restore was proven", d.Failed, d.FailedHost, d.Cause)...)
+	return append(lines, inVain(now, "the restore test failed", d.Failed, d.FailedHost, d.Cause)...)
 }
 
 // inVain describes a failed attempt, if there was one.

@@ -38,9 +38,9 @@ func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
 // Tenths formats a duration in tenths of a second.
 func Tenths(d time.Duration) string { return Text(d.Round(100 * time.Millisecond)) }
 
-// Typed formats a duration as input for a flag or the configuration, without the trailing zero units of its String:
+// Parseable formats a duration as input for a flag or the configuration, without the trailing zero units of its String:
 // "168h", "1h30m".
-func Typed(d time.Duration) string {
+func Parseable(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -31,7 +31,7 @@ func TestTypedIsAcceptedByAFlag(t *testing.T) {
 		0: "0s", time.Minute: "1m", 90 * time.Minute: "1h30m", 168 * time.Hour: "168h", 30 * time.Second: "30s",
 		time.Hour + time.Second: "1h0m1s", -4 * time.Hour: "-4h",
 	} {
-		got := Typed(d)
+		got := Parseable(d)
 		if again, err := time.ParseDuration(got); got != want || again != d || err != nil {
 			t.Errorf("%d is shown as %q, want %q; it is parsed as %d, %v", d, got, want, again, err)
 		}

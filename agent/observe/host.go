@@ -13,7 +13,7 @@ import (
 )
 
 // found returns the last result of a background read, unless it is older than oldest.
-func found[T any](l *poll.Look[T], now, oldest time.Duration) round.HostState[T] {
+func found[T any](l *poll.Poller[T], now, oldest time.Duration) round.HostState[T] {
 	value, err, ok := l.Get(now, oldest)
 	return round.HostState[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
 }

@@ -28,7 +28,7 @@ import (
 type judge struct {
 	opt   Options
 	log   *slog.Logger
-	shown poll.Look[health.CertificateReading]
+	shown poll.Poller[health.CertificateReading]
 	shows []string // the URLs whose certificates are checked
 
 	answered map[uint64]bool // the members that answered in the last round
@@ -42,7 +42,7 @@ type judge struct {
 	unsaved   bool
 	completed uint64        // flushes that the block device had completed at the last reading
 	progress  time.Duration // when completed last changed while our own write was in flight
-	etcd      poll.Look[health.EtcdReading]
+	etcd      poll.Poller[health.EtcdReading]
 	peers     peers
 }
 

@@ -116,12 +116,12 @@ type Observer struct {
 	namesAt    time.Duration
 	home       cluster.Membership // members of this host's own cluster, as last listed
 
-	clock   poll.Look[time.Duration]
-	binary  poll.Look[string]
-	data    poll.Look[datadir.Contents]
-	spool   poll.Look[policy.Spool]
+	clock   poll.Poller[time.Duration]
+	binary  poll.Poller[string]
+	data    poll.Poller[datadir.Contents]
+	spool   poll.Poller[policy.Spool]
 	leases  map[string]int64 // leases of the host records read last, by host ID
-	renewed poll.Look[map[string]time.Duration]
+	renewed poll.Poller[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records read last, by modification revision
 	parsed  parsed                // the cluster's other records, as last read
 	rested  time.Duration         // when this host last rested

@@ -36,7 +36,7 @@ func DeviceReading[T any](every time.Duration, outdated string, part func(*healt
 func reading[T any](every time.Duration, outdated string, part func(*health.Input) *T,
 	read func(context.Context, uint64) T, ofDevice bool,
 ) Source {
-	last := &poll.Look[T]{}
+	last := &poll.Poller[T]{}
 	fill := func(ctx context.Context, now func() time.Duration, device uint64, in *health.Input) {
 		to := part(in)
 		if ofDevice && device == 0 {

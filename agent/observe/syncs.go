@@ -28,7 +28,7 @@ const (
 // witness is the evidence about one voter's fsyncs that this host has read from the metrics of that voter's etcd. This
 // evidence about a disk is independent of the probe on that host and of all records.
 type witness struct {
-	look   poll.Look[health.EtcdReading]
+	look   poll.Poller[health.EtcdReading]
 	at     time.Duration // of the newest reading
 	last   health.Histogram
 	recent health.Recent

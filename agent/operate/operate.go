@@ -62,10 +62,10 @@ type Options struct {
 type Operator struct {
 	opt  Options
 	keys record.Keys
-	due  poll.Look[struct{}] // starts the scheduled snapshot
+	due  poll.Poller[struct{}] // starts the scheduled snapshot
 
-	dueRestoreTest poll.Look[struct{}]
-	remember       poll.Look[struct{}] // copies the manifests' hashes to this host's disk
+	dueRestoreTest poll.Poller[struct{}]
+	remember       poll.Poller[struct{}] // copies the manifests' hashes to this host's disk
 }
 
 // New returns an Operator. It starts nothing by itself.

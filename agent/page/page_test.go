@@ -84,7 +84,7 @@ func backedUp(s control.Status) control.Status {
 		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
 		RestoreTest: &control.RestoreTest{
 			Name: snapshot, Proven: &proven, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
-			Next: "the next restore is due in 23h59m, by n4",
+			Next: "the next restore test is in 23h59m, by n4",
 		},
 	}
 	for i := range s.Hosts {
@@ -214,13 +214,13 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 		}, nil
 	}
 	lines := []control.HistoryLine{
-		line(9*time.Hour, "n2", "operation", "JOINED", "join of n2 ended: 3 of 3 voters"),
+		line(9*time.Hour, "n2", "operation", "JOINED", "join of n2 as voter has ended: the host has joined"),
 		line(26*time.Minute, "n3", "refusal", "VOTER_NOT_LIVE", "voter n2 does not answer: 2 of 3 voters are up"),
 		line(25*time.Minute, "n1", "operator", "PAUSED", "paused by root: the switch in rack 2 is replaced"),
 		line(20*time.Minute, "n1", "operator", "RESUMED", "resumed by root"),
-		line(2*time.Minute, "n3", "operator", "SNAPSHOT_SAVED", "snapshot "+snapshot+" saved by the schedule of n3"),
+		line(2*time.Minute, "n3", "operator", "SNAPSHOT_SAVED", "snapshot "+snapshot+" saved by the schedule"),
 		line(time.Minute, "n4", "operator", "RESTORE_TEST_PASSED",
-			"snapshot "+snapshot+" proven by the schedule of n4: etcd 3.6.16 has served its 538 keys"),
+			"restore test of snapshot "+snapshot+" passed, run by the schedule: etcd 3.6.16 served its 538 keys"),
 	}
 	if story == "voter-down" {
 		lines = append(lines[:4], line(312*time.Second, "n1", "refusal", "VOTER_NOT_LIVE",

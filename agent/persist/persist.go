@@ -44,8 +44,8 @@ type Persister struct {
 	files  *hoststate.State
 	tooNew string // ID of the rollout whose unsupported work was already logged
 
-	met, member, lost, mount, automaticBootstrap, standby, domains poll.Look[struct{}]
-	stretch, hold, request, removal, mutes                         poll.Look[struct{}]
+	met, member, lost, mount, automaticBootstrap, standby, domains poll.Poller[struct{}]
+	stretch, hold, request, removal, mutes                         poll.Poller[struct{}]
 }
 
 // New returns a Persister that has written nothing.
@@ -69,7 +69,7 @@ const (
 )
 
 // note starts a write in the background, unless one of that kind is in progress or was tried within noteEvery.
-func (k *Persister) note(ctx context.Context, kind *poll.Look[struct{}], what, failed string,
+func (k *Persister) note(ctx context.Context, kind *poll.Poller[struct{}], what, failed string,
 	write func(context.Context) error,
 ) {
 	kind.Refresh(ctx, k.opt.Now, noteEvery, noteBound, func(ctx context.Context) (struct{}, error) {

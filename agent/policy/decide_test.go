@@ -133,7 +133,7 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 			n0 := ready("n9", RoleSpare)
 			n0.P99 = time.Millisecond
 			v.Hosts = append(v.Hosts, n0)
-		}, StepNone, NotMyTurn},
+		}, StepNone, LowerRanked},
 		{"a faster host has not acted for long", func(v *View) {
 			v.Hosts = append([]Host{ready("n0", RoleSpare)}, v.Hosts...)
 			v.PlaceFreeFor = 3 * time.Minute

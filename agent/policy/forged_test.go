@@ -28,7 +28,7 @@ func TestAStandbyIsNotRolledBackForAJoinThatItsHostHasNotBegun(t *testing.T) {
 			v.Cluster.Members[2].Standby = false
 		}, StepRemoveLearner, ""},
 	})
-	if d := Decide(forgedView()); d.Step.Outcome != Disowned || d.Role != RoleStandby {
+	if d := Decide(forgedView()); d.Step.Outcome != OperationRejected || d.Role != RoleStandby {
 		t.Errorf("it ends as %s, and the host's role is %s", d.Step.Outcome, d.Role)
 	}
 }

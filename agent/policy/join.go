@@ -118,19 +118,11 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.isRetired(v.Self.ID):
 		text, _ := retired(v)
 		return HostRetired, text
-	case listed && !m.Standby && v.noPlaceLeft():
-		return TargetMet, "the cluster was resized meanwhile"
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
 	}
 	return "", ""
-}
-
-// noPlaceLeft reports whether an operator has resized the cluster during this host's join to a size that leaves no place
-// for it, neither as a voter nor as a standby.
-func (v View) noPlaceLeft() bool {
-	return v.Target.Resized && v.Op.Target == RoleVoter && !v.votersMissing() && v.Cluster.learning() > v.Target.Standbys
 }
 
 // steady reports whether a member answers and has caught up with the leader. In an idle cluster, the index of a steady
@@ -319,7 +311,7 @@ func orUnknown(s DataState) string {
 // record could cause the removal or restart of a standby.
 func abandonForeignOp(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
-	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
+	return do(Step{Kind: StepEndOp, Outcome: OperationRejected, Why: why})
 }
 
 // isAbout reports whether the operation concerns a member. On the operation's own host, it always concerns the host's
@@ -418,7 +410,7 @@ const (
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {
-	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == Disowned,
+	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == OperationRejected,
 		op.Kind == KindReplace && op.Target != RoleVoter, // this host does not become a voter
 		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTimedOut:
 		return JoinUncounted

@@ -20,7 +20,7 @@ func TestOnlyAJoinAttemptCounts(t *testing.T) {
 		{"a successful join", KindJoin, "n3", PhasePromoted, Joined, JoinSucceeded},
 		{"one that never began", KindJoin, "n3", PhaseBegun, HealthLost, JoinFailed},
 		{"another host's join", KindJoin, "n1", PhaseAdded, LearnerStalled, JoinUncounted},
-		{"a join that this host has not begun", KindJoin, "n3", PhaseAdded, Disowned, JoinUncounted},
+		{"a join that this host has not begun", KindJoin, "n3", PhaseAdded, OperationRejected, JoinUncounted},
 		{"a replacement of a voter that came back", KindReplace, "n3", PhaseBegun, MemberLive, JoinUncounted},
 		{"one that took too long", KindReplace, "n3", PhaseBegun, JoinTimedOut, JoinFailed},
 		{"another host's", KindReplace, "n1", PhaseBegun, JoinTimedOut, JoinUncounted},

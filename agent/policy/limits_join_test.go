@@ -60,7 +60,7 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Failed, health.Failed
 		}, StepNone, CommonCause},
 		{"the lock's holder is unknown", func(v *View) { v.Lock.Known = false }, StepNone, LockHeld},
-		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, NotMyTurn},
+		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, LowerRanked},
 		{"it is resting, and has looked", func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, ""},
 		{"it is resting, and a voter is down", func(v *View) {
 			v.Resting, v.HostsFresh, v.Cluster.Members[1].Live = true, true, false
@@ -75,7 +75,7 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 		{"it waits for the host that goes first", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n0", RoleSpare))
 			v.PlaceFreeFor = v.Limits.Cooldown + 2*v.Limits.LockTTL - 1
-		}, StepNone, NotMyTurn},
+		}, StepNone, LowerRanked},
 		{"it has a maintenance request, too", func(v *View) {
 			v.Asked, v.IdleFor = &Asked{
 				Request: Request{Work: WorkMaintenance, By: "root", Reason: "new disk", Begun: true},

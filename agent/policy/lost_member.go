@@ -153,7 +153,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
 	case !v.gaveUp(m) || unitRuns(v): // otherwise anyone who can write the record could get members removed
-		return Disowned, "this host's disk has no record that the data of " + m.label() + " was lost"
+		return OperationRejected, "this host's disk has no record that the data of " + m.label() + " was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))

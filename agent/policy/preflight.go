@@ -35,7 +35,7 @@ func vetoes() []veto {
 		vetoCommonCause(),
 		vetoLearnerPresent(),
 		vetoSettling(),
-		vetoNotMyTurn(),
+		vetoLowerRanked(),
 		vetoEvenVoters(),
 	})
 }
@@ -391,7 +391,7 @@ func settling(v View) (string, bool) {
 	return listUnsettled(v)
 }
 
-func notMyTurn(v View) (string, bool) {
+func lowerRanked(v View) (string, bool) {
 	target, place := joinTarget(v)
 	if !place {
 		return "", false

@@ -49,7 +49,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{CommonCause, false},
 			{LearnerPresent, false},
 			{Settling, false},
-			{NotMyTurn, false},
+			{LowerRanked, false},
 			{EvenVoters, false},
 		}},
 		"from being taken down": {cycleVetoes(), []vetoEntry{

@@ -272,7 +272,7 @@ func goesFirst(v View, d Decision) bool {
 		return false
 	}
 	for _, reason := range d.Reasons {
-		if reason.Code == TargetMet || reason.Code == NotMyTurn {
+		if reason.Code == TargetMet || reason.Code == LowerRanked {
 			return false
 		}
 	}

@@ -54,7 +54,7 @@ const (
 	EvenVoters               ReasonCode = "EVEN_VOTERS"
 	OperationInFlight        ReasonCode = "OPERATION_IN_FLIGHT"
 	LockHeld                 ReasonCode = "LOCK_HELD"
-	NotMyTurn                ReasonCode = "NOT_MY_TURN"
+	LowerRanked              ReasonCode = "LOWER_RANKED"
 	LearnerBehind            ReasonCode = "LEARNER_BEHIND"
 	LearnerNotSteady         ReasonCode = "LEARNER_NOT_STEADY"
 	LearnerNotStarted        ReasonCode = "LEARNER_NOT_STARTED"
@@ -63,7 +63,7 @@ const (
 	HealthLost               ReasonCode = "HEALTH_LOST"
 	HostRebooted             ReasonCode = "HOST_REBOOTED"
 	Orphaned                 ReasonCode = "ORPHANED"
-	Disowned                 ReasonCode = "OPERATION_DISOWNED"
+	OperationRejected        ReasonCode = "OPERATION_REJECTED"
 	Joined                   ReasonCode = "JOINED"
 	ClusterExists            ReasonCode = "CLUSTER_EXISTS"
 	Starting                 ReasonCode = "STARTING"
@@ -284,7 +284,7 @@ func joinReasons() []ReasonInfo {
 		},
 		{OperationInFlight, "another host's operation is in progress", "quorumctl operation show"},
 		{LockHeld, "another agent holds the lock", ""},
-		{NotMyTurn, "another host goes first", ""},
+		{LowerRanked, "another host goes first", ""},
 		{LearnerBehind, "the learner has not caught up", ""},
 		{LearnerNotSteady, "the learner has caught up, but not for long enough", ""},
 		{LearnerNotStarted, "the learner's etcd does not answer yet", ""},
@@ -297,7 +297,7 @@ func joinReasons() []ReasonInfo {
 			"check why quorumd on that host does not answer",
 		},
 		{
-			Disowned, "the operation is recorded for a host that did not begin it",
+			OperationRejected, "the host that the operation names did not begin it, or no longer allows it",
 			"quorumctl history; check who can write under quorumd's prefix in etcd: write access there is operator " +
 				"access",
 		},

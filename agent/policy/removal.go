@@ -276,7 +276,7 @@ func carryRemoval(v View) Decision {
 		})
 	case asked == nil || asked.MemberID != m.ID:
 		return do(Step{
-			Kind: StepEndOp, Outcome: Disowned,
+			Kind: StepEndOp, Outcome: OperationRejected,
 			Why: "this host has no request to remove member " + m.label(),
 		})
 	case v.Op.Phase == PhaseRemoving:
@@ -371,10 +371,10 @@ func removeSurplus(v View, who Member, there bool) Decision {
 // surplusStays returns why the surplus voter is not removed; an empty code if it is. It is checked in every round.
 func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
-		return Disowned, "this host is no longer a voter and removes no other"
+		return OperationRejected, "this host is no longer a voter and removes no other"
 	}
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 {
-		return Disowned, "this host's configuration does not allow this removal"
+		return OperationRejected, "this host's configuration does not allow this removal"
 	}
 	if who.Learner || !v.hasSurplus() {
 		return TargetMet, "there is no longer a surplus voter"

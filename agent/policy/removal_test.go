@@ -147,8 +147,8 @@ func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
 		"the voter answers again":      {aliveAgain, MemberLive},
 		"another voter is down":        {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
 		"its request has expired":      {func(v *View) { v.Removal.Expired = true }, Cancelled},
-		"another removal is requested": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
-		"it was not requested":         {func(v *View) { v.Removal = nil }, Disowned},
+		"another removal is requested": {func(v *View) { v.Removal.MemberID = 2 }, OperationRejected},
+		"it was not requested":         {func(v *View) { v.Removal = nil }, OperationRejected},
 		"leadership cannot be transferred": {func(v *View) {
 			leads(v)
 			v.Failed.Kind, v.Op.WrittenFor = StepTransferLeadership, time.Hour
@@ -215,7 +215,7 @@ func TestAnUnrequestedRemovalIsNotCarriedOut(t *testing.T) {
 	v := removalView()
 	inRemoval(&v, PhaseRemoving)
 	v.Removal = nil
-	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Disowned {
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != OperationRejected {
 		t.Errorf("its own host, without a record on disk: %+v", d)
 	}
 }

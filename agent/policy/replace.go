@@ -367,7 +367,7 @@ func carryReplace(v View) Decision {
 // and [removeDead] waits.
 func abortReason(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 || v.Op.Target != RoleVoter {
-		return Disowned, "this host's configuration does not allow this replacement"
+		return OperationRejected, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
 	// this host joined first, and then the voter fell silent

@@ -220,7 +220,7 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		{"a better spare goes first", func(v *View) {
 			v.Hosts, v.IdleFor = append(v.Hosts, ready("n0", RoleSpare)), 10*time.Second
 			v.Limits.Cooldown = 0
-		}, StepNone, NotMyTurn},
+		}, StepNone, LowerRanked},
 		{"a learner is there already", func(v *View) {
 			m := voter(9, "n9")
 			m.Learner = true

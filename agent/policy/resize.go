@@ -69,10 +69,12 @@ func leave(v View) (Decision, bool) {
 }
 
 // leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has recorded,
-// a retired standby always.
+// a standby if there are more than configured and no voter is missing, and the standby of a retired host always.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
-		return v.retires(m)
+		voters, _ := v.Cluster.Counts()
+		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters && v.Cluster.learning() > v.Target.Standbys
+		return m.Standby && (surplus || v.retires(m))
 	}
 	return v.Target.Resized && v.surplusVoters(m) > 0
 }
@@ -83,6 +85,9 @@ func (v View) leaveText(m Member) string {
 		return "its host is retired"
 	}
 	voters, _ := v.Cluster.Counts()
+	if m.Learner {
+		return fmt.Sprintf("it is a standby, and %d are configured", v.Target.Standbys)
+	}
 	return fmt.Sprintf("the cluster has %d voters, and an operator has resized it to %d", voters, v.Target.Voters)
 }
 
@@ -101,8 +106,20 @@ func leaveVetoes() []veto {
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoSettling(),
+		vetoRemovalPending(),
 		vetoNotFirstToLeave(),
 	}
+}
+
+// removalPending reports whether a removal that was sent for an earlier operation may still take effect, which it does
+// within the lock's TTL or never. If it removed the other one of two voters, none would be left.
+func removalPending(v View) (string, bool) {
+	left := v.Limits.LockTTL - v.IdleFor
+	if left <= 0 {
+		return "", false
+	}
+	return fmt.Sprintf("the last operation ended %s ago; its calls to etcd take effect within %s or never",
+		durationfmt.Tenths(v.IdleFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
 // leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then unhealthy
@@ -315,7 +332,7 @@ func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {
 	case v.Op.MemberID != m.ID: // otherwise whoever writes the record could get other members removed
-		return Disowned, "the operation names a member that is not this host's"
+		return OperationRejected, "the operation names a member that is not this host's"
 	case !v.leavesNow(m):
 		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
 	case v.Op.Elapsed > v.Limits.LearnerStall:

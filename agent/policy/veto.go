@@ -104,7 +104,7 @@ func vetoLockHeld() veto            { return veto{LockHeld, false, lockHeld} }
 func vetoCommonCause() veto         { return veto{CommonCause, false, commonCause} }
 func vetoLearnerPresent() veto      { return veto{LearnerPresent, false, learnerPresent} }
 func vetoSettling() veto            { return veto{Settling, false, settling} }
-func vetoNotMyTurn() veto           { return veto{NotMyTurn, false, notMyTurn} }
+func vetoLowerRanked() veto         { return veto{LowerRanked, false, lowerRanked} }
 func vetoEvenVoters() veto          { return veto{EvenVoters, false, evenVoters} }
 func vetoMemberUnitUnusable() veto  { return veto{UnitUnusable, true, memberUnitUnusable} }
 func vetoMemberLost() veto          { return veto{MemberLost, true, memberLost} }
@@ -127,7 +127,7 @@ func vetoReplacesEarly() veto       { return veto{VoterDead, false, replacesEarl
 func vetoRepairsUnreadable() veto   { return veto{RecordUnreadable, false, repairsUnreadable} }
 func vetoRepairsSpent() veto        { return veto{RepairLimitReached, false, repairsSpent} }
 func vetoStandbyBehind() veto       { return veto{LearnerNotSteady, true, standbyBehind} }
-func vetoNotNext() veto             { return veto{NotMyTurn, false, notNext} }
+func vetoNotNext() veto             { return veto{LowerRanked, false, notNext} }
 func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven} }
 func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }
 func vetoOwnOperationDue() veto     { return veto{OperationInFlight, true, ownOperationDue} }
@@ -145,7 +145,8 @@ func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, res
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
-func vetoNotFirstToLeave() veto     { return veto{NotMyTurn, false, notFirstToLeave} }
+func vetoRemovalPending() veto      { return veto{Settling, false, removalPending} }
+func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstToLeave} }
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
 func vetoAloneWithoutSnapshot() veto {

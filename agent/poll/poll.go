@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Look keeps the newest value of a call that may hang. At most one call is in progress. While it hangs, no other
+// Poller keeps the newest value of a call that may hang. At most one call is in progress. While it hangs, no other
 // starts, and the value grows old.
-type Look[T any] struct {
+type Poller[T any] struct {
 	mu      sync.Mutex
 	busy    bool
 	has     bool
@@ -28,65 +28,65 @@ type Look[T any] struct {
 
 // Refresh starts a call unless one is in progress or the last one began less than every ago. bound is the timeout of
 // the call's context.
-func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
-	look func(context.Context) (T, error),
+func (p *Poller[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
+	call func(context.Context) (T, error),
 ) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	began := now()
-	if l.busy || (l.tried != 0 && began-l.tried < every) {
+	if p.busy || (p.tried != 0 && began-p.tried < every) {
 		return
 	}
-	l.busy, l.tried, l.bound = true, began, bound
+	p.busy, p.tried, p.bound = true, began, bound
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, bound)
 		defer cancel()
-		value, err := look(ctx)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.busy = false
-		if l.discard {
-			l.discard, l.tried = false, 0
+		value, err := call(ctx)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy = false
+		if p.discard {
+			p.discard, p.tried = false, 0
 			return
 		}
-		l.err = err
+		p.err = err
 		if err == nil {
-			l.has, l.value, l.at = true, value, began
+			p.has, p.value, p.at = true, value, began
 		}
 	}()
 }
 
 // Get returns the newest value and the error of the last call. ok reports whether there is a value that is not older
 // than oldest.
-func (l *Look[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.has || now-l.at > oldest {
-		return value, l.err, false
+func (p *Poller[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.has || now-p.at > oldest {
+		return value, p.err, false
 	}
-	return l.value, l.err, true
+	return p.value, p.err, true
 }
 
 // Age returns the age of the newest value, or the longest duration if there is none.
-func (l *Look[T]) Age(now time.Duration) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.has {
+func (p *Poller[T]) Age(now time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.has {
 		return math.MaxInt64
 	}
-	return now - l.at
+	return now - p.at
 }
 
 // Hung reports whether a call has been in progress for more than twice its timeout.
-func (l *Look[T]) Hung(now time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.busy && now-l.tried > 2*l.bound
+func (p *Poller[T]) Hung(now time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy && now-p.tried > 2*p.bound
 }
 
 // Forget discards the value, and the result of a call in progress, because both are from before a change.
-func (l *Look[T]) Forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.has, l.tried, l.discard = false, 0, l.busy
+func (p *Poller[T]) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.has, p.tried, p.discard = false, 0, p.busy
 }

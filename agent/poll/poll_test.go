@@ -18,7 +18,7 @@ func TestHungCallIsNeverRepeatedAndItsValueGrowsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		now := func() time.Duration { return time.Since(start) + 1 }
-		var l poll.Look[int]
+		var l poll.Poller[int]
 		looks := 0
 		look := func(ctx context.Context) (int, error) {
 			looks++
@@ -64,7 +64,7 @@ func TestValueFromBeforeAChangeIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := func() time.Duration { return time.Hour }
-		var l poll.Look[string]
+		var l poll.Poller[string]
 		release := make(chan struct{})
 		l.Refresh(t.Context(), now, 0, time.Minute, func(context.Context) (string, error) {
 			<-release

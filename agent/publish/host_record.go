@@ -40,7 +40,7 @@ type presence struct {
 	sights    sights
 	writes    writeMean
 	files     *hoststate.State
-	noting    poll.Look[struct{}]
+	noting    poll.Poller[struct{}]
 }
 
 // newPresence returns a presence that has written no record yet.

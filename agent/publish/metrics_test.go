@@ -99,11 +99,11 @@ func TestReasonsThatNeedAttentionAreShownWithTheMainOne(t *testing.T) {
 		View:         policy.View{Self: policy.Self{Name: "n1"}},
 		ClusterState: round.ClusterState{Op: &record.Op{HostName: "n3"}},
 		Decision: policy.Decision{Reasons: []policy.Reason{
-			{Code: policy.OperationInFlight}, {Code: policy.NotMyTurn}, {Code: policy.TooManyVoters},
+			{Code: policy.OperationInFlight}, {Code: policy.LowerRanked}, {Code: policy.TooManyVoters},
 		}},
 	})
 	got := series(t, registry, "quorumd_reason", "quorumd_host_info", "quorumd_operation_host")
-	want := map[string]float64{ // without NOT_MY_TURN, which resolves by itself
+	want := map[string]float64{ // without LOWER_RANKED, which resolves by itself
 		"quorumd_reason[reason=OPERATION_IN_FLIGHT]": 1, "quorumd_reason[reason=TOO_MANY_VOTERS]": 1,
 		"quorumd_host_info[host=n1]": 1, "quorumd_operation_host[host=n3]": 1,
 	}

@@ -15,7 +15,7 @@ import (
 
 func (a *app) bootstrapCommand() *cobra.Command {
 	var yes bool
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "bootstrap",
 		GroupID: groupOperate,
 		Short:   "Start a new cluster on this host, once per cluster",
@@ -37,7 +37,7 @@ func (a *app) bootstrapCommand() *cobra.Command {
 				p.line("→ quorumctl wait --for voter --timeout 2m")
 			})
 		},
-	}
+	}, printed{name: "status", of: control.Status{}}, printed{name: "done", of: control.Done{}, with: "--yes"})
 	cmd.Flags().BoolVar(&yes, "yes", false, "start the cluster")
 	return cmd
 }

@@ -39,7 +39,7 @@ func (a *app) checkCommand() *cobra.Command {
 		}
 		return nil
 	}
-	command := &cobra.Command{
+	command := a.prints(&cobra.Command{
 		Use:     "check",
 		GroupID: groupInspect,
 		Short:   "Run a Nagios-compatible health check",
@@ -60,7 +60,7 @@ func (a *app) checkCommand() *cobra.Command {
 			g, text := gradeStatus(s)
 			return result(g, strings.ReplaceAll(text, "|", "/")+display.After(" | ", perfdata(s)))
 		},
-	}
+	}, printed{instead: "the format of Nagios plugins"})
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return result(gradeUnknown, "cannot read the command line: "+err.Error())
 	})

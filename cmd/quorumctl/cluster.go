@@ -31,7 +31,7 @@ func (a *app) resizeCommand() *cobra.Command {
 	var req control.ResizeRequest
 	var w waitFlags
 	var c confirmation
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "resize [N]",
 		Short: "Show the size of the cluster, or resize it to N voters",
 		Long: "Resize the cluster to an odd number of voters from 1 to 9. The size is recorded in etcd and counts\n" +
@@ -60,7 +60,7 @@ func (a *app) resizeCommand() *cobra.Command {
 			req.Voters, _ = strconv.Atoi(args[0]) // resizeArgs has checked it
 			return a.resize(cmd, req, w, c)
 		},
-	}
+	}, printed{name: "resize", of: control.Resize{}})
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line ("+inHistory+")")
 	w.onlyWait(cmd)

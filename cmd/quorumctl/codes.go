@@ -52,7 +52,7 @@ func codeNames() []string {
 }
 
 func (a *app) codesCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "codes",
 		GroupID: groupInspect,
 		Short:   "List every code with its meaning",
@@ -75,7 +75,7 @@ func (a *app) codesCommand() *cobra.Command {
 				p.table(t)
 			})
 		},
-	}
+	}, printed{name: "codes", of: []code{}})
 }
 
 // codeOf returns the code with that name, in upper or lower case.

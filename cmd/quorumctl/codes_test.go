@@ -19,7 +19,7 @@ import (
 func TestCodesAreExplainedWithoutQuorumd(t *testing.T) {
 	t.Parallel()
 	golden(t, "codes.golden", transcript(t, filepath.Join(t.TempDir(), "none"),
-		"explain NOT_MY_TURN", "explain vote", "explain voter_not_live", "explain DISK_FSYNC_SLOW",
+		"explain LOWER_RANKED", "explain vote", "explain voter_not_live", "explain DISK_FSYNC_SLOW",
 		"explain DISK_STALLED -o yaml", "explain A B"))
 }
 

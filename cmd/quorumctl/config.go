@@ -35,7 +35,7 @@ func (a *app) configCommand() *cobra.Command {
 func (a *app) configCheckCommand() *cobra.Command {
 	var elsewhere bool
 	var as string
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
 		Long: "Report every mistake in a configuration file (default " + defaultConfig + ") and in the\n" +
@@ -62,7 +62,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 			}
 			return a.emit(doc, func(p *page) { writeConfigCheck(p, doc) })
 		},
-	}
+	}, printed{name: "config-check", of: configCheck{}})
 	cmd.Flags().StringVar(&as, "as", "", "check access to the files as this `user` instead of the service user")
 	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false,
 		"the file is for another host: skip the checks of this host and of certificates")
@@ -237,7 +237,7 @@ func configFailure(file, as string, err error) error {
 }
 
 func (a *app) configShowCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Print the configuration with all defaults filled in",
 		Long: "Print the configuration in FILE (default " + defaultConfig + ") as YAML, with the default of\n" +
@@ -257,11 +257,11 @@ func (a *app) configShowCommand() *cobra.Command {
 			}
 			return a.write(text)
 		},
-	}
+	}, printed{instead: "YAML"})
 }
 
 func (a *app) configDefaultCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "default",
 		Short: "Print the commented default configuration",
 		Example: examples("quorumctl config default | less",
@@ -273,7 +273,7 @@ func (a *app) configDefaultCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
+	}, printed{instead: "YAML"})
 }
 
 func orEmpty(list []string) []string {

@@ -33,7 +33,7 @@ type cycleOptions struct {
 
 func (a *app) cycleCommand() *cobra.Command {
 	var c cycleOptions
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "cycle [flags] [-- COMMAND [ARG...]]",
 		GroupID: groupOperate,
 		Short:   "Restart etcd, reboot, or run a command with etcd stopped",
@@ -67,7 +67,7 @@ func (a *app) cycleCommand() *cobra.Command {
 			}
 			return a.cycle(cmd, c)
 		},
-	}
+	}, printed{name: "maintenance", of: maintenance{}})
 	flags := cmd.Flags()
 	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: what is done)")
 	durationVar(flags, &c.expected, "for", control.DefaultMaintenance, "how long it may take, "+

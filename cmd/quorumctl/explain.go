@@ -26,12 +26,12 @@ type explanation struct {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "explain [CODE|HOST]",
 		GroupID: groupInspect,
 		Short:   "Explain what this host, another host or a code means",
 		Long: "Without an argument, show what this host does next, or every reason why it does nothing. With a\n" +
-			"code (NOT_MY_TURN), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
+			"code (LOWER_RANKED), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
 			"of a host, show what that host last published: its role, health state, position in the join queue,\n" +
 			"and what blocks it.",
 		Example:           examples("quorumctl explain", "quorumctl explain NO_QUORUM", "quorumctl explain n2"),
@@ -45,7 +45,9 @@ func (a *app) explainCommand() *cobra.Command {
 				return explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
 			}, writeExplanation)
 		},
-	}
+	}, printed{name: "explanation", of: explanation{}},
+		printed{name: "code", of: code{}, with: "CODE"},
+		printed{name: "host", of: control.HostRecord{}, with: "HOST"})
 }
 
 // explainNamed explains a code, or a host by its host record. It contacts the agent only for a host.

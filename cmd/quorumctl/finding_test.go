@@ -62,7 +62,7 @@ func TestHealthExplainsOneFinding(t *testing.T) {
 	golden(t, "finding.golden", transcript(t, socket,
 		"health disk_fsync_slow", "health DISK_STALLED", "health MEMORY_LOW -o yaml", "health MEMORY_PRESSURE",
 		"health MEMORY_ERRORS_CORRECTED", "health fsync", "health clock", "health DISK_FSYNC_SLWO",
-		"health NOT_MY_TURN", "health NONSENSE", "health A B"))
+		"health LOWER_RANKED", "health NONSENSE", "health A B"))
 	if r := quorumctl(t, filepath.Join(t.TempDir(), "none"), "health", "MEMORY_LOW"); r.code != exitUnavailable {
 		t.Errorf("without quorumd: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) healthCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "health [CODE]",
 		GroupID: groupInspect,
 		Short:   "Show this host's health state, or explain a finding",
@@ -32,7 +32,7 @@ func (a *app) healthCommand() *cobra.Command {
 			return showStatus(cmd.Context(), a, "read the health",
 				func(s control.Status) control.Health { return s.Health }, writeHealth)
 		},
-	}
+	}, printed{name: "health", of: control.Health{}}, printed{name: "finding", of: finding{}, with: "CODE"})
 	cmd.AddCommand(a.muteCommand(), a.unmuteCommand())
 	return cmd
 }

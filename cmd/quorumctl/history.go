@@ -18,7 +18,7 @@ import (
 
 func (a *app) historyCommand() *cobra.Command {
 	var q historyQuery
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "history",
 		GroupID: groupInspect,
 		Short:   "Show the steps and refusals of the cluster, oldest first",
@@ -43,7 +43,7 @@ func (a *app) historyCommand() *cobra.Command {
 			}
 			return a.emit(doc, func(p *page) { writeHistory(p, doc) })
 		},
-	}
+	}, printed{name: "history", of: control.History{}})
 	cmd.Flags().IntVarP(&q.lines, "lines", "n", 20, "number of lines; with --since as many as fit")
 	durationVar(cmd.Flags(), &q.since, "since", 0, "only lines younger than this, as in 30m or 2d")
 	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "print new lines as they appear")

@@ -33,7 +33,7 @@ type initOptions struct {
 
 func (a *app) initCommand() *cobra.Command {
 	var o initOptions
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "init --hosts NAME=ADDRESS,...",
 		GroupID: groupService,
 		Short:   "Write this host's configuration for a new cluster",
@@ -43,7 +43,7 @@ func (a *app) initCommand() *cobra.Command {
 			"quorumctl init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --mode manage --tls n1.tar"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o) },
-	}
+	}, printed{name: "init", of: initResult{}})
 	name, _ := os.Hostname() // without one, --name is required
 	name, _, _ = strings.Cut(name, ".")
 	flags := cmd.Flags()

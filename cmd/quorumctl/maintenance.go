@@ -55,7 +55,7 @@ func (w *waitFlags) check(what string) error {
 	}
 	if w.timeout < 0 {
 		return usage("use a positive duration, as in --wait 10m", "cannot %s: --wait %s is negative", what,
-			durationfmt.Typed(w.timeout))
+			durationfmt.Parseable(w.timeout))
 	}
 	return nil
 }
@@ -65,14 +65,14 @@ func checkFor(what, command string, d time.Duration) error {
 	if d >= control.MinMaintenance && d <= control.MaxMaintenance {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of range (%s to %s)", what, durationfmt.Typed(d),
-		durationfmt.Typed(control.MinMaintenance), durationfmt.Typed(control.MaxMaintenance))
+	return usage(command, "cannot %s: --for %s is out of range (%s to %s)", what, durationfmt.Parseable(d),
+		durationfmt.Parseable(control.MinMaintenance), durationfmt.Parseable(control.MaxMaintenance))
 }
 
 func (a *app) maintenanceOnCommand() *cobra.Command {
 	req := control.MaintenanceRequest{Work: policy.WorkMaintenance}
 	var w waitFlags
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "on --reason TEXT",
 		Short: "Stop etcd on this host when it is safe, and keep it down",
 		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is " +
@@ -95,7 +95,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 			}
 			return a.maintenanceOn(cmd.Context(), req, w)
 		},
-	}
+	}, printed{name: "maintenance", of: maintenance{}})
 	flags := cmd.Flags()
 	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(flags, (*time.Duration)(&req.For), "for", control.DefaultMaintenance, "how long the work may take, "+
@@ -145,7 +145,7 @@ func isSafe(m control.Maintenance) bool { return m.State == policy.RequestSafe }
 
 func (a *app) maintenanceOffCommand() *cobra.Command {
 	var w waitFlags
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "off",
 		Short: "End the maintenance of this host, or cancel the request",
 		Long: "End the maintenance of this host, and wait until its member is back. A request that has not begun is\n" +
@@ -159,7 +159,7 @@ func (a *app) maintenanceOffCommand() *cobra.Command {
 			}
 			return a.maintenanceOff(cmd.Context(), w)
 		},
-	}
+	}, printed{name: "maintenance", of: maintenance{}})
 	w.flags(cmd)
 	return cmd
 }
@@ -222,7 +222,7 @@ func maintenanceFailure(s control.Status, since time.Time) error {
 }
 
 func (a *app) maintenanceStatusCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "status",
 		Short:   "Show this host's maintenance and the cluster's operation",
 		Example: examples("quorumctl maintenance status", "quorumctl maintenance status -o json"),
@@ -230,5 +230,5 @@ func (a *app) maintenanceStatusCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return showStatus(cmd.Context(), a, "read the maintenance", maintenanceOf, writeMaintenance)
 		},
-	}
+	}, printed{name: "maintenance", of: maintenance{}})
 }

@@ -57,7 +57,7 @@ func membersOf(s control.Status) members {
 }
 
 func (a *app) memberListCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "list",
 		Short:   "List etcd's members and whether they answer",
 		Example: examples("quorumctl member list", "quorumctl member list -o wide"),
@@ -65,12 +65,12 @@ func (a *app) memberListCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return showStatus(cmd.Context(), a, "list the members", membersOf, writeMembers)
 		},
-	}
+	}, printed{name: "members", of: members{}})
 }
 
 // memberAddCommand explains why quorumctl does not add members. Operators who know etcdctl look for the command.
 func (a *app) memberAddCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "add",
 		Short: "Not supported: hosts join by themselves",
 		Long: "Not supported. A host joins by itself once its health state is OK and the cluster has fewer voters\n" +
@@ -84,12 +84,12 @@ func (a *app) memberAddCommand() *cobra.Command {
 			return usage("quorumctl explain, on the new host, shows what it waits for",
 				"cannot add a member: quorumd does this itself when a host is healthy and a place is free")
 		},
-	}
+	}, printed{instead: "an explanation"})
 }
 
 // memberPromoteCommand explains why quorumctl does not promote members.
 func (a *app) memberPromoteCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "promote",
 		Short: "Not supported: learners are promoted by quorumd",
 		Long: "Not supported. quorumd promotes a learner by itself once it has caught up, has stayed so for\n" +
@@ -101,7 +101,7 @@ func (a *app) memberPromoteCommand() *cobra.Command {
 			return usage("quorumctl operation show, and quorumctl explain on the learner's host",
 				"cannot promote a member: quorumd does this itself when the learner has caught up")
 		},
-	}
+	}, printed{instead: "an explanation"})
 }
 
 func writeMembers(p *page, s control.Status) {

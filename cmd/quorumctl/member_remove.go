@@ -20,7 +20,7 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 	var req control.RemovalRequest
 	var noWait bool
 	var c confirmation
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "remove NAME --reason TEXT",
 		Short: "Remove a member from etcd for good",
 		Long: "Remove a member by name or ID, and wait until it is gone. Run this on another host: its quorumd\n" +
@@ -36,8 +36,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			req.Member = args[0]
 			if d := time.Duration(req.For); d < control.MinRemoval || d > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Typed(d),
-					durationfmt.Typed(control.MinRemoval), durationfmt.Typed(control.MaxRemoval))
+					"cannot remove %s: --timeout %s is out of range (%s to %s)", req.Member, durationfmt.Parseable(d),
+					durationfmt.Parseable(control.MinRemoval), durationfmt.Parseable(control.MaxRemoval))
 			}
 			send, err := a.confirm(cmd, c, "remove "+req.Member, func() (preview, error) {
 				return a.previewRemoval(cmd.Context(), req)
@@ -48,7 +48,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			return a.memberRemove(cmd.Context(), req, noWait)
 		},
 		ValidArgsFunction: a.completeMembers,
-	}
+	}, printed{name: "removal", of: control.Removal{}, with: "--no-wait"},
+		printed{name: "removal-end", of: control.RemovalEnd{}})
 	flags := cmd.Flags()
 	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.BoolVar(&req.Live, "live", false, "remove even a voter that answers")

@@ -11,11 +11,12 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/health"
 )
 
 func (a *app) muteCommand() *cobra.Command {
 	var req control.MuteRequest
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "mute CODE --reason TEXT",
 		Short: "Mute a finding on this host for some time",
 		Long: "Mute a finding on this host until --for has passed or the finding gets worse. Until then it raises\n" +
@@ -47,7 +48,7 @@ func (a *app) muteCommand() *cobra.Command {
 				p.line("→ quorumctl health unmute %s ends it earlier", m.Code)
 			})
 		},
-	}
+	}, printed{name: "mute", of: health.Mute{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultMute,
 		"how long, at most "+shortDuration(control.MaxMute))
@@ -55,7 +56,7 @@ func (a *app) muteCommand() *cobra.Command {
 }
 
 func (a *app) unmuteCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "unmute CODE",
 		Short: "Unmute a finding on this host",
 		Example: examples("quorumctl health unmute DISK_FSYNC_SLOW",
@@ -67,7 +68,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 			done, err := a.client().Unmute(cmd.Context(), code)
 			return a.emitResult("unmute "+code, err, done, func(p *page) { p.line("%s: unmuted by %s", code, done.By) })
 		},
-	}
+	}, printed{name: "done", of: control.Done{}})
 }
 
 // writeMutes lists the muted findings.

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) networkCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "network",
 		GroupID: groupInspect,
 		Short:   "Show which host reaches which member, and how fast",
@@ -26,7 +26,7 @@ func (a *app) networkCommand() *cobra.Command {
 			return showStatus(cmd.Context(), a, "read the network", networkOf,
 				func(p *page, s control.Status) { writeNetwork(p, networkOf(s)) })
 		},
-	}
+	}, printed{name: "network", of: networkDocument{}})
 }
 
 // networkDocument is the document of network.

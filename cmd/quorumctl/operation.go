@@ -30,7 +30,7 @@ type operation struct {
 }
 
 func (a *app) operationShowCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "show",
 		Short:   "Show the current operation and the lock holder",
 		Example: examples("quorumctl operation show", "quorumctl operation show -o json"),
@@ -40,7 +40,7 @@ func (a *app) operationShowCommand() *cobra.Command {
 				return operation{s.APIVersion, s.Op, s.Lock}
 			}, writeOperation)
 		},
-	}
+	}, printed{name: "operation", of: operation{}})
 }
 
 func writeOperation(p *page, s control.Status) {
@@ -87,7 +87,7 @@ func writeOpDetails(p *page, op control.Op, now time.Time) {
 
 func (a *app) operationReleaseCommand() *cobra.Command {
 	var req control.ReleaseRequest
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "release --force --reason TEXT",
 		Short: "Force-release the operation of a host that will not return",
 		Long: "Delete the record of the current operation, so that another one can begin. Make sure first that its\n" +
@@ -103,7 +103,7 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 			done, err := a.client().ReleaseOp(cmd.Context(), req)
 			return a.emitResult("release the operation", err, done, func(p *page) { p.line("released by %s", done.By) })
 		},
-	}
+	}, printed{name: "done", of: control.Done{}})
 	cmd.Flags().BoolVar(&req.Force, "force", false, "confirm that its host is powered off or repaired")
 	reasonFlag(cmd, &req.Reason, "recorded in the history")
 	return cmd

@@ -15,7 +15,7 @@ import (
 
 func (a *app) pauseCommand() *cobra.Command {
 	var req control.PauseRequest
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "pause --reason TEXT",
 		GroupID: groupOperate,
 		Short:   "Stop all steps on all hosts for some time",
@@ -36,7 +36,7 @@ func (a *app) pauseCommand() *cobra.Command {
 				p.line("→ quorumctl resume ends it earlier")
 			})
 		},
-	}
+	}, printed{name: "pause", of: control.Pause{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
 	durationVar(cmd.Flags(), (*time.Duration)(&req.For), "for", control.DefaultPause,
 		"how long, at most "+shortDuration(control.MaxPause))
@@ -48,8 +48,8 @@ func checkAtMost(what, command string, d, limit time.Duration) error {
 	if d > 0 && d <= limit {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of range (over 0, at most %s)", what, durationfmt.Typed(d),
-		durationfmt.Typed(limit))
+	return usage(command, "cannot %s: --for %s is out of range (over 0, at most %s)", what, durationfmt.Parseable(d),
+		durationfmt.Parseable(limit))
 }
 
 // shortDuration formats a duration in hours, as --for accepts it.

@@ -44,12 +44,12 @@ func caDirFlag(cmd *cobra.Command) *string {
 }
 
 func (a *app) pkiInitCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "init",
 		Short:   "Create the CAs, once per cluster",
 		Example: examples("quorumctl pki init", "quorumctl pki init --permit 10.0.0.0/24,example.com"),
 		Args:    cobra.NoArgs,
-	}
+	}, printed{name: "ca", of: caDocument{}})
 	dir, permit := caDirFlag(cmd), permitFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := pki.Create(*dir, time.Now(), *permit...); err != nil {
@@ -106,7 +106,7 @@ type newBundle struct {
 }
 
 func (a *app) pkiHostCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "host NAME ADDRESS...",
 		Short: "Create a host's certificates as one bundle",
 		Long: "Create the certificates of a host for etcd and quorumd, valid for its name, its addresses and\n" +
@@ -114,7 +114,7 @@ func (a *app) pkiHostCommand() *cobra.Command {
 			"remove it once it is installed.",
 		Example: examples("quorumctl pki host n1 10.0.0.1", "quorumctl pki host n2 10.0.0.2 n2.example.com --days 90"),
 		Args:    cobra.MinimumNArgs(1),
-	}
+	}, printed{name: "bundles", of: bundleList{}})
 	dir := caDirFlag(cmd)
 	days := daysFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -132,14 +132,14 @@ func (a *app) pkiHostCommand() *cobra.Command {
 
 func (a *app) pkiRenewCommand() *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "renew NAME [ADDRESS...] | renew --all",
 		Short: "Renew a host's certificates, with new keys",
 		Long: "Create new certificates with new keys for the same names, or for the given addresses, as a new\n" +
 			"bundle. The current ones remain valid until they expire. Once installed, etcd and quorumd load the new\n" +
 			"ones without a restart.",
 		Example: examples("quorumctl pki renew n1", "quorumctl pki renew --all"),
-	}
+	}, printed{name: "bundles", of: bundleList{}})
 	dir := caDirFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "for every host")
 	days := daysFlag(cmd)
@@ -194,7 +194,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	o := pki.Place{}
 	var etcd, quorumd string
 	var anyAddress bool
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "install FILE",
 		Short: "Install a certificate bundle on its host",
 		Long: "Check a bundle and install its files in " + hostTLS + ". root owns them; the groups of etcd and\n" +
@@ -217,7 +217,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 			}
 			return a.emit(done, func(p *page) { writeInstalled(p, done, args[0]) })
 		},
-	}
+	}, printed{name: "installed", of: pki.Installed{}})
 	cmd.Flags().StringVar(&o.Dir, "dir", hostTLS, "`directory` for the files")
 	cmd.Flags().StringVar(&etcd, "etcd-group", "etcd", "`group` that reads etcd's keys")
 	cmd.Flags().StringVar(&quorumd, "quorumd-group", "quorumd", "`group` that reads quorumd's key")

@@ -44,14 +44,14 @@ func addRotateFlags(cmd *cobra.Command) *rotateFlags {
 }
 
 func (a *app) pkiRotateBeginCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "begin",
 		Short: "Begin a rotation: create the new CAs",
 		Long: "Create the new CAs next to the old ones. With --peers-only, create a new CA for etcd's peers\n" +
 			"only. Use it if both ports of etcd trust one CA: every client's certificate then opens the peer port.",
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers-only"),
 		Args:    cobra.NoArgs,
-	}
+	}, printed{name: "rotation", of: pki.Rotation{}})
 	dir := caDirFlag(cmd)
 	var peersOnly bool
 	cmd.Flags().BoolVar(&peersOnly, "peers-only", false, "change only the CA of etcd's peers")
@@ -75,14 +75,14 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 }
 
 func (a *app) pkiRotateNextCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "next",
 		Short: "Check every member and take the next step",
 		Long: "Check every member and take the next step. If the current step is not complete, list what is " +
 			"missing,\nchange nothing, and exit 78.",
 		Example: examples("quorumctl pki rotate next", "quorumctl pki rotate next --without n4"),
 		Args:    cobra.NoArgs,
-	}
+	}, printed{name: "rotation", of: pki.Rotation{}})
 	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return changeCAs(*r.dir, "take the next step", func(cas *pki.Directory, now time.Time) error {
@@ -102,14 +102,14 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 }
 
 func (a *app) pkiRotateUndoCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "undo",
 		Short: "Undo a rotation: return to the previous CAs",
 		Long: "Reverse a rotation, back to the CAs that were in use when it began. Run \"next\" for each remaining\n" +
 			"step, as before. A second undo reverses the direction again.",
 		Example: examples("quorumctl pki rotate undo", "quorumctl pki rotate undo && quorumctl pki rotate next"),
 		Args:    cobra.NoArgs,
-	}
+	}, printed{name: "rotation", of: pki.Rotation{}})
 	dir := caDirFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return changeCAs(*dir, "undo the rotation", func(cas *pki.Directory, now time.Time) error {
@@ -124,14 +124,14 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 }
 
 func (a *app) pkiRotateStatusCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "status",
 		Short: "Show which CA each member uses and trusts",
 		Long: "Connect to every member and show which CA signed its certificate, which CAs it trusts, and what the\n" +
 			"next step still needs.",
 		Example: examples("quorumctl pki rotate status", "quorumctl pki rotate status --peers 10.0.0.1:2380"),
 		Args:    cobra.NoArgs,
-	}
+	}, printed{name: "rotation", of: pki.Rotation{}})
 	r := addRotateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		now := time.Now()
@@ -238,7 +238,7 @@ func writeFingerprint(p *page, ca, fingerprint string) {
 
 func (a *app) pkiTrustCommand() *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "trust FILE",
 		Short: "Install the CAs that this host trusts",
 		Long: "Install the CAs that this host trusts, from the file that \"pki rotate\" names. One of the CAs must\n" +
@@ -254,7 +254,7 @@ func (a *app) pkiTrustCommand() *cobra.Command {
 			}
 			return a.emit(t, func(p *page) { writeTrusted(p, t) })
 		},
-	}
+	}, printed{name: "trusted", of: pki.Trusted{}})
 	cmd.Flags().StringVar(&dir, "dir", hostTLS, "`directory` of the host's certificates")
 	return cmd
 }

@@ -18,7 +18,7 @@ import (
 
 func (a *app) pkiStatusCommand() *cobra.Command {
 	warnDays, criticalDays := 30, 7
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "status [DIR]",
 		Short: "Show certificates and when they expire",
 		Long: "Show the CAs in DIR with the newest certificates of each host, or a host's certificates. DIR " +
@@ -60,7 +60,7 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
+	}, printed{name: "certificates", of: []pki.Certificate{}})
 	cmd.Flags().IntVar(&warnDays, "warning", warnDays, "`days` before expiry for WARNING")
 	cmd.Flags().IntVar(&criticalDays, "critical", criticalDays, "`days` before expiry for CRITICAL")
 	return cmd

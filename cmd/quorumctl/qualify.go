@@ -29,7 +29,7 @@ func childOfSelf() []string { return []string{"/proc/self/exe", probeCommand} }
 
 func (a *app) qualifyCommand() *cobra.Command {
 	o := qualify.Options{Child: childOfSelf()}
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "qualify [DIR]",
 		GroupID: groupInspect,
 		Short:   "Benchmark this machine for etcd, before installing it",
@@ -47,7 +47,7 @@ func (a *app) qualifyCommand() *cobra.Command {
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-	}
+	}, printed{name: "qualification", of: qualify.Report{}})
 	flags := cmd.Flags()
 	durationVar(flags, &o.For, "duration", 10*time.Second, "duration of each run")
 	flags.StringArrayVar(&o.Peers, "peer", nil, "HOST:PORT of another member, to test the network; repeatable")

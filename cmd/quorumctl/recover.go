@@ -37,7 +37,7 @@ func (a *app) recoverCommand() *cobra.Command {
 }
 
 func (a *app) recoverCollectCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "collect",
 		Short: "Print this host's facts for recover plan, as JSON",
 		Long: "Print the facts about this host that recover plan needs, as JSON: the last entry of its log, its\n" +
@@ -59,7 +59,7 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 			}
 			return a.write(text)
 		},
-	}
+	}, printed{name: "recovery-facts", of: recovery.Facts{}})
 }
 
 // readTimeout is how long quorumctl waits while quorumd reads the log.
@@ -82,7 +82,7 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	var choice recovery.Choice
 	var out, snapshot string
 	var unproven bool
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "plan FACTS...",
 		Short: "Compare the hosts' facts and write a recovery plan",
 		Long: "Compare the facts of the remaining hosts, show what the cluster would lose with each of them as the\n" +
@@ -109,7 +109,7 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 			}
 			return a.recoverPlan(facts, choice, out, cmd.InOrStdin())
 		},
-	}
+	}, printed{instead: "a file for quorumd"})
 	flags := cmd.Flags()
 	flags.StringVar(&choice.Cluster, "cluster", "", "name of the cluster, instead of typing it")
 	flags.StringSliceVar(&choice.Gone, "gone", nil, "voters that will never start again, by name or ID")
@@ -219,7 +219,7 @@ func (a *app) writePlan(out string, plan recovery.Plan) error {
 }
 
 func (a *app) recoverApplyCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "apply PLAN",
 		Short: "Apply a recovery plan on this host",
 		Long: "Apply a recovery plan on this host. quorumd accepts it only if the plan contains this host's facts,\n" +
@@ -230,7 +230,7 @@ func (a *app) recoverApplyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.recoverApply(cmd.Context(), args[0], cmd.InOrStdin())
 		},
-	}
+	}, printed{name: "recovery", of: control.Recovery{}})
 }
 
 func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error {
@@ -271,7 +271,7 @@ func readPlan(name string, in io.Reader) (recovery.Plan, error) {
 }
 
 func (a *app) recoverGiveUpCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "give-up",
 		Short: "Give up the plan on this host, before its data is moved",
 		Long: "Give up the current plan on this host. This is possible until the host begins to move its old data\n" +
@@ -290,5 +290,5 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 				p.line("→ quorumctl recover status")
 			})
 		},
-	}
+	}, printed{name: "recovery", of: control.Recovery{}})
 }

@@ -154,7 +154,7 @@ func hiddenDir(name string) string {
 
 // sandboxed reports whether quorumd runs as installed by its package, with a service of its own for etcd's files.
 func sandboxed() bool {
-	_, err := os.Stat("/run/quorumd-errand.sock")
+	_, err := os.Stat("/run/quorumd-runas.sock")
 	return err == nil
 }
 

@@ -125,7 +125,7 @@ type recoveryState struct {
 
 func (a *app) recoverStatusCommand() *cobra.Command {
 	var watch bool
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "status",
 		Short: "Show the progress of the recovery plan on this host",
 		Long: "Show the progress of the recovery plan on this host. With --watch, follow it until it has ended " +
@@ -146,7 +146,7 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 			}
 			return recoveryFailure(s, watch)
 		},
-	}
+	}, printed{name: "recovery-status", of: recoveryState{}})
 	cmd.Flags().BoolVar(&watch, "watch", false, "follow it until it has ended on this host")
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) resumeCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "resume",
 		GroupID: groupOperate,
 		Short:   "End a pause",
@@ -25,5 +25,5 @@ func (a *app) resumeCommand() *cobra.Command {
 			}
 			return a.emitResult("resume", err, done, func(p *page) { p.line("resumed by %s", done.By) })
 		},
-	}
+	}, printed{name: "done", of: control.Done{}})
 }

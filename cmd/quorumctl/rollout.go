@@ -37,7 +37,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	var req control.RolloutRequest
 	var w waitFlags
 	var c confirmation
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "start restart|reboot|command NAME --reason TEXT",
 		Short: "Start a rollout over all hosts, the leader last",
 		Long: "Restart etcd, reboot the machine or run a command on one host after another: unhealthy hosts first,\n" +
@@ -81,7 +81,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			}
 			return a.emitRollout(cmd.Context(), r)
 		},
-	}
+	}, printed{name: "rollout", of: rollout{}})
 	flags := cmd.Flags()
 	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
@@ -142,7 +142,7 @@ func rolloutWork(_ *cobra.Command, args []string) error {
 func (a *app) rolloutStatusCommand() *cobra.Command {
 	var watch bool
 	var interval time.Duration
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "status",
 		Short: "Show the progress of the rollout and the time left",
 		Long: "Show the current or last rollout. With --watch, refresh until it has ended; the exit status is then " +
@@ -155,7 +155,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 			}
 			return showStatus(cmd.Context(), a, "read the rollout", rolloutOf, writeRollout)
 		},
-	}
+	}, printed{name: "rollout", of: rollout{}})
 	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until the rollout has ended")
 	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "refresh interval of --watch")
 	return cmd
@@ -191,7 +191,7 @@ func fresh(s, first control.Status) bool {
 
 // rolloutSetCommand returns a command that changes the state of the rollout.
 func (a *app) rolloutSetCommand(name, state, short, long string) *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     name,
 		Short:   short,
 		Long:    long,
@@ -204,7 +204,7 @@ func (a *app) rolloutSetCommand(name, state, short, long string) *cobra.Command 
 			}
 			return a.emitRollout(cmd.Context(), r)
 		},
-	}
+	}, printed{name: "rollout", of: rollout{}})
 }
 
 // emitRollout shows a rollout that was just changed.

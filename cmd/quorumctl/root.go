@@ -27,6 +27,8 @@ type app struct {
 	piped     bool // the output is not a terminal, so tables are for programs
 	noHeaders bool // tables have no header
 	quiet     bool // only errors are written
+
+	printed []printed // what the commands write with -o json
 }
 
 func newApp(stdout, stderr io.Writer) *app {
@@ -62,6 +64,7 @@ const (
 )
 
 func (a *app) rootCommand() *cobra.Command {
+	a.printed = nil
 	root := parent(&cobra.Command{
 		Use:   "quorumctl",
 		Short: "Inspect and operate quorumd on this host",

@@ -12,11 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/recovery"
-	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
-	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
-	"github.com/quorumd/quorumd/health"
 )
 
 // The schemas are generated from the Go types and their comments: go test ./cmd/quorumctl -run Schema -update.
@@ -24,70 +19,52 @@ import (
 //go:embed schema/*.json
 var schemas embed.FS
 
+// printed declares a JSON document that a command writes with -o json.
+type printed struct {
+	name    string // of its schema
+	of      any    // a zero value of its Go type
+	with    string // the argument, in capitals, or the flag with which the command writes it
+	instead string // what the command writes if it ignores -o json
+	command *cobra.Command
+}
+
+// prints declares what a command writes with -o json.
+func (a *app) prints(command *cobra.Command, declared ...printed) *cobra.Command {
+	for _, p := range declared {
+		p.command = command
+		a.printed = append(a.printed, p)
+	}
+	return command
+}
+
+// usage returns the command and its argument or flag.
+func (p printed) usage() string {
+	path := strings.TrimPrefix(p.command.CommandPath(), "quorumctl ")
+	return strings.TrimSpace(path + " " + p.with)
+}
+
 // document describes a JSON document that commands write with -o json.
 type document struct {
-	name     string   // of its schema
-	of       any      // a zero value of its Go type
+	name     string
+	of       any
 	commands []string // that write it; arguments are in capitals
 }
 
-// documents returns all documents. withoutDocument returns the commands that write none.
-func documents() []document {
-	return []document{
-		{"status", control.Status{}, []string{"status", "wait", "bootstrap"}},
-		{"explanation", explanation{}, []string{"explain"}},
-		{"code", code{}, []string{"explain CODE"}},
-		{"host", control.HostRecord{}, []string{"explain HOST"}},
-		{"codes", []code{}, []string{"codes"}},
-		{"health", control.Health{}, []string{"health"}},
-		{"finding", finding{}, []string{"health CODE"}},
-		{"mute", health.Mute{}, []string{"health mute"}},
-		{"network", networkDocument{}, []string{"network"}},
-		{"history", control.History{}, []string{"history"}},
-		{"qualification", qualify.Report{}, []string{"qualify"}},
-		{"members", members{}, []string{"member list"}},
-		{"removal", control.Removal{}, []string{"member remove --no-wait"}},
-		{"removal-end", control.RemovalEnd{}, []string{"member remove"}},
-		{"resize", control.Resize{}, []string{"cluster resize"}},
-		{"operation", operation{}, []string{"operation show"}},
-		{"pause", control.Pause{}, []string{"pause"}},
-		{"done", control.Done{}, []string{"resume", "operation release", "health unmute", "bootstrap --yes"}},
-		{"maintenance", maintenance{}, []string{"maintenance on", "maintenance off", "maintenance status", "cycle"}},
-		{"rollout", rollout{}, []string{
-			"rollout start", "rollout status", "rollout pause", "rollout resume", "rollout abort",
-		}},
-		{"snapshot", control.SnapshotJob{}, []string{
-			"snapshot save", "snapshot list", "snapshot verify", "snapshot prune", "snapshot test-restore",
-		}},
-		{"recovery-facts", recovery.Facts{}, []string{"recover collect"}},
-		{"recovery", control.Recovery{}, []string{"recover apply", "recover give-up"}},
-		{"recovery-status", recoveryState{}, []string{"recover status"}},
-		{"config-check", configCheck{}, []string{"config check"}},
-		{"init", initResult{}, []string{"init"}},
-		{"ca", caDocument{}, []string{"pki init"}},
-		{"bundles", bundleList{}, []string{"pki host", "pki renew"}},
-		{"certificates", []pki.Certificate{}, []string{"pki status"}},
-		{"installed", pki.Installed{}, []string{"pki install"}},
-		{"trusted", pki.Trusted{}, []string{"pki trust"}},
-		{"rotation", pki.Rotation{}, []string{
-			"pki rotate begin", "pki rotate next", "pki rotate undo", "pki rotate status",
-		}},
-		{"versions", versions{}, []string{"version"}},
-		{"schemas", []schemaName{}, []string{"schema"}},
+// documents returns all documents that the commands declare.
+func (a *app) documents() []document {
+	var all []document
+	for _, p := range a.printed {
+		if p.instead != "" {
+			continue
+		}
+		i := slices.IndexFunc(all, func(d document) bool { return d.name == p.name })
+		if i < 0 {
+			i = len(all)
+			all = append(all, document{name: p.name, of: p.of})
+		}
+		all[i].commands = append(all[i].commands, p.usage())
 	}
-}
-
-// withoutDocument returns the commands that ignore -o json.
-func withoutDocument() []string {
-	return []string{
-		"check",                                            // the format of Nagios plugins
-		"config default",                                   // YAML
-		"config show",                                      // YAML
-		"member add", "member promote", "snapshot restore", // only explain
-		"recover plan",   // writes a file for quorumd
-		"schema NAME",    // a JSON Schema
-		"support-bundle", // writes an archive
-	}
+	return all
 }
 
 // schemaName is an entry of the list of schemas.
@@ -96,16 +73,16 @@ type schemaName struct {
 	Commands []string `json:"commands"` // that write documents of that schema with -o json
 }
 
-func schemaNames() []string {
+func (a *app) schemaNames() []string {
 	var names []string
-	for _, d := range documents() {
+	for _, d := range a.documents() {
 		names = append(names, d.name)
 	}
 	return names
 }
 
 func (a *app) schemaCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "schema [NAME]",
 		GroupID: groupService,
 		Short:   "List the documents of -o json, or print a JSON Schema",
@@ -114,14 +91,16 @@ func (a *app) schemaCommand() *cobra.Command {
 			"This does not contact quorumd. To extract fields, use jq.",
 		Example: examples("quorumctl schema", "quorumctl schema status > status.schema.json",
 			"quorumctl status -o json | jq -r '.hosts[].name'"),
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(schemaNames(), cobra.ShellCompDirectiveNoFileComp),
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return a.schemaNames(), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.printSchema(args[0])
 			}
 			var list []schemaName
-			for _, d := range documents() {
+			for _, d := range a.documents() {
 				list = append(list, schemaName{d.name, d.commands})
 			}
 			return a.emit(list, func(p *page) {
@@ -132,14 +111,14 @@ func (a *app) schemaCommand() *cobra.Command {
 				p.table(t)
 			})
 		},
-	}
+	}, printed{name: "schemas", of: []schemaName{}}, printed{instead: "a JSON Schema", with: "NAME"})
 }
 
 // printSchema writes a schema as JSON, or as YAML with -o yaml.
 func (a *app) printSchema(name string) error {
-	if !slices.Contains(schemaNames(), name) {
+	if !slices.Contains(a.schemaNames(), name) {
 		hint := "quorumctl schema lists all"
-		if near := config.Nearest(name, schemaNames()); near != "" {
+		if near := config.Nearest(name, a.schemaNames()); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return usage(hint, "cannot print the schema %q: no such document", name)

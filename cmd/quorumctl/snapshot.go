@@ -30,7 +30,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "save",
 		Short: "Save a snapshot of the standby or a healthy follower",
 		Long: "Save a snapshot to the store and verify it. It is taken from the standby, if there is one, otherwise\n" +
@@ -38,21 +38,21 @@ func (a *app) snapshotSaveCommand() *cobra.Command {
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot save -o json"),
 		Args:    cobra.NoArgs,
 		RunE:    a.snapshotRun(control.SnapshotSave, writeSaved),
-	}
+	}, printed{name: "snapshot", of: control.SnapshotJob{}})
 }
 
 func (a *app) snapshotListCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "list",
 		Short:   "List the snapshots in the store, newest first",
 		Example: examples("quorumctl snapshot list", "quorumctl snapshot list -o wide"),
 		Args:    cobra.NoArgs,
 		RunE:    a.snapshotRun(control.SnapshotList, writeSnapshots),
-	}
+	}, printed{name: "snapshot", of: control.SnapshotJob{}})
 }
 
 func (a *app) snapshotVerifyCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "verify [NAME]",
 		Short: "Verify a snapshot, by default the newest",
 		Long: "Read a snapshot (default: the newest) to its end, open it as etcd does, and compare its revision,\n" +
@@ -61,11 +61,11 @@ func (a *app) snapshotVerifyCommand() *cobra.Command {
 			"quorumctl snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.snapshotRun(control.SnapshotVerify, writeVerified),
-	}
+	}, printed{name: "snapshot", of: control.SnapshotJob{}})
 }
 
 func (a *app) snapshotTestRestoreCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "test-restore [NAME]",
 		Short: "Restore a snapshot in a temporary etcd, to test it",
 		Long: "Run a restore test: restore a snapshot (default: the newest) to a temporary directory, start an\n" +
@@ -76,12 +76,12 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 			"quorumctl snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.snapshotRun(control.SnapshotRestoreTest, writeTested),
-	}
+	}, printed{name: "snapshot", of: control.SnapshotJob{}})
 }
 
 // snapshotRestoreCommand points to recover plan. Operators who know etcdctl look for the command.
 func (a *app) snapshotRestoreCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:   "restore [NAME]",
 		Short: "Not supported: use recover plan --from-snapshot",
 		Long: "Not supported on a single host. A restored snapshot is a new cluster, so every host must take part:\n" +
@@ -95,12 +95,12 @@ func (a *app) snapshotRestoreCommand() *cobra.Command {
 			return usage("quorumctl recover plan --help", "cannot restore a snapshot on one host: a restore makes a "+
 				"new cluster, which needs a plan for all hosts")
 		},
-	}
+	}, printed{instead: "an explanation"})
 }
 
 func (a *app) snapshotPruneCommand() *cobra.Command {
 	var c confirmation
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:   "prune",
 		Short: "Remove snapshots that backup.keep does not keep",
 		Long: "Remove the snapshots that exceed both backup.keep.count and backup.keep.age. The newest verified\n" +
@@ -125,7 +125,7 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 			return a.snapshotJob(cmd.Context(), request,
 				func(p *page, j control.SnapshotJob) { writePruned(p, j, false) })
 		},
-	}
+	}, printed{name: "snapshot", of: control.SnapshotJob{}})
 	c.flags(cmd)
 	return cmd
 }

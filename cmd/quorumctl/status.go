@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
 )
 
 func (a *app) statusCommand() *cobra.Command {
 	var watch, exitCode bool
 	var interval time.Duration
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "status",
 		GroupID: groupInspect,
 		Short:   "Show the cluster, its hosts and this host's next step",
@@ -37,7 +39,7 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			return nil
 		},
-	}
+	}, printed{name: "status", of: control.Status{}})
 	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until interrupted")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false,
 		"exit with 0 OK, 1 WARNING, 2 CRITICAL or 3 UNKNOWN, as quorumctl check")

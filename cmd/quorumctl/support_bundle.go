@@ -24,7 +24,7 @@ import (
 
 func (a *app) supportBundleCommand() *cobra.Command {
 	var out, file string
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "support-bundle",
 		GroupID: groupInspect,
 		Short:   "Create a support bundle: one archive about this host",
@@ -35,7 +35,7 @@ func (a *app) supportBundleCommand() *cobra.Command {
 		Example: examples("quorumctl support-bundle", "quorumctl support-bundle --out /tmp/n1.tar.gz"),
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.supportBundle(cmd.Context(), out, file) },
-	}
+	}, printed{instead: "an archive"})
 	cmd.Flags().StringVar(&out, "out", "", "file to write, must not exist (default quorumd-HOST-TIME.tar.gz)")
 	cmd.Flags().StringVar(&file, "config", defaultConfig, "quorumd's configuration file")
 	return cmd

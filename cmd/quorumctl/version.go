@@ -20,7 +20,7 @@ type versions struct {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	return a.prints(&cobra.Command{
 		Use:     "version",
 		GroupID: groupService,
 		Short:   "Show the versions of quorumctl and the running quorumd",
@@ -43,7 +43,7 @@ func (a *app) versionCommand() *cobra.Command {
 				p.line("quorumd   %s", cmp.Or(doc.Quorumd, "unknown"))
 			})
 		},
-	}
+	}, printed{name: "versions", of: versions{}})
 }
 
 // ownVersion returns the version set by the linker, otherwise the one recorded by the Go toolchain.

@@ -50,7 +50,7 @@ func conditionNames() []string {
 func (a *app) waitCommand() *cobra.Command {
 	var name string
 	var timeout time.Duration
-	cmd := &cobra.Command{
+	cmd := a.prints(&cobra.Command{
 		Use:     "wait",
 		GroupID: groupService,
 		Short:   "Wait until this host is ready, a voter, member or healthy",
@@ -75,7 +75,7 @@ func (a *app) waitCommand() *cobra.Command {
 			}
 			return a.wait(cmd.Context(), all[i], timeout)
 		},
-	}
+	}, printed{name: "status", of: control.Status{}})
 	cmd.Flags().StringVar(&name, "for", "ready", "condition: ready, voter, member or health=OK")
 	durationVar(cmd.Flags(), &timeout, "timeout", 5*time.Minute, "how long to wait")
 	complete(cmd, "for", conditionNames())

@@ -51,7 +51,7 @@ func run(args []string) int {
 }
 
 func runCommand(code *int) *cobra.Command {
-	var config, errands, helper, level string
+	var config, runAs, helper, level string
 	command := &cobra.Command{
 		Use: "run", Short: "run the agent", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -70,7 +70,7 @@ func runCommand(code *int) *cobra.Command {
 			signal.Notify(signals, syscall.SIGHUP)
 			again, err := daemon.Serve(command.Context(),
 				daemon.Options{
-					Config: config, Errands: errands, Helper: helper, Version: daemon.Version(),
+					Config: config, RunAs: runAs, Helper: helper, Version: daemon.Version(),
 					Logger: log,
 				}, signals)
 			if again {
@@ -84,7 +84,7 @@ func runCommand(code *int) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&config, "config", defaultConfig, "configuration file")
-	command.Flags().StringVar(&errands, "errands", "",
+	command.Flags().StringVar(&runAs, "runas", "",
 		"socket of the service that runs as etcd's user (default: access etcd's files as this user)")
 	command.Flags().StringVar(&helper, "helper", "",
 		"socket of the service that runs as root (default: act as this user)")

@@ -135,7 +135,7 @@ func (d *demo) introduction() string {
 		}
 		fmt.Fprintf(&b, "    QUORUMCTL_SOCKET=%s %s %s\n", here(h.Options.Socket()), quorumctl, command)
 	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, "\nStatus page of %s: http://%s/\n\n", d.hosts[0].Options.Name, d.hosts[0].Options.Metrics)
 	return b.String()
 }
 

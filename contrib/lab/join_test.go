@@ -43,9 +43,9 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 			t.Errorf("the agent on %s is of boot %q, the host of %q", h.Name, s.Host.BootID, boot)
 		}
 		if output := f.shell(h,
-			"journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); output != "" &&
+			"journalctl --no-pager -o cat -u 'quorumd-runas@*' -p warning | sort | uniq -c"); output != "" &&
 			!strings.Contains(output, "No entries") {
-			t.Errorf("the errands on %s log warnings:\n%s", h.Name, output)
+			t.Errorf("the runas services on %s log warnings:\n%s", h.Name, output)
 		}
 	}
 	t.Logf("systemctl status etcd on n1:\n%s", f.shell(f.Hosts[0], "systemctl status --no-pager --lines=0 etcd"))

@@ -53,7 +53,7 @@ type Request struct {
 // code. It returns when the child has ended.
 func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	fail := func(err error) (int, error) {
-		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-errand@*'\"", first(r.Args),
+		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-runas@*'\"", first(r.Args),
 			socket, err)
 	}
 	text, err := json.Marshal(r)
@@ -89,7 +89,7 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	return code, nil
 }
 
-// etcdUser is the user of quorumd-errand@.service, unless a drop-in names another.
+// etcdUser is the user of quorumd-runas@.service, unless a drop-in names another.
 const etcdUser = "etcd"
 
 // unanswered returns why the service ended without an answer. systemd does not start it for a user that does not exist,
@@ -117,11 +117,11 @@ func Serve(command []string, allow func(Request) error) error {
 	defer in.Close()
 	c, err := net.FileConn(in)
 	if err != nil {
-		return fmt.Errorf("cannot serve: %w; quorumd-errand.socket starts this command, do not run it by hand", err)
+		return fmt.Errorf("cannot serve: %w; quorumd-runas.socket starts this command, do not run it by hand", err)
 	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return errors.Join(errors.New("cannot serve: stdin is not a Unix socket; quorumd-errand.socket starts this "+
+		return errors.Join(errors.New("cannot serve: stdin is not a Unix socket; quorumd-runas.socket starts this "+
 			"command"), c.Close())
 	}
 	defer conn.Close() //nolint:errcheck // all that counts has been read or written

@@ -160,7 +160,7 @@ func TestWithoutAServiceTheErrorNamesItsUnit(t *testing.T) {
 	t.Parallel()
 	_, err := Send(filepath.Join(t.TempDir(), "none"), Request{"good", []string{"echo"}}, os.Stdin, os.Stdout,
 		os.Stderr)
-	if err == nil || !strings.Contains(err.Error(), "quorumd-errand@") {
+	if err == nil || !strings.Contains(err.Error(), "quorumd-runas@") {
 		t.Fatal(err)
 	}
 }

@@ -361,11 +361,12 @@ func limitFields(s *jsonschema.Schema, body any) {
 			p.MaxItems = &most
 		case "for":
 			b := apiDurations()[request]
-			p.Description = "A Go duration, at most " + durationfmt.Typed(b.most)
+			p.Description = "A Go duration, at most " + durationfmt.Parseable(b.most)
 			if b.least > 1 {
-				p.Description = "A Go duration from " + durationfmt.Typed(b.least) + " to " + durationfmt.Typed(b.most)
+				p.Description = "A Go duration from " + durationfmt.Parseable(b.least) + " to " +
+					durationfmt.Parseable(b.most)
 			}
-			p.Default = raw(durationfmt.Typed(b.otherwise))
+			p.Default = raw(durationfmt.Parseable(b.otherwise))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func checkDuration(d *control.Duration, text bodyText) error {
 }
 
 func outOfBounds(d time.Duration, text bodyText) error {
-	return badRequest(text.duration.hint, "%s: for: %s is out of bounds", text.cannot, durationfmt.Typed(d))
+	return badRequest(text.duration.hint, "%s: for: %s is out of bounds", text.cannot, durationfmt.Parseable(d))
 }
 
 func badRequest(hint, format string, args ...any) *control.Error {

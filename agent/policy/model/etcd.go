@@ -123,7 +123,7 @@ func (w *world) ready(i int) bool {
 		return h.work == noWork
 	}
 	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
-	return h.health == healthy && h.backoff == 0 && !w.ejected(i) && !busy && h.work == noWork &&
+	return h.health == healthy && h.backoff == 0 && !w.isRetired(i) && !w.ejected(i) && !busy && h.work == noWork &&
 		(w.seesAll(i) || w.awaitsRepair(i))
 }
 

@@ -58,6 +58,7 @@ const (
 	evRequest        // arg: the work, from 1 on
 	evRequestRemoval // arg/2: the host whose member is to be removed; odd arg: even if that member answers
 	evRemovalExpires
+	evRetire // an operator retires a host, or undoes that
 	evResize // an operator resizes the cluster, or back to the size it had
 
 	// Faults and operators' actions.
@@ -191,7 +192,7 @@ func (m *machine) args(k kind) uint8 {
 		return 0
 	case k == evRequest && m.Requests+m.Removals == 0:
 		return 0
-	case m.Requests+m.Removals+m.ResizeTo > 0:
+	case m.Requests+m.Removals+m.ResizeTo+m.Retirements > 0:
 	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
 	case k.args() > 2 && k != evHealthChanges:
 		return 2
@@ -311,6 +312,8 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.externalStop(w, h)
 	case e.kind == evRequestRemoval:
 		ok = m.requestRemoval(w, h, e.arg)
+	case e.kind == evRetire:
+		ok = m.retire(w, h)
 	case e.kind == evResize:
 		ok = m.resize(w)
 	case e.kind == evRemovalExpires:
@@ -521,7 +524,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		found = w.judgeDecision(h, *c, leads)
 	}
 	if found == fine {
-		found = m.judgeSize(w, *c)
+		found = m.judgeSize(w, h, *c)
 	}
 	if found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)

@@ -22,17 +22,19 @@ type Scenario struct {
 	Voters    int // hosts that are live voters at the start; with 0 a bootstrap is requested
 	Target    policy.Target
 	Faults    Faults
-	Budget    int  // the maximum number of faults in a trace
-	MaxStates int  // the exploration stops at this number; 0 for no limit
-	Requests  int  // the maximum number of requested host operations
-	Removals  int  // the maximum number of requested removals
-	ResizeTo  int  // the size to which an operator resizes the cluster at any moment, and back; 0: never
-	Repair    bool // dead voters are replaced
-	Unhealthy bool // unhealthy voters are replaced
-	Tardy     bool // an unhealthy voter that does not answer is too slow rather than hung
-	Corrupt   bool // the alarm is CORRUPT instead of NOSPACE
-	External  bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
-	Founders  int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
+	Budget    int // the maximum number of faults in a trace
+	MaxStates int // the exploration stops at this number; 0 for no limit
+	Requests  int // the maximum number of requested host operations
+	Removals  int // the maximum number of requested removals
+	ResizeTo  int // the size to which an operator resizes the cluster at any moment, and back; 0: never
+	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they undo.
+	Retirements int
+	Repair      bool // dead voters are replaced
+	Unhealthy   bool // unhealthy voters are replaced
+	Tardy       bool // an unhealthy voter that does not answer is too slow rather than hung
+	Corrupt     bool // the alarm is CORRUPT instead of NOSPACE
+	External    bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
+	Founders    int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
 	// Long marks a scope that takes minutes or most of a usual machine's memory, and is not explored for every change.

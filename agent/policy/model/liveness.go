@@ -268,7 +268,8 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	}
 	voters, _ := w.votes()
 	target := m.target(w.resized)
-	want := min(target.Voters, w.n)
+	able := w.n - int(bit(w.retired != 0))
+	want := min(target.Voters, able)
 	if want%2 == 0 {
 		want--
 	}
@@ -288,9 +289,11 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	switch {
 	case w.rmRequested != 0:
 		return removalNeverEnds
+	case w.retired != 0 && w.hosts[w.retired-1].list != unlisted:
+		return targetMissed
 	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():
 		return targetMissed
-	case voters == target.Voters && learners != min(target.Standbys, w.n-voters):
+	case voters == target.Voters && learners != min(target.Standbys, able-voters):
 		return targetMissed
 	case voters != target.Voters && learners > 0:
 		return targetMissed

@@ -13,11 +13,72 @@ func resizing(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// growing returns a scope in which one voter becomes three.
-func growing(n int, class Faults) func(sc *Scenario) {
+// retiring returns a scope in which an operator retires one of the hosts of a cluster with that many voters.
+func retiring(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
-		resizing(n, class)(sc)
-		sc.Voters, sc.ResizeTo, sc.Target.Voters = 1, 3, 1
+		sc.Hosts, sc.Voters, sc.Retirements, sc.Faults, sc.Budget = hosts, voters, 1, class, n
+		sc.Target = policy.Target{Voters: voters}
+	}
+}
+
+// retireMistakes returns the mistakes about hosts that operators retire.
+func retireMistakes() []Mistake {
+	unretired := func(holds func(v *policy.View) bool) rules {
+		return seeing(func(v *policy.View) {
+			if holds(v) {
+				v.Retired = nil
+			}
+		})
+	}
+	own := func(v *policy.View) bool { return len(v.Retired) > 0 && v.Retired[0].Host == v.Self.ID }
+	return []Mistake{
+		{
+			Name: "a retired host joins", breach: retiredJoins,
+			scope: func(sc *Scenario) {
+				retiring(3, 1, 0, 0)(sc)
+				sc.Target.Standbys = 1
+			},
+			rules: unretired(own),
+		},
+		{
+			Name: "no host joins in place of a retired voter", breach: targetMissed, scope: withLiveness(retiring(4, 3, 0, 0)),
+			rules: unretired(func(v *policy.View) bool { return !own(v) }),
+		},
+		{
+			Name: "another voter leaves instead of the retired one", breach: leftUnasked, scope: retiring(4, 3, 0, 0),
+			rules: unretired(func(v *policy.View) bool {
+				voters, _ := v.Cluster.Counts()
+				return voters > v.Target.Voters && !own(v)
+			}),
+		},
+		{
+			Name: "a retired voter leaves before another host has joined", breach: leftUnasked, scope: retiring(4, 3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				if own(v) {
+					v.Target.Voters--
+				}
+			}),
+		},
+		{
+			Name: "a retired standby stays", breach: targetMissed,
+			scope: func(sc *Scenario) {
+				withLiveness(retiring(2, 1, 0, 0))(sc)
+				sc.Target.Standbys = 1
+			},
+			rules: unretired(own),
+		},
+		{
+			Name: "a standby that is configured leaves", breach: leftUnasked,
+			scope: func(sc *Scenario) {
+				retiring(3, 1, 0, 0)(sc)
+				sc.Target.Standbys = 1
+			},
+			rules: seeing(func(v *policy.View) {
+				if v.Target.Resized {
+					v.Target.Standbys = 0
+				}
+			}),
+		},
 	}
 }
 
@@ -136,15 +197,6 @@ func resizeMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				if leaving(v) {
 					v.Op.OrphanedFor = 0
-				}
-			}),
-		},
-		{
-			Name: "a join is not called off when the cluster is resized back", breach: targetMissed,
-			scope: withLiveness(growing(0, 0)),
-			rules: seeing(func(v *policy.View) {
-				if v.Op != nil && v.Op.Kind == policy.KindJoin {
-					v.Target.Resized = false
 				}
 			}),
 		},

@@ -87,6 +87,7 @@ const (
 	removedBeforeJoin
 	leaderRemoved
 	leftUnasked
+	retiredJoins
 	startGuardStays
 	startGuardMissing
 	opSeenUnrecorded
@@ -348,7 +349,7 @@ func (w *world) countedRight(c choice) bool {
 		return c.join == policy.JoinUncounted
 	case c.step == endJoined:
 		return c.join == policy.JoinSucceeded
-	case c.outcome == policy.Disowned:
+	case c.outcome == policy.OperationRejected:
 		return c.join == policy.JoinUncounted
 	}
 	nothingSent := w.opReplace != 0 && w.opPhase == phaseBegun
@@ -495,7 +496,7 @@ func (w *world) judgePromote(h int) breach {
 	switch {
 	case replacedStillVotes && !w.isUnhealthy(int(w.rpTarget)):
 		return healthyReplaced
-	case voters%2 == 1 && others == 0 && w.opReplace == 0: // a replacement keeps the number of voters
+	case voters%2 == 1 && others == 0 && w.opReplace == 0 && w.retiring() == 0: // a replacement keeps the number of voters
 		return evenVoters
 	}
 	return w.judgeChange(h)

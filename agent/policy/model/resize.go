@@ -13,6 +13,23 @@ import (
 type resizeState struct {
 	resized uint8 // 1: to the scenario's ResizeTo; 2: back to its Target
 	opLeave uint8 // the operation is a leave; its phase is begun, ready once the removal may have been sent, or rollback
+	retired uint8 // the host that an operator has retired, plus 1
+	retires uint8 // the number of retirements and undone ones so far
+}
+
+// packSize packs the size of the cluster and what follows from it.
+func (w *world) packSize() uint64 {
+	var p packer
+	p.put(w.resized, 2)
+	p.put(w.opLeave, 1)
+	p.put(w.retired, 3)
+	p.put(w.retires, 2)
+	return p.v
+}
+
+func (w *world) unpackSize(v uint64) {
+	p := packer{v: v}
+	w.resized, w.opLeave, w.retired, w.retires = p.get(2), p.get(1), p.get(3), p.get(2)
 }
 
 // target returns the size of the cluster, as it is recorded in etcd or configured.
@@ -36,6 +53,54 @@ func (m *machine) resize(w *world) bool {
 	}
 	w.resized++
 	return true
+}
+
+// removalLate reports whether a removal that was not answered in time may still be applied: etcd does that within the
+// lock's TTL or never, and no voter leaves a resized cluster during that time.
+func (w *world) removalLate() bool {
+	for i := range w.n {
+		if w.hosts[i].lateRemove != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
+func (m *machine) retire(w *world, i int) bool {
+	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
+		return false
+	}
+	switch {
+	case int(w.retired) == i+1:
+		w.retired = 0
+	case w.retired != 0, w.n-1 < m.target(w.resized).Voters, w.inOperation(i):
+		return false
+	default:
+		w.retired = uint8(i) + 1
+		w.resized = max(w.resized, 2*bit(w.resized == 0)) // the size is recorded with it
+	}
+	w.retires++
+	return true
+}
+
+// inOperation reports whether a host is in an operation.
+func (w *world) inOperation(i int) bool { return w.ownsOperation(i) || w.hosts[i].inOperation() }
+
+// isRetired reports whether a host is retired.
+func (w *world) isRetired(i int) bool { return int(w.retired) == i+1 }
+
+// retiring returns the number of voters on retired hosts.
+func (w *world) retiring() int {
+	return int(bit(w.retired != 0 && w.hosts[max(w.retired, 1)-1].list == voter))
+}
+
+func (s *observation) retiredView() []policy.Retired {
+	if s.retired == 0 {
+		return nil
+	}
+	name := hostName(int(s.retired - 1))
+	return []policy.Retired{{Host: name, Name: name, PeerURL: name, By: "root", Reason: "testing"}}
 }
 
 // leaves reports whether the operation is the leave of this host's voter.
@@ -65,13 +130,24 @@ func (s *observation) leaveOp() *policy.Op {
 	return op
 }
 
-// judgeSize checks that a voter leaves only while there are more voters than the recorded size.
-func (m *machine) judgeSize(w *world, c choice) breach {
+// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter leaves
+// instead of a retired one, and that no retired host joins.
+func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	target := m.target(w.resized)
 	voters, _ := w.votes()
 	leaves := c.step == beginLeave || w.opLeave != 0 && (c.step == setRemoving || c.step == removeMember)
-	if leaves && (!target.Resized || voters <= target.Voters) {
+	if !w.isRetired(h) {
+		voters -= w.retiring()
+	}
+	voterLeaves := w.hosts[h].list == voter && target.Resized && voters > target.Voters
+	surplus := target.Resized && voters >= target.Voters && target.Standbys == 0 // etcd allows one learner at a time
+	standbyLeaves := w.hosts[h].list == learner && (surplus || w.isRetired(h))
+	joins := c.step == beginVoter || c.step == beginStandby || c.step == addLearner || c.step == promote
+	switch {
+	case leaves && !voterLeaves && !standbyLeaves:
 		return leftUnasked
+	case joins && w.isRetired(h):
+		return retiredJoins
 	}
 	return fine
 }
@@ -91,9 +167,9 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 		return removedWithoutOperation
 	case c.step == removeMember && (w.opPhase != phaseReady || int(c.target) != h || w.rpGone != 0):
 		return removedWithoutOperation
-	case c.step != beginLeave && w.opReported == 0:
+	case c.step != beginLeave && w.opReported == 0 && w.hosts[h].list == voter: // no quorum depends on a standby
 		return replacedOnOldReports
-	case known < voters-1:
+	case w.hosts[h].list == voter && known < voters-1:
 		return removedAtRisk
 	case c.step == beginLeave && w.stable == 0:
 		return unsettled
@@ -106,13 +182,25 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 // resizePromises returns the promises about voters that leave a smaller cluster.
 func resizePromises() map[breach]promise {
 	return map[breach]promise{
-		leftUnasked: {"P9", "a voter leaves although the cluster has no more voters than its recorded size"},
+		retiredJoins: {"P9", "a retired host joins"},
+		leftUnasked:  {"P9", "a voter leaves although the cluster has no more voters than its recorded size"},
 	}
 }
 
-// smallResizes returns the scopes of resized clusters that every test run explores.
+// smallResizes returns the scopes of resized clusters and retired hosts that every test run explores.
 func smallResizes() []Scenario {
 	return []Scenario{
+		{
+			Name: "a voter retired", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Retirements: 1, Liveness: true,
+		},
+		{
+			Name: "a voter or the standby retired", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
+			Retirements: 1, Liveness: true,
+		},
+		{
+			Name: "the only voter retired, a fault", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 1},
+			Retirements: 1, Faults: AllFaults, Budget: 1, Liveness: true,
+		},
 		{
 			Name: "three voters become one", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3}, ResizeTo: 1,
 			Liveness: true,
@@ -136,6 +224,18 @@ func smallResizes() []Scenario {
 func Resizes() []Scenario {
 	three, five := policy.Target{Voters: 3}, policy.Target{Voters: 5}
 	return append(smallResizes(),
+		Scenario{
+			Name: "a voter retired, a fault", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Faults: AllFaults,
+			Budget: 1, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a voter retired, one taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Requests: 1,
+			Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a voter retired, a dead one replaced", Hosts: 5, Voters: 3, Target: three, Retirements: 1, Repair: true,
+			Faults: HostCrash, Budget: 1, Liveness: true, Long: true,
+		},
 		Scenario{
 			Name: "five voters become three, a fault", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3,
 			Faults: AllFaults, Budget: 1, Liveness: true, Long: true,

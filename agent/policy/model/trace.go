@@ -137,6 +137,8 @@ func (m *machine) text(e event, w *world) string {
 			[...]string{"", ", live or not"}[e.arg%2])
 	case evRemovalExpires:
 		return "the removal request expires"
+	case evRetire:
+		return fmt.Sprintf("an operator retires %s, or undoes that", n)
 	case evResize:
 		if w.resized != 0 {
 			return "an operator resizes the cluster back"
@@ -262,7 +264,7 @@ func (w *world) text() string {
 			w.witness, w.opReplace, w.rpTarget, w.rpGone, w.opReported))
 	}
 	if w.resized|w.opLeave != 0 {
-		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d)", w.resized, w.opLeave))
+		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d,retired:%d)", w.resized, w.opLeave, w.retired))
 	}
 	if w.rmRequested|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(requested:%d,expired:%d,begun:%d,op:%d,even-live:%d,gone:%d)",

@@ -96,7 +96,7 @@ func (w *world) observe(h int) observation {
 			s.hosts[i].progress = behind
 		}
 	}
-	s.dead, s.witness, s.resized = w.dead, w.witness, w.resized
+	s.dead, s.witness, s.resized, s.retired = w.dead, w.witness, w.resized, w.retired
 	if own.list == unlisted {
 		s.ejection = own.ejection
 	}
@@ -229,6 +229,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		return v
 	}
 	v.Cluster, v.HostsFresh = s.clusterView(), true
+	v.Retired = s.retiredView()
 	// 1 is between the cool-down and the time that a queued host waits for those before it.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)

@@ -191,8 +191,8 @@ const (
 	phaseBack
 )
 
-// key is a packed world: the hosts in ascending order, then the rest.
-type key [maxHosts + 1]uint64
+// key is a packed world: the hosts in ascending order, then the rest in two words.
+type key [maxHosts + 2]uint64
 
 type packer struct {
 	v    uint64
@@ -250,7 +250,7 @@ func (h *host) pack() uint64 {
 	p.put(h.opSeen, 1)
 	p.put(h.startGuard, 1)
 	p.put(h.released, 1)
-	p.put(h.target, 3) // last, because canonical sorts hosts without it and adds two bits
+	p.put(h.target, 3) // last, because canonical sorts hosts without it and adds three bits
 	return p.v
 }
 
@@ -329,11 +329,8 @@ func (w *world) packRest() uint64 {
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
 	p.put(w.servedLong|w.opVotes, 1) // servedLong is for host operations, opVotes for replacements
-	p.put(w.requests, 2)
-	p.put(w.resized, 2)
-	removal := w.removalState
-	removal.opRemove |= w.opLeave // a leave is packed as a removal and a replacement at once, which never happens
-	removal.pack(&p)
+	p.put(w.requests, 3)
+	w.removalState.pack(&p)
 	w.replacementState.pack(&p)
 	return p.v
 }
@@ -364,13 +361,10 @@ func (w *world) unpackRest(v uint64) {
 	w.opCycle = p.get(1)
 	w.opRestarted = p.get(1)
 	w.servedLong = p.get(1)
-	w.requests = p.get(2)
-	w.resized = p.get(2)
+	w.requests = p.get(3)
 	w.removalState.unpack(&p)
 	w.replacementState.unpack(&p)
 	w.unpackVotes()
-	w.opLeave = w.opRemove & w.opReplace
-	w.opRemove &^= w.opLeave
 }
 
 // pack returns the world's key with its hosts in their order.
@@ -378,7 +372,7 @@ func (w *world) pack() (k key) {
 	for i := range w.n {
 		k[i] = w.hosts[i].pack()
 	}
-	k[maxHosts] = w.packRest()
+	k[maxHosts], k[maxHosts+1] = w.packRest(), w.packSize()
 	return k
 }
 
@@ -389,6 +383,7 @@ func unpack(k *key, n int) (w world) {
 		w.hosts[i] = unpackHost(k[i])
 	}
 	w.unpackRest(k[maxHosts])
+	w.unpackSize(k[maxHosts+1])
 	return w
 }
 
@@ -400,7 +395,10 @@ func (w *world) canonical() key {
 	for i := range w.n {
 		h := w.hosts[i]
 		h.target = 0
-		k := h.pack() << 2
+		k := h.pack() << 3
+		if int(w.retired) == i+1 {
+			k |= 4
+		}
 		if int(w.lock) == i {
 			k |= 1
 		}
@@ -440,7 +438,10 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	if w.rmRequested|w.opRemove != 0 {
 		p.rmHost, p.rmTarget = place[w.rmHost], place[w.rmTarget]
 	}
-	p.permute(&place)
+	p.replacementState.permute(&place)
+	if w.retired != 0 {
+		p.retired = place[w.retired-1] + 1
+	}
 	return p
 }
 

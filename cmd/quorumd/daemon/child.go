@@ -28,8 +28,8 @@ import (
 const (
 	self         = "/proc/self/exe"
 	probeCommand = "probe-disk"
-	sendCommand  = "send-errand"     // sends a command to the service that runs as etcd's user
-	serveCommand = "serve-errand"    // runs that command; quorumd-errand@.service starts it
+	sendCommand  = "runas"           // sends a command to the service that runs as etcd's user
+	serveCommand = "serve-runas"     // runs that command; quorumd-runas@.service starts it
 	smartCommand = "ask-drives"      // quorumd-smart.service starts it
 	logCommand   = "read-kernel-log" // quorumd-kernel-log.service starts it
 	// configs is the directory of the configurations that privileged services use. Only root may write to it.
@@ -39,12 +39,12 @@ const (
 )
 
 // children returns the beginning of a child's command line, up to the hidden subcommand: the agent's own program or, if
-// errands is the socket of the service that runs as etcd's user, the program that sends the command to that service.
-func children(config, errands string) []string {
-	if errands == "" {
+// runAs is the socket of the service that runs as etcd's user, the program that sends the command to that service.
+func children(config, runAs string) []string {
+	if runAs == "" {
 		return []string{self}
 	}
-	return []string{self, sendCommand, errands, agentOf(config)}
+	return []string{self, sendCommand, runAs, agentOf(config)}
 }
 
 // agentOf returns the name of the agent with that configuration.
@@ -93,12 +93,12 @@ func Child(args []string) (code int, is bool) {
 	case externalcheck.Command:
 		err = externalcheck.Main(args[1:], "/")
 	case sendCommand:
-		code, err = sendErrand(args[1:])
+		code, err = sendRunAs(args[1:])
 	case hooksCommand:
 		err = runHooks(args[1:])
 	case serveCommand:
 		err = runas.Serve([]string{self}, func(r runas.Request) error {
-			return allowErrand(rootfile.Root(), configs, r)
+			return allowRunAs(rootfile.Root(), configs, r)
 		})
 	case helperCommand:
 		err = serveOrders()
@@ -120,7 +120,7 @@ func Child(args []string) (code int, is bool) {
 	return code, true
 }
 
-func sendErrand(args []string) (int, error) {
+func sendRunAs(args []string) (int, error) {
 	if len(args) < 3 {
 		return 0, errors.New("a socket, an agent and a command are expected")
 	}
@@ -131,9 +131,9 @@ func sendErrand(args []string) (int, error) {
 	return runas.Send(args[0], runas.Request{Agent: args[1], Args: args[2:]}, files...)
 }
 
-// allowErrand returns an error unless an agent may run this command as etcd's user. It limits a compromised agent to
+// allowRunAs returns an error unless an agent may run this command as etcd's user. It limits a compromised agent to
 // the directories in root's configuration, and to reading them unless the mode there is manage.
-func allowErrand(files rootfile.Tree, configs string, r runas.Request) error {
+func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ const tlsEvery = 15 // number of rounds of the loop between two reads of the TLS
 // Options are the start options of a daemon.
 type Options struct {
 	Config  string // path of the configuration
-	Errands string // socket of the service that runs children as etcd's user; empty: the agent runs them as its own
+	RunAs   string // socket of the service that runs children as etcd's user; empty: the agent runs them as its own
 	Helper  string // socket of the service that acts as root; empty: the agent acts with its own privileges
 	Version string
 	Logger  *slog.Logger
@@ -87,7 +87,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	parts, err := open(conf, children(opt.Config, opt.Errands), orders, hookRunner, log)
+	parts, err := open(conf, children(opt.Config, opt.RunAs), orders, hookRunner, log)
 	if err != nil {
 		return err
 	}

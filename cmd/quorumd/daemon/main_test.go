@@ -16,17 +16,17 @@ import (
 
 const (
 	helperIn = "test-helper" // runs the root helper of a testHost
-	errandIn = "test-errand" // runs its errand service
+	runAsIn  = "test-runas"  // runs its runas service
 )
 
-// TestMain also acts as the two privileged services, as their units start them, and as children of the errand service.
+// TestMain also acts as the two privileged services, as their units start them, and as children of the runas service.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == errandIn) {
+	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == runAsIn) {
 		d := testHostIn(os.Args[2])
 		if os.Args[1] == helperIn {
 			_ = roothelper.Serve(context.Background(), d.do) // it sends the error to the client
 		} else {
-			_ = runas.Serve([]string{self}, func(r runas.Request) error { return allowErrand(d.files, d.configs, r) })
+			_ = runas.Serve([]string{self}, func(r runas.Request) error { return allowRunAs(d.files, d.configs, r) })
 		}
 		os.Exit(0)
 	}

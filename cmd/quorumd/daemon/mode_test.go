@@ -80,10 +80,10 @@ func TestTheRootHelperChangesNothingUnlessRootsModeIsManage(t *testing.T) {
 	}
 }
 
-func TestAnErrandOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
+func TestTheRunAsServiceOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 	t.Parallel()
 	d := newTestHost(t)
-	socket := testbed.AcceptYes(t, errandIn, d.dir)
+	socket := testbed.AcceptYes(t, runAsIn, d.dir)
 	etcd := d.config().Etcd
 	kept := filepath.Join(etcd.DataDir, "member", "kept")
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {

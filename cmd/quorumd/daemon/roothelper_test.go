@@ -47,7 +47,7 @@ func newTestHost(t *testing.T) *testHost {
 	return d
 }
 
-// testHostIn returns the testHost of a directory. The helper and the errand service also call it, in their own
+// testHostIn returns the testHost of a directory. The helper and the runas service also call it, in their own
 // processes.
 func testHostIn(dir string) *testHost {
 	d := &testHost{dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
@@ -215,11 +215,11 @@ func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnErrandUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
+func TestTheRunAsServiceUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T) {
 	t.Parallel()
 	d := newTestHost(t)
 	allowed := func(agent string, args ...string) error {
-		return allowErrand(d.files, d.configs, runas.Request{Agent: agent, Args: args})
+		return allowRunAs(d.files, d.configs, runas.Request{Agent: agent, Args: args})
 	}
 	good := []string{datadir.InspectCommand, d.config().Etcd.DataDir, ""}
 	if err := allowed("quorumd", good...); err != nil {
