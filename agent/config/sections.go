@@ -132,7 +132,8 @@ type Cluster struct {
 	// different ID. Empty: quorumd remembers the first cluster ID that it sees.
 	ID string `yaml:"id" default:"" is:"hex"`
 
-	// Number of voters in the cluster. Three survive one failure, five survive two.
+	// Number of voters of a new cluster. Three survive one failure, five survive two. Later, quorumctl cluster resize
+	// changes it, and the size in etcd counts instead.
 	Voters int `yaml:"voters" default:"3" oneOf:"1 3 5 7 9" hint:"an even number has the same fault tolerance as one voter fewer, and more than 9 slow down every write"`
 
 	// Number of standbys: caught-up learners, ready to replace a voter.

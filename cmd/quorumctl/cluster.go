@@ -42,8 +42,9 @@ func (a *app) resizeCommand() *cobra.Command {
 			"Without N, show the size, who set it, and the steps that are left.\n\n" +
 			"With --wait, show the progress until the cluster has its size and no operation is in flight. The\n" +
 			"exit status is 75 if --wait timed out; resizing then continues.",
-		Example: examples("quorumctl cluster resize", "quorumctl cluster resize 5 --dry-run",
-			"quorumctl cluster resize 5 --reason 'two more racks' --wait"),
+		Example: examples("quorumctl cluster resize 5 --dry-run",
+			"quorumctl cluster resize 5 --reason 'two more racks' --wait",
+			"quorumctl cluster resize 1 --reason 'moving away' --without-snapshot"),
 		Args: resizeArgs,
 		ValidArgs: []string{
 			cobra.CompletionWithDesc("1", "fault tolerance 0"), cobra.CompletionWithDesc("3", "fault tolerance 1"),
