@@ -7,6 +7,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -158,4 +160,65 @@ func TestTheLastButOneVoterLeavesOnlyWithASnapshotOrIfAllowed(t *testing.T) {
 		t.Errorf("%v left", left)
 	}
 	w.verify(1, 0)
+}
+
+func TestTheLastButOneVoterWaitsForASnapshot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	w := allVoters(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
+		"backup.store": fmt.Sprintf("{directory: %s}", dir),
+	}})
+	n1 := w.hosts[0]
+	n1.mustResize(control.ResizeRequest{Voters: 1})
+	w.eventually("every voter's host reports that a snapshot is missing", func() bool {
+		for _, h := range w.hosts {
+			s, ok := h.status()
+			if !ok || s.Role == policy.RoleVoter && !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+				return r.Code == string(policy.TooManyVoters) && strings.Contains(r.Text, "no verified snapshot is younger")
+			}) {
+				return false
+			}
+		}
+		return true
+	})
+	w.never(10*time.Second, "the last but one voter leaves without a snapshot", func() bool { return w.has(1, 0) })
+	if job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
+		t.Fatal(job.Error)
+	}
+	w.hasSize(1)
+	w.verify(1, 0)
+}
+
+func TestALeaveCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{
+		"after take-lock", "after begin-leave", "after set-phase/removing", "before remove-member", "after remove-member",
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := threeIdleVoters(t)
+			req := control.ResizeRequest{Voters: 1, WithoutSnapshot: true, DryRun: true}
+			would, refused := w.hosts[0].resize(req)
+			if refused != "" {
+				t.Fatal(refused)
+			}
+			leaver := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool {
+				return strings.Contains(would.Steps[0].Text, h.Options.Name+" leaves")
+			})]
+			leaver.stopAt(at)
+			load := w.retrying(20)
+			req.DryRun = false
+			if _, refused := w.hosts[0].resize(req); refused != "" {
+				t.Fatal(refused)
+			}
+			leaver.waitStopped()
+			leaver.strike(at, agentOnly)
+			leaver.resume()
+			w.start(leaver)
+			w.hasSize(1)
+			checkReport(t, load)
+			w.verify(1, 0)
+		})
+	}
 }
