@@ -7,6 +7,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -158,4 +160,100 @@ func TestTheLastButOneVoterLeavesOnlyWithASnapshotOrIfAllowed(t *testing.T) {
 		t.Errorf("%v left", left)
 	}
 	w.verify(1, 0)
+}
+
+func TestTheLastButOneVoterWaitsForASnapshot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	w := allVoters(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
+		"backup.store": fmt.Sprintf("{directory: %s}", dir),
+	}})
+	n1 := w.hosts[0]
+	n1.mustResize(control.ResizeRequest{Voters: 1})
+	w.eventually("every voter's host reports that a snapshot is missing", func() bool {
+		for _, h := range w.hosts {
+			s, ok := h.status()
+			if !ok || s.Role == policy.RoleVoter && !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+				return r.Code == string(policy.TooManyVoters) && strings.Contains(r.Text, "no verified snapshot is younger")
+			}) {
+				return false
+			}
+		}
+		return true
+	})
+	w.never(10*time.Second, "the last but one voter leaves without a snapshot", func() bool { return w.has(1, 0) })
+	if job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
+		t.Fatal(job.Error)
+	}
+	w.hasSize(1)
+	w.verify(1, 0)
+}
+
+func TestALeaveCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{
+		"after take-lock", "after begin-leave", "after set-phase/removing", "before remove-member", "after remove-member",
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := threeIdleVoters(t)
+			req := control.ResizeRequest{Voters: 1, WithoutSnapshot: true, DryRun: true}
+			would, refused := w.hosts[0].resize(req)
+			if refused != "" {
+				t.Fatal(refused)
+			}
+			leaver := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool {
+				return strings.Contains(would.Steps[0].Text, h.Options.Name+" leaves")
+			})]
+			leaver.stopAt(at)
+			load := w.retrying(20)
+			req.DryRun = false
+			if _, refused := w.hosts[0].resize(req); refused != "" {
+				t.Fatal(refused)
+			}
+			leaver.waitStopped()
+			leaver.strike(at, agentOnly)
+			leaver.resume()
+			w.start(leaver)
+			w.hasSize(1)
+			checkReport(t, load)
+			w.verify(1, 0)
+		})
+	}
+}
+
+// Only n1 may act, so its voter leaves although it leads. Later it joins again, and its old data is moved aside.
+func TestALeaderTransfersLeadershipBeforeItLeavesAndJoinsAgainLater(t *testing.T) {
+	t.Parallel()
+	w := threeIdleVoters(t)
+	n1 := w.hosts[0]
+	for _, h := range w.hosts[1:] {
+		h.stop()
+		h.set("mode", "observe")
+		w.start(h)
+	}
+	w.lead(n1)
+	w.eventually("n1 sees that the others only observe", func() bool {
+		s, ok := n1.status()
+		return ok && len(s.Hosts) == 3 && s.Cluster.FaultTolerance == 1 && !slices.ContainsFunc(s.Hosts,
+			func(r control.HostRecord) bool { return r.Name != "n1" && r.Mode != string(policy.Observe) })
+	})
+	load := w.retrying(50)
+	plan := n1.mustResize(control.ResizeRequest{Voters: 1, WithoutSnapshot: true})
+	if !strings.Contains(plan.Steps[0].Text, "leadership is transferred from n1 to ") {
+		t.Errorf("the plan is %+v", plan.Steps)
+	}
+	w.within(formation, "n1 has left", func() bool { return w.has(2, 0) && !w.busy() })
+	if left := w.left(); !slices.Equal(left, []string{"n1"}) {
+		t.Errorf("%v left", left)
+	}
+	if w.isVoter(n1) {
+		t.Error("n1 still votes")
+	}
+	w.never(5*time.Second, "a host that only observes leaves", func() bool { return !w.has(2, 0) })
+	n1.mustResize(control.ResizeRequest{Voters: 3})
+	w.hasSize(3)
+	checkReport(t, load)
+	w.verify(3, 0)
 }
