@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // Cluster is the etcd cluster as last observed by this host.
@@ -72,11 +73,11 @@ type HostRecord struct {
 	// position in the join queue, from 1; absent if the host votes or is not ready to join
 	Rank int `json:"rank,omitempty"`
 	// how it reaches the other members that it has probed
-	Sees []Sight `json:"sees,omitempty"`
+	Sees []record.Sight `json:"sees,omitempty"`
 }
 
 // Bounds of the hosts that a status lists. An ordinary host takes about 400 bytes; the largest permitted host record
-// makes a row of 12 KiB.
+// makes a row of 16 KiB.
 const (
 	MaxHosts     = 2000
 	MaxHostBytes = 2 << 20
@@ -87,20 +88,6 @@ const (
 type Omitted struct {
 	Hosts int `json:"hosts"`
 	NotOK int `json:"notOK"` // how many of these have a health state other than OK
-}
-
-// Sight is how a host reaches a member.
-type Sight struct {
-	MemberID string `json:"memberID"` // hexadecimal, as etcdctl prints it
-	// State of the member's peer port and of its client port: answers, refused, unreachable, silent or large-lost;
-	// absent if unknown.
-	Peer   string `json:"peer,omitempty"`
-	Client string `json:"client,omitempty"`
-	// time to connect, rounded up; absent if there was no connection
-	RTTSeconds float64 `json:"rttSeconds,omitempty"`
-	// Lost reports that neither port accepted a connection in the last probes. It is set at once; the states change
-	// only after more probes.
-	Lost bool `json:"lost,omitempty"`
 }
 
 // Lock is the lock that permits one host to change the cluster.

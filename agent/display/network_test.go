@@ -5,9 +5,10 @@ package display_test
 
 import (
 	"testing"
+	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
@@ -26,7 +27,7 @@ func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
 		{"answers", "silent", display.Styled{Text: "client silent", Tone: display.Bad}},
 		{"refused", "silent", display.Styled{Text: "peer refused, client silent", Tone: display.Bad}},
 	} {
-		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.0005}}
+		sees := []record.Sight{{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.0005}}
 		if got := display.Way("a", sees, "b"); got != c.want {
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}
@@ -44,7 +45,7 @@ func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 		{"refused", "refused", display.Styled{Text: "refused", Tone: display.Bad}},
 		{"unreachable", "answers", display.Styled{Text: "peer unreachable", Tone: display.Bad}},
 	} {
-		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: true}}
+		sees := []record.Sight{{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: time.Unix(1, 0)}}
 		if got := display.Way("a", sees, "b"); got != c.want {
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}

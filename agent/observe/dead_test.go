@@ -101,14 +101,14 @@ func TestSightCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testin
 	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
 	says := func(number uint64, at time.Duration, instance string, s record.Sight) policy.Sight {
 		r := quiet(number, at)
-		r.Hosts[0].Instance, r.Hosts[0].Sees = instance, []record.Sight{s, {Member: 99}}
+		r.Hosts[0].Instance, r.Hosts[0].Sees = instance, []record.Sight{s, {MemberID: 99}}
 		v := b.View(r, nil)
 		if len(v.Hosts[0].Sees) != 1 {
 			t.Fatalf("reports %+v", v.Hosts[0].Sees)
 		}
 		return v.Hosts[0].Sees[0]
 	}
-	lost := record.Sight{Member: 3, Lost: on, Link: record.LinkNone, Domain: "a"}
+	lost := record.Sight{MemberID: 3, Lost: on, Link: record.LinkNone, Domain: "a"}
 	says(1, time.Second, "a", lost)
 	if s := says(2, 11*time.Second, "a", lost); !s.Lost || s.Connected || !s.ConnectedKnown || s.Domain != "a" ||
 		s.For != 10*time.Second {
@@ -130,10 +130,10 @@ func TestSightCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testin
 	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.Connected || s.ConnectedKnown {
 		t.Errorf("unknown link state: %+v", s)
 	}
-	if s := says(7, 16*time.Second, "b", record.Sight{Member: 3, Peer: "unreachable"}); s.Lost || !s.Unsure {
+	if s := says(7, 16*time.Second, "b", record.Sight{MemberID: 3, Peer: "unreachable"}); s.Lost || !s.Unsure {
 		t.Errorf("not reported lost: %+v", s)
 	}
-	silent := record.Sight{Member: 3, Peer: "unreachable", Client: "silent"}
+	silent := record.Sight{MemberID: 3, Peer: "unreachable", Client: "silent"}
 	if s := says(8, 17*time.Second, "b", silent); s.Lost || s.Unsure {
 		t.Errorf("one port accepts connections: %+v", s)
 	}
@@ -231,7 +231,7 @@ func TestDeadReportsSurviveAShortOutageOfEtcdButNotALongOne(t *testing.T) {
 		{36, true, on.Add(time.Second), 0, 60},
 	} {
 		r := quiet(uint64(i)+1, time.Duration(k.at)*time.Second)
-		r.Hosts[0].Sees = []record.Sight{{Member: 3, Lost: k.lost, Link: record.LinkNone}}
+		r.Hosts[0].Sees = []record.Sight{{MemberID: 3, Lost: k.lost, Link: record.LinkNone}}
 		r.Hosts = r.Hosts[:2]
 		if !k.reachable {
 			r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"}
@@ -254,7 +254,7 @@ func TestSpareUsesItsOwnProbesInsteadOfItsRecord(t *testing.T) {
 	b := NewBuilder(c, "boot-1", "i", false)
 	r := quiet(1, time.Second)
 	r.Hosts = append(r.Hosts, record.Host{
-		ID: c.Host.ID, PeerURL: "http://of-no-member", Sees: []record.Sight{{Member: 3, Peer: "reached"}},
+		ID: c.Host.ID, PeerURL: "http://of-no-member", Sees: []record.Sight{{MemberID: 3, Peer: "reached"}},
 	})
 	r.Sights = []network.Sight{
 		{Member: 1, Peer: network.Port{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},

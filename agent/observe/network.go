@@ -120,7 +120,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		}
 		for _, s := range h.Sees {
 			state := wayState(network.ParseState(s.Peer), network.ParseState(s.Client))
-			add(h.Name, uint64(s.Member), state, health.Part{})
+			add(h.Name, uint64(s.MemberID), state, health.Part{})
 		}
 	}
 	return out

@@ -86,19 +86,19 @@ func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 			HostsAt:    time.Hour,
 			Membership: members(1, 2, 3, 4),
 			Hosts: []record.Host{
-				{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
+				{Name: "n1", MemberID: 1, Sees: []record.Sight{{MemberID: 3, Peer: "answers"}}}, // older than the sights
 				{
 					Name: "n2", MemberID: 2,
 					Sees: []record.Sight{
-						{Member: 1, Peer: "large-lost"},
-						{Member: 3, Peer: "silent"},
-						{Member: 1, Peer: "answers"}, // twice
+						{MemberID: 1, Peer: "large-lost"},
+						{MemberID: 3, Peer: "silent"},
+						{MemberID: 1, Peer: "answers"}, // twice
 					},
 				},
-				{Name: "n3", MemberID: 3, Sees: []record.Sight{{Member: 1, Peer: "of a later version"}}},
-				{Name: "s1", Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
+				{Name: "n3", MemberID: 3, Sees: []record.Sight{{MemberID: 1, Peer: "of a later version"}}},
+				{Name: "s1", Sees: []record.Sight{{MemberID: 1, Peer: "unreachable"}}},
 				// etcd lists no such member
-				{Name: "x1", MemberID: 9, Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
+				{Name: "x1", MemberID: 9, Sees: []record.Sight{{MemberID: 1, Peer: "unreachable"}}},
 			},
 		},
 	}

@@ -24,13 +24,13 @@ func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 		return nil
 	}
 	for _, s := range h.Sees {
-		if _, listed := r.Membership.ByID(uint64(s.Member)); !listed {
+		if _, listed := r.Membership.ByID(uint64(s.MemberID)); !listed {
 			continue
 		}
 		// The report's time and agent identify it: a report that was retracted and repeated between two rounds counts
 		// as a new one.
 		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
-			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
+			MemberID: uint64(s.MemberID), Lost: !s.Lost.IsZero(),
 			Unsure: s.Lost.IsZero() && !network.ParseState(s.Peer).Accepts() &&
 				!network.ParseState(s.Client).Accepts(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,

@@ -29,6 +29,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -62,7 +63,7 @@ func story(t *testing.T, name string) control.Status {
 	case "crowded":
 		return crowded(story(t, "hostile"))
 	case "backup":
-		return backedUp(story(t, "steady"))
+		return backedUp(t, story(t, "steady"))
 	}
 	text, err := os.ReadFile(filepath.Join("../../cmd/quorumctl/testdata", name+".json"))
 	if err != nil {
@@ -78,7 +79,8 @@ func story(t *testing.T, name string) control.Status {
 const snapshot = "0000000000000004711-20261120T095959Z-n3-0123456789abcdef"
 
 // backedUp adds a snapshot, a restore test and the hosts' connections to a status.
-func backedUp(s control.Status) control.Status {
+func backedUp(t *testing.T, s control.Status) control.Status {
+	t.Helper()
 	saved, proven := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
 	s.Backup = &control.Backup{
 		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
@@ -90,8 +92,8 @@ func backedUp(s control.Status) control.Status {
 	for i := range s.Hosts {
 		for _, m := range s.Cluster.Members {
 			if m.ID != s.Hosts[i].MemberID {
-				s.Hosts[i].Sees = append(s.Hosts[i].Sees, control.Sight{
-					MemberID: m.ID, Peer: "answers", Client: "answers", RTTSeconds: 0.00025,
+				s.Hosts[i].Sees = append(s.Hosts[i].Sees, record.Sight{
+					MemberID: memberID(t, m.ID), Peer: "answers", Client: "answers", RTTSeconds: 0.00025,
 				})
 			}
 		}
@@ -102,12 +104,13 @@ func backedUp(s control.Status) control.Status {
 // crowded fills the tables of a status with long names.
 func crowded(s control.Status) control.Status {
 	s.Cluster.Members, s.Hosts, s.Health.Certificates = nil, nil, nil
-	var sees []control.Sight
+	var sees []record.Sight
 	for i := range 18 {
-		id, name := fmt.Sprintf("%016x", i), fmt.Sprintf("%s-%02d.example.org", strings.Repeat("long", 10), i)
+		id, name := fmt.Sprintf("%x", 1<<60+i), fmt.Sprintf("%s-%02d.example.org", strings.Repeat("long", 10), i)
 		s.Cluster.Members = append(s.Cluster.Members, control.Member{ID: id, Name: name, Role: policy.RoleVoter})
-		sees = append(sees, control.Sight{
-			MemberID: id, Peer: []string{"answers", "refuses"}[i%2], Client: "answers", RTTSeconds: 0.0004,
+		sees = append(sees, record.Sight{
+			MemberID: record.MemberID(1<<60 + i), Peer: []string{"answers", "refuses"}[i%2], Client: "answers",
+			RTTSeconds: 0.0004,
 		})
 		s.Health.Certificates = append(s.Health.Certificates, control.Certificate{
 			Of: "member", Name: name + ":2379", Until: s.Time.Add(time.Duration(i-1) * 24 * time.Hour), State: "SLOW",
@@ -288,7 +291,7 @@ func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
 		h.Name, h.Domain, h.Health, h.Waiting, h.EtcdVersion = evil, evil, evil, evil, evil
-		h.Sees = []control.Sight{{MemberID: s.Cluster.Members[0].ID, Peer: evil, Client: evil}}
+		h.Sees = []record.Sight{{MemberID: memberID(t, s.Cluster.Members[0].ID), Peer: evil, Client: evil}}
 	}
 	for i := range s.Cluster.Members {
 		s.Cluster.Members[i].Name = evil
@@ -311,7 +314,7 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	for i := range 10_000 {
 		h := control.HostRecord{
 			ID: fmt.Sprint(i), Name: fmt.Sprintf("spare-%05d", i), Role: policy.RoleSpare, Health: "OK", Waiting: long,
-			Sees: []control.Sight{{MemberID: s.Cluster.Members[0].ID, Peer: long, Client: long}},
+			Sees: []record.Sight{{MemberID: memberID(t, s.Cluster.Members[0].ID), Peer: long, Client: long}},
 		}
 		if i == 9_999 {
 			h.Health = "SLOW"
@@ -480,4 +483,13 @@ func luminance(t *testing.T, hex string) float64 {
 		sum += weight * c
 	}
 	return sum
+}
+
+// memberID parses a hexadecimal member ID.
+func memberID(t *testing.T, id string) (n record.MemberID) {
+	t.Helper()
+	if err := n.UnmarshalJSON([]byte(strconv.Quote(id))); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

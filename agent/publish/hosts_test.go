@@ -29,7 +29,8 @@ func largeHost(i int) record.Host {
 	}
 	for m := range record.MaxSights {
 		h.Sees = append(h.Sees, record.Sight{
-			Member: record.MemberID(m), Peer: strings.Repeat("p", 32), Client: strings.Repeat("\x01", 5),
+			MemberID: record.MemberID(m), Peer: strings.Repeat("p", 32), Client: strings.Repeat("\x01", 5),
+			Link: record.LinkNone, Lost: time.Unix(1, 1e6).UTC(), RTTSeconds: 0.000125,
 		})
 	}
 	return h

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -43,10 +42,10 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 	s.addLost(next, r)
 	stood := now - s.at
 	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
-		return a.Member == b.Member
+		return a.MemberID == b.MemberID
 	}) // publish a new set at once: once all members were probed, only operations change it
 	other := !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
-		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
+		return a.MemberID == b.MemberID && a.Peer == b.Peer && a.Client == b.Client
 	})
 	lost := lostDiffers(next, s.shown) || lostDiffers(s.shown, next)
 	if others || lost || other && stood >= sightLooks*every || !slices.Equal(next, s.shown) && stood >= p99Every {
@@ -64,13 +63,13 @@ func (s *sights) addLost(next []record.Sight, r *round.Round) {
 		return
 	}
 	for _, m := range r.Sights {
-		i := slices.IndexFunc(next, func(to record.Sight) bool { return uint64(to.Member) == m.Member })
+		i := slices.IndexFunc(next, func(to record.Sight) bool { return uint64(to.MemberID) == m.Member })
 		if i < 0 || !m.Lost {
 			continue
 		}
 		l, same := before[m.Member]
 		if !same || l.at != m.LostAt {
-			l = lost{m.LostAt, r.Wall.Add(m.LostAt - r.At).UTC().Truncate(time.Millisecond)}
+			l = lost{m.LostAt, lostSince(m, r)}
 		}
 		s.lost[m.Member], next[i].Lost, next[i].Domain = l, l.on, r.View.DomainOf(m.Member)
 		switch {
@@ -87,20 +86,26 @@ func (s *sights) addLost(next []record.Sight, r *round.Round) {
 func lostDiffers(list, other []record.Sight) bool {
 	return slices.ContainsFunc(list, func(a record.Sight) bool {
 		return !a.Lost.IsZero() && !slices.ContainsFunc(other, func(b record.Sight) bool {
-			return a.Member == b.Member && a.Lost.Equal(b.Lost) && a.Link == b.Link && a.Domain == b.Domain
+			return a.MemberID == b.MemberID && a.Lost.Equal(b.Lost) && a.Link == b.Link && a.Domain == b.Domain
 		})
 	})
 }
 
+// lostSince returns the time since which a lost member is lost, by the wall clock of the round.
+func lostSince(m network.Sight, r *round.Round) time.Time {
+	return r.Wall.Add(m.LostAt - r.At).UTC().Truncate(time.Millisecond)
+}
+
 // seenNow returns what this host observes now, for its own row in the status.
-func seenNow(seen []network.Sight) []control.Sight {
+func seenNow(r *round.Round) []record.Sight {
 	var now sights
-	quantised, _ := now.quantised(seen)
-	out := sightsStatus(quantised)
+	out, _ := now.quantised(r.Sights)
 	for i := range out {
-		out[i].Lost = slices.ContainsFunc(seen, func(s network.Sight) bool {
-			return s.Lost && record.MemberID(s.Member).String() == out[i].MemberID
-		})
+		for _, m := range r.Sights {
+			if m.Lost && record.MemberID(m.Member) == out[i].MemberID {
+				out[i].Lost = lostSince(m, r)
+			}
+		}
 	}
 	return out
 }
@@ -109,16 +114,18 @@ func seenNow(seen []network.Sight) []control.Sight {
 func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool) {
 	known = true
 	for _, m := range seen[:min(len(seen), record.MaxSights)] {
-		to := record.Sight{Member: record.MemberID(m.Member), Peer: named(m.Peer.State), Client: named(m.Client.State)}
+		to := record.Sight{
+			MemberID: record.MemberID(m.Member), Peer: named(m.Peer.State), Client: named(m.Client.State),
+		}
 		if to.Peer == "" && to.Client == "" && !m.Lost {
 			known = false
 			continue
 		}
 		rtt := max(m.Peer.RTT, m.Client.RTT)
-		to.RTT = quantised(rtt)
-		i := slices.IndexFunc(s.shown, func(old record.Sight) bool { return old.Member == to.Member })
-		if i >= 0 && near(rtt, s.shown[i].RTT) {
-			to.RTT = s.shown[i].RTT
+		to.RTTSeconds = quantised(rtt)
+		i := slices.IndexFunc(s.shown, func(old record.Sight) bool { return old.MemberID == to.MemberID })
+		if i >= 0 && near(rtt, s.shown[i].RTTSeconds) {
+			to.RTTSeconds = s.shown[i].RTTSeconds
 		}
 		out = append(out, to)
 	}
@@ -135,15 +142,4 @@ func named(s network.State) string {
 		return ""
 	}
 	return s.String()
-}
-
-// sightsStatus returns a host's observations of the members as API values.
-func sightsStatus(sees []record.Sight) []control.Sight {
-	var out []control.Sight
-	for _, s := range sees {
-		out = append(out, control.Sight{
-			MemberID: s.Member.String(), Peer: s.Peer, Client: s.Client, RTTSeconds: s.RTT, Lost: !s.Lost.IsZero(),
-		})
-	}
-	return out
 }

@@ -75,7 +75,7 @@ func TestTheStatesOfPortsAndARoundedUpTimeArePublished(t *testing.T) {
 		Member: 10, Name: "n1", Peer: network.Port{State: network.LargeLost, RTT: 300 * time.Microsecond},
 		Client: network.Port{State: network.Unreachable},
 	}}})
-	want := []record.Sight{{Member: 10, Peer: "large-lost", Client: "unreachable", RTT: 0.0005}}
+	want := []record.Sight{{MemberID: 10, Peer: "large-lost", Client: "unreachable", RTTSeconds: 0.0005}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("it is %+v", got)
 	}
@@ -181,7 +181,7 @@ func TestAFreshAgentPublishesALostMemberBeforeItKnowsMore(t *testing.T) {
 	var s sights
 	lost := network.Sight{Member: 3, Lost: true, LostAt: time.Second}
 	got := s.steady(roundWith(8*time.Second, network.Sight{Member: 2}, lost))
-	if len(got) != 1 || got[0].Member != 3 || got[0].Lost.IsZero() {
+	if len(got) != 1 || got[0].MemberID != 3 || got[0].Lost.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }

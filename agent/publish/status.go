@@ -195,7 +195,7 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: policy.Role(h.Role), Health: h.Health,
 			HealthText: h.HealthText,
 			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion,
-			Waiting: h.Waiting, Rank: slices.Index(line, h.ID) + 1, Sees: sightsStatus(h.Sees),
+			Waiting: h.Waiting, Rank: slices.Index(line, h.ID) + 1, Sees: h.Sees,
 		}
 		if h.MemberID == 0 {
 			host.SilentSeconds = unrenewedSeconds(r.Renewals, h.ID, ttl)
@@ -261,7 +261,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		if h.ID != id {
 			continue
 		}
-		h.Sees, h.SilentSeconds = seenNow(now.Sights), nil
+		h.Sees, h.SilentSeconds = seenNow(now), nil
 		h.Health, h.HealthText = now.Assessment.State.String(), string(now.Assessment.Code)
 		if now.View.Cluster.Reachable { // otherwise keep what was last read
 			h.Role, h.Waiting = now.Decision.Role, string(now.Decision.Waiting)

@@ -123,12 +123,12 @@ func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 // TestAMemberReportedAsLostIsShownAsLost checks a member whose ports answered until a moment ago.
 func TestAMemberReportedAsLostIsShownAsLost(t *testing.T) {
 	t.Parallel()
-	r := &round.Round{Sights: sight(network.Answers, time.Millisecond)}
-	other := record.Host{ID: "2", Sees: []record.Sight{{Member: 10, Peer: "answers", Client: "answers"}}}
+	r := &round.Round{Wall: time.Unix(1, 0), Sights: sight(network.Answers, time.Millisecond)}
+	other := record.Host{ID: "2", Sees: []record.Sight{{MemberID: 10, Peer: "answers", Client: "answers"}}}
 	shown := func() [2]bool {
-		hosts := []control.HostRecord{{ID: "1"}, {ID: "2", Sees: sightsStatus(other.Sees)}}
+		hosts := []control.HostRecord{{ID: "1"}, {ID: "2", Sees: other.Sees}}
 		ownRow(hosts, "1", r)
-		return [2]bool{hosts[0].Sees[0].Lost, hosts[1].Sees[0].Lost}
+		return [2]bool{!hosts[0].Sees[0].Lost.IsZero(), !hosts[1].Sees[0].Lost.IsZero()}
 	}
 	if got := shown(); got != [2]bool{} {
 		t.Errorf("a member that answers is lost to %v", got)

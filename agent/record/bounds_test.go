@@ -107,7 +107,7 @@ func TestValueAboveABoundIsNeitherWrittenNorRead(t *testing.T) {
 		}
 	}
 	for _, rtt := range []string{"-1", "1e300"} {
-		if _, err := record.Decode[record.Host]([]byte(`{"version":1,"sees":[{"rtt":` + rtt + `}]}`)); err == nil {
+		if _, err := record.Decode[record.Host]([]byte(`{"version":1,"sees":[{"rttSeconds":` + rtt + `}]}`)); err == nil {
 			t.Errorf("a member that is %s seconds away was read", rtt)
 		}
 	}
@@ -154,7 +154,7 @@ func sights(n, size int) []record.Sight {
 	word := strings.Repeat("w", size)
 	out := make([]record.Sight, n)
 	for i := range out {
-		out[i] = record.Sight{Member: math.MaxUint64, Peer: word, Client: word, RTT: 1.0 / 3}
+		out[i] = record.Sight{MemberID: math.MaxUint64, Peer: word, Client: word, RTTSeconds: 1.0 / 3}
 	}
 	return out
 }

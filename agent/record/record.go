@@ -84,17 +84,20 @@ type Host struct {
 	Extra  Extra `json:"-"`
 }
 
-// Sight is how a host reaches a member. Package network names the states; an empty state is unknown.
+// Sight is how a host reaches a member, in its host record and in the status.
 type Sight struct {
-	Member MemberID `json:"member"`
-	Peer   string   `json:"peer,omitempty" bound:"word"`
-	Client string   `json:"client,omitempty" bound:"word"`
-	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
-	// Lost is the time since which both ports have failed several consecutive probes; zero if a port accepted a
+	MemberID MemberID `json:"memberID"` // hexadecimal, as etcdctl prints it
+	// State of the member's peer port and of its client port: answers, refused, unreachable, silent or large-lost;
+	// absent if unknown.
+	Peer   string `json:"peer,omitempty" bound:"word"`
+	Client string `json:"client,omitempty" bound:"word"`
+	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
+	RTTSeconds float64 `json:"rttSeconds,omitempty"`
+	// Lost is the time since which both ports have failed several consecutive probes; absent if a port accepted a
 	// connection, or if that is unknown. A different time is a new report. Members and hosts about to become a member
 	// publish it at once.
-	Lost time.Time `json:"lost,omitzero"`
-	// Link is, for a lost member, whether the host's own etcd receives messages from it: [LinkUp] or [LinkNone]; empty
+	Lost time.Time `json:"lostSince,omitzero"`
+	// Link is, for a lost member, whether the host's own etcd receives messages from it: up or none; absent
 	// if unknown.
 	Link string `json:"link,omitempty" bound:"word"`
 	// Domain is, for a lost member, the last failure domain of its host that this host has observed itself.

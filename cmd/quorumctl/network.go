@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func (a *app) networkCommand() *cobra.Command {
@@ -46,10 +47,10 @@ type networkMember struct {
 
 // networkHost is a host that connects to the members.
 type networkHost struct {
-	Name       string          `json:"name"`
-	MemberID   string          `json:"memberID,omitempty"`
-	AgeSeconds *float64        `json:"ageSeconds,omitempty"` // of its record
-	Sees       []control.Sight `json:"sees"`
+	Name       string         `json:"name"`
+	MemberID   string         `json:"memberID,omitempty"`
+	AgeSeconds *float64       `json:"ageSeconds,omitempty"` // of its record
+	Sees       []record.Sight `json:"sees"`
 }
 
 func networkOf(s control.Status) networkDocument {
@@ -61,13 +62,13 @@ func networkOf(s control.Status) networkDocument {
 		named := networkMember{m.ID, cmp.Or(m.Name, m.ID)}
 		doc.Members = append(doc.Members, named)
 		if !slices.ContainsFunc(s.Hosts, func(h control.HostRecord) bool { return h.MemberID == m.ID }) {
-			doc.Hosts = append(doc.Hosts, networkHost{Name: named.Name, MemberID: m.ID, Sees: []control.Sight{}})
+			doc.Hosts = append(doc.Hosts, networkHost{Name: named.Name, MemberID: m.ID, Sees: []record.Sight{}})
 		}
 	}
 	for _, h := range s.Hosts {
 		seen := h.Sees
 		if seen == nil {
-			seen = []control.Sight{}
+			seen = []record.Sight{}
 		}
 		doc.Hosts = append(doc.Hosts, networkHost{h.Name, h.MemberID, h.AgeSeconds, seen})
 	}

@@ -4,10 +4,12 @@
 package main
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // n3 cannot reach n1, large packets are lost between n1 and n2, and the agent of n4 does not probe. One of two spares
@@ -19,23 +21,23 @@ func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 	for _, h := range d.status.Hosts {
 		ids[h.Name] = h.MemberID
 	}
-	see := func(name, peer, client string, rtt float64) control.Sight {
-		return control.Sight{MemberID: ids[name], Peer: peer, Client: client, RTTSeconds: rtt}
+	see := func(name, peer, client string, rtt float64) record.Sight {
+		return record.Sight{MemberID: memberID(t, ids[name]), Peer: peer, Client: client, RTTSeconds: rtt}
 	}
 	hosts := d.status.Hosts
-	hosts[0].Sees = []control.Sight{
+	hosts[0].Sees = []record.Sight{
 		see("n2", "large-lost", "large-lost", 0.00025), see("n3", "answers", "answers", 0.0005),
 		see("n4", "refused", "refused", 0),
 	}
-	hosts[1].Sees = []control.Sight{
+	hosts[1].Sees = []record.Sight{
 		see("n1", "large-lost", "answers", 0.00025), see("n3", "answers", "answers", 0.0005),
 		see("n4", "", "silent", 0),
 	}
-	hosts[2].Sees = []control.Sight{
+	hosts[2].Sees = []record.Sight{
 		see("n1", "unreachable", "silent", 0.001), see("n2", "answers", "refused", 0.0005),
 		see("n4", "answers", "answers", 0.128),
 	}
-	spare := func(name string, all ...control.Sight) {
+	spare := func(name string, all ...record.Sight) {
 		d.status.Hosts = append(d.status.Hosts, control.HostRecord{ID: name, Name: name, Role: "spare", Sees: all})
 	}
 	spare("s1", see("n1", "answers", "answers", 0.001), see("n2", "answers", "answers", 0.001),
@@ -55,4 +57,13 @@ func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 	got := transcript(t, socket, "network", "network -o wide", "network -o json")
 	got = append(got, transcript(t, empty, "network")...)
 	golden(t, "network.golden", append(got, transcript(t, young, "network")...))
+}
+
+// memberID parses a hexadecimal member ID.
+func memberID(t *testing.T, id string) (n record.MemberID) {
+	t.Helper()
+	if err := n.UnmarshalJSON([]byte(strconv.Quote(id))); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
