@@ -165,6 +165,20 @@ func (c *Client) Size(ctx context.Context) (Resize, error) {
 	return r, err
 }
 
+// Retire retires a host or undoes its retirement, and returns it with the plan.
+func (c *Client) Retire(ctx context.Context, req RetireRequest) (Retirement, error) {
+	var r Retirement
+	err := c.do(ctx, http.MethodPost, "/v1/retire", req, &r)
+	return r, err
+}
+
+// RetiredHosts lists the retired hosts.
+func (c *Client) RetiredHosts(ctx context.Context) (RetiredHosts, error) {
+	var r RetiredHosts
+	err := c.do(ctx, http.MethodGet, "/v1/retire", nil, &r)
+	return r, err
+}
+
 // do sends one request on a connection of its own and decodes the answer.
 func (c *Client) do(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

@@ -69,6 +69,7 @@ type HostRecord struct {
 	// Former reports that the cluster does not list the member named in the host's record, as for hosts that died
 	// before a recovery. The record is outdated, so role and health are unknown.
 	Former  bool   `json:"former,omitempty"`
+	Retired string `json:"retired,omitempty"` // if it is retired: leaves, left or unreadable
 	Waiting string `json:"waiting,omitempty"` // code of the reason why it waits
 	// position in the join queue, from 1; absent if the host votes or is not ready to join
 	Rank int `json:"rank,omitempty"`

@@ -25,6 +25,7 @@ type Status struct {
 	Cluster    Cluster      `json:"cluster"`
 	Hosts      []HostRecord `json:"hosts"`
 	Omitted    *Omitted     `json:"omitted,omitempty"` // absent if all hosts are listed
+	Retired    []Retired    `json:"retired"`           // the hosts that operators have retired, by ID
 	Lock       Lock         `json:"lock"`
 	Op         *Op          `json:"operation,omitempty"`
 	Pause      *Pause       `json:"pause,omitempty"`

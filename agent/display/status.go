@@ -96,7 +96,7 @@ func patience(op control.Op, now time.Time) Styled {
 
 // RoleOf returns the role of a host, and of its member if it has one.
 func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
-	w := Styled{Text: string(h.Role)}
+	w := Styled{Text: retiredRole(h.Retired, h.Role)}
 	switch {
 	case isMember && !m.Live:
 		w = Styled{w.Text + ", down", Bad}
@@ -104,6 +104,19 @@ func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
 		w.Text += ", leader"
 	}
 	return w
+}
+
+// retiredRole returns the role of a host in that state of its retirement; its role if it is not retired.
+func retiredRole(state string, role policy.Role) string {
+	switch state {
+	case "":
+		return string(role)
+	case control.RetiredLeft:
+		return "retired, can be switched off"
+	case control.RetiredLeaves:
+		return "retired, leaves"
+	}
+	return string(role) + ", retired"
 }
 
 // LastSeen returns how long ago a host was last known to run, from its record or from its member's last answer.
@@ -171,6 +184,11 @@ func Next(s control.Status) string {
 // LastRole returns the role of the answering host. Without quorum it is the last published role, which the host table
 // also shows.
 func LastRole(s control.Status) string {
+	for _, h := range s.Retired {
+		if h.ID == s.Host.ID && s.Role != policy.RoleUnknown {
+			return retiredRole(h.State, s.Role)
+		}
+	}
 	for _, h := range s.Hosts {
 		if s.Role == policy.RoleUnknown && h.ID == s.Host.ID && h.Role != policy.RoleUnknown && h.Role != "" {
 			return string(h.Role) + " when last seen"

@@ -20,8 +20,8 @@ type Section struct {
 	Lines []Line
 }
 
-// Summary returns the status as sections, in the order that an operator reads them: health, membership, operation,
-// backup. Empty sections are left out.
+// Summary returns the status as sections, in the order that an operator reads them: health, membership, retired
+// hosts, operation, backup. Empty sections are left out.
 func Summary(s control.Status) []Section {
 	operation := CurrentWork(s)
 	if len(operation) == 0 && s.Cluster.Reachable {
@@ -30,6 +30,7 @@ func Summary(s control.Status) []Section {
 	return slices.DeleteFunc([]Section{
 		{"health", hostHealth(s)},
 		{"membership", membership(s)},
+		{"retired", retiredHosts(s)},
 		{"operation", operation},
 		{"backup", Backup(s)},
 	}, func(section Section) bool { return len(section.Lines) == 0 })
@@ -131,6 +132,33 @@ func membership(s control.Status) []Line {
 		return nil
 	}
 	return append([]Line{say("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
+}
+
+// retiredHosts returns one line with the retired hosts, those that still leave first.
+func retiredHosts(s control.Status) []Line {
+	by := map[string][]string{}
+	for _, h := range s.Retired {
+		by[h.State] = append(by[h.State], h.Label())
+	}
+	var parts []string
+	for _, state := range []struct{ state, one, many string }{
+		{control.RetiredLeaves, "leaves", "leave"},
+		{control.RetiredUnreadable, "its record cannot be read", "their records cannot be read"},
+		{control.RetiredLeft, "can be switched off", "can be switched off"},
+	} {
+		if names := by[state.state]; len(names) > 0 {
+			slices.Sort(names)
+			word := state.many
+			if len(names) == 1 {
+				word = state.one
+			}
+			parts = append(parts, named(names)+": "+word)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []Line{say("%s", strings.Join(parts, " · "))}
 }
 
 // resized returns a line with the size to which an operator has resized the cluster, if it has another number of voters.

@@ -57,7 +57,8 @@ func (o *Observer) spans(want look) (spans []cluster.Span) {
 	for _, key := range o.keys.Cluster() {
 		spans = append(spans, cluster.Span{Start: key})
 	}
-	spans = append(spans, cluster.Span{Start: o.keys.Releases(), End: o.keys.ReleasesEnd()})
+	spans = append(spans, cluster.Span{Start: o.keys.Releases(), End: o.keys.ReleasesEnd()},
+		cluster.Span{Start: o.keys.Retirements(), End: o.keys.RetirementsEnd()})
 	if want.hosts {
 		spans = append(spans, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock()})
 	} else {

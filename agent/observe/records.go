@@ -6,6 +6,7 @@ package observe
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,6 +27,8 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			hosts = o.parseHost(r, hosts, pair)
 		case strings.HasPrefix(pair.Key, o.keys.Releases()):
 			o.parseRelease(r, pair)
+		case strings.HasPrefix(pair.Key, o.keys.Retirements()):
+			o.parseRetired(r, pair)
 		case pair.Key == o.keys.Lock():
 			kind, r.LockAt = policy.RecordLock, pair.CreateRevision
 			if r.Lock, err = o.parsed.lock.of(pair); err != nil {
@@ -63,7 +66,11 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		}
 	}
 	if found.Rest != "" {
-		r.NoteUnreadable(policy.RecordHost, cluster.Pair{Key: found.Rest},
+		kind := policy.RecordHost
+		if strings.HasPrefix(found.Rest, o.keys.Retirements()) {
+			kind = policy.RecordRetired
+		}
+		r.NoteUnreadable(kind, cluster.Pair{Key: found.Rest},
 			errors.New("not read, like all later records: the records before it exceed the limit of one read"))
 	}
 	if want.hosts {
@@ -93,6 +100,23 @@ func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 		r.Released = round.Released{}
 	}
 	r.Released[release.Host] = release.Started
+}
+
+// parseRetired adds the retirement of a host to the round. If its record cannot be read, the host counts as retired. At
+// most [record.MaxRetired] are kept.
+func (o *Observer) parseRetired(r *round.Round, pair cluster.Pair) {
+	if len(r.Retired) == record.MaxRetired {
+		if !slices.ContainsFunc(r.Unreadable, func(u policy.Unreadable) bool { return u.Kind == policy.RecordRetired }) {
+			r.NoteUnreadable(policy.RecordRetired, pair,
+				fmt.Errorf("not read, like all later ones: more than %d hosts are retired", record.MaxRetired))
+		}
+		return
+	}
+	retired, err := round.DecodeRetired(pair, o.keys)
+	if err != nil {
+		r.NoteUnreadable(policy.RecordRetired, pair, err)
+	}
+	r.Retired = append(r.Retired, retired)
 }
 
 // parseHost appends a host's record to hosts.

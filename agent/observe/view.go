@@ -316,6 +316,9 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 	if r.Queue != nil {
 		v.Queue = &policy.Queue{Hosts: r.Queue.Hosts, Next: r.Queue.Next, Down: r.Queue.Down}
 	}
+	for _, retired := range r.Retired {
+		v.Retired = append(v.Retired, retired.Policy())
+	}
 }
 
 // signature returns a string that is unique to a member list.

@@ -67,8 +67,12 @@ func (o *Operator) Size(context.Context) (control.Resize, error) {
 	if _, err := o.current(cannot); err != nil {
 		return control.Resize{}, err
 	}
-	return control.Resize{}, refuse(control.NotNow, codeUnreachable, cannot+"the cluster cannot be reached from here",
-		"quorumctl explain")
+	return control.Resize{}, o.unreached(cannot)
+}
+
+// unreached returns the error for a question that only a reachable cluster can answer.
+func (o *Operator) unreached(cannot string) error {
+	return refuse(control.NotNow, codeUnreachable, cannot+"the cluster cannot be reached from here", "quorumctl explain")
 }
 
 // sizeSeen is the recorded size as just read.
@@ -108,9 +112,8 @@ func (s sizeSeen) against(r *round.Round, req control.ResizeRequest, cannot stri
 	if against != nil && against.Kind == policy.Wrong {
 		return refused(cannot, against)
 	}
-	if s.unread > 0 && r.View.Cluster.Reachable {
-		return refuse(control.NotNow, control.CodeConflict, fmt.Sprintf("%sthis host is one of many spares, and does not "+
-			"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
+	if err := s.unknownHosts(r, cannot); err != nil {
+		return err
 	}
 	if err := refused(cannot, against); err != nil {
 		return err
@@ -119,6 +122,15 @@ func (s sizeSeen) against(r *round.Round, req control.ResizeRequest, cannot stri
 		return s.changed(cannot)
 	}
 	return nil
+}
+
+// unknownHosts returns an error if this host has not read the records of all hosts.
+func (s sizeSeen) unknownHosts(r *round.Round, cannot string) error {
+	if s.unread <= 0 || !r.View.Cluster.Reachable {
+		return nil
+	}
+	return refuse(control.NotNow, control.CodeConflict, fmt.Sprintf("%sthis host is one of many spares, and does not "+
+		"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
 }
 
 // changed returns the error for a size that another operator has changed meanwhile.

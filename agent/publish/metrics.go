@@ -170,6 +170,7 @@ func hostGauges() []gauge {
 			readMuted,
 		},
 		{"quorumd_host_info", "1, with the name of this host as a label.", []string{"host"}, readHost},
+		{"quorumd_host_retired", "1 if an operator has retired this host.", nil, readRetired},
 		{"quorumd_role", "1 for the role of this host, 0 for all other roles.", []string{"role"}, readRole},
 	}
 }
@@ -314,6 +315,12 @@ func readRole(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 		policy.RoleVoter,
 	} {
 		emit(truth(role == now), string(role))
+	}
+}
+
+func readRetired(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil && r.View.Cluster.Reachable {
+		emit(truth(slices.ContainsFunc(r.View.Retired, func(h policy.Retired) bool { return h.Host == r.View.Self.ID })))
 	}
 }
 

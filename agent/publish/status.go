@@ -77,6 +77,7 @@ func (p *Publisher) ClusterState() control.Status {
 		ownRow(s.Hosts, c.Host.ID, r)
 		s.Hosts, s.Omitted = boundHosts(s.Hosts, c.Host.ID, reached)
 		s.Lock, s.Op, s.Pause = recordsStatus(reached)
+		s.Retired = RetiredHosts(reached)
 		if reached.Rollout != nil {
 			rollout := RolloutOf(*reached.Rollout, reached.Op)
 			s.Rollout = &rollout
@@ -202,6 +203,9 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 		} else {
 			host.MemberID = h.MemberID.String()
 			host.SilentSeconds = silentSeconds(r.View.Cluster.Members, uint64(h.MemberID), ttl)
+		}
+		if i := slices.IndexFunc(r.Retired, func(retired round.Retired) bool { return retired.Host == h.ID }); i >= 0 {
+			host.Retired = RetiredOf(r.View, r.Retired[i]).State
 		}
 		out = append(out, host)
 	}

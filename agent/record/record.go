@@ -225,7 +225,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is the set of record types. It lets Encode and Decode access the extra fields of every type generically.
 type kind interface {
 	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving |
-		RestoreTest | Size |
+		RestoreTest | Size | Retired |
 		Line
 }
 
@@ -375,6 +375,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *RestoreTest:
 		return &r.Version, &r.Extra
 	case *Size:
+		return &r.Version, &r.Extra
+	case *Retired:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

@@ -48,8 +48,26 @@ type ClusterState struct {
 	Size        *record.Size // as an operator has resized the cluster; nil if none has
 	SizeAt      int64        // its modification revision
 	Released    Released
+	Retired     []Retired // by host ID
 	Revision    int64 // of the store when the records were read
 	Unreadable  []policy.Unreadable
+}
+
+// Retired is the record of a host's retirement, as last read.
+type Retired struct {
+	record.Retired
+
+	Host       string // its ID
+	At         int64  // the record's modification revision
+	Unreadable bool   // only Host and At are known
+}
+
+// Policy returns the retirement as the policy sees it.
+func (r Retired) Policy() policy.Retired {
+	if r.Unreadable {
+		return policy.Retired{Host: r.Host, By: "an unknown operator", Reason: "the record cannot be read"}
+	}
+	return policy.Retired{Host: r.Host, Name: r.Name, PeerURL: r.PeerURL, By: r.By, Reason: r.Reason}
 }
 
 // Released maps each host to the start time of its operation that an operator released last.

@@ -48,6 +48,17 @@ func Oversized[T any](pair cluster.Pair) error {
 	return nil
 }
 
+// DecodeRetired decodes the retirement of a host. On an error it returns the host's ID, as its key has it.
+func DecodeRetired(pair cluster.Pair, keys record.Keys) (Retired, error) {
+	retired := Retired{Host: keys.RetiredHost(pair.Key), At: pair.ModRevision}
+	err := Oversized[record.Retired](pair)
+	if err == nil {
+		retired.Retired, err = record.Decode[record.Retired](pair.Value)
+	}
+	retired.Unreadable = err != nil
+	return retired, err
+}
+
 // DecodeHost decodes a host record. It fails if the record's host ID differs from the ID in its key.
 func DecodeHost(pair cluster.Pair, id string) (record.Host, error) {
 	if err := Oversized[record.Host](pair); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
@@ -83,14 +84,21 @@ func resizeArgs(_ *cobra.Command, args []string) error {
 
 // showSize shows the size of the cluster. It refuses the flags that need a size.
 func (a *app) showSize(cmd *cobra.Command) error {
-	for _, name := range []string{"reason", "wait", "without-snapshot", "dry-run", "yes"} {
-		if cmd.Flags().Changed(name) {
-			return usage("quorumctl cluster resize 5 --"+name, "cannot resize the cluster: --%s needs a number of voters",
-				name)
-		}
+	if name := flagGiven(cmd); name != "" {
+		return usage("quorumctl cluster resize 5 --"+name, "cannot resize the cluster: --%s needs a number of voters", name)
 	}
 	size, err := a.client().Size(cmd.Context())
 	return a.emitResult("read the size of the cluster", err, size, func(p *page) { writeSize(p, size) })
+}
+
+// flagGiven returns the name of a flag of the command itself that was given, or an empty string.
+func flagGiven(cmd *cobra.Command) (name string) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && name == "" {
+			name = f.Name
+		}
+	})
+	return name
 }
 
 func (a *app) resize(cmd *cobra.Command, req control.ResizeRequest, w waitFlags, c confirmation) error {
@@ -165,21 +173,25 @@ func hasSize(s control.Status, asked control.Resize) bool {
 
 // resizeProgress returns the number of voters, and the operation in flight or what the cluster waits for.
 func resizeProgress(s control.Status) (state, text string) {
-	state = fmt.Sprintf("%d of %d", s.Cluster.Voters, s.Cluster.Target)
+	return fmt.Sprintf("%d of %d", s.Cluster.Voters, s.Cluster.Target), votersProgress(s)
+}
+
+// votersProgress returns the operation in flight, or what the next one waits for.
+func votersProgress(s control.Status) string {
 	switch {
 	case !s.Cluster.Reachable:
-		return state, "the cluster does not answer"
+		return "the cluster does not answer"
 	case s.Op != nil:
-		return state, fmt.Sprintf("%s of %s, in phase %s", s.Op.Kind, s.Op.HostName, s.Op.Phase)
+		return fmt.Sprintf("%s of %s, in phase %s", s.Op.Kind, s.Op.HostName, s.Op.Phase)
 	}
 	for _, r := range s.Reasons {
 		if r.Code == string(policy.TooManyVoters) {
-			return state, r.Text
+			return r.Text
 		}
 	}
 	done := []string{string(policy.Idle), string(policy.TargetMet)} // this host has nothing to do
 	if len(s.Reasons) > 0 && !slices.Contains(done, s.Reasons[0].Code) {
-		return state, s.Reasons[0].Code + ": " + s.Reasons[0].Text
+		return s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	}
-	return state, "waiting for the next host"
+	return "waiting for the next host"
 }

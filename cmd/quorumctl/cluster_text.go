@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // writeSize shows the size of the cluster, who set it, and the steps that are left.
@@ -23,7 +24,7 @@ func writeSize(p *page, r control.Resize) {
 	if r.Configured != r.Target {
 		p.line("    config   cluster.voters is %d on this host", r.Configured)
 	}
-	writeSteps(p, r)
+	writeSteps(p, r.Steps, r.Warnings)
 }
 
 // writeResizePlan shows what resizing the cluster does, or would do.
@@ -36,35 +37,29 @@ func writeResizePlan(p *page, r control.Resize) {
 		p.line("nothing to record: the cluster has been resized to %d by %s%s", r.Target, r.Size.By,
 			display.After(": ", r.Size.Reason))
 	case r.Voters == r.Target:
-		p.line("%s the size %s; the cluster has that many voters", records(r), word{fmt.Sprint(r.Target), bold})
+		p.line("%s the size %s; the cluster has that many voters", would(r.DryRun, "record", "recorded"), word{fmt.Sprint(r.Target), bold})
 	default:
-		p.line("%s the cluster from %d to %s", resizes(r), r.Voters,
+		p.line("%s the cluster from %d to %s", would(r.DryRun, "resize", "resizing"), r.Voters,
 			word{display.Count(r.Target, "voter", "voters"), bold})
 	}
 	if r.Size != nil && r.Size.Reason != "" && !r.Unchanged {
 		p.line("    reason   %s", r.Size.Reason)
 	}
-	writeSteps(p, r)
+	writeSteps(p, r.Steps, r.Warnings)
 }
 
-func resizes(r control.Resize) string {
-	if r.DryRun {
-		return "would resize"
+// would returns what a request does, or would do.
+func would(dryRun bool, do, done string) string {
+	if dryRun {
+		return "would " + do
 	}
-	return "resizing"
-}
-
-func records(r control.Resize) string {
-	if r.DryRun {
-		return "would record"
-	}
-	return "recorded"
+	return done
 }
 
 // writeSteps shows numbered steps with the fault tolerance after each, the point of no return, and the warnings.
-func writeSteps(p *page, r control.Resize) {
+func writeSteps(p *page, steps []policy.PlanStep, warnings []string) {
 	final := false
-	for i, step := range r.Steps {
+	for i, step := range steps {
 		if step.Final && !final {
 			final = true
 			p.line("  -- point of no return: a voter that has left does not come back as the same member --")
@@ -75,7 +70,7 @@ func writeSteps(p *page, r control.Resize) {
 			p.labelled("     waits: ", display.Line{{Text: step.WaitsFor, Tone: warn}})
 		}
 	}
-	for _, text := range r.Warnings {
+	for _, text := range warnings {
 		p.labelled("WARNING: ", display.Line{{Text: text, Tone: bad}})
 	}
 }

@@ -13,6 +13,7 @@ func completeStatus(s control.Status) control.Status {
 	s.Reasons = orEmpty(s.Reasons)
 	s.Health.Findings = orEmpty(s.Health.Findings)
 	s.Cluster.Members = orEmpty(s.Cluster.Members)
+	s.Retired = orEmpty(s.Retired)
 	s.Hosts = orEmpty(s.Hosts)
 	if s.Rollout != nil {
 		r := completeRollout(*s.Rollout)
@@ -37,6 +38,16 @@ func completeRollout(r control.Rollout) control.Rollout {
 
 func completeResize(r control.Resize) control.Resize {
 	r.APIVersion, r.Steps, r.Warnings = control.APIVersion, orEmpty(r.Steps), orEmpty(r.Warnings)
+	return r
+}
+
+func completeRetirement(r control.Retirement) control.Retirement {
+	r.APIVersion, r.Steps = control.APIVersion, orEmpty(r.Steps)
+	return r
+}
+
+func completeRetiredHosts(r control.RetiredHosts) control.RetiredHosts {
+	r.APIVersion, r.Hosts = control.APIVersion, orEmpty(r.Hosts)
 	return r
 }
 

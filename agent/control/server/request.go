@@ -66,6 +66,9 @@ var (
 	resizeText = bodyText{
 		cannot: "cannot resize the cluster", hint: `send {"voters": 5, "reason": "<why>"}`,
 	}
+	retireText = bodyText{
+		cannot: "cannot retire the host", hint: `send {"host": "n3", "reason": "<why>"}`,
+	}
 	rolloutStateText = bodyText{cannot: "cannot change the rollout", hint: `send {"state": "paused"}`}
 	snapshotText     = bodyText{
 		cannot: "cannot run the snapshot command",

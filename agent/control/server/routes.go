@@ -67,6 +67,8 @@ func (s *Server) routes() []route {
 		{"PUT", "/v1/rollout/state", accessChange, nil, changes, s.putRolloutState},
 		{"GET", "/v1/cluster/resize", accessRead, nil, reads, s.getResize},
 		{"POST", "/v1/cluster/resize", accessChange, nil, changes, s.postResize},
+		{"GET", "/v1/retire", accessRead, nil, reads, s.getRetire},
+		{"POST", "/v1/retire", accessChange, nil, changes, s.postRetire},
 	}
 }
 

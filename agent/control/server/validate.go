@@ -121,6 +121,20 @@ func validateResize(r *control.ResizeRequest) error {
 	return checkReason(&r.Reason, resizeText)
 }
 
+// validateRetire checks only the form. The policy decides whether the host may be retired.
+func validateRetire(r *control.RetireRequest) error {
+	if strings.TrimSpace(r.Host) == "" || !isPrintable(r.Host) ||
+		utf8.RuneCountInString(r.Host) > maxMemberName {
+		return badRequest(retireText.hint, "%s: host: %q is not the name or ID of a host", retireText.cannot,
+			errtext.Shorten(r.Host))
+	}
+	if r.Undo && strings.TrimSpace(r.Reason) == "" {
+		r.Reason = ""
+		return nil
+	}
+	return checkReason(&r.Reason, retireText)
+}
+
 func validateRolloutState(r *control.RolloutStateRequest) error {
 	switch r.State {
 	case record.RolloutRunning, record.RolloutPaused, record.RolloutAborted:

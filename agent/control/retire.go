@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// RetireRequest requests that a host leave the cluster for good, or that its retirement be undone.
+type RetireRequest struct {
+	Host   string `json:"host"`             // its name or ID
+	Reason string `json:"reason,omitempty"` // one line; required unless Undo is set
+	Undo   bool   `json:"undo,omitempty"`   // let the host join again
+	// only check the request, and return the plan
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// The State of a Retired host.
+const (
+	RetiredLeaves     = "leaves"     // it still has a member, or is in an operation
+	RetiredLeft       = "left"       // it can be switched off
+	RetiredUnreadable = "unreadable" // the record of its retirement cannot be read: it stays out, and its member stays
+)
+
+// Retired is a host that an operator has retired.
+type Retired struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name,omitempty"`
+	PeerURL string    `json:"peerURL,omitempty"`
+	By      string    `json:"by,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Member is the role of its member, voter or learner; absent once that is removed
+	Member policy.Role `json:"member,omitempty"`
+	State  string      `json:"state"` // leaves, left or unreadable
+}
+
+// Label returns the name of the host, or its ID if its name is unknown.
+func (r Retired) Label() string {
+	if r.Name == "" {
+		return r.ID
+	}
+	return r.Name
+}
+
+// Retirement is the retirement of a host with the steps that are left, or its end.
+type Retirement struct {
+	APIVersion string  `json:"apiVersion"`
+	Host       Retired `json:"host"`
+	Voters     int     `json:"voters"` // now
+	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
+	FaultTolerance int               `json:"faultTolerance"`
+	Steps          []policy.PlanStep `json:"steps"`          // in order; empty if it is undone
+	Size           *Size             `json:"size,omitempty"` // the size of the cluster, if it is recorded with the retirement
+	Undo           bool              `json:"undo,omitempty"` // the retirement is undone
+	// nothing to record: the host is retired already, or it is not retired if Undo is set
+	Unchanged bool `json:"unchanged,omitempty"`
+	DryRun    bool `json:"dryRun,omitempty"` // nothing was recorded
+}
+
+// RetiredHosts lists the retired hosts.
+type RetiredHosts struct {
+	APIVersion string    `json:"apiVersion"`
+	Hosts      []Retired `json:"hosts"` // by ID
+}

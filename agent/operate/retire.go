@@ -1,0 +1,247 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// Retire records in etcd that a host leaves the cluster for good, or deletes that record. The hosts then act by
+// themselves: another host joins first, if the retired one has a voter. With DryRun it only returns the plan.
+func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error) {
+	cannot := "cannot retire " + req.Host + ": "
+	if req.Undo {
+		cannot = "cannot undo the retirement of " + req.Host + ": "
+	}
+	r, err := o.current(cannot)
+	if err != nil {
+		return control.Retirement{}, err
+	}
+	seen, err := o.readRetired(ctx, r)
+	if err != nil {
+		return control.Retirement{}, o.refuseRead(cannot, err)
+	}
+	host, err := seen.find(r.View, req.Host, cannot)
+	if err != nil {
+		return control.Retirement{}, err
+	}
+	v := seen.view(r.View)
+	switch {
+	case req.Undo:
+		return o.undoRetirement(ctx, v, host, req, by)
+	case host.At != 0 && !host.Unreadable:
+		out := publish.RetirementOf(v, host)
+		out.Unchanged, out.DryRun = true, req.DryRun
+		return out, nil
+	}
+	if err := seen.against(r, v, host.Host, cannot); err != nil {
+		return control.Retirement{}, err
+	}
+	return o.retire(ctx, v, seen, host, req, by)
+}
+
+// RetiredHosts lists the retired hosts.
+func (o *Operator) RetiredHosts(context.Context) (control.RetiredHosts, error) {
+	const cannot = "cannot list the retired hosts: "
+	if r := o.opt.Rounds.Reached(); r != nil {
+		return control.RetiredHosts{Hosts: publish.RetiredHosts(r)}, nil
+	}
+	if _, err := o.current(cannot); err != nil {
+		return control.RetiredHosts{}, err
+	}
+	return control.RetiredHosts{}, o.unreached(cannot)
+}
+
+// retiredSeen holds the retirements and the size of the cluster, as just read.
+type retiredSeen struct {
+	sizeSeen
+
+	retired []round.Retired
+}
+
+// readRetired reads the retirements, and the size of the cluster.
+func (o *Operator) readRetired(ctx context.Context, r *round.Round) (retiredSeen, error) {
+	size, err := o.readSize(ctx, r)
+	if err != nil {
+		return retiredSeen{}, err
+	}
+	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Retirements(), End: o.keys.RetirementsEnd()})
+	if err != nil {
+		return retiredSeen{}, err
+	}
+	seen := retiredSeen{sizeSeen: size}
+	for _, pair := range found.Pairs {
+		retired, _ := round.DecodeRetired(pair, o.keys) // an unreadable one has its host's ID
+		seen.retired = append(seen.retired, retired)
+	}
+	return seen, nil
+}
+
+// view returns the view with the retirements that have just been read.
+func (s retiredSeen) view(v policy.View) policy.View {
+	v.Retired = nil
+	for _, retired := range s.retired {
+		v.Retired = append(v.Retired, retired.Policy())
+	}
+	return v
+}
+
+// find returns the host with that name or ID, and its retirement if it is retired.
+func (s retiredSeen) find(v policy.View, name, cannot string) (round.Retired, error) {
+	found := map[string]round.Retired{}
+	add := func(retired round.Retired) {
+		if _, known := found[retired.Host]; !known && (retired.Host == name || retired.Name == name) {
+			found[retired.Host] = retired
+		}
+	}
+	for _, h := range v.Hosts {
+		host := round.Retired{Host: h.ID, Retired: record.Retired{Name: h.Name, PeerURL: h.PeerURL}}
+		if i := slices.IndexFunc(s.retired, func(r round.Retired) bool { return r.Host == h.ID }); i >= 0 {
+			if host.At = s.retired[i].At; s.retired[i].Unreadable {
+				host.Unreadable = true
+			} else {
+				host = s.retired[i]
+			}
+		}
+		if h.ID == name || h.Name == name {
+			host.Name = h.Name
+			add(host)
+		}
+	}
+	for _, retired := range s.retired {
+		add(retired)
+	}
+	var ids []string
+	for id := range found {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	switch len(ids) {
+	case 0: // the policy refuses to retire it
+		return round.Retired{Host: name, Retired: record.Retired{Name: name}}, nil
+	case 1:
+		return found[ids[0]], nil
+	}
+	return round.Retired{}, refuse(control.Wrong, control.CodeBadRequest, cannot+"several hosts have that name",
+		"name one by its ID: "+strings.Join(ids, ", "))
+}
+
+// against returns an error if the retirement of a host is refused.
+func (s retiredSeen) against(r *round.Round, v policy.View, id, cannot string) error {
+	if err := s.unknownHosts(r, cannot); err != nil {
+		return err
+	}
+	if err := refused(cannot, policy.AgainstRetire(v, id)); err != nil {
+		return err
+	}
+	switch {
+	case s.at != 0 && s.size == nil:
+		return refuse(control.Conflicts, codeUnreadable, cannot+"the size of the cluster cannot be read, so it is unknown "+
+			"how many voters have to stay", "quorumctl cluster resize N writes it again")
+	case len(s.retired) >= record.MaxRetired:
+		return refuse(control.Conflicts, control.CodeConflict, fmt.Sprintf("%s%d hosts are retired, and no more can be",
+			cannot, len(s.retired)), "quorumctl retire lists them; for a host that is scrapped: quorumctl retire ID --undo")
+	}
+	return nil
+}
+
+// retire records the retirement of a host. If no size of the cluster is recorded, it records the present one in the
+// same transaction: surplus voters leave only if a size is recorded, and there is one voter too many if the retirement
+// is undone after the replacement has joined.
+func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, host round.Retired,
+	req control.RetireRequest, by string,
+) (control.Retirement, error) {
+	cannot := "cannot retire " + req.Host + ": "
+	now := o.opt.Wall().UTC()
+	host.By, host.Reason, host.Since, host.Unreadable = by, req.Reason, now, false
+	out := publish.RetirementOf(v, host)
+	out.DryRun = req.DryRun
+	value, err := record.Encode(host.Retired)
+	if err != nil {
+		return control.Retirement{}, refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+	}
+	key, size := o.keys.Retired(host.Host), o.keys.Size()
+	conditions := []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(key), "=", host.At),
+		clientv3.Compare(clientv3.ModRevision(size), "=", seen.at),
+	}
+	then := []clientv3.Op{clientv3.OpPut(key, string(value))}
+	if seen.at == 0 {
+		present := record.Size{
+			Voters: v.Target.Voters, By: by, Host: o.opt.Config.Host.Name, Since: now,
+			Reason: "recorded when " + host.Name + " was retired",
+		}
+		out.Size = publish.SizeOf(&present)
+		value, err := record.Encode(present)
+		if err != nil {
+			return control.Retirement{}, refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(),
+				"quorumctl cluster resize N")
+		}
+		then = append(then, clientv3.OpPut(size, string(value)))
+	}
+	if req.DryRun {
+		return out, nil
+	}
+	if err := o.write(ctx, conditions, then, cannot, "quorumctl retire"); err != nil {
+		return control.Retirement{}, err
+	}
+	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s: %s", host.Name, by, req.Reason))
+	o.opt.Wake()
+	return out, nil
+}
+
+// undoRetirement deletes the record of a retirement, if there is one.
+func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round.Retired, req control.RetireRequest,
+	by string,
+) (control.Retirement, error) {
+	cannot := "cannot undo the retirement of " + req.Host + ": "
+	known := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.ID == host.Host })
+	if host.At == 0 && !known {
+		return control.Retirement{}, refuse(control.Wrong, control.CodeBadRequest,
+			cannot+"no host with that name or ID is retired or runs quorumd", "quorumctl retire lists the retired hosts")
+	}
+	out := publish.RetirementOf(v, host)
+	out.Steps, out.Undo, out.DryRun, out.Unchanged = nil, true, req.DryRun, host.At == 0
+	if req.DryRun || out.Unchanged {
+		return out, nil
+	}
+	key := o.keys.Retired(host.Host)
+	err := o.write(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", host.At)},
+		[]clientv3.Op{clientv3.OpDelete(key)}, cannot, "quorumctl retire")
+	if err != nil {
+		return control.Retirement{}, err
+	}
+	text := fmt.Sprintf("%s by %s", out.Host.Label(), by)
+	if req.Reason != "" {
+		text += ": " + req.Reason
+	}
+	o.note(ctx, "RETIREMENT_UNDONE", text)
+	o.opt.Wake()
+	return out, nil
+}
+
+// write commits a change if the records are unchanged since they were read. command shows whether it was recorded.
+func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []clientv3.Op, cannot, command string) error {
+	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)
+	switch {
+	case err != nil:
+		return o.refuseCall(cannot, err, command+" shows whether it is recorded")
+	case !answer.Succeeded:
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"the record has been changed meanwhile",
+			command+", and ask again")
+	}
+	return nil
+}

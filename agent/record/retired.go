@@ -1,0 +1,38 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"strings"
+	"time"
+)
+
+// Retired records that an operator has retired a host. It has no lease, so the host stays out of the cluster across
+// reboots and reinstallations until an operator undoes the retirement. The host's ID is in the key.
+type Retired struct {
+	Version int       `json:"version"`
+	Name    string    `json:"name"`
+	PeerURL string    `json:"peerURL"` // of its member
+	By      string    `json:"by"`
+	Reason  string    `json:"reason" bound:"text"`
+	Since   time.Time `json:"since"`
+	Extra   Extra     `json:"-"`
+}
+
+// MaxRetired bounds the number of retired hosts.
+const MaxRetired = 64
+
+// Retired returns the key of a host's retirement.
+func (k Keys) Retired(host string) string { return k.Retirements() + host }
+
+// Retirements returns the prefix of all retirements.
+func (k Keys) Retirements() string { return k.prefix + "retired/" }
+
+// RetirementsEnd returns the first key after all retirements.
+func (k Keys) RetirementsEnd() string { return k.prefix + "retired0" }
+
+// RetiredHost returns the ID of the host whose retirement has that key, at most as long as a name may be.
+func (k Keys) RetiredHost(key string) string {
+	return Shorten(strings.TrimPrefix(key, k.Retirements()), maxName)
+}

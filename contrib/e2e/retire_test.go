@@ -1,0 +1,180 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// retire asks this host to retire another one. It returns the plan, and the reason if the request is refused.
+func (h *host) retire(req control.RetireRequest) (control.Retirement, string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
+	defer cancel()
+	req.Reason = "a test"
+	plan, err := h.Client.Retire(ctx, req)
+	if err != nil {
+		return plan, err.Error()
+	}
+	return plan, ""
+}
+
+// mustRetire retires a host with the plan of a dry run, and checks that both plans are the same.
+func (h *host) mustRetire(name string) control.Retirement {
+	h.w.t.Helper()
+	would, refused := h.retire(control.RetireRequest{Host: name, DryRun: true})
+	if refused != "" {
+		h.w.t.Fatal(refused)
+	}
+	does, refused := h.retire(control.RetireRequest{Host: name})
+	if refused != "" {
+		h.w.t.Fatal(refused)
+	}
+	if !slices.Equal(would.Steps, does.Steps) {
+		h.w.t.Errorf("the dry run planned %+v, and the request %+v", would.Steps, does.Steps)
+	}
+	h.w.t.Logf("%s: %+v", name, does.Steps)
+	return does
+}
+
+// undo undoes the retirement of a host.
+func (h *host) undo(name string) {
+	h.w.t.Helper()
+	if got, refused := h.retire(control.RetireRequest{Host: name, Undo: true}); refused != "" || got.Unchanged {
+		h.w.t.Fatalf("the retirement of %s was not undone: %s", name, refused)
+	}
+}
+
+// shows returns the state in which a host's status lists the retired host with that name.
+func (h *host) shows(name string) string {
+	s, ok := h.status()
+	if i := slices.IndexFunc(s.Retired, func(r control.Retired) bool { return r.Name == name }); ok && i >= 0 {
+		return s.Retired[i].State
+	}
+	return ""
+}
+
+// spares waits until that many voters are live and these hosts are spares that are ready to join.
+func (w *world) spares(voters int, hosts ...*host) {
+	w.t.Helper()
+	w.within(4*formation, "the cluster has its voters and its spares", func() bool {
+		return w.has(voters, 0) && !w.busy()
+	})
+	w.hosts[0].observes("n1 sees all voters live", voters)
+	for _, spare := range hosts {
+		w.eventually(spare.Options.Name+" is ready to join", func() bool {
+			s, ok := w.hosts[0].status()
+			return ok && slices.ContainsFunc(s.Hosts, func(h control.HostRecord) bool {
+				return h.Name == spare.Options.Name && h.Role == policy.RoleSpare && h.Rank > 0
+			})
+		})
+	}
+}
+
+// split returns the hosts that vote, the leader first, and the others.
+func (w *world) split() (voters, others []*host) {
+	w.t.Helper()
+	s, ok := w.hosts[0].status()
+	if !ok {
+		w.t.Fatal("n1 does not answer")
+	}
+	for _, h := range w.hosts {
+		i := slices.IndexFunc(s.Cluster.Members, func(m control.Member) bool {
+			return m.Name == h.Options.Name && m.Role == policy.RoleVoter
+		})
+		switch {
+		case i < 0:
+			others = append(others, h)
+		case s.Cluster.Members[i].Leader:
+			voters = slices.Insert(voters, 0, h)
+		default:
+			voters = append(voters, h)
+		}
+	}
+	return voters, others
+}
+
+func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 5, voters: 3})
+	w.start()
+	w.bootstrap()
+	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
+	voters, others := w.split()
+	w.spares(3, others...)
+	voters, _ = w.split()
+	leader, follower := voters[0], voters[1]
+	load := w.retrying(50)
+	for _, h := range []*host{follower, leader} {
+		name := h.Options.Name
+		plan := voters[2].mustRetire(name)
+		if len(plan.Steps) != 3 || plan.Steps[0].Voters != 4 || !plan.Steps[1].Final || plan.Steps[2].Voters != 3 {
+			t.Errorf("the plan is %+v", plan.Steps)
+		}
+		w.within(4*formation, name+" can be switched off", func() bool {
+			return voters[2].shows(name) == control.RetiredLeft && w.has(3, 0) && !w.isVoter(h)
+		})
+		w.eventually("the etcd of "+name+" is stopped", func() bool { return !h.etcdRuns() })
+		replacement, _, _ := strings.Cut(plan.Steps[0].Text, " ")
+		if !w.isVoter(w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.Options.Name == replacement })]) {
+			t.Errorf("%s does not vote, and the plan was %+v", replacement, plan.Steps)
+		}
+		voters[2].observes("three live voters", 3)
+	}
+	checkReport(t, load)
+
+	follower.kill()
+	w.start(follower)
+	w.eventually("the retired host reports why it does nothing", func() bool {
+		return follower.hasReason(policy.HostRetired)
+	})
+	if s, refused := voters[2].retire(control.RetireRequest{Host: leader.Options.Name}); refused != "" || !s.Unchanged {
+		t.Errorf("retired again: %+v, %s", s, refused)
+	}
+	w.never(10*time.Second, "a retired host joins", func() bool { return w.isVoter(follower) || w.isVoter(leader) })
+	voters[2].undo(follower.Options.Name)
+	w.eventually("the host is a spare that may join", func() bool {
+		return follower.role() == policy.RoleSpare && !follower.hasReason(policy.HostRetired)
+	})
+	follower.mustRetire(voters[2].Options.Name) // nothing else could replace it
+	w.within(4*formation, "the host votes again", func() bool { return w.isVoter(follower) && w.has(3, 0) })
+	w.verify(3, 0)
+}
+
+func TestARetirementUndoneBeforeTheReplacementHasJoinedChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 4, voters: 3})
+	w.start()
+	w.bootstrap()
+	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
+	_, others := w.split()
+	w.spares(3, others...)
+	voters, others := w.split()
+	before := w.members()
+	spare := others[0]
+	spare.stopAt("before add-learner")
+	load := w.retrying(20)
+	voters[0].mustRetire(voters[1].Options.Name)
+	spare.waitStopped()
+	voters[0].undo(voters[1].Options.Name)
+	spare.resume()
+	w.eventually("the join has ended", func() bool { return !w.busy() })
+	w.within(4*formation, "the cluster has three voters again", func() bool { return w.has(3, 0) && !w.busy() })
+	checkReport(t, load)
+	for i, m := range w.members() {
+		if m.ID != before[i].ID {
+			t.Errorf("member %x was replaced by %x", before[i].ID, m.ID)
+		}
+	}
+	w.verify(3, 0)
+}
