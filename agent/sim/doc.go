@@ -45,8 +45,8 @@
 //     clusters then exist, which must never both serve.
 //   - Operators (fault.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove
 //     members, release operations, and request and cancel maintenance, restarts, reboots, commands and rollouts.
-//   - Operators that resize the cluster, in a third of the clusters without quorum loss (resize.go): hosts join and
-//     voters leave, among all other faults. Another client overwrites the recorded size.
+//   - Operators that resize the cluster and retire hosts, in a third of the clusters without quorum loss (resize.go):
+//     hosts join and voters leave, among all other faults. Another client overwrites the recorded size.
 //   - External etcds (external.go), in separate runs with their own random numbers: kubelets start them, operators
 //     stop them while a host is reported safe to stop, and no agent does either.
 //

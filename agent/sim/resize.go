@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -26,9 +27,18 @@ func (p plan) drawResizes() bool {
 	return rand.New(rand.NewPCG(p.Seed, 7)).IntN(3) == 0 && p.LostAt == 0
 }
 
-// resizeFaults returns the faults in which operators resize the cluster, or another client overwrites its size.
+// resizeFaults returns the faults in which operators resize the cluster or retire a host, or another client overwrites
+// the size.
 func resizeFaults() []fault {
 	return []fault{
+		{
+			name: "an operator retires a host", weight: 6, low: time.Minute, high: time.Hour, needsCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				by := w.hosts[w.faults.IntN(len(w.hosts))]
+				w.retire(by, h.config.Host.ID, false)
+				return func() { w.retire(by, h.config.Host.ID, true) }
+			},
+		},
 		{
 			name: "an operator resizes the cluster", weight: 8, low: time.Second, high: time.Second, needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
@@ -65,16 +75,33 @@ func (w *world) resize(h *host, voters int) {
 	})
 }
 
-// resizeBack lets an operator restore the planned size after the faults have ended, until an agent has accepted it.
+// retire lets an operator retire a host, or undo that. The request may be refused.
+func (w *world) retire(by *host, id string, undo bool) {
+	req := control.RetireRequest{Host: id, Reason: "out of warranty", Undo: undo}
+	w.operator(by, func(ctx context.Context, p *process) {
+		_, err := p.agent.Retire(ctx, req, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err == nil {
+			w.counts.Retired++
+		}
+		w.event(by, eventFault, uint64(len(id)), "%s is to be retired, undone: %t: %v", id, undo, err)
+	})
+}
+
+// resizeBack lets an operator restore the planned size and undo all retirements after the faults have ended, until an
+// agent has accepted that.
 func (w *world) resizeBack() {
-	if kv := w.etcd.store.Get(w.keys.Size()); !w.healed || kv == nil || w.size() == w.plan.Voters && w.sized(kv.Value) {
+	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
+	if !w.healed || i < 0 {
 		return
 	}
-	for _, h := range w.hosts {
-		if h.agent != nil && h.powered {
-			w.resize(h, w.plan.Voters)
-			return
-		}
+	if retired := w.etcd.store.Prefix(w.keys.Retirements()); len(retired) > 0 {
+		w.retire(w.hosts[i], w.keys.RetiredHost(string(retired[0].Key)), true)
+		return
+	}
+	if kv := w.etcd.store.Get(w.keys.Size()); kv != nil && (w.size() != w.plan.Voters || !w.sized(kv.Value)) {
+		w.resize(w.hosts[i], w.plan.Voters)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestNoFaultBreaksAPromiseWhileTheClusterIsResized(t *testing.T) {
 				if r.Breach != nil {
 					t.Fatalf("seed %d: %v\n%s", seed, r.Breach, r.Plan)
 				}
-				t.Logf("resized %d times, %d changes: %s", r.Resized, r.Changes, r.Plan)
+				t.Logf("resized %d times, %d retirements, %d changes: %s", r.Resized, r.Retired, r.Changes, r.Plan)
 			})
 		})
 	}
