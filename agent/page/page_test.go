@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	finding  = "## QuorumdFinding\n\n<i>\n"
-	runbooks = "# Runbooks\n<b>\n\n" + finding + "\n## QuorumdNeedsSomebody\n\n1. Act.\n"
+	runbooks = "# Runbooks\n<b>\n\n" + finding + "\n## QuorumdNeedsOperator\n\n1. Act.\n"
 )
 
 // seen is a source with a fixed status.
@@ -127,7 +127,7 @@ func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
 	t.Helper()
 	h, err := page.New(of, page.About{
 		FleetLock: "127.0.0.1:9380", Runbooks: runbooks,
-		ByCode: map[string]string{"VOTER_NOT_LIVE": "QuorumdNeedsSomebody"},
+		ByCode: map[string]string{"VOTER_NOT_LIVE": "QuorumdNeedsOperator"},
 	})
 	if err != nil {
 		t.Fatal(err)
