@@ -79,11 +79,11 @@ const snapshot = "0000000000000004711-20261120T095959Z-n3-0123456789abcdef"
 
 // backedUp adds a snapshot, a restore test and the hosts' connections to a status.
 func backedUp(s control.Status) control.Status {
-	saved, proven := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
+	saved, tested := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
 	s.Backup = &control.Backup{
 		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
 		RestoreTest: &control.RestoreTest{
-			Name: snapshot, Proven: &proven, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
+			Name: snapshot, RestoreTested: &tested, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
 			Next: "the next restore test is in 23h59m, by n4",
 		},
 	}
