@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 )
 
@@ -67,6 +68,29 @@ func TestTheHistoryReportsWhetherItIsTheNewest(t *testing.T) {
 	if lines, err := j.Read(t.Context(), 10); !errors.Is(err, control.ErrNotNewest) || len(lines) != 1 {
 		t.Errorf("%d lines, %v", len(lines), err)
 	}
+}
+
+func TestBootstrapRightAfterTheStartWaitsForTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newPreparedFleet(&fleet{
+			t: t, pace: usualPace(), prepare: func(h *fleetHost) { h.f.etcd.cutOff(true) },
+		}, 1)
+		defer f.close()
+		a := f.hosts["s0000"].agent
+		unread := func() bool {
+			e, is := errors.AsType[*control.Error](a.MayBootstrap(t.Context()))
+			return is && e.Code == string(policy.Starting)
+		}
+		if !unread() {
+			t.Error("a host that has just started does not refuse")
+		}
+		began := time.Now()
+		a.AwaitData(t.Context())
+		if took := time.Since(began); unread() || took > 5*time.Second {
+			t.Errorf("after %s the error is %v", took, a.MayBootstrap(t.Context()))
+		}
+	})
 }
 
 func TestMayBootstrapReturnsTheErrorOfBootstrap(t *testing.T) {

@@ -61,7 +61,7 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 			if at, verified := there[m.Name+verifiedEnding]; verified {
 				one.VerifiedAt = &at
 			}
-			if at, proven := there[m.Name+provenEnding]; proven {
+			if at, tested := there[m.Name+restoreTestedEnding]; tested {
 				one.RestoreTestedAt = &at
 			}
 			l.Snapshots = append(l.Snapshots, one)
@@ -95,7 +95,7 @@ func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 
 // Remove removes a snapshot: its manifest first, so that no manifest is left without its data for long.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
-	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding, m.Name + provenEnding} {
+	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding, m.Name + restoreTestedEnding} {
 		if err := store.Delete(ctx, name); err != nil {
 			return fmt.Errorf("cannot remove the snapshot %s: %w", m.Name, err)
 		}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	dataEnding     = ".db.zst"
-	manifestEnding = ".json"
-	verifiedEnding = ".verified" // a mark whose time is when the snapshot was last verified
-	provenEnding   = ".proven"   // a mark whose time is when it last passed a restore test
+	dataEnding          = ".db.zst"
+	manifestEnding      = ".json"
+	verifiedEnding      = ".verified"       // a mark whose time is when the snapshot was last verified
+	restoreTestedEnding = ".restore-tested" // a mark whose time is when it last passed a restore test
 )
 
 // MaxObjects limits the objects of one cluster in a store. A store with more is refused.

@@ -25,7 +25,7 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 
 // MarkRestored records in the store that a snapshot has just passed a restore test.
 func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
-	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
+	if err := store.Replace(ctx, m.Name+restoreTestedEnding, []byte("restore-tested\n")); err != nil {
 		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)
 	}
 	return MarkVerified(ctx, store, m)

@@ -105,13 +105,13 @@ type Backup struct {
 
 // RestoreTest holds the results of the cluster's last restore tests.
 type RestoreTest struct {
-	Name        string     `json:"name,omitempty"`   // of the last successfully tested snapshot
-	Proven      *time.Time `json:"proven,omitempty"` // time of that test
-	Host        string     `json:"host,omitempty"`   // the host that tested it
-	Revision    int64      `json:"revision,omitempty"`
-	Keys        int64      `json:"keys,omitempty"`
-	Etcd        string     `json:"etcdVersion,omitempty"` // version of the etcd that served it
-	TookSeconds float64    `json:"tookSeconds,omitempty"`
+	Name          string     `json:"name,omitempty"`          // of the last successfully tested snapshot
+	RestoreTested *time.Time `json:"restoreTested,omitempty"` // time of that test
+	Host          string     `json:"host,omitempty"`          // the host that tested it
+	Revision      int64      `json:"revision,omitempty"`
+	Keys          int64      `json:"keys,omitempty"`
+	Etcd          string     `json:"etcdVersion,omitempty"` // version of the etcd that served it
+	TookSeconds   float64    `json:"tookSeconds,omitempty"`
 
 	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since
 	FailedHost string     `json:"failedHost,omitempty"`

@@ -33,12 +33,12 @@ func Backup(s control.Status) []Line {
 
 func restoreTest(now time.Time, d control.RestoreTest) []Line {
 	last := "no restore test has passed yet"
-	if d.Proven != nil {
-		last = fmt.Sprintf("last passed restore test %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,
+	if d.RestoreTested != nil {
+		last = fmt.Sprintf("last passed restore test %s ago: %s, %s, %s on %s", Span(now.Sub(*d.RestoreTested)), d.Name,
 			Count(int(d.Keys), "key", "keys"), Latency(d.TookSeconds), d.Host)
 	}
 	var lines []Line
-	if d.Proven != nil || d.Next != "" {
+	if d.RestoreTested != nil || d.Next != "" {
 		lines = append(lines, Line{{Text: last + After("; ", d.Next)}})
 	}
 	return append(lines, inVain(now, "the restore test failed", d.Failed, d.FailedHost, d.Cause)...)

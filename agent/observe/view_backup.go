@@ -50,10 +50,10 @@ func spoolOf(r *round.Round) policy.Spool {
 // restoreTest makes the view of the restore tests.
 func (b *Builder) restoreTest(r *round.Round) policy.RestoreTest {
 	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.RestoreTest)}
-	proven := r.RestoreTest != nil && !r.RestoreTest.Proven.IsZero()
-	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)
-	if proven {
-		out.Passed, out.Age = true, r.Wall.Sub(r.RestoreTest.Proven)
+	passed := r.RestoreTest != nil && !r.RestoreTest.RestoreTested.IsZero()
+	out.Age = b.since.truth("no passed restore test", !passed, r.At, r.Number)
+	if passed {
+		out.Passed, out.Age = true, r.Wall.Sub(r.RestoreTest.RestoreTested)
 	}
 	if r.RestoreTest != nil && !r.RestoreTest.Failed.IsZero() {
 		out.Failed = &policy.BackupFailure{

@@ -5,11 +5,40 @@ package operate
 
 import (
 	"context"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 )
+
+// dataWait limits AwaitData. The rest of the server's time for a request is for the request itself.
+const dataWait = 7 * time.Second
+
+// AwaitData waits until a round has read the data directory or has failed to, if a bootstrap would be refused only
+// because none has yet. It waits at most dataWait, because the disk may hang.
+func (o *Operator) AwaitData(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, dataWait)
+	defer cancel()
+	for {
+		next := o.opt.Rounds.Next() // read before the current round, so that none is missed
+		if r := o.opt.Rounds.Current(); r != nil && !o.lacksData(r) {
+			return
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lacksData reports whether a bootstrap would be refused only because no round has read the data directory yet.
+func (o *Operator) lacksData(r *round.Round) bool {
+	against := policy.AgainstBootstrap(r.View, o.opt.Config.Etcd.DataDir, o.opt.Files.LastClusterPath())
+	return against != nil && against.Code == policy.Starting && r.View.Data.Detail == ""
+}
 
 // Bootstrap records the request to create a new cluster on this host, unless MayBootstrap refuses it.
 func (o *Operator) Bootstrap(ctx context.Context, by string) error {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -176,4 +177,71 @@ func TestBootstrapRequestIsRecordedOnce(t *testing.T) {
 	if b := h.files.Bootstrap(); b == nil || b.By != "root" || h.woken != 1 {
 		t.Errorf("the request is %+v, and the loop was woken %d times", b, h.woken)
 	}
+}
+
+func TestAwaitDataWaitsOnlyForTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	show := func(change func(v *policy.View)) *round.Round {
+		r := managed()
+		change(&r.View)
+		return r
+	}
+	unread := show(func(v *policy.View) { v.Data.State = policy.DataUnknown })
+	member := show(func(v *policy.View) { v.Data.State = policy.DataMember })
+	broken := show(func(v *policy.View) { v.Data = policy.Data{Detail: "no such file"} })
+	observe := show(func(v *policy.View) { v.Self.Mode, v.Data.State = policy.Observe, policy.DataUnknown })
+	listed := show(func(v *policy.View) { v.Cluster.Listed, v.Data.State = true, policy.DataUnknown })
+	for name, c := range map[string]struct {
+		shown []*round.Round // one a second; nil for none
+		took  time.Duration
+	}{
+		"it is read":            {[]*round.Round{managed()}, 0},
+		"it is read later":      {[]*round.Round{nil, unread, unread, managed()}, 3 * time.Second},
+		"it is never read":      {[]*round.Round{unread, unread}, dataWait},
+		"there is no round":     {nil, dataWait},
+		"it has data":           {[]*round.Round{unread, member}, time.Second},
+		"it cannot be read":     {[]*round.Round{unread, broken}, time.Second},
+		"quorumd only observes": {[]*round.Round{observe}, 0},
+		"a cluster answers":     {[]*round.Round{unread, unread, listed}, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t)
+			ended, began := make(chan time.Duration), time.Now()
+			go func() {
+				h.AwaitData(t.Context())
+				ended <- time.Since(began)
+			}()
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for _, r := range c.shown {
+				if r != nil {
+					h.publisher.Show(r)
+				}
+				select {
+				case took := <-ended:
+					if took != c.took {
+						t.Errorf("%s: it waited %s", name, took)
+					}
+					return
+				case <-tick.C:
+				}
+			}
+			if took := <-ended; took != c.took {
+				t.Errorf("%s: it waited %s", name, took)
+			}
+		})
+	}
+}
+
+func TestAwaitDataEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		began := time.Now()
+		if h.AwaitData(ctx); time.Since(began) != 2*time.Second {
+			t.Errorf("it waited %s", time.Since(began))
+		}
+	})
 }

@@ -37,7 +37,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	finding  = "## QuorumdFinding\n\n<i>\n"
-	runbooks = "# Runbooks\n<b>\n\n" + finding + "\n## QuorumdNeedsSomebody\n\n1. Act.\n"
+	runbooks = "# Runbooks\n<b>\n\n" + finding + "\n## QuorumdNeedsOperator\n\n1. Act.\n"
 )
 
 // seen is a source with a fixed status.
@@ -81,11 +81,11 @@ const snapshot = "0000000000000004711-20261120T095959Z-n3-0123456789abcdef"
 // backedUp adds a snapshot, a restore test and the hosts' connections to a status.
 func backedUp(t *testing.T, s control.Status) control.Status {
 	t.Helper()
-	saved, proven := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
+	saved, tested := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
 	s.Backup = &control.Backup{
 		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
 		RestoreTest: &control.RestoreTest{
-			Name: snapshot, Proven: &proven, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
+			Name: snapshot, RestoreTested: &tested, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
 			Next: "the next restore test is in 23h59m, by n4",
 		},
 	}
@@ -130,7 +130,7 @@ func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
 	t.Helper()
 	h, err := page.New(of, page.About{
 		FleetLock: "127.0.0.1:9380", Runbooks: runbooks,
-		ByCode: map[string]string{"VOTER_NOT_LIVE": "QuorumdNeedsSomebody"},
+		ByCode: map[string]string{"VOTER_NOT_LIVE": "QuorumdNeedsOperator"},
 	})
 	if err != nil {
 		t.Fatal(err)

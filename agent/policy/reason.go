@@ -139,7 +139,7 @@ func clusterReasons() []ReasonInfo {
 		},
 		{
 			EtcdCorrupt, "etcd raised the CORRUPT alarm: members hold different data, so no membership changes",
-			"see 'Data of members differ' in the runbook of QuorumdNeedsSomebody before etcdctl alarm disarm",
+			"see 'Data of members differ' in the runbook of QuorumdNeedsOperator before etcdctl alarm disarm",
 		},
 		{
 			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, and it rejects writes",
@@ -245,7 +245,7 @@ func hostReasons() []ReasonInfo {
 			DefaultCluster, "etcd was started here without settings and created a single-member cluster on localhost",
 			"if it contains no keys: systemctl stop " + OurUnit + ", then rename the directory member in " +
 				"etcd.dataDir; this host then joins without data (see 'A cluster that etcd made by " +
-				"default' in the runbook of QuorumdNeedsSomebody)",
+				"default' in the runbook of QuorumdNeedsOperator)",
 		},
 		{
 			DataUnusable, "etcd.dataDir holds data that quorumd does not touch",

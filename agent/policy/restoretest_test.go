@@ -324,7 +324,7 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 		code   ReasonCode
 		text   string
 	}{
-		"proven":        {func(*View) {}, "", ""},
+		"passed":        {func(*View) {}, "", ""},
 		"late, not yet": {func(v *View) { v.Backup.RestoreTest.Age = 71 * time.Hour }, "", ""},
 		"off": {
 			func(v *View) { v.Backup.RestoreTest.Age, v.Backup.RestoreTest.Every = 99*time.Hour, 0 },

@@ -82,8 +82,8 @@ func restoreGauges() []gauge {
 			"quorumd_restore_test_passed_timestamp_seconds",
 			"Unix time of the last successful restore test; absent if there is none.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				if r != nil && r.RestoreTest != nil && !r.RestoreTest.Proven.IsZero() {
-					emit(float64(r.RestoreTest.Proven.Unix()))
+				if r != nil && r.RestoreTest != nil && !r.RestoreTest.RestoreTested.IsZero() {
+					emit(float64(r.RestoreTest.RestoreTested.Unix()))
 				}
 			},
 		},
@@ -125,14 +125,14 @@ func backupStatus(r *round.Round) *control.Backup {
 // restoreTestStatus returns the state of the restore tests; nil if there was none and none are configured.
 func restoreTestStatus(r *round.Round) *control.RestoreTest {
 	note, d := r.Decision.Notes.RestoreTest, r.RestoreTest
-	if note == (policy.RestoreTestNote{}) && (d == nil || d.Proven.IsZero() && d.Failed.IsZero()) {
+	if note == (policy.RestoreTestNote{}) && (d == nil || d.RestoreTested.IsZero() && d.Failed.IsZero()) {
 		return nil
 	}
 	out := &control.RestoreTest{Next: note.Text}
 	if d != nil {
 		out.Name, out.Host, out.Revision, out.Keys = d.Name, d.Host, d.Revision, d.Keys
 		out.Etcd, out.TookSeconds, out.FailedHost, out.Cause = d.Etcd, d.Took, d.FailedHost, d.Cause
-		out.Proven, out.Failed = present(d.Proven), present(d.Failed)
+		out.RestoreTested, out.Failed = present(d.RestoreTested), present(d.Failed)
 	}
 	return out
 }

@@ -10,13 +10,13 @@ import "time"
 type RestoreTest struct {
 	Version int `json:"version"`
 
-	Name     string    `json:"name,omitempty"` // of the last snapshot that passed
-	Proven   time.Time `json:"proven,omitzero"`
-	Host     string    `json:"host,omitempty"` // the name of the host whose agent tested it
-	Revision int64     `json:"revision,omitempty"`
-	Keys     int64     `json:"keys,omitempty"`
-	Etcd     string    `json:"etcd,omitempty"` // the version that served it
-	Took     float64   `json:"took,omitempty"` // seconds, including reading it from the store
+	Name          string    `json:"name,omitempty"`         // of the last snapshot that passed
+	RestoreTested time.Time `json:"restoreTested,omitzero"` // when it passed
+	Host          string    `json:"host,omitempty"`         // the name of the host whose agent tested it
+	Revision      int64     `json:"revision,omitempty"`
+	Keys          int64     `json:"keys,omitempty"`
+	Etcd          string    `json:"etcd,omitempty"` // the version that served it
+	Took          float64   `json:"took,omitempty"` // seconds, including reading it from the store
 
 	Failed     time.Time `json:"failed,omitzero"` // the last failed attempt since then
 	FailedHost string    `json:"failedHost,omitempty"`

@@ -180,6 +180,8 @@ func (d *fakeBackend) History(_ context.Context, limit int) ([]control.HistoryLi
 	return d.lines[max(0, len(d.lines)-limit):], d.fail
 }
 
+func (*fakeBackend) AwaitData(context.Context) {}
+
 func (d *fakeBackend) MayBootstrap(context.Context) error { return d.fail }
 
 func (d *fakeBackend) Bootstrap(context.Context, string) error { return d.fail }

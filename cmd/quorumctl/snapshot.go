@@ -291,7 +291,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	if len(j.Snapshots) == 0 {
 		p.line("no snapshots of this cluster in the store")
 	}
-	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "RESTORED", "ORIGIN", "NAME"}}
+	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "RESTORE TESTED", "ORIGIN", "NAME"}}
 	if p.wide {
 		t.head = append(t.head, "TAKEN", "REVISION", "KEYS", "HASH", "HOST", "MEMBER", "ETCD", "ENCRYPTED")
 	}

@@ -77,8 +77,8 @@ func TestSnapshotCommands(t *testing.T) {
 		"snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
 	run(func(j *control.SnapshotJob) {
 		j.Orphans, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
-		proven := j.Started.Add(-6 * time.Hour)
-		j.Snapshots[1].RestoreTestedAt = &proven
+		tested := j.Started.Add(-6 * time.Hour)
+		j.Snapshots[1].RestoreTestedAt = &tested
 		exchanged := j.Snapshots[0]
 		exchanged.Name, exchanged.Origin = "0000000000000000814-20261121T050000Z-n4-fedcba9876543210", "exchanged"
 		j.Snapshots = append(j.Snapshots, exchanged)
@@ -97,7 +97,7 @@ func TestSnapshotCommands(t *testing.T) {
 	d.status.Backup = &control.Backup{
 		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "the next snapshot is due in 5h, by n4",
 		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", RestoreTest: &control.RestoreTest{
-			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", Proven: &saved, Host: "n5", Keys: 1200,
+			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", RestoreTested: &saved, Host: "n5", Keys: 1200,
 			TookSeconds: 12, Next: "the next restore test is in 23h, by n5",
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
 		},

@@ -49,7 +49,7 @@ func byMetric() map[string]string {
 		"QuorumdVoterUnhealthy": "VOTER_UNHEALTHY",
 		"QuorumdBackupOld":      "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
 		"QuorumdRestoreTestOverdue": "RESTORE_TEST_OVERDUE", "QuorumdRestoreTestFailed": "RESTORE_TEST_FAILED",
-		"QuorumdRolloutStopped": "", "QuorumdNoneToSpare": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
+		"QuorumdRolloutStopped": "", "QuorumdNoFaultTolerance": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
 		"QuorumdOperationInFlight": "",
 	}
 }

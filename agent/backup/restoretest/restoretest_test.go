@@ -122,7 +122,7 @@ func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 			t.Parallel()
 			cluster := testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version})
 			c, p := cluster.Client(t), newPlace(t)
-			proven := func(what string) {
+			passes := func(what string) {
 				t.Helper()
 				m := p.save(t, c)
 				served, err := Run(t.Context(), p.store, m, cluster.Members[0].Options.Binary, p.o)
@@ -131,19 +131,19 @@ func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 				}
 				p.empty(t)
 			}
-			proven("empty")
+			passes("empty")
 			write(t, c, 300)
-			proven("written")
+			passes("written")
 			gone, err := c.Delete(t.Context(), "/keys/1", clientv3.WithPrefix())
 			must(t, err)
 			lease, err := c.Grant(t.Context(), 1) // it expires before the snapshot is served
 			must(t, err)
 			_, err = c.Put(t.Context(), "/leased", "for a second", clientv3.WithLease(lease.ID))
 			must(t, err)
-			proven("deleted, and leased")
+			passes("deleted, and leased")
 			_, err = c.Compact(t.Context(), gone.Header.Revision, clientv3.WithCompactPhysical())
 			must(t, err)
-			proven("compacted")
+			passes("compacted")
 			_, err = c.RoleAdd(t.Context(), "root")
 			must(t, err)
 			_, err = c.UserAdd(t.Context(), "root", "secret")
@@ -159,7 +159,7 @@ func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 			must(t, err)
 			t.Cleanup(func() { known.Close() })
 			c = known
-			proven("with passwords")
+			passes("with passwords")
 			if _, err := Run(t.Context(), p.store, m, cluster.Members[0].Options.Binary, p.o); err != nil {
 				t.Errorf("an older one: %v", err)
 			}

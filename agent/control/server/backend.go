@@ -24,6 +24,9 @@ type Backend interface {
 
 	// MayBootstrap returns the error with which Bootstrap would refuse a request now. It changes nothing.
 	MayBootstrap(ctx context.Context) error
+	// AwaitData waits a limited time, just after the start, until the data directory has been read. A bootstrap needs
+	// its contents.
+	AwaitData(ctx context.Context)
 	// ProbeNow waits until Status includes an observation made after the call. It ends with the context.
 	ProbeNow(ctx context.Context) error
 	// History returns the newest limit lines, oldest first. With ErrNotNewest, etcd may contain newer lines.

@@ -101,6 +101,7 @@ func (s *Server) getHistory(r request) (response, error) {
 
 // getBootstrap reports whether a bootstrap would be refused, and why.
 func (s *Server) getBootstrap(r request) (response, error) {
+	s.opt.Backend.AwaitData(r.ctx)
 	err := s.opt.Backend.MayBootstrap(r.ctx)
 	return response{http.StatusOK, control.Done{By: r.by}}, err
 }
@@ -118,6 +119,7 @@ func (s *Server) postBootstrap(r request) (response, error) {
 			Hint: "check that this is the host you mean: quorumctl status",
 		}
 	}
+	s.opt.Backend.AwaitData(r.ctx)
 	err := s.opt.Backend.Bootstrap(r.ctx, r.by)
 	return response{http.StatusAccepted, control.Done{By: r.by}}, err
 }

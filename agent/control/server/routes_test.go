@@ -310,6 +310,27 @@ func TestAWebPageIsRefused(t *testing.T) {
 	}
 }
 
+func TestBootstrapWaitsForTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	d := &fake{}
+	d.await = func(ctx context.Context) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the wait has no deadline")
+		}
+		d.record("wait")
+	}
+	c := control.Dial(serveBackend(t, d))
+	if err := c.MayBootstrap(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Bootstrap(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+	if got, want := d.calls(), "wait\nmay bootstrap\nwait\nbootstrap by "+d.me(); got != want {
+		t.Errorf("the backend was called:\n%s\nnot:\n%s", got, want)
+	}
+}
+
 func TestARefusalOfTheBackendReachesTheCallerUnchanged(t *testing.T) {
 	t.Parallel()
 	refusal := &control.Error{

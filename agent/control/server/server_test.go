@@ -45,6 +45,7 @@ type fake struct {
 	history  func(context.Context) error
 	change   func(context.Context) error
 	probe    func(context.Context) error
+	await    func(context.Context)
 
 	mu        sync.Mutex
 	recorded  []string
@@ -127,6 +128,12 @@ func (d *fake) History(ctx context.Context, limit int) ([]control.HistoryLine, e
 		return nil, d.history(ctx)
 	}
 	return []control.HistoryLine{{Revision: 7, Kind: "step", Code: "LEARNER_ADD"}}, nil
+}
+
+func (d *fake) AwaitData(ctx context.Context) {
+	if d.await != nil {
+		d.await(ctx)
+	}
 }
 
 func (d *fake) MayBootstrap(ctx context.Context) error {

@@ -79,8 +79,8 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 		return backup.Outcome{}, err
 	}
 	now := &j.options.Now
-	proven := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: now, RestoreTestedAt: now})
-	return backup.Outcome{Snapshots: []backup.Snapshot{proven}, Served: served}, nil
+	tested := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: now, RestoreTestedAt: now})
+	return backup.Outcome{Snapshots: []backup.Snapshot{tested}, Served: served}, nil
 }
 
 // untestable distinguishes errors of this host, which say nothing about the snapshot, from failures of the test. The
