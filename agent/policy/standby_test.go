@@ -221,6 +221,7 @@ func TestALostStandbyIsReported(t *testing.T) {
 			lags(5 * time.Minute),
 			"n4, the standby: it is 5000 entries behind the leader, and has made no progress",
 		},
+		"one that has never started is a leftover learner": {func(v *View) { v.Cluster.Members[3].Name = "" }, ""},
 		"hardly":    {lags(time.Minute), ""},
 		"unhealthy": {reportsUnhealthy(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
 	} {
