@@ -87,6 +87,20 @@ func TestAHostPromisesOneAttemptForever(t *testing.T) {
 	}
 }
 
+func TestTheFirstHostBeginsAnAttemptBeforeTheOthersCommitToIt(t *testing.T) {
+	t.Parallel()
+	v := bootstrapView()
+	v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "", ""
+	for i := range v.BootstrapAttempt.Others {
+		v.BootstrapAttempt.Others[i].Attempt, v.BootstrapAttempt.Others[i].PromisedList = "", ""
+	}
+	d := Decide(v)
+	if d.Notes.BootstrapAttempt != (BootstrapNote{Begin: true}) ||
+		!strings.Contains(d.Reasons[0].Text, "this host begins an attempt to create the cluster") {
+		t.Errorf("it records %+v: %+v", d.Notes.BootstrapAttempt, d.Reasons)
+	}
+}
+
 func TestAHostFollowsTheFirstListedHostAndNoOther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -100,7 +114,9 @@ func TestAHostFollowsTheFirstListedHostAndNoOther(t *testing.T) {
 			"z creates the cluster; this host is committed to it",
 		},
 		"another host is committed to an earlier attempt": {
-			func(b *BootstrapAttempt) { b.Others[1].Attempt = "0" }, BootstrapNote{Promise: "1"}, "y creates the cluster",
+			func(b *BootstrapAttempt) { b.Others[1].Attempt = "0" },
+			BootstrapNote{Promise: "1"},
+			"y creates the cluster",
 		},
 		"it has not begun": {
 			func(b *BootstrapAttempt) { b.Others[0].Attempt = "" }, BootstrapNote{}, "y has not begun",

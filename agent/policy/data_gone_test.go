@@ -263,19 +263,29 @@ func TestAHostReportsALostMemberOnceItsWorkNeedsNoDataAnyMore(t *testing.T) {
 	}{
 		"the work is over":    {WorkMaintenance, func(v *View) { v.Asked.Over = true }, true},
 		"its disk may be out": {WorkMaintenance, func(*View) {}, false},
-		"its disk may be out, and only the stop is recorded":      {WorkMaintenance, func(v *View) { v.Asked.Begun = false }, false},
-		"its disk may be out, and only its beginning is recorded": {WorkMaintenance, func(v *View) { v.Asked.Stopped = false }, false},
+		"its disk may be out, and only the stop is recorded": {
+			WorkMaintenance, func(v *View) { v.Asked.Begun = false }, false,
+		},
+		"its disk may be out, and only its beginning is recorded": {
+			WorkMaintenance, func(v *View) { v.Asked.Stopped = false }, false,
+		},
 		"the work has not begun": {
 			WorkMaintenance, func(v *View) { v.Asked.Begun, v.Asked.Stopped = false, false }, true,
 		},
-		"its operation was released":                        {WorkMaintenance, func(v *View) { v.Asked.Released = true }, true},
+		"its operation was released": {
+			WorkMaintenance, func(v *View) { v.Asked.Released = true }, true,
+		},
 		"there is no request":                               {WorkMaintenance, func(v *View) { v.Asked = nil }, true},
 		"a restart needs no data":                           {WorkRestart, func(*View) {}, true},
 		"a restart needs none without its operation either": {WorkRestart, func(v *View) { v.Op = nil }, true},
 		"the machine has not rebooted":                      {WorkReboot, func(*View) {}, false},
-		"the machine has rebooted":                          {WorkReboot, func(v *View) { v.Op.SameBoot = false }, true},
-		"the operation of its reboot is not known":          {WorkReboot, func(v *View) { v.Op = nil }, false},
-		"the operation is another host's":                   {WorkReboot, func(v *View) { v.Op.Host, v.Op.SameBoot = "n1", false }, false},
+		"the machine has rebooted": {
+			WorkReboot, func(v *View) { v.Op.SameBoot = false }, true,
+		},
+		"the operation of its reboot is not known": {WorkReboot, func(v *View) { v.Op = nil }, false},
+		"the operation is another host's": {
+			WorkReboot, func(v *View) { v.Op.Host, v.Op.SameBoot = "n1", false }, false,
+		},
 		"the command runs": {
 			WorkCommand, func(v *View) { v.Asked.Command.State = HooksRunning }, false,
 		},

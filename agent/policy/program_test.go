@@ -57,8 +57,8 @@ func TestAProgramCountsAsRunningUntilItsEndIsKnownOrItsTimeIsOver(t *testing.T) 
 		}, HooksFailed, "recorded"},
 		"the machine rebooted while it ran": {func(p *Program) {
 			p.Recorded, p.OtherBoot, p.Observed = HooksRunning, true, due
-		}, HooksFailed, "upgrade: the machine rebooted after it was started, so its outcome is unknown: check what it " +
-			"did; it is not run again"},
+		}, HooksFailed, "upgrade: the machine rebooted after it was started, so its outcome is unknown: check what " +
+			"it did; it is not run again"},
 		"the machine rebooted before it was started": {func(p *Program) {
 			p.OtherBoot, p.Observed = true, due
 		}, HooksDue, "upgrade"},
