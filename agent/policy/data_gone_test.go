@@ -319,6 +319,11 @@ func TestAHostWhoseDataIsGoneIsNotTakenDownExceptForMaintenance(t *testing.T) {
 		{"its member answers", func(v *View) { v.Cluster.Members[2].Live = true }, StepTakeLock, ""},
 		{"its learner has no data yet", func(v *View) { v.Cluster.Members[2].Learner = true }, StepTakeLock, ""},
 	})
+	v := asked()
+	v.Asked = nil
+	if text, kept := memberLost(v); kept || text != "" {
+		t.Errorf("without a request it is kept from nothing: %s", text)
+	}
 }
 
 func TestAHostWithoutItsDataIsTakenDownOnlyForMaintenance(t *testing.T) {

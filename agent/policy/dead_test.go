@@ -314,6 +314,23 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 		"the window for the replacement's record is over": {
 			func(v *View) { v.Limits.DeadGrace = 10*time.Minute - silenceWindow }, 0, "",
 		},
+		"it has just stopped answering, and n2 has not reported yet, to a standby": {func(v *View) {
+			toSpare(v)
+			m := voter(4, "n4")
+			m.Learner, m.Standby = true, true
+			v.Cluster.Members, v.Hosts[2].Role = append(v.Cluster.Members, m), RoleStandby
+		}, lookSoon, "n2"},
+		"it is dead since a nanosecond ago": {func(v *View) {
+			v.Hosts[1].Sees[0].For, v.Limits.DeadGrace = 1, 2*time.Second+1
+		}, 2 * time.Second, ""},
+		"a nanosecond remains": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 1 }, 1, ""},
+		"a nanosecond remains for each of two": {func(v *View) {
+			ofFive("rack", "rack")(v)
+			v.Limits.DeadGrace = 10*time.Minute + 1
+		}, 1, ""},
+		"its grace period was a nanosecond": {func(v *View) {
+			v.Hosts[1].Sees[0].For, v.Limits.DeadGrace = 1, 1
+		}, lookSoon, ""},
 		"a spare does not wait for the record": {func(v *View) { v.Self.PeerURL = peerPrefix + "n4" }, 0, ""},
 		"others are called before a spare": {func(v *View) {
 			v.Self.PeerURL, v.Resting, v.HostsFresh = peerPrefix+"n4", true, true

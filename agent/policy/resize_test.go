@@ -161,6 +161,88 @@ func TestAVotersAgentEndsALeaveWhoseAgentIsGone(t *testing.T) {
 		}, StepNone, OperationInFlight},
 		{"and then ends it", func(v *View) { v.Op.Phase, v.Op.Token = PhaseRollback, 7 }, StepEndOp, ""},
 	})
+	play(t, orphaned, []scene{
+		{"not while a removal may be pending", func(v *View) {
+			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second-1
+		}, StepNone, Settling},
+		{"but once none can take effect", func(v *View) {
+			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second
+		}, StepEndOp, ""},
+		{"and at once if it took effect", func(v *View) {
+			without(v, 5)
+			v.Op.Phase, v.Op.Token, v.Op.WrittenFor, v.Op.Reason = PhaseRollback, 7, time.Second, "four are enough"
+		}, StepEndOp, ""},
+	})
+}
+
+func TestALeaderWhoseLeadershipIsNotTransferredStays(t *testing.T) {
+	t.Parallel()
+	leads := func(phase OpPhase) func() View {
+		return func() View {
+			v := leavingNow(phase)()
+			elect(&v, 5)
+			v.Limits.TransferTimeout = 30 * time.Second
+			return v
+		}
+	}
+	failed := func(since time.Duration) func(v *View) {
+		return func(v *View) {
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepTransferLeadership, Text: "timed out"}, since
+		}
+	}
+	unfit := func(v *View) {
+		for i := range 4 {
+			v.Hosts[i].Ungated = health.Maintenance
+			v.Hosts[i].Health = health.Slow
+		}
+	}
+	play(t, leads(PhaseBegun), []scene{
+		{"it transfers leadership", nil, StepTransferLeadership, ""},
+		{"another step has failed", func(v *View) {
+			failed(time.Hour)(v)
+			v.Failed.Kind = StepSetPhase
+		}, StepTransferLeadership, ""},
+		{"the transfer fails for the first time", failed(30 * time.Second), StepTransferLeadership, ""},
+		{"the transfer keeps failing", failed(30*time.Second + 1), StepEndOp, ""},
+		{"no other voter may lead", unfit, StepEndOp, ""},
+	})
+	play(t, leads(PhaseRemoving), []scene{
+		{"it leads again", nil, StepTransferLeadership, ""},
+		{"it leads again, and the transfer keeps failing", failed(time.Minute), StepRollBack, ""},
+		{"it leads again, and no other voter may lead", unfit, StepRollBack, ""},
+	})
+}
+
+func TestAVoterThatLeavesIsCheckedUntilItIsGone(t *testing.T) {
+	t.Parallel()
+	gone := func(v *View) { without(v, 5) }
+	play(t, leavingNow(PhaseRemoving), []scene{
+		{"nothing keeps it", func(v *View) { v.Op.Reason = "three are enough" }, StepRemoveMember, ""},
+		{"the data may differ", func(v *View) { v.Cluster.Intact = false }, StepRollBack, ""},
+		{"etcd has no space", func(v *View) { v.Cluster.Roomy = false }, StepRollBack, ""},
+		{"the limit is reached", func(v *View) { v.Op.Elapsed = v.Limits.LearnerStall }, StepRemoveMember, ""},
+		{"the limit is exceeded", func(v *View) { v.Op.Elapsed = v.Limits.LearnerStall + 1 }, StepRollBack, ""},
+		{"the cluster was resized back", func(v *View) { v.Target.Voters = 5 }, StepRollBack, ""},
+		{"the proxies have just had time", func(v *View) { v.Op.WrittenFor = v.Limits.Settle }, StepRemoveMember, ""},
+		{"the proxies need a moment", func(v *View) {
+			v.Op.WrittenFor = v.Limits.Settle - time.Second
+		}, StepNone, Settling},
+		{"another host has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true} }, StepNone, LockHeld},
+		{"the lock has expired", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+	})
+	play(t, leavingNow(PhaseRollback), []scene{
+		{"it has left although it rolls back", gone, StepStopUnit, ""},
+		{"its rollback names the reason", func(v *View) { v.Op.Outcome = QuorumAtRisk }, StepEndOp, ""},
+	})
+	idle := func(v *View) {
+		gone(v)
+		v.Unit.State, v.Unit.Since = UnitInactive, time.Minute
+	}
+	play(t, leavingNow(PhaseRemoving), []scene{
+		{"etcd stops", func(v *View) { gone(v); v.Unit.State = UnitDeactivating }, StepNone, Stopping},
+		{"something else manages etcd", func(v *View) { gone(v); v.Self.Drives = false }, StepEndOp, ""},
+		{"the data is another member's", func(v *View) { idle(v); v.Data.MemberID = 9 }, StepEndOp, ""},
+	})
 }
 
 func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
@@ -206,8 +288,8 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		},
 		{
 			"to one voter without a store for snapshots", 1, nil,
-			"one voter tolerates no failure, and no backup store is configured for a snapshot before the last but one " +
-				"leaves",
+			"one voter tolerates no failure, and no backup store is configured for a snapshot before the last but " +
+				"one leaves",
 			"configure backup.store, or --without-snapshot",
 		},
 		{"to one voter with a store", 1, func(v *View) { v.Backup.HasStore = true }, "", ""},
