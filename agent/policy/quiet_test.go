@@ -72,6 +72,20 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 	}
 }
 
+func TestAClusterIsQuietExactlyAtTheLimits(t *testing.T) {
+	t.Parallel()
+	v := quietView()
+	v.Cluster.StableFor = v.Limits.Settle
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].LiveFor = v.Limits.Settle
+	}
+	for _, u := range activities() {
+		if u.holds(v) {
+			t.Errorf("it is not quiet: %s", u.name)
+		}
+	}
+}
+
 func TestAHostWithSomethingToDoIsNotQuiet(t *testing.T) {
 	t.Parallel()
 	for what, edit := range map[string]func(*View){
