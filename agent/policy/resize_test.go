@@ -644,7 +644,8 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 		"from two to one, and one host manages its etcd": {1, func(v *View) {
 			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[1:2]
 		}, []PlanStep{{
-			Text: "n2" + leaves, Voters: 1, Final: true, WaitsFor: "voter n1 has no quorumd that reports its health state",
+			Text: "n2" + leaves, Voters: 1, Final: true,
+			WaitsFor: "voter n1 has no quorumd that reports its health state",
 		}}, []string{alone}},
 		"to one, which it has": {1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, nil, nil},
 		"from two to one": {1, func(v *View) {
