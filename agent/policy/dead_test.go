@@ -326,6 +326,11 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 		"a nanosecond remains": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 1 }, 1, ""},
 		"a nanosecond remains for each of two": {func(v *View) {
 			ofFive("rack", "rack")(v)
+			for _, h := range v.Hosts {
+				for i := range h.Sees {
+					h.Sees[i].For = 10 * time.Minute
+				}
+			}
 			v.Limits.DeadGrace = 10*time.Minute + 1
 		}, 1, ""},
 		"its grace period was a nanosecond": {func(v *View) {
