@@ -87,6 +87,71 @@ func TestAHostPromisesOneAttemptForever(t *testing.T) {
 	}
 }
 
+func TestTheFirstHostBeginsAnAttemptBeforeTheOthersCommitToIt(t *testing.T) {
+	t.Parallel()
+	v := bootstrapView()
+	v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "", ""
+	for i := range v.BootstrapAttempt.Others {
+		v.BootstrapAttempt.Others[i].Attempt, v.BootstrapAttempt.Others[i].PromisedList = "", ""
+	}
+	d := Decide(v)
+	if d.Notes.BootstrapAttempt != (BootstrapNote{Begin: true}) ||
+		!strings.Contains(d.Reasons[0].Text, "this host begins an attempt to create the cluster") {
+		t.Errorf("it records %+v: %+v", d.Notes.BootstrapAttempt, d.Reasons)
+	}
+}
+
+func TestAHostFollowsTheFirstListedHostAndNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(b *BootstrapAttempt)
+		note   BootstrapNote
+		says   string
+	}{
+		"the first host is not the first to answer": {
+			func(b *BootstrapAttempt) { b.First, b.Others[0].Attempt = "z", "" },
+			BootstrapNote{Promise: "1"},
+			"z creates the cluster; this host is committed to it",
+		},
+		"another host is committed to an earlier attempt": {
+			func(b *BootstrapAttempt) { b.Others[1].Attempt = "0" },
+			BootstrapNote{Promise: "1"},
+			"y creates the cluster",
+		},
+		"it has not begun": {
+			func(b *BootstrapAttempt) { b.Others[0].Attempt = "" }, BootstrapNote{}, "y has not begun",
+		},
+		"it is committed to a different list": {
+			func(b *BootstrapAttempt) { b.Others[0].PromisedList = "M" }, BootstrapNote{}, "y has not begun",
+		},
+		"it does not answer": {
+			func(b *BootstrapAttempt) { b.Others[0].Silent = "cut off" },
+			BootstrapNote{},
+			"this host has not committed to it yet: y does not answer: cut off",
+		},
+		"it is not among the hosts that were asked": {
+			func(b *BootstrapAttempt) { b.Others = b.Others[1:] }, BootstrapNote{}, "y creates the cluster when all",
+		},
+		"this host is committed, and the first one does not answer": {
+			func(b *BootstrapAttempt) {
+				b.Attempt, b.PromisedList, b.Others[0].Silent, b.Others[0].Attempt = "1", "L", "cut off", ""
+			}, BootstrapNote{}, "y creates the cluster when all listed hosts agree; this host is committed to it",
+		},
+		"this host is committed to the attempt": {
+			func(b *BootstrapAttempt) { b.Attempt, b.PromisedList = "1", "L" },
+			BootstrapNote{},
+			"y creates the cluster when all listed hosts agree; this host is committed to it",
+		},
+	} {
+		v := bootstrapView()
+		v.BootstrapAttempt.First, v.BootstrapAttempt.Attempt, v.BootstrapAttempt.PromisedList = "y", "", ""
+		c.change(&v.BootstrapAttempt)
+		if note, text := advanceAttempt(v); note != c.note || !strings.Contains(text, c.says) {
+			t.Errorf("%s: it records %+v: %s", name, note, text)
+		}
+	}
+}
+
 // requestedView returns the view of n3, which has published its request to bootstrap a cluster. Its ID sorts between n2
 // and n4.
 func requestedView() View {

@@ -254,15 +254,75 @@ func TestTheOthersReportAMemberDeadThatItsHostReportsLost(t *testing.T) {
 	}
 }
 
-func TestAHostReportsNoLostMemberDuringMaintenance(t *testing.T) {
+func TestAHostReportsALostMemberOnceItsWorkNeedsNoDataAnyMore(t *testing.T) {
 	t.Parallel()
-	v := emptiedView()
-	if !OwnMemberLost(v) {
-		t.Error("the work is over, and it does not report the loss")
+	for name, c := range map[string]struct {
+		work   Work
+		change func(v *View)
+		lost   bool
+	}{
+		"the work is over":    {WorkMaintenance, func(v *View) { v.Asked.Over = true }, true},
+		"its disk may be out": {WorkMaintenance, func(*View) {}, false},
+		"its disk may be out, and only the stop is recorded": {
+			WorkMaintenance, func(v *View) { v.Asked.Begun = false }, false,
+		},
+		"its disk may be out, and only its beginning is recorded": {
+			WorkMaintenance, func(v *View) { v.Asked.Stopped = false }, false,
+		},
+		"the work has not begun": {
+			WorkMaintenance, func(v *View) { v.Asked.Begun, v.Asked.Stopped = false, false }, true,
+		},
+		"its operation was released": {
+			WorkMaintenance, func(v *View) { v.Asked.Released = true }, true,
+		},
+		"there is no request":                               {WorkMaintenance, func(v *View) { v.Asked = nil }, true},
+		"a restart needs no data":                           {WorkRestart, func(*View) {}, true},
+		"a restart needs none without its operation either": {WorkRestart, func(v *View) { v.Op = nil }, true},
+		"the machine has not rebooted":                      {WorkReboot, func(*View) {}, false},
+		"the machine has rebooted": {
+			WorkReboot, func(v *View) { v.Op.SameBoot = false }, true,
+		},
+		"the operation of its reboot is not known": {WorkReboot, func(v *View) { v.Op = nil }, false},
+		"the operation is another host's": {
+			WorkReboot, func(v *View) { v.Op.Host, v.Op.SameBoot = "n1", false }, false,
+		},
+		"the command runs": {
+			WorkCommand, func(v *View) { v.Asked.Command.State = HooksRunning }, false,
+		},
+		"the command has failed": {WorkCommand, func(v *View) { v.Asked.Command.State = HooksFailed }, true},
+	} {
+		v := emptiedView()
+		v.Asked.Work, v.Asked.Over, v.Asked.Ended = c.work, false, false
+		c.change(&v)
+		if got := OwnMemberLost(v); got != c.lost {
+			t.Errorf("%s: lost %t", name, got)
+		}
 	}
-	v.Asked.Over, v.Asked.Ended = false, false
-	if OwnMemberLost(v) {
-		t.Error("its disk is out, and it reports its member lost")
+}
+
+func TestAHostWhoseDataIsGoneIsNotTakenDownExceptForMaintenance(t *testing.T) {
+	t.Parallel()
+	asked := func() View {
+		v := askedView()
+		v.Asked.Work, v.Unit.State, v.Data.State = WorkReboot, UnitInactive, DataEmpty
+		v.Cluster.Members[2].Live = false
+		return v
+	}
+	play(t, asked, []scene{
+		{"a reboot", nil, StepNone, MemberLost},
+		{"a restart", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, MemberLost},
+		{"maintenance", func(v *View) { v.Asked.Work = WorkMaintenance }, StepTakeLock, ""},
+		{"its disk records the loss, and its old disk is back", func(v *View) {
+			v.Self.LostID, v.Data.State = 3, DataMember
+		}, StepNone, MemberLost},
+		{"its data is there", func(v *View) { v.Data.State = DataMember }, StepTakeLock, ""},
+		{"its member answers", func(v *View) { v.Cluster.Members[2].Live = true }, StepTakeLock, ""},
+		{"its learner has no data yet", func(v *View) { v.Cluster.Members[2].Learner = true }, StepTakeLock, ""},
+	})
+	v := asked()
+	v.Asked = nil
+	if text, kept := memberLost(v); kept || text != "" {
+		t.Errorf("without a request it is kept from nothing: %s", text)
 	}
 }
 

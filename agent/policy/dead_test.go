@@ -261,6 +261,12 @@ func TestAVotersHostLooksAgainSoonWhileItsReportIsAwaited(t *testing.T) {
 
 func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaited(t *testing.T) {
 	t.Parallel()
+	toSpare := func(v *View) {
+		v.Self.PeerURL = peerPrefix + "n4"
+		v.Hosts[0].Own = false
+		v.Hosts[1].Sees = nil
+		v.Cluster.Members[2].DownFor = time.Second
+	}
 	for name, c := range map[string]struct {
 		change func(v *View)
 		again  time.Duration
@@ -273,12 +279,64 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 		},
 		"dead voters are not replaced": {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
 		"the cluster is paused":        {func(v *View) { v.Pause = &Pause{} }, 0, ""},
-		"it has just stopped answering, and n2 has not reported yet, to a non-voter": {func(v *View) {
-			v.Self.PeerURL = peerPrefix + "n4"
-			v.Hosts[0].Own = false
+		"it has just stopped answering, and n2 has not reported yet, to a non-voter": {toSpare, lookSoon, "n2"},
+		"it has just stopped answering, to a voter": {func(v *View) {
 			v.Hosts[1].Sees = nil
 			v.Cluster.Members[2].DownFor = time.Second
+		}, 0, ""},
+		"it has just stopped answering, and dead voters are not replaced": {func(v *View) {
+			toSpare(v)
+			v.Limits.DeadGrace = 0
+		}, 0, ""},
+		"it has just stopped answering, and the cluster cannot be reached": {func(v *View) {
+			toSpare(v)
+			v.Cluster.Reachable = false
+		}, 0, ""},
+		"it has just stopped answering, and the cluster is another one": {func(v *View) {
+			toSpare(v)
+			v.Cluster.ExpectedID = v.Cluster.ID + 1
+		}, 0, ""},
+		"it has just stopped answering, and an operation is in flight": {func(v *View) {
+			toSpare(v)
+			v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"}
+		}, 0, ""},
+		"the window for the reports is almost over": {func(v *View) {
+			toSpare(v)
+			v.Cluster.Members[2].DownFor = silenceWindow - 1
 		}, lookSoon, "n2"},
+		"the window for the reports is over": {func(v *View) {
+			toSpare(v)
+			v.Cluster.Members[2].DownFor = silenceWindow
+		}, 0, ""},
+		"the window for the replacement's record is almost over": {
+			func(v *View) { v.Limits.DeadGrace = 10*time.Minute - silenceWindow + 1 }, lookSoon, "",
+		},
+		"the window for the replacement's record is over": {
+			func(v *View) { v.Limits.DeadGrace = 10*time.Minute - silenceWindow }, 0, "",
+		},
+		"it has just stopped answering, and n2 has not reported yet, to a standby": {func(v *View) {
+			toSpare(v)
+			m := voter(4, "n4")
+			m.Learner, m.Standby = true, true
+			v.Cluster.Members, v.Hosts[2].Role = append(v.Cluster.Members, m), RoleStandby
+		}, lookSoon, "n2"},
+		"it is dead since a nanosecond ago": {func(v *View) {
+			v.Hosts[1].Sees[0].For, v.Limits.DeadGrace = 1, 2*time.Second+1
+		}, 2 * time.Second, ""},
+		"a nanosecond remains": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 1 }, 1, ""},
+		"a nanosecond remains for each of two": {func(v *View) {
+			ofFive("rack", "rack")(v)
+			for _, h := range v.Hosts {
+				for i := range h.Sees {
+					h.Sees[i].For = 10 * time.Minute
+				}
+			}
+			v.Limits.DeadGrace = 10*time.Minute + 1
+		}, 1, ""},
+		"its grace period was a nanosecond": {func(v *View) {
+			v.Hosts[1].Sees[0].For, v.Limits.DeadGrace = 1, 1
+		}, lookSoon, ""},
+		"a spare does not wait for the record": {func(v *View) { v.Self.PeerURL = peerPrefix + "n4" }, 0, ""},
 		"others are called before a spare": {func(v *View) {
 			v.Self.PeerURL, v.Resting, v.HostsFresh = peerPrefix+"n4", true, true
 			v.Limits.DeadGrace += 2 * time.Second

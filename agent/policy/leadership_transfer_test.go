@@ -338,3 +338,17 @@ func TestASlowLeaderIsReportedAlongWithOtherReasons(t *testing.T) {
 		t.Errorf("the reasons are %v", d.Reasons)
 	}
 }
+
+func TestATransferFailedOnlyIfTheMemberHasLedSinceBeforeIt(t *testing.T) {
+	t.Parallel()
+	limits := spareView().Limits
+	for led, want := range map[time.Duration]time.Duration{
+		time.Hour:     2 * limits.TransferInterval,
+		time.Hour - 1: 2 * limits.TransferInterval,
+		time.Hour + 1: 2 * limits.Settle,
+	} {
+		if got := (LeadershipTransfers{LeadsFor: led, LastFor: time.Hour, InRow: 2}).pace(limits); got != want {
+			t.Errorf("after it has led for %s, it waits for %s, want %s", led, got, want)
+		}
+	}
+}

@@ -80,3 +80,18 @@ func TestKindsOfOperationsDifferOnlyByTheirDeclarations(t *testing.T) {
 		t.Error("an undefined operation removes no member, and its target is called by its role")
 	}
 }
+
+func TestThePhasesOfEveryKindOfOperation(t *testing.T) {
+	t.Parallel()
+	want := map[string][]OpPhase{
+		KindJoin: Phases(KindJoin), KindCycle: {PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		KindLeave:   {PhaseBegun, PhaseRemoving, PhaseRollback},
+		KindRemove:  Phases(KindRemove),
+		KindReplace: {PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
+	}
+	for _, kind := range Kinds() {
+		if got := Phases(kind); !slices.Equal(got, want[kind]) {
+			t.Errorf("%s: %v, want %v", kind, got, want[kind])
+		}
+	}
+}

@@ -42,15 +42,15 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 			func(v *View) { v.Cluster.Members[2].Errors = true },
 			func(v *View) { v.Cluster.Members[2].LiveFor = time.Second },
 			func(v *View) { v.Cluster.Members[2].LagKnown = false },
-			func(v *View) { v.Cluster.Members[2].BehindFor = time.Second },
-			func(v *View) { v.Cluster.Members[2].AgentGoneFor = time.Minute },
+			func(v *View) { v.Cluster.Members[2].BehindFor = 1 },
+			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 1 },
 		},
 		"a host waits": {
 			func(v *View) { v.Hosts[1].Wants = WorkRestart },
 			func(v *View) { v.Hosts[1].InOperation = true },
 		},
 		"a host cannot reach a member": {
-			func(v *View) { v.Hosts[1].MemberLostFor = time.Second },
+			func(v *View) { v.Hosts[1].MemberLostFor = 1 },
 			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true}} },
 			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Unsure: true}} },
 		},
@@ -68,6 +68,20 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 			if Decide(v).Quiet {
 				t.Errorf("%s, %d: it is quiet", u.name, i)
 			}
+		}
+	}
+}
+
+func TestAClusterIsQuietExactlyAtTheLimits(t *testing.T) {
+	t.Parallel()
+	v := quietView()
+	v.Cluster.StableFor = v.Limits.Settle
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].LiveFor = v.Limits.Settle
+	}
+	for _, u := range activities() {
+		if u.holds(v) {
+			t.Errorf("it is not quiet: %s", u.name)
 		}
 	}
 }

@@ -250,6 +250,10 @@ func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItGaveThePlanUp(t *testing
 		"older, and it gave the plan up": {
 			time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
 		},
+		"older, and it gave another plan up": {
+			time.Minute, []KnownPlan{{ID: "p0", Survivor: "n2", GivenUp: true}}, true,
+		},
+		"older, and it lists the plan": {time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2"}}, true},
 	} {
 		l := twoOfFive()
 		l.choice.Gone = []string{"n3", "n4", "n5"}

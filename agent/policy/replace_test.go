@@ -334,6 +334,26 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 	})
 }
 
+func TestAReplacementContinuesWhileTheOtherVoterOfItsFailureDomainIsDeadAsWell(t *testing.T) {
+	t.Parallel()
+	both := func() View {
+		v := deadView()
+		ofFive("rack", "rack")(&v)
+		return v
+	}
+	removed := func(v *View) { without(v, 3) }
+	play(t, replacing(both, PhaseRemoving), []scene{
+		{"the first is removed", nil, StepRemoveMember, ""},
+		{"then this host joins", removed, StepAddLearner, ""},
+		{"but not if a voter reaches the second", func(v *View) {
+			removed(v)
+			for i := range v.Hosts[0].Sees {
+				v.Hosts[0].Sees[i].Lost = false
+			}
+		}, StepNone, VoterNotLive},
+	})
+}
+
 func TestAReplacementBegunTooEarlyDoesNotEndAsIfTheVoterAnswered(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []OpPhase{PhaseBegun, PhaseRemoving} {

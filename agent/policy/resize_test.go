@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,29 +161,142 @@ func TestAVotersAgentEndsALeaveWhoseAgentIsGone(t *testing.T) {
 		}, StepNone, OperationInFlight},
 		{"and then ends it", func(v *View) { v.Op.Phase, v.Op.Token = PhaseRollback, 7 }, StepEndOp, ""},
 	})
+	play(t, orphaned, []scene{
+		{"not while a removal may be pending", func(v *View) {
+			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second-1
+		}, StepNone, Settling},
+		{"but once none can take effect", func(v *View) {
+			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second
+		}, StepEndOp, ""},
+		{"and at once if it took effect", func(v *View) {
+			without(v, 5)
+			v.Op.Phase, v.Op.Token, v.Op.WrittenFor, v.Op.Reason = PhaseRollback, 7, time.Second, "four are enough"
+		}, StepEndOp, ""},
+	})
+}
+
+func TestALeaderWhoseLeadershipIsNotTransferredStays(t *testing.T) {
+	t.Parallel()
+	leads := func(phase OpPhase) func() View {
+		return func() View {
+			v := leavingNow(phase)()
+			elect(&v, 5)
+			v.Limits.TransferTimeout = 30 * time.Second
+			return v
+		}
+	}
+	failed := func(since time.Duration) func(v *View) {
+		return func(v *View) {
+			v.Failed, v.Op.WrittenFor = FailedStep{Kind: StepTransferLeadership, Text: "timed out"}, since
+		}
+	}
+	unfit := func(v *View) {
+		for i := range 4 {
+			v.Hosts[i].Ungated = health.Maintenance
+			v.Hosts[i].Health = health.Slow
+		}
+	}
+	play(t, leads(PhaseBegun), []scene{
+		{"it transfers leadership", nil, StepTransferLeadership, ""},
+		{"another step has failed", func(v *View) {
+			failed(time.Hour)(v)
+			v.Failed.Kind = StepSetPhase
+		}, StepTransferLeadership, ""},
+		{"the transfer fails for the first time", failed(30 * time.Second), StepTransferLeadership, ""},
+		{"the transfer keeps failing", failed(30*time.Second + 1), StepEndOp, ""},
+		{"no other voter may lead", unfit, StepEndOp, ""},
+	})
+	play(t, leads(PhaseRemoving), []scene{
+		{"it leads again", nil, StepTransferLeadership, ""},
+		{"it leads again, and the transfer keeps failing", failed(time.Minute), StepRollBack, ""},
+		{"it leads again, and no other voter may lead", unfit, StepRollBack, ""},
+	})
+}
+
+func TestAVoterThatLeavesIsCheckedUntilItIsGone(t *testing.T) {
+	t.Parallel()
+	gone := func(v *View) { without(v, 5) }
+	play(t, leavingNow(PhaseRemoving), []scene{
+		{"nothing keeps it", func(v *View) { v.Op.Reason = "three are enough" }, StepRemoveMember, ""},
+		{"the data may differ", func(v *View) { v.Cluster.Intact = false }, StepRollBack, ""},
+		{"etcd has no space", func(v *View) { v.Cluster.Roomy = false }, StepRollBack, ""},
+		{"the limit is reached", func(v *View) { v.Op.Elapsed = v.Limits.LearnerStall }, StepRemoveMember, ""},
+		{"the limit is exceeded", func(v *View) { v.Op.Elapsed = v.Limits.LearnerStall + 1 }, StepRollBack, ""},
+		{"the cluster was resized back", func(v *View) { v.Target.Voters = 5 }, StepRollBack, ""},
+		{"the proxies have just had time", func(v *View) { v.Op.WrittenFor = v.Limits.Settle }, StepRemoveMember, ""},
+		{"the proxies need a moment", func(v *View) {
+			v.Op.WrittenFor = v.Limits.Settle - time.Second
+		}, StepNone, Settling},
+		{"another host has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true} }, StepNone, LockHeld},
+		{"the lock has expired", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+	})
+	play(t, leavingNow(PhaseRollback), []scene{
+		{"it has left although it rolls back", gone, StepStopUnit, ""},
+		{"its rollback names the reason", func(v *View) { v.Op.Outcome = QuorumAtRisk }, StepEndOp, ""},
+	})
+	idle := func(v *View) {
+		gone(v)
+		v.Unit.State, v.Unit.Since = UnitInactive, time.Minute
+	}
+	play(t, leavingNow(PhaseRemoving), []scene{
+		{"etcd stops", func(v *View) { gone(v); v.Unit.State = UnitDeactivating }, StepNone, Stopping},
+		{"something else manages etcd", func(v *View) { gone(v); v.Self.Drives = false }, StepEndOp, ""},
+		{"the data is another member's", func(v *View) { idle(v); v.Data.MemberID = 9 }, StepEndOp, ""},
+	})
 }
 
 func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 	t.Parallel()
+	spares := func(n int) func(v *View) {
+		return func(v *View) {
+			for _, name := range []string{"n6", "n7", "n8", "n9"}[:n] {
+				v.Hosts = append(v.Hosts, ready(name, RoleSpare))
+			}
+		}
+	}
 	for _, c := range []struct {
-		name   string
-		voters int
-		change func(v *View)
-		want   string // part of the text; empty if accepted
+		name       string
+		voters     int
+		change     func(v *View)
+		want, hint string // parts of the texts; empty if accepted
 	}{
-		{"a smaller cluster", 3, nil, ""},
-		{"a larger one with enough hosts", 7, func(v *View) {
-			v.Hosts = append(v.Hosts, ready("n6", RoleSpare), ready("n7", RoleSpare))
-		}, ""},
-		{"a larger one without them", 7, nil, "there are 5 hosts"},
-		{"an even one", 4, nil, "tolerate no more failures than 3"},
-		{"none", 0, nil, "not between 1 and 9"},
-		{"too many", 11, nil, "not between 1 and 9"},
-		{"during a pause", 3, func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, "paused"},
-		{"without a quorum", 3, func(v *View) { v.Cluster.Reachable = false }, "cannot be reached"},
-		{"in observe mode", 3, func(v *View) { v.Self.Mode = Observe }, "only observes"},
-		{"to one voter without a store for snapshots", 1, nil, "tolerates no failure"},
-		{"to one voter with a store", 1, func(v *View) { v.Backup.HasStore = true }, ""},
+		{"a smaller cluster", 3, nil, "", ""},
+		{"the same size", 5, nil, "", ""},
+		{"a larger one with enough hosts", 7, spares(2), "", ""},
+		{"the largest with enough hosts", 9, spares(4), "", ""},
+		{"one host is missing", 7, spares(1), "there are 6 hosts with a voter or with quorumd in mode manage", ""},
+		{"one of them only observes", 7, func(v *View) {
+			spares(2)(v)
+			v.Hosts[5].Manage = false
+		}, "there are 6 hosts", "install quorumd on more hosts"},
+		{"one of them is a standby, and one joins", 7, func(v *View) {
+			spares(2)(v)
+			v.Hosts[5].Role, v.Hosts[6].Role = RoleStandby, RoleJoining
+		}, "", ""},
+		{"a larger one without them", 7, nil, "there are 5 hosts", "install quorumd on more hosts"},
+		{"an even one", 4, nil, "4 voters tolerate no more failures than 3", "choose 3 or 5"},
+		{"a large even one", 8, nil, "8 voters tolerate no more failures than 7", "choose 7 or 9"},
+		{"none", 0, nil, "0 voters are not between 1 and 9", "1, 3, 5 or 7"},
+		{"too many", 11, nil, "11 voters are not between 1 and 9", "1, 3, 5 or 7"},
+		{"an even one above the largest", 10, nil, "10 voters are not between 1 and 9", "1, 3, 5 or 7"},
+		{"during a pause", 3, func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, "paused", "resume"},
+		{"without a quorum", 3, func(v *View) { v.Cluster.Reachable = false }, "cannot be reached", "explain"},
+		{"in observe mode", 3, func(v *View) { v.Self.Mode = Observe }, "only observes", "mode"},
+		{
+			"during a recovery", 3, func(v *View) { v.Recovery = &Recovery{} }, "a recovery plan is in progress",
+			"quorumctl recover status",
+		},
+		{
+			"to one voter without a store for snapshots", 1, nil,
+			"one voter tolerates no failure, and no backup store is configured for a snapshot before the last but " +
+				"one leaves",
+			"configure backup.store, or --without-snapshot",
+		},
+		{"to one voter with a store", 1, func(v *View) { v.Backup.HasStore = true }, "", ""},
+		{"to one voter, which it has", 1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, "", ""},
+		{"from two voters to one without a store", 1, func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:2]
+		}, "one voter tolerates no failure", "configure backup.store"},
 	} {
 		v := resized()
 		if c.change != nil {
@@ -191,8 +305,373 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		switch r := AgainstResize(v, c.voters, false); {
 		case r == nil && c.want != "":
 			t.Errorf("%s is accepted", c.name)
-		case r != nil && (c.want == "" || !strings.Contains(r.Text, c.want) || r.Hint == ""):
-			t.Errorf("%s: %+v, want %q and a remedy", c.name, *r, c.want)
+		case r != nil && (c.want == "" || !strings.Contains(r.Text, c.want) || r.Hint == "" ||
+			!strings.Contains(r.Hint, c.hint)):
+			t.Errorf("%s: %+v, want %q and the remedy %q", c.name, *r, c.want, c.hint)
+		}
+	}
+	if r := AgainstResize(resized(), 1, true); r != nil {
+		t.Errorf("to one voter without a snapshot, which is waived: %+v", *r)
+	}
+}
+
+func TestTheVotersThatLeaveAreRanked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   string
+	}{
+		"by their disks, the leader last":   {func(*View) {}, "n5 n4 n3 n2 n1"},
+		"by their IDs, the newest first":    {evenDisks, "n5 n4 n3 n2 n1"},
+		"the leader's disk is the slowest":  {func(v *View) { v.Hosts[0].P99 = time.Second }, "n5 n4 n3 n2 n1"},
+		"another one leads":                 {func(v *View) { elect(v, 5) }, "n4 n3 n2 n1 n5"},
+		"no voter is known to lead":         {func(v *View) { elect(v, 9) }, "n5 n4 n3 n2 n1"},
+		"the disk of one is unknown":        {func(v *View) { v.Hosts[1].P99 = 0 }, "n2 n5 n4 n3 n1"},
+		"an unhealthy one first":            {func(v *View) { v.Hosts[1].Health = health.Slow }, "n2 n5 n4 n3 n1"},
+		"a WARM one, which could not join":  {func(v *View) { v.Hosts[1].Health = health.Warm }, "n2 n5 n4 n3 n1"},
+		"an unhealthy leader before others": {func(v *View) { v.Hosts[0].Health = health.Slow }, "n1 n5 n4 n3 n2"},
+		"a retired one before an unhealthy one": {func(v *View) {
+			v.Hosts[1].Health = health.Slow
+			v.Retired = []Retired{{Host: "n3", PeerURL: peerPrefix + "n3"}}
+		}, "n3 n2 n5 n4 n1"},
+		"those of the largest failure domain": {domains("a", "a", "", "", ""), "n2 n1 n5 n4 n3"},
+		"those of the larger failure domain":  {domains("a", "a", "a", "b", "b"), "n3 n2 n1 n5 n4"},
+		"of its voters without a host record as well": {func(v *View) {
+			domains("a", "", "b", "b", "a")(v)
+			v.Hosts = slices.Delete(v.Hosts, 0, 1)
+			v.Cluster.Members[0].Domain, v.Cluster.Members[1].Domain = "a", "a"
+		}, "n5 n4 n3 n2"},
+		"no host in an operation":    {func(v *View) { v.Hosts[4].InOperation = true }, "n4 n3 n2 n1"},
+		"no host that only observes": {func(v *View) { v.Hosts[4].Manage = false }, "n4 n3 n2 n1"},
+		"no host without a voter": {func(v *View) {
+			v.Hosts = append(v.Hosts, ready("n6", RoleSpare))
+			v.Cluster.Members[3].Learner = true
+		}, "n5 n3 n2 n1"},
+	} {
+		v := resized()
+		c.change(&v)
+		var got []string
+		for _, h := range leavers(v) {
+			got = append(got, h.Name)
+		}
+		if all := strings.Join(got, " "); all != c.want {
+			t.Errorf("%s: %s, want %s", name, all, c.want)
+		}
+	}
+}
+
+func evenDisks(v *View) {
+	for i := range v.Hosts {
+		v.Hosts[i].P99 = time.Millisecond
+	}
+}
+
+// elect makes the member with that ID the leader.
+func elect(v *View, id uint64) {
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].Leader = v.Cluster.Members[i].ID == id
+	}
+}
+
+// domains sets the failure domains of the hosts.
+func domains(names ...string) func(v *View) {
+	return func(v *View) {
+		for i, name := range names {
+			v.Hosts[i].Domain = name
+		}
+	}
+}
+
+func TestAnotherVoterLeavesOnlyAfterTheFirstHasHadTime(t *testing.T) {
+	t.Parallel()
+	second := func() View {
+		v := resized()
+		v.Hosts[3].P99, v.Target.ResizedFor = time.Second, time.Hour
+		return v
+	}
+	enough := patience(second(), 1)
+	for name, c := range map[string]struct {
+		change func(v *View)
+		says   string
+	}{
+		"the first one": {func(v *View) { v.Hosts[3].P99, v.Target.ResizedFor, v.IdleFor = 1, 0, 0 }, ""},
+		"long after":    {func(*View) {}, ""},
+		"just in time":  {func(v *View) { v.Target.ResizedFor, v.IdleFor = enough, enough }, ""},
+		"the size was recorded too recently": {
+			func(v *View) { v.Target.ResizedFor = enough - 1 }, "n4 leaves first",
+		},
+		"an operation ended too recently": {func(v *View) { v.IdleFor = enough - 1 }, "n4 leaves first"},
+		"the third one needs longer": {func(v *View) {
+			v.Hosts[2].P99, v.Target.ResizedFor = 2*time.Second, enough
+		}, "n3 leaves first"},
+		"it only observes": {
+			func(v *View) { v.Hosts[4].Manage = false }, "this host is in an operation, or its quorumd only observes",
+		},
+		"a standby waits for no voter": {
+			func(v *View) { v.Cluster.Members[4].Learner, v.Target.ResizedFor = true, 0 }, "",
+		},
+	} {
+		v := second()
+		c.change(&v)
+		if text, holds := notFirstToLeave(v); text != c.says || holds != (c.says != "") {
+			t.Errorf("%s: %t, %q", name, holds, text)
+		}
+	}
+}
+
+func TestAVoterLeavesOnlyWhileTheSizeAllowsItAndAllOthersAreHealthy(t *testing.T) {
+	t.Parallel()
+	const unless = "no voter leaves unless all others are live and healthy: voter "
+	for name, c := range map[string]struct {
+		change func(v *View)
+		says   string
+	}{
+		"all others are healthy":         {func(*View) {}, ""},
+		"this host itself is unhealthy":  {func(v *View) { v.Hosts[4].Health = health.Failed }, ""},
+		"its own member does not answer": {func(v *View) { v.Cluster.Members[4].Live = false }, ""},
+		"another one is unhealthy":       {func(v *View) { v.Hosts[1].Health = health.Slow }, unless + "n2 is SLOW"},
+		"another one is silent": {
+			func(v *View) { v.Cluster.Members[3].Live = false }, unless + "n4 does not answer a linearizable read",
+		},
+		"there are as many as the size": {
+			func(v *View) { v.Target.Voters = 5 }, "there are 5 voters, and the size is 5",
+		},
+		"there is one more than the size": {func(v *View) { v.Target.Voters = 4 }, ""},
+		"no operator has resized it": {
+			func(v *View) { v.Target.Resized = false }, "there are 5 voters, and the size is 3",
+		},
+		"no quorum depends on its standby": {
+			func(v *View) { v.Cluster.Members[4].Learner, v.Hosts[1].Health = true, health.Failed }, "",
+		},
+		"a standby of another is no voter": {
+			func(v *View) { v.Cluster.Members[3].Learner, v.Cluster.Members[3].Live = true, false }, "",
+		},
+	} {
+		v := resized()
+		c.change(&v)
+		if text, holds := leaveAtRisk(v); text != c.says || holds != (c.says != "") {
+			t.Errorf("%s: %t, %q", name, holds, text)
+		}
+	}
+}
+
+func TestAVoterLeavesOnlyOnceAnEarlierRemovalCannotTakeEffect(t *testing.T) {
+	t.Parallel()
+	for idle, says := range map[time.Duration]string{
+		30*time.Second - 1: "the last operation ended 30s ago; its calls to etcd take effect within 30s or never",
+		20 * time.Second:   "the last operation ended 20s ago; its calls to etcd take effect within 30s or never",
+		30 * time.Second:   "",
+		time.Hour:          "",
+	} {
+		v := resized()
+		v.IdleFor, v.Limits.Cooldown = idle, v.Limits.Settle
+		if text, pending := removalPending(v); text != says || pending != (says != "") {
+			t.Errorf("after %s: %t, %q", idle, pending, text)
+		}
+		if _, leaves := leave(v); leaves != (says == "") {
+			t.Errorf("after %s it leaves: %t", idle, leaves)
+		}
+	}
+}
+
+func TestAMemberLeavesOnlyIfThereAreTooMany(t *testing.T) {
+	t.Parallel()
+	standby := func(v *View) {
+		v.Target.Voters = 5
+		m := voter(6, "n6")
+		m.Learner, m.Standby = true, true
+		v.Cluster.Members = append(v.Cluster.Members, m)
+		v.Self.PeerURL = m.PeerURL
+	}
+	for name, c := range map[string]struct {
+		change func(v *View)
+		leaves bool
+		why    string
+	}{
+		"a voter": {func(*View) {}, true, "the cluster has 5 voters, and an operator has resized it to 3"},
+		"a voter if the size is met": {
+			func(v *View) { v.Target.Voters = 5 }, false,
+			"the cluster has 5 voters, and an operator has resized it to 5",
+		},
+		"a voter without a size": {
+			func(v *View) { v.Target.Resized = false }, false,
+			"the cluster has 5 voters, and an operator has resized it to 3",
+		},
+		"a standby": {standby, true, "it is a standby, and 0 are configured"},
+		"a standby that is configured": {
+			func(v *View) { standby(v); v.Target.Standbys = 1 }, false, "it is a standby, and 1 are configured",
+		},
+		"a standby without a size": {
+			func(v *View) { standby(v); v.Target.Resized = false }, false, "it is a standby, and 0 are configured",
+		},
+		"a standby while a voter is missing": {
+			func(v *View) { standby(v); v.Target.Voters = 7 }, false, "it is a standby, and 0 are configured",
+		},
+		"a standby while a retired voter is to be replaced": {func(v *View) {
+			standby(v)
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+		}, false, "it is a standby, and 0 are configured"},
+		"a learner that joins": {
+			func(v *View) { standby(v); v.Cluster.Members[5].Standby = false }, false,
+			"it is a standby, and 0 are configured",
+		},
+		"a retired host's standby": {func(v *View) {
+			standby(v)
+			v.Target.Resized, v.Target.Standbys = false, 1
+			v.Retired = []Retired{{Host: "n6", PeerURL: peerPrefix + "n6"}}
+		}, true, "its host is retired"},
+		"a retired host's learner that joins": {func(v *View) {
+			standby(v)
+			v.Cluster.Members[5].Standby = false
+			v.Retired = []Retired{{Host: "n6", PeerURL: peerPrefix + "n6"}}
+		}, false, "its host is retired"},
+	} {
+		v := resized()
+		c.change(&v)
+		m, _ := v.member()
+		if leaves, why := v.leavesNow(m), v.leaveText(m); leaves != c.leaves || why != c.why {
+			t.Errorf("%s: it leaves %t, because %q", name, leaves, why)
+		}
+		if d, decided := leave(v); decided && d.Step.Why != c.why {
+			t.Errorf("%s: it says %q", name, d.Step.Why)
+		}
+	}
+}
+
+func TestTheReasonForTooManyVotersNamesTheNextOneToLeave(t *testing.T) {
+	t.Parallel()
+	two := func(v *View) {
+		v.Target.Voters = 1
+		v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[:2]
+	}
+	const noSnapshot = "no verified snapshot is younger than 1h, and afterwards one failed disk loses the data"
+	snapshot := func(age time.Duration) func(v *View) {
+		return func(v *View) { two(v); v.Backup = Backup{HasSnapshot: true, Age: age} }
+	}
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   string
+	}{
+		"nothing keeps it":       {func(*View) {}, "n5 leaves next"},
+		"it is unhealthy itself": {func(v *View) { v.Hosts[4].Health = health.Slow }, "n5 leaves next"},
+		"it does not answer":     {func(v *View) { v.Cluster.Members[4].Live = false }, "n5 leaves next"},
+		"another one is unhealthy": {
+			func(v *View) { v.Cluster.Members[1].Errors = true }, "n5 leaves next, but voter n2 reports errors",
+		},
+		"the cluster is paused": {
+			func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} },
+			paused(&Pause{By: "root", Reason: "testing"}).Text,
+		},
+		"one host manages its etcd": {
+			func(v *View) { v.Hosts = v.Hosts[4:] },
+			"n5 leaves next, but voter n1 has no quorumd that reports its health state",
+		},
+		"no host manages its etcd": {
+			func(v *View) { v.Hosts = nil }, "no voter's host runs quorumd in mode manage",
+		},
+		"there is no snapshot":         {two, noSnapshot},
+		"the snapshot is old":          {snapshot(freshFor + 1), noSnapshot},
+		"the snapshot is just recent":  {snapshot(freshFor), "n2 leaves next"},
+		"its clock is ahead":           {snapshot(-freshFor), "n2 leaves next"},
+		"its clock is too far ahead":   {snapshot(-freshFor - 1), noSnapshot},
+		"an age without a snapshot":    {func(v *View) { two(v); v.Backup.Age = time.Minute }, noSnapshot},
+		"an operator waives it":        {func(v *View) { two(v); v.Target.WithoutSnapshot = true }, "n2 leaves next"},
+		"no size is recorded":          {func(v *View) { two(v); v.Target.Resized = false }, "n2 leaves next"},
+		"two of three are to be left":  {func(v *View) { two(v); v.Target.Voters = 3 }, "n2 leaves next"},
+		"three voters are left before": {func(v *View) { v.Target.Voters = 1 }, "n5 leaves next"},
+		"a retired one was replaced first": {
+			func(v *View) { two(v); v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2"}} }, "n2 leaves next",
+		},
+	} {
+		v := resized()
+		c.change(&v)
+		if got := v.nextToLeave(); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	const leaves = " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is moved aside"
+	alone := "one voter tolerates no failure: if its disk fails, a snapshot is all that is left"
+	for name, c := range map[string]struct {
+		voters   int
+		change   func(v *View)
+		steps    []PlanStep
+		warnings []string
+	}{
+		"smaller": {3, func(*View) {}, []PlanStep{
+			{Text: "n5" + leaves, Voters: 4, Tolerance: 1, Final: true},
+			{Text: "n4" + leaves, Voters: 3, Tolerance: 1, Final: true},
+		}, nil},
+		"smaller, with a doubt about another voter": {3, func(v *View) {
+			v.Cluster.Members[1].Errors = true
+		}, []PlanStep{
+			{Text: "n5" + leaves, Voters: 4, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors"},
+			{Text: "n4" + leaves, Voters: 3, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors"},
+		}, nil},
+		"smaller, with a doubt about a voter that leaves": {3, func(v *View) {
+			v.Hosts[3].Health = health.Slow
+		}, []PlanStep{
+			{Text: "n4" + leaves, Voters: 4, Tolerance: 1, Final: true},
+			{Text: "n5" + leaves, Voters: 3, Tolerance: 1, Final: true},
+		}, nil},
+		"smaller, and no host manages its etcd": {3, func(v *View) {
+			for i := range v.Hosts {
+				v.Hosts[i].Manage = false
+			}
+		}, []PlanStep{
+			{
+				Text:   "a voter leaves whose host runs quorumd in mode manage; none does now",
+				Voters: 4, Tolerance: 1, Final: true,
+			},
+			{
+				Text:   "a voter leaves whose host runs quorumd in mode manage; none does now",
+				Voters: 3, Tolerance: 1, Final: true,
+			},
+		}, nil},
+		"to one, and the leader's disk is the slowest of an unhealthy host": {1, func(v *View) {
+			v.Cluster.Members, v.Hosts = v.Cluster.Members[:3], v.Hosts[:3]
+			v.Hosts[0].Health = health.Slow
+		}, []PlanStep{
+			{
+				Text:   "leadership is transferred from n1 to n2, then n1" + leaves,
+				Voters: 2, Tolerance: 0, Final: true,
+			},
+			{Text: "n3" + leaves, Voters: 1, Tolerance: 0, Final: true},
+		}, []string{alone}},
+		"from two to one, and one host manages its etcd": {1, func(v *View) {
+			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[1:2]
+		}, []PlanStep{{
+			Text: "n2" + leaves, Voters: 1, Final: true,
+			WaitsFor: "voter n1 has no quorumd that reports its health state",
+		}}, []string{alone}},
+		"to one, which it has": {1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, nil, nil},
+		"from two to one": {1, func(v *View) {
+			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[:2]
+		}, []PlanStep{{Text: "n2" + leaves, Voters: 1, Final: true}}, []string{alone}},
+		"larger": {7, func(v *View) { v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) }, []PlanStep{
+			{Text: "n6 joins as a learner, catches up and becomes a voter", Voters: 6, Tolerance: 2},
+			{
+				Text:   "a further host joins as a learner, catches up and becomes a voter",
+				Voters: 7, Tolerance: 3,
+				WaitsFor: "no further host is ready; quorumctl explain on the hosts shows why",
+			},
+		}, nil},
+		"to the largest": {9, func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, voter(6, "n6"), voter(7, "n7"), voter(8, "n8"))
+			v.Hosts = append(v.Hosts, ready("n6", RoleVoter), ready("n7", RoleVoter), ready("n8", RoleVoter),
+				ready("n9", RoleSpare))
+		}, []PlanStep{
+			{Text: "n9 joins as a learner, catches up and becomes a voter", Voters: 9, Tolerance: 4},
+		}, []string{"every write waits for 5 of 9 voters"}},
+	} {
+		v := resized()
+		c.change(&v)
+		steps, warnings := ResizePlan(v, c.voters)
+		if !slices.Equal(steps, c.steps) || !slices.Equal(warnings, c.warnings) {
+			t.Errorf("%s: %+v, %q", name, steps, warnings)
 		}
 	}
 }
@@ -240,11 +719,25 @@ func TestARecordedSizeCountsInsteadOfTheConfiguredOne(t *testing.T) {
 		{"an even one", &Size{Voters: 4}, false, Target{Voters: 3, Standbys: 1, Configured: 3}},
 		{"a negative one", &Size{Voters: -1}, false, Target{Voters: 3, Standbys: 1, Configured: 3}},
 		{"a huge one", &Size{Voters: 99}, false, Target{Voters: 3, Standbys: 1, Configured: 3}},
+		{"the smallest", &Size{Voters: 1}, false, Target{Voters: 1, Standbys: 1, Resized: true, Configured: 3}},
+		{"the largest", &Size{Voters: 9}, false, Target{Voters: 9, Standbys: 1, Resized: true, Configured: 3}},
+		{"a larger one", &Size{Voters: 11}, false, Target{Voters: 3, Standbys: 1, Configured: 3}},
+		{
+			"one that waives the snapshot", &Size{Voters: 1, WithoutSnapshot: true, For: time.Minute}, false,
+			Target{
+				Voters: 1, Standbys: 1, Resized: true, Configured: 3, WithoutSnapshot: true, ResizedFor: time.Minute,
+			},
+		},
 		{"an unreadable one", nil, true, Target{Voters: 5, Standbys: 1, Configured: 3}},
+		{"an earlier one, now unreadable", &Size{Voters: 7}, true, Target{Voters: 5, Standbys: 1, Configured: 3}},
 	} {
 		if got := SizeOf(configured, c.recorded, c.unreadable, five); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
+	}
+	want := Target{Voters: 3, Standbys: 1, Configured: 3}
+	if got := SizeOf(configured, nil, true, Cluster{}); got != want {
+		t.Errorf("an unreadable one while no voter is known: %+v, want %+v", got, want)
 	}
 }
 
@@ -256,8 +749,21 @@ func TestAConfigurationThatDiffersFromTheSizeIsReported(t *testing.T) {
 	if d := Decide(v); !hasCode(d.Reasons, SizeDiffers) || d.Step.Kind != StepNone {
 		t.Errorf("%+v", d)
 	}
-	v.Target.Configured = 5
-	if d := Decide(v); hasCode(d.Reasons, SizeDiffers) {
-		t.Errorf("%+v", d.Reasons)
+	for name, change := range map[string]func(v *View){
+		"they are equal":                      func(v *View) { v.Target.Configured = 5 },
+		"no size is recorded":                 func(v *View) { v.Target.Resized = false },
+		"the cluster cannot be reached":       func(v *View) { v.Cluster.Reachable = false },
+		"the cluster that answers is another": func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 },
+	} {
+		w := v
+		change(&w)
+		if text, differs := sizeDiffers(w); differs || text != "" {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	want := "cluster.voters is 3 in this host's configuration, and the cluster has been resized to 5: the " +
+		"configuration only counts for a new cluster"
+	if text, _ := sizeDiffers(v); text != want {
+		t.Errorf("it says: %s", text)
 	}
 }

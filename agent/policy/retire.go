@@ -151,7 +151,8 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 	switch {
 	case voter:
 		text, _ := nextLeave(v)
-		steps = append(steps, PlanStep{Text: text, Voters: voters - 1, Tolerance: Tolerance(voters-1, voters-1), Final: true})
+		voters--
+		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, voters), Final: true})
 	case h.Role == RoleStandby || h.Role == RoleJoining:
 		steps = append(steps, PlanStep{
 			Text: h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside", Voters: voters,

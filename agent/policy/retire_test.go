@@ -4,13 +4,14 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// retiredN1 returns the view of n3, a spare, in a cluster of two voters whose size is two less than it should be: n1 is
-// retired.
+// retiredView returns the view of that host in a cluster of three voters with a ready spare, n4, after an operator has
+// retired n1.
 func retiredView(id string) View {
 	v := resized()
 	v.Cluster.Members, v.Hosts = v.Cluster.Members[:3], v.Hosts[:3]
@@ -31,7 +32,7 @@ func retiredView(id string) View {
 	return v
 }
 
-// replaced adds n4 as a voter.
+// withReplacement adds n4 as a voter.
 func withReplacement(v *View) {
 	m := voter(4, "n4")
 	m.Leader = false
@@ -100,26 +101,77 @@ func TestARetiredStandbyLeavesAtOnce(t *testing.T) {
 
 func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 	t.Parallel()
+	alone := func(v *View) {
+		v.Cluster.Members, v.Hosts, v.Target.Voters = v.Cluster.Members[:1], v.Hosts[:1], 1
+	}
 	for _, c := range []struct {
 		name, host string
 		change     func(v *View)
-		want       string // part of the text; empty if accepted
+		code       ReasonCode
+		want, hint string // parts of the texts; empty if accepted
 	}{
-		{"a voter with a spare", "n1", nil, ""},
-		{"a voter without one", "n1", func(v *View) { v.Hosts = v.Hosts[:3] }, "no host is ready to replace it"},
+		{"a voter with a spare", "n1", nil, "", "", ""},
+		{
+			"a voter without one", "n1", func(v *View) { v.Hosts = v.Hosts[:3] }, "",
+			"no host is ready to replace it: without n1 2 of 3 voters would be left",
+			"bring another host to health OK; or make the cluster smaller first: quorumctl cluster resize 1",
+		},
+		{"a voter that a size makes superfluous", "n1", func(v *View) {
+			v.Hosts, v.Target.Voters = v.Hosts[:3], 1
+		}, "", "", ""},
+		{"one of five", "n1", func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
+			v.Hosts, v.Target.Voters = v.Hosts[:3], 5
+		}, "", "without n1 4 of 5 voters would be left", "quorumctl cluster resize 3"},
 		{"a second one for the same spare", "n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
-		}, "no host is ready to replace it"},
-		{"the only voter", "n1", func(v *View) {
-			v.Cluster.Members, v.Hosts, v.Target.Voters = v.Cluster.Members[:1], v.Hosts[:1], 1
-		}, "no host is ready to replace it"},
-		{"a spare", "n4", nil, ""},
-		{"an unknown host", "n9", nil, "no host with that name"},
+		}, "", "no host is ready to replace it: without n2 1 of 3 voters would be left", ""},
+		{"a second one with a spare for each", "n2", func(v *View) {
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+			v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
+		}, "", "", ""},
+		{"the only voter", "n1", alone, "", "without n1 0 of 1 voters would be left", "quorumctl cluster resize 1"},
+		{"the only voter with a spare", "n1", func(v *View) {
+			alone(v)
+			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
+		}, "", "", ""},
+		{"a spare", "n4", nil, "", "", ""},
+		{"a spare that only observes", "n4", func(v *View) { v.Hosts[3].Manage = false }, "", "", ""},
+		{"an unknown host", "n9", nil, "", "no host with that name", "quorumctl member remove NAME"},
+		{"one that is retired already", "n1", func(v *View) {
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+			v.Hosts = v.Hosts[:3]
+		}, "", "", ""},
 		{"a host in an operation", "n2", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown}
-		}, "is in an operation"},
-		{"a host that only observes", "n2", func(v *View) { v.Hosts[1].Manage = false }, "only observes"},
-		{"during a pause", "n1", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, "paused"},
+		}, OperationInFlight, "n2 is in an operation", "quorumctl operation show"},
+		{"a host that reports an operation", "n2", func(v *View) {
+			v.Hosts[1].InOperation = true
+		}, OperationInFlight, "n2 is in an operation", "quorumctl operation show"},
+		{"a spare in an operation", "n4", func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", PeerURL: peerPrefix + "n4", MemberID: 9, Replaces: 8}
+		}, OperationInFlight, "n4 is in an operation", ""},
+		{"another host's operation", "n2", func(v *View) {
+			v.Op = &Op{
+				Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, MemberID: 3, PeerURL: peerPrefix + "n3",
+			}
+		}, "", "", ""},
+		{
+			"a host that only observes", "n2", func(v *View) { v.Hosts[1].Manage = false }, ModeObserve,
+			"quorumd on n2 only observes", "set mode: manage there",
+		},
+		{
+			"during a pause", "n1", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, Paused,
+			"paused by root: testing", "quorumctl resume",
+		},
+		{
+			"during a recovery", "n1", func(v *View) { v.Recovery = &Recovery{} }, Recovering,
+			"a recovery plan is in progress", "quorumctl recover status",
+		},
+		{
+			"without a quorum", "n1", func(v *View) { v.Cluster.Reachable = false }, ClusterUnreachable,
+			"cannot be reached", "quorumctl explain",
+		},
 	} {
 		v := retiredView("n2")
 		v.Retired = nil
@@ -129,23 +181,117 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		switch r := AgainstRetire(v, c.host); {
 		case r == nil && c.want != "":
 			t.Errorf("%s is accepted", c.name)
-		case r != nil && (c.want == "" || !strings.Contains(r.Text, c.want) || r.Hint == ""):
-			t.Errorf("%s: %+v, want %q and a remedy", c.name, *r, c.want)
+		case r != nil && (c.want == "" || r.Code != c.code || !strings.Contains(r.Text, c.want) || r.Hint == "" ||
+			!strings.Contains(r.Hint, c.hint)):
+			t.Errorf("%s: %+v, want %q and the remedy %q", c.name, *r, c.want, c.hint)
+		}
+	}
+}
+
+func TestARetiredHostReportsWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		host   string
+		change func(v *View)
+		want   string
+	}{
+		"with a voter": {"n1", func(*View) {}, "retired by root: old; its voter leaves once another host has joined"},
+		"with a learner": {
+			"n1", func(v *View) { v.Cluster.Members[0].Learner = true }, "retired by root: old; its learner leaves",
+		},
+		"without a member": {
+			"n4", func(v *View) { v.Retired[0].Host = "n4" }, "retired by root: old; it can be switched off",
+		},
+		"the second of two": {"n2", func(v *View) {
+			v.Retired = append(v.Retired, Retired{Host: "n2", PeerURL: peerPrefix + "n2", By: "ann", Reason: "loud"})
+		}, "retired by ann: loud; its voter leaves once another host has joined"},
+		"another host is retired": {"n2", func(*View) {}, ""},
+		"no host is retired":      {"n1", func(v *View) { v.Retired = nil }, ""},
+	} {
+		v := retiredView(c.host)
+		c.change(&v)
+		if text, is := retired(v); text != c.want || is != (c.want != "") {
+			t.Errorf("%s: %t, %q", name, is, text)
+		}
+	}
+}
+
+func TestARetiredVoterCountsAsMissing(t *testing.T) {
+	t.Parallel()
+	v := retiredView("n2")
+	withReplacement(&v)
+	v.Retired = append(v.Retired, Retired{Host: "n9", PeerURL: peerPrefix + "n9"}) // it has no member
+	v.Cluster.Members = append(v.Cluster.Members, Member{ID: 7, PeerURL: peerPrefix + "n7", Learner: true})
+	v.Retired = append(v.Retired, Retired{Host: "n7", PeerURL: peerPrefix + "n7"}) // it has a learner
+	if n := v.retiring(); n != 1 {
+		t.Errorf("%d voters are on retired hosts", n)
+	}
+	for i, want := range []int{1, 0, 0, 0} {
+		if m := v.Cluster.Members[i]; v.surplusVoters(m) != want {
+			t.Errorf("from the point of view of %s, %d voters are surplus", m.Name, v.surplusVoters(m))
 		}
 	}
 }
 
 func TestThePlanOfARetirementNamesTheReplacement(t *testing.T) {
 	t.Parallel()
-	v := retiredView("n2")
-	v.Retired = nil
-	steps := RetirePlan(v, "n1")
-	if len(steps) != 3 || !strings.HasPrefix(steps[0].Text, "n4 joins") || steps[0].Voters != 4 ||
-		!strings.Contains(steps[1].Text, "leadership is transferred from n1 to n2") || steps[1].Voters != 3 ||
-		!steps[1].Final || steps[0].Final || !strings.Contains(steps[2].Text, "can be switched off") {
-		t.Errorf("%+v", steps)
+	const (
+		joins  = " joins as a learner, catches up and becomes a voter"
+		leaves = " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is moved aside"
+		out    = " stays out of the cluster until the retirement is undone, and can be switched off"
+	)
+	learner := func(role Role) func(v *View) {
+		return func(v *View) {
+			withReplacement(v)
+			v.Cluster.Members[3].Learner, v.Hosts[3].Role = true, role
+		}
 	}
-	if steps = RetirePlan(v, "n4"); len(steps) != 1 || steps[0].Final {
-		t.Errorf("%+v", steps)
+	gone := []PlanStep{
+		{
+			Text:   "n4 leaves: its learner is removed, etcd is stopped and its data is moved aside",
+			Voters: 3, Tolerance: 1, Final: true,
+		},
+		{Text: "n4" + out, Voters: 3, Tolerance: 1},
+	}
+	for name, c := range map[string]struct {
+		host   string
+		change func(v *View)
+		want   []PlanStep
+	}{
+		"the leader": {"n1", func(*View) {}, []PlanStep{
+			{Text: "n4" + joins, Voters: 4, Tolerance: 1},
+			{
+				Text: "leadership is transferred from n1 to n2, then n1" + leaves, Voters: 3, Tolerance: 1, Final: true,
+			},
+			{Text: "n1" + out, Voters: 3, Tolerance: 1},
+		}},
+		"a follower": {"n2", func(*View) {}, []PlanStep{
+			{Text: "n4" + joins, Voters: 4, Tolerance: 1},
+			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n2" + out, Voters: 3, Tolerance: 1},
+		}},
+		"no spare is ready": {"n2", func(v *View) { v.Hosts = v.Hosts[:3] }, []PlanStep{
+			{
+				Text: "another host" + joins, Voters: 4, Tolerance: 1,
+				WaitsFor: "no host is ready; quorumctl explain on the hosts shows why",
+			},
+			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n2" + out, Voters: 3, Tolerance: 1},
+		}},
+		"there is one voter more": {"n2", withReplacement, []PlanStep{
+			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n2" + out, Voters: 3, Tolerance: 1},
+		}},
+		"a standby":       {"n4", learner(RoleStandby), gone},
+		"a joining host":  {"n4", learner(RoleJoining), gone},
+		"a spare":         {"n4", func(*View) {}, []PlanStep{{Text: "n4" + out, Voters: 3, Tolerance: 1}}},
+		"an unknown host": {"n9", func(*View) {}, nil},
+	} {
+		v := retiredView("n3")
+		v.Retired = nil
+		c.change(&v)
+		if got := RetirePlan(v, c.host); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

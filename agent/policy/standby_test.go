@@ -221,6 +221,7 @@ func TestALostStandbyIsReported(t *testing.T) {
 			lags(5 * time.Minute),
 			"n4, the standby: it is 5000 entries behind the leader, and has made no progress",
 		},
+		"one that has never started is a leftover learner": {func(v *View) { v.Cluster.Members[3].Name = "" }, ""},
 		"hardly":    {lags(time.Minute), ""},
 		"unhealthy": {reportsUnhealthy(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
 	} {
@@ -232,6 +233,55 @@ func TestALostStandbyIsReported(t *testing.T) {
 		}
 		if d := Decide(v); c.want != "" && strings.HasPrefix(name, "not ") && !hasCode(d.Reasons, StandbyLost) {
 			t.Errorf("the reasons of a voter with nothing to do are %+v", d.Reasons)
+		}
+	}
+}
+
+func TestAStandbyIsLostForAsLongAsTheFirstOfItsProblems(t *testing.T) {
+	t.Parallel()
+	behind := func(v *View) {
+		reportsUnhealthy(0)(v)
+		m := &v.Cluster.Members[3]
+		m.Lag, m.StalledFor, m.BehindFor = 5000, 7*time.Minute, 8*time.Minute
+	}
+	for name, c := range map[string]struct {
+		change func(v *View)
+		since  time.Duration
+		why    string
+	}{
+		"no voter's host reaches it": {func(*View) {}, 6 * time.Minute, "no quorumd is known on its host"},
+		"it has never started":       {func(v *View) { v.Cluster.Members[3].Name = "" }, 0, ""},
+		"it is a voter":              {func(v *View) { v.Cluster.Members[3].Learner = false }, 0, ""},
+		"operators manage it": {func(v *View) {
+			reportsUnhealthy(time.Hour)(v)
+			v.Hosts[4].Manage = false
+		}, 0, ""},
+		"it has just reported that it is unhealthy": {reportsUnhealthy(1), 1, "it has been SLOW for"},
+		"it is unhealthy and behind": {func(v *View) {
+			behind(v)
+			v.Hosts[4].UnhealthySince.For = time.Minute
+		}, time.Minute, "it has been SLOW for 1m by its own report, and could not replace a voter"},
+		"it is behind, and has only just become unhealthy": {behind, 7 * time.Minute, "it is 5000 entries behind"},
+		"it has been behind for less time than it has stalled": {func(v *View) {
+			behind(v)
+			v.Cluster.Members[3].BehindFor = time.Minute
+		}, time.Minute, "it is 5000 entries behind the leader, and has made no progress for 1m"},
+		"it stalls for a nanosecond": {lags(1), 1, "it is 5000 entries behind"},
+		"it makes progress":          {lags(0), 0, ""},
+		"its lag is unknown": {func(v *View) {
+			lags(time.Hour)(v)
+			v.Cluster.Members[3].LagKnown = false
+		}, 0, ""},
+		"it stalled before it stopped": {func(v *View) {
+			lags(time.Hour)(v)
+			v.Cluster.Members[3].Live = false
+		}, 0, ""},
+	} {
+		v := lostStandby()
+		c.change(&v)
+		since, why := v.lostFor(v.Cluster.Members[3])
+		if since != c.since || !strings.HasPrefix(why, c.why) || (why == "") != (c.why == "") {
+			t.Errorf("%s: lost for %s: %s", name, since, why)
 		}
 	}
 }
