@@ -107,7 +107,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		BootstrapAttempt: bootstrapOf(c, r),
 		Backoff:          r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, HostsFresh: r.HostsAt == r.At && r.Reachable,
-		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
+		Asked: b.asked(r), Removal: b.removal(r), TransferAsked: b.transfer(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
 		Spool: spoolOf(r),
 		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
 	}

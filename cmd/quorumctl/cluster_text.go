@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // writeSize shows the size of the cluster, who set it, and the steps that are left.
@@ -61,10 +62,12 @@ func records(r control.Resize) string {
 	return "recorded"
 }
 
-// writeSteps shows numbered steps with the fault tolerance after each, the point of no return, and the warnings.
-func writeSteps(p *page, r control.Resize) {
+func writeSteps(p *page, r control.Resize) { writePlan(p, r.Steps, r.Warnings) }
+
+// writePlan shows numbered steps with the fault tolerance after each, the point of no return, and the warnings.
+func writePlan(p *page, steps []policy.PlanStep, warnings []string) {
 	final := false
-	for i, step := range r.Steps {
+	for i, step := range steps {
 		if step.Final && !final {
 			final = true
 			p.line("  -- point of no return: a voter that has left does not come back as the same member --")
@@ -75,7 +78,7 @@ func writeSteps(p *page, r control.Resize) {
 			p.labelled("     waits: ", display.Line{{Text: step.WaitsFor, Tone: warn}})
 		}
 	}
-	for _, text := range r.Warnings {
+	for _, text := range warnings {
 		p.labelled("WARNING: ", display.Line{{Text: text, Tone: bad}})
 	}
 }

@@ -65,6 +65,9 @@ type Backend interface {
 	// Size returns the size of the cluster with the steps that are left. It changes nothing.
 	Size(ctx context.Context) (control.Resize, error)
 
+	// TransferLeadership requests a leadership transfer and returns its plan; the status shows its progress.
+	TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer, error)
+
 	// Mute records a mute on this host's disk and returns it. It replaces an earlier mute of the same code, and refuses
 	// to mute a finding that blocks anything.
 	Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error)

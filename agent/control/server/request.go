@@ -66,6 +66,9 @@ var (
 	resizeText = bodyText{
 		cannot: "cannot resize the cluster", hint: `send {"voters": 5, "reason": "<why>"}`,
 	}
+	transferText = bodyText{
+		cannot: "cannot transfer leadership", hint: `send {"host": "<name>", "reason": "<why>"}`,
+	}
 	rolloutStateText = bodyText{cannot: "cannot change the rollout", hint: `send {"state": "paused"}`}
 	snapshotText     = bodyText{
 		cannot: "cannot run the snapshot command",

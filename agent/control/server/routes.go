@@ -67,6 +67,7 @@ func (s *Server) routes() []route {
 		{"PUT", "/v1/rollout/state", accessChange, nil, changes, s.putRolloutState},
 		{"GET", "/v1/cluster/resize", accessRead, nil, reads, s.getResize},
 		{"POST", "/v1/cluster/resize", accessChange, nil, changes, s.postResize},
+		{"POST", "/v1/leader/transfer", accessChange, nil, changes, s.postTransfer},
 	}
 }
 
