@@ -26,7 +26,8 @@ func (p plan) drawResizes() bool {
 	return rand.New(rand.NewPCG(p.Seed, 7)).IntN(3) == 0 && p.LostAt == 0
 }
 
-// resizeFaults returns the faults in which operators resize the cluster, or another client overwrites its size.
+// resizeFaults returns the faults in which operators resize the cluster or request a leadership transfer, or another
+// client overwrites the size.
 func resizeFaults() []fault {
 	return []fault{
 		{
@@ -34,6 +35,14 @@ func resizeFaults() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				sizes := []int{1, 3, 5, 7}
 				w.resize(h, sizes[w.faults.IntN(len(sizes))])
+				return nil
+			},
+		},
+		{
+			name: "an operator requests a leadership transfer", weight: 8, low: time.Second, high: time.Second,
+			needsCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.transferTo(h, w.hosts[w.faults.IntN(len(w.hosts))])
 				return nil
 			},
 		},
@@ -62,6 +71,17 @@ func (w *world) resize(h *host, voters int) {
 			w.counts.Resized++
 		}
 		w.event(h, eventFault, uint64(voters), "the cluster is to be resized to %d voters: %v", voters, err)
+	})
+}
+
+// transferTo lets an operator request a leadership transfer to the voter of another host. The request may be refused.
+func (w *world) transferTo(h, to *host) {
+	req := control.TransferRequest{Host: to.name, Reason: "as planned"}
+	w.operator(h, func(ctx context.Context, p *process) {
+		t, err := p.agent.TransferLeadership(ctx, req, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.event(h, eventFault, uint64(len(t.Steps)), "leadership is to be transferred to %s: %v", to.name, err)
 	})
 }
 
