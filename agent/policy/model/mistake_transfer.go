@@ -90,7 +90,12 @@ func transferMistakes() []Mistake {
 		},
 		{
 			Name: "leadership is transferred to another voter than requested", breach: transferredUnasked,
-			scope: transferring(0, 0), rules: asked(func(v *policy.View) { v.TransferAsked.MemberID = 1 }),
+			scope: transferring(0, 0),
+			rules: rules{decision: func(d *policy.Decision) {
+				if d.Step.Kind == policy.StepTransferLeadership {
+					d.Step.MemberID = 1
+				}
+			}},
 		},
 		{
 			Name: "leadership is transferred on request during a pause", breach: stepWhilePaused,
