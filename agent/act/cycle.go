@@ -81,18 +81,30 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// moveLeader asks the leader to transfer leadership. The leader is this host's own member, or the one to be removed or
-// replaced.
+// moveLeader asks the leader to transfer leadership. In an operation, the leader is this host's own member, or the one to
+// be removed or replaced; for a request without an operation, it is whichever member leads.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
 	if out := r.View.Op.RemovedMember(); out != 0 {
 		m, ok = r.Membership.ByID(out)
+	} else if r.View.Op == nil {
+		m, ok = r.Membership.ByID(leaderOf(r.View))
 	}
 	if !ok || len(m.ClientURLs) == 0 {
 		return errors.New("cannot transfer leadership: the leader has no client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
+}
+
+// leaderOf returns the ID of the member that leads; 0 if none does.
+func leaderOf(v policy.View) uint64 {
+	for _, m := range v.Cluster.Members {
+		if m.Leader {
+			return m.ID
+		}
+	}
+	return 0
 }
 
 // stepDown asks this host's own member to transfer leadership, because it leads but should not. If another member leads

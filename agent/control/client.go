@@ -179,6 +179,13 @@ func (c *Client) RetiredHosts(ctx context.Context) (RetiredHosts, error) {
 	return r, err
 }
 
+// TransferLeadership requests that leadership be transferred and returns the plan.
+func (c *Client) TransferLeadership(ctx context.Context, req TransferRequest) (Transfer, error) {
+	var t Transfer
+	err := c.do(ctx, http.MethodPost, "/v1/leader/transfer", req, &t)
+	return t, err
+}
+
 // do sends one request on a connection of its own and decodes the answer.
 func (c *Client) do(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

@@ -38,8 +38,11 @@ type Status struct {
 	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // this host's last maintenance
 	Removal         *Removal        `json:"removal,omitempty"`         // the removal requested of this host
 	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // the last removal requested of this host
-	Recovery        *Recovery       `json:"recovery,omitempty"`        // the plan in force on this host
-	LastRecovery    *RecoveryEnd    `json:"lastRecovery,omitempty"`    // the last plan on this host
+	// the leadership transfer requested of this host, and how the last one ended
+	Transfer     *TransferStanding `json:"leaderTransfer,omitempty"`
+	LastTransfer *TransferEnd      `json:"lastLeaderTransfer,omitempty"`
+	Recovery     *Recovery         `json:"recovery,omitempty"`     // the plan in force on this host
+	LastRecovery *RecoveryEnd      `json:"lastRecovery,omitempty"` // the last plan on this host
 	// the cluster's rollout in flight, or else the last one
 	Rollout *Rollout `json:"rollout,omitempty"`
 }

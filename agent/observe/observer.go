@@ -160,6 +160,7 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did}
 	r.Request, r.LastRequest = o.opt.Local.Asked()
 	r.Removal, _ = o.opt.Local.Removals()
+	r.Transfer, _ = o.opt.Local.Transfers()
 	r.Bootstrap = o.opt.Local.Bootstrap()
 	r.Recovery, _ = o.opt.Local.Recoveries()
 	if o.opt.Recovery != nil {

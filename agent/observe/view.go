@@ -107,9 +107,10 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		BootstrapAttempt: bootstrapOf(c, r),
 		Backoff:          r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, HostsFresh: r.HostsAt == r.At && r.Reachable,
-		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
-		Spool: spoolOf(r),
-		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
+		Asked: b.asked(r), Removal: b.removal(r), TransferAsked: b.transfer(r), Unit: b.unit(r), Data: dataOf(r),
+		Health: b.health(r),
+		Spool:  spoolOf(r),
+		Clock:  policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
 	}
 	v.Data = v.Data.Mounted(v.Self)
 	if r.Binary.OK {

@@ -196,6 +196,15 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	return &out
 }
 
+// transfer makes the view of the leadership transfer that this host was asked for.
+func (b *Builder) transfer(r *round.Round) *policy.TransferRequest {
+	if r.Transfer == nil {
+		return nil
+	}
+	out := r.Transfer.At(r.At)
+	return &out
+}
+
 // leadershipTransfers makes the view of this host's leadership. Durations that this process cannot know start with its
 // first round. A round without an answer from etcd, which a slow leader causes, does not change which member counts as
 // leading.

@@ -20,6 +20,7 @@ func TestAnOperationPrecedesADeadVoterAndThatPrecedesTheClusterSize(t *testing.T
 		"bootstrap on request", "automatic bootstrap",
 		"this host's operation", "leadership transfer from an unhealthy leader",
 		"requested member removal", "surplus voter of a smaller cluster", "this host's request", "another host's operation",
+		"leadership transfer on request",
 		"single-member cluster made by default", "etcd of this host's member",
 		"CORRUPT alarm", "NOSPACE alarm",
 		"leftover learners", "lost standby", "this host's member without data",

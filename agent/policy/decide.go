@@ -31,7 +31,8 @@ func Decide(v View) Decision {
 	hold := wantGuard(v, request)
 	d.Step.Guard = guardOf(v, d.Step, request, hold)
 	d.Notes = Notes{
-		StartGuard: hold, Request: withGuard(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
+		StartGuard: hold, Request: withGuard(request, hold), Removal: noteRemoval(v),
+		Transfer: noteTransfer(v), Self: noteSelf(v),
 		Queue: noteQueue(v, d.Role), Backup: noteBackup(v),
 		RestoreTest: noteRestoreTest(v), BootstrapAttempt: noteBootstrapAttempt(v),
 		Join: noteJoin(v, d.Step), Repair: countsRepair(v, d.Step), Recovery: noteRecovery(v, d.Step),
@@ -290,6 +291,7 @@ func concerns() []concern {
 		{"surplus voter of a smaller cluster", leave},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
+		{"leadership transfer on request", requestedTransfer},
 		{"single-member cluster made by default", ownDefaultCluster},
 		{"etcd of this host's member", ownUnit},
 		{"CORRUPT alarm", corruption},
@@ -308,6 +310,7 @@ type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote
 	Removal          RemovalNote
+	Transfer         TransferNote // kept in memory
 	Self             SelfNote
 	Queue            QueueNote
 	Backup           BackupNote

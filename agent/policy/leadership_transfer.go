@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -243,32 +242,15 @@ func betterVoter(v View) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool { return m.PeerURL != v.Self.PeerURL && v.notBetter(m) == "" })
 }
 
-// notBetter returns why leadership is not transferred to a voter; empty if it may be. A voter that is down, or will be,
-// would have to transfer leadership again.
+// notBetter returns why leadership is not transferred to a voter; empty if it may be.
 func (v View) notBetter(m Member) string {
 	if !m.Live && v.Cluster.Led {
 		return "does not follow it"
 	}
-	if doubt := v.notProven(m, health.Leadership); doubt != "" {
-		return doubt
-	}
-	if m.BehindFor >= v.Limits.Settle {
-		return fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
-			durationfmt.Seconds(m.BehindFor))
+	if r := v.againstLeader(m); r != nil {
+		return r.Text
 	}
 	h, _ := v.hostOf(m)
-	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
-	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
-	switch {
-	case blocks(h.Health, h.Ungated, health.Leadership): // notProven ignores WARM
-		return "is " + h.Health.String()
-	case h.InOperation, v.Op.names(h, m):
-		return "is in an operation"
-	case v.Removal != nil && v.Removal.MemberID == m.ID:
-		return "is to be removed"
-	case h.Wants != "", h.Waiting != "", down, next:
-		return "is to be taken down"
-	}
 	return v.notFaster(h)
 }
 

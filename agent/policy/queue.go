@@ -242,6 +242,7 @@ func voterPosition(v View) int {
 type RoundNeeds struct {
 	Bootstraps   bool // it has a request to create a cluster
 	Removes      bool // it has a request to remove a member
+	Transfers    bool // it has a request to transfer leadership
 	HoldsLock    bool
 	StepRunning  bool // a step of its own is running
 	StateUnknown bool // the cluster state is unknown
@@ -256,7 +257,7 @@ type RoundNeeds struct {
 // state is unknown, the host keeps its previous pace.
 func LooksEveryRound(a RoundNeeds) bool {
 	switch {
-	case a.Bootstraps, a.Removes, a.HoldsLock, a.StepRunning:
+	case a.Bootstraps, a.Removes, a.Transfers, a.HoldsLock, a.StepRunning:
 		return true
 	case a.StateUnknown:
 		return a.LookedBefore
@@ -310,7 +311,7 @@ type activity struct {
 func activities() []activity {
 	return []activity{
 		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
-		{"this host has a request", func(v View) bool { return v.Asked != nil || v.Removal != nil }},
+		{"this host has a request", func(v View) bool { return v.Asked != nil || v.Removal != nil || v.TransferAsked != nil }},
 		{"the lock is held", func(v View) bool { return v.Lock.Held }},
 		{"an operation is in flight", func(v View) bool { return v.Op != nil }},
 		{"a rollout runs", func(v View) bool { return v.Rollout != nil && v.Rollout.Runs }},

@@ -147,6 +147,7 @@ func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshot
 func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
 func vetoRemovalPending() veto      { return veto{Settling, false, removalPending} }
 func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstToLeave} }
+func vetoOperationRecorded() veto   { return veto{OperationInFlight, false, operationRecorded} }
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
 func vetoAloneWithoutSnapshot() veto {

@@ -29,6 +29,7 @@ type View struct {
 	CopiedFor           time.Duration       // since this agent last began to copy the survivor's data; or Never
 	Asked               *Asked              // the request to take this host down, or nil
 	Removal             *Removal            // the request on this host to remove a member, or nil
+	TransferAsked       *TransferRequest    // the request to this host to transfer leadership, or nil
 	Op                  *Op                 // the operation in flight, or nil
 	Pause               *Pause              // the pause in force, or nil
 	Retired             []Retired           // the hosts that operators have retired

@@ -95,6 +95,7 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	if r.View.Cluster.Foreign() { // never write to another cluster
 		return
 	}
+	p.reportTransfer(r)
 	if !r.View.Cluster.Reachable {
 		p.presence.publishHealth(ctx, r)
 		return

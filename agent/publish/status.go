@@ -50,6 +50,7 @@ func (p *Publisher) ClusterState() control.Status {
 		s.LastMaintenance = &last.MaintenanceEnd
 	}
 	s.Removal, s.LastRemoval = p.removalStatus(r)
+	s.Transfer, s.LastTransfer = p.transferStatus(r)
 	plan, lastPlan := p.files.Recoveries()
 	if s.LastRecovery = lastPlan; plan != nil {
 		s.Recovery = &plan.Recovery

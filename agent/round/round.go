@@ -35,6 +35,7 @@ type Round struct {
 	Request          *hoststate.Request
 	LastRequest      *hoststate.End      // how the previous request ended
 	Removal          *hoststate.Removal  // requested on this host
+	Transfer         *hoststate.Transfer // requested on this host
 	Recovery         *hoststate.Recovery // the plan in force on this host
 	Copy             recovery.Copy       // progress of copying its data for the plan
 	Mutes            []health.Mute       // the mutes in force

@@ -27,8 +27,8 @@ func (p plan) drawResizes() bool {
 	return rand.New(rand.NewPCG(p.Seed, 7)).IntN(3) == 0 && p.LostAt == 0
 }
 
-// resizeFaults returns the faults in which operators resize the cluster or retire a host, or another client overwrites
-// the size.
+// resizeFaults returns the faults in which operators resize the cluster, retire a host or request a leadership transfer,
+// or another client overwrites the size.
 func resizeFaults() []fault {
 	return []fault{
 		{
@@ -44,6 +44,14 @@ func resizeFaults() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				sizes := []int{1, 3, 5, 7}
 				w.resize(h, sizes[w.faults.IntN(len(sizes))])
+				return nil
+			},
+		},
+		{
+			name: "an operator requests a leadership transfer", weight: 8, low: time.Second, high: time.Second,
+			needsCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.transferTo(h, w.hosts[w.faults.IntN(len(w.hosts))])
 				return nil
 			},
 		},
@@ -86,6 +94,17 @@ func (w *world) retire(by *host, id string, undo bool) {
 			w.counts.Retired++
 		}
 		w.event(by, eventFault, uint64(len(id)), "%s is to be retired, undone: %t: %v", id, undo, err)
+	})
+}
+
+// transferTo lets an operator request a leadership transfer to the voter of another host. The request may be refused.
+func (w *world) transferTo(h, to *host) {
+	req := control.TransferRequest{Host: to.name, Reason: "as planned"}
+	w.operator(h, func(ctx context.Context, p *process) {
+		t, err := p.agent.TransferLeadership(ctx, req, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.event(h, eventFault, uint64(len(t.Steps)), "leadership is to be transferred to %s: %v", to.name, err)
 	})
 }
 

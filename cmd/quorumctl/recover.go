@@ -172,7 +172,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 		return usage("to write the plan, type the name of the cluster or add --cluster NAME",
 			"cannot plan the recovery: not confirmed, so no plan was written")
 	}
-	return a.writePlan(out, plan)
+	return a.writeSteps(out, plan)
 }
 
 // askName asks for the name of the cluster. It returns "" if the input is not a terminal.
@@ -192,7 +192,7 @@ func readFacts(name string) (recovery.Facts, error) {
 	return recovery.ReadFacts(file)
 }
 
-func (a *app) writePlan(out string, plan recovery.Plan) error {
+func (a *app) writeSteps(out string, plan recovery.Plan) error {
 	text, err := asJSON(plan)
 	if err != nil {
 		return cannot("encode the plan", err)

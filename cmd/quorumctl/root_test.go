@@ -68,6 +68,8 @@ type fakeBackend struct {
 	snapshotLooks int
 
 	size control.Resize // the plan of a resize
+
+	transfer control.Transfer // the plan of a leadership transfer
 }
 
 // maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
@@ -339,6 +341,20 @@ func (d *fakeBackend) Resize(_ context.Context, req control.ResizeRequest, _ str
 		req.WithoutSnapshot, req.Reason))
 	d.status.Cluster.Size, d.status.Cluster.Target = plan.Size, req.Voters
 	return plan, nil
+}
+
+func (d *fakeBackend) TransferLeadership(_ context.Context, req control.TransferRequest, _ string) (control.Transfer,
+	error,
+) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.transfer
+	t.Reason, t.By, t.DryRun = req.Reason, "root", req.DryRun
+	t.Since, t.Until = d.status.Time.Add(time.Millisecond), d.status.Time.Add(time.Minute)
+	if d.fail == nil && !t.Unchanged && !req.DryRun {
+		d.requested = append(d.requested, fmt.Sprintf("transfer leadership to %q: %s", req.Host, req.Reason))
+	}
+	return t, d.fail
 }
 
 func (d *fakeBackend) Size(context.Context) (control.Resize, error) {

@@ -340,6 +340,8 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 	write(scene(t, "rollout"), "rollout status", "rollout start restart --yes --reason x", "snapshot list")
 	write(maintenanceBackend(t), "maintenance on --reason x", "maintenance status", "maintenance off")
 	write(shrinking(t), "cluster resize", "cluster resize 1 --dry-run", "cluster resize 1 --yes")
+	write(transferring(t), "leader transfer n2 --dry-run", "leader transfer n2 --yes")
+	write(transferredTo(t, ""), "leader transfer n2 --yes --wait")
 	write(scene(t, "steady"), "member remove n3 --yes --reason x --no-wait")
 	write(removalBackend(t, policy.Removed, "it is removed"), "member remove n3 --yes --reason x")
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")

@@ -73,6 +73,8 @@ type Backend interface {
 	Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error)
 	// RetiredHosts lists the retired hosts. It changes nothing.
 	RetiredHosts(ctx context.Context) (control.RetiredHosts, error)
+	// TransferLeadership requests a leadership transfer and returns its plan; the status shows its progress.
+	TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer, error)
 
 	// Mute records a mute on this host's disk and returns it. It replaces an earlier mute of the same code, and refuses
 	// to mute a finding that blocks anything.

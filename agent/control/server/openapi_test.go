@@ -115,6 +115,11 @@ func apiRoutes() map[string]apiRoute {
 			body:    control.ResizeRequest{}, example: `{"voters": 5, "reason": "two more racks"}`,
 			status: 202, answer: control.Resize{},
 		},
+		"POST /v1/leader/transfer": {
+			summary: "Transfer leadership to another voter",
+			body:    control.TransferRequest{}, example: `{"host": "n2", "reason": "n1 is to be moved"}`,
+			status: 202, answer: control.Transfer{},
+		},
 	}
 }
 

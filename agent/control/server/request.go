@@ -69,6 +69,9 @@ var (
 	retireText = bodyText{
 		cannot: "cannot retire the host", hint: `send {"host": "n3", "reason": "<why>"}`,
 	}
+	transferText = bodyText{
+		cannot: "cannot transfer leadership", hint: `send {"host": "<name>", "reason": "<why>"}`,
+	}
 	rolloutStateText = bodyText{cannot: "cannot change the rollout", hint: `send {"state": "paused"}`}
 	snapshotText     = bodyText{
 		cannot: "cannot run the snapshot command",

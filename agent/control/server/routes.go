@@ -69,6 +69,7 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/cluster/resize", accessChange, nil, changes, s.postResize},
 		{"GET", "/v1/retire", accessRead, nil, reads, s.getRetire},
 		{"POST", "/v1/retire", accessChange, nil, changes, s.postRetire},
+		{"POST", "/v1/leader/transfer", accessChange, nil, changes, s.postTransfer},
 	}
 }
 

@@ -121,6 +121,13 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if err != nil || size.Target != 3 || size.APIVersion != control.APIVersion || size.Steps == nil {
 		t.Errorf("size: %+v, %v", size, err)
 	}
+	moved, err := c.TransferLeadership(ctx, control.TransferRequest{Host: "n2", Reason: " a fan "})
+	if err != nil || moved.APIVersion != control.APIVersion || moved.Steps == nil || moved.Warnings == nil {
+		t.Errorf("leadership transfer: %+v, %v", moved, err)
+	}
+	if moved, err = c.TransferLeadership(ctx, control.TransferRequest{DryRun: true}); err != nil || !moved.DryRun {
+		t.Errorf("leadership transfer to the best: %+v, %v", moved, err)
+	}
 	want := fmt.Sprintf(`history 3
 mute MEMORY_LOW "a batch job" for 1h0m0s by %[1]s
 mute A_B "it is known" for 4h0m0s by %[1]s
@@ -141,7 +148,9 @@ rollout restart of [n1 n3] until "3.6.12": "a fix" by %[1]s
 rollout command upgrade of [] until "": "a fix" by %[1]s
 rollout paused by %[1]s
 resize to 5 if revision 7, without snapshot false: "a rack" by %[1]s
-resize to 1 if revision any, without snapshot true: "" by %[1]s`, d.me())
+resize to 1 if revision any, without snapshot true: "" by %[1]s
+transfer leadership to "n2": "a fan" by %[1]s
+transfer leadership to "": "" by %[1]s`, d.me())
 	if got := d.calls(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -213,6 +222,9 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		"resize: a fraction":         {"POST /v1/cluster/resize", `{"voters":2.5}`, "voters"},
 		"resize: negative revision":  {"POST /v1/cluster/resize", `{"voters":5,"ifRevision":-1}`, "-1 is not a revision"},
 		"resize: two lines":          {"POST /v1/cluster/resize", `{"voters":5,"reason":"a\nb"}`, "line breaks"},
+		"transfer: not a name":       {"POST /v1/leader/transfer", `{"host":"a\nb"}`, "is not a name"},
+		"transfer: a number":         {"POST /v1/leader/transfer", `{"host":2}`, "host: a JSON number"},
+		"transfer: two lines":        {"POST /v1/leader/transfer", `{"reason":"a\nb"}`, "line breaks"},
 		"resize: too long":           {"POST /v1/cluster/resize", `{"voters":5,"reason":"` + long + `"}`, "at most 256"},
 		"rollout state: unknown":     {"PUT /v1/rollout/state", `{"state":"done"}`, "not one of running, paused"},
 	} {

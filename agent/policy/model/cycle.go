@@ -176,6 +176,9 @@ func (w *world) mayLead(h int) bool {
 	if w.mayStepDown(h) {
 		return true
 	}
+	if w.transferMayEnd(h) {
+		return true
+	}
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 

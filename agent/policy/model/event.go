@@ -58,6 +58,8 @@ const (
 	evRequest        // arg: the work, from 1 on
 	evRequestRemoval // arg/2: the host whose member is to be removed; odd arg: even if that member answers
 	evRemovalExpires
+	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
+	evTransferExpires
 	evRetire // an operator retires a host, or undoes that
 	evResize // an operator resizes the cluster, or back to the size it had
 
@@ -159,7 +161,7 @@ func (k kind) global() bool {
 	switch k {
 	case evLearnerLags, evSettled, evCooled, evStalled, evOrphaned, evRecordAges, evServed, evReported, evLeaseOver,
 		evOperatorResumes, evAlarm, evAlarmEnds,
-		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires, evResize:
+		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires, evTransferExpires, evResize:
 		return true
 	}
 	return false
@@ -178,6 +180,8 @@ func (k kind) args() uint8 {
 		return workCount
 	case evRequestRemoval:
 		return 2 * maxHosts
+	case evRequestTransfer:
+		return maxHosts
 	case evHealthChanges:
 		return 4
 	}
@@ -188,11 +192,11 @@ func (k kind) args() uint8 {
 // unhealthy leaders if the scope has none.
 func (m *machine) args(k kind) uint8 {
 	switch {
-	case k == evRequestRemoval && m.Removals == 0:
+	case k == evRequestRemoval && m.Removals == 0, k == evRequestTransfer && m.Transfers == 0:
 		return 0
 	case k == evRequest && m.Requests+m.Removals == 0:
 		return 0
-	case m.Requests+m.Removals+m.ResizeTo+m.Retirements > 0:
+	case m.Requests+m.Removals+m.ResizeTo+m.Retirements+m.Transfers > 0:
 	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
 	case k.args() > 2 && k != evHealthChanges:
 		return 2
@@ -287,6 +291,8 @@ func (w *world) possible(k kind, i int) bool {
 		return w.rmRequested != 0 && w.rmExpired == 0
 	case evRequestRemoval:
 		return w.rmRequested|w.opRemove == 0
+	case evTransferExpires:
+		return w.trRequested != 0 && w.trExpired == 0
 	case evReboots:
 		return h.work == externalReboot
 	case evExternalStop:
@@ -312,6 +318,10 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.externalStop(w, h)
 	case e.kind == evRequestRemoval:
 		ok = m.requestRemoval(w, h, e.arg)
+	case e.kind == evRequestTransfer:
+		ok = m.requestTransfer(w, h, e.arg)
+	case e.kind == evTransferExpires:
+		w.trExpired, ok = 1, true
 	case e.kind == evRetire:
 		ok = m.retire(w, h)
 	case e.kind == evResize:
@@ -549,6 +559,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		found = w.judgeRemovalNote(h, c.removed)
 	}
 	if found == fine {
+		found = w.judgeTransferNote(h, &s, c.transferred)
+	}
+	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
 	if !m.External { // an external etcd has no unit that a start guard could hold back
@@ -556,12 +569,16 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	m.noteRequest(w, h, *c)
 	w.noteRemoval(c.removed)
+	w.noteTransfer(c.transferred)
 	a.noteSelf(c.self)
 	if s.reachable != 0 && w.joining(h) {
 		w.learnerMoved = 0
 	}
 	if c.step != none {
 		a.phase, a.step, a.target, a.outdated, a.fresh = decided, c.step, c.target, 0, 1
+		if c.step == transferLeadership { // every voter may lead at every moment: the target has no effect
+			a.target = 0
+		}
 		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
 			a.fresh, a.absent = 0, 1
 		}

@@ -29,6 +29,7 @@ type Scenario struct {
 	ResizeTo  int // the size to which an operator resizes the cluster at any moment, and back; 0: never
 	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they undo.
 	Retirements int
+	Transfers   int  // the maximum number of leadership transfers that operators request
 	Repair      bool // dead voters are replaced
 	Unhealthy   bool // unhealthy voters are replaced
 	Tardy       bool // an unhealthy voter that does not answer is too slow rather than hung

@@ -80,12 +80,12 @@ func (m *machine) applyEnding(from *world, e ending) (w world, checked bool) {
 }
 
 // forgetHistory drops the fault count, pauses, alarms and, if late is set, late calls, which then never land. It lets
-// removal requests expire.
+// requests to remove a member or to transfer leadership expire.
 func (w *world) forgetHistory(late bool) {
 	w.faults = 0
 	w.pause = 0
 	w.alarm = 0
-	w.rmExpired = w.rmRequested
+	w.rmExpired, w.trExpired = w.rmRequested, w.trRequested
 	for i := range w.n {
 		h := &w.hosts[i]
 		h.faulted = 0
@@ -289,6 +289,8 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	switch {
 	case w.rmRequested != 0:
 		return removalNeverEnds
+	case w.trRequested != 0:
+		return transferNeverEnds
 	case w.retired != 0 && w.hosts[w.retired-1].list != unlisted:
 		return targetMissed
 	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():

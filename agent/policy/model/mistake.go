@@ -75,7 +75,8 @@ func Mistakes() []Mistake {
 	list = append(list, dataLossMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		unhealthyMistakes(), stepDownMistakes(), quietMistakes(), resizeMistakes(), retireMistakes())...)
+		unhealthyMistakes(), stepDownMistakes(), quietMistakes(), resizeMistakes(), retireMistakes(),
+		transferMistakes())...)
 	list = append(list, maskedMistakes()...)
 	list = append(list, maskedCycleMistakes()...)
 	for i := range list {

@@ -88,6 +88,12 @@ const (
 	leaderRemoved
 	leftUnasked
 	retiredJoins
+	transferredUnasked
+	transferredDuringOperation
+	transferredToDead
+	transferredToWorse
+	transferredToTaken
+	transferDropped
 	startGuardStays
 	startGuardMissing
 	opSeenUnrecorded
@@ -101,6 +107,7 @@ const (
 	operationStuck
 	neverQuiescent
 	removalNeverEnds
+	transferNeverEnds
 	notReplaced
 )
 
@@ -111,6 +118,7 @@ func promises() map[breach]promise {
 	all := repairPromises()
 	maps.Copy(all, unhealthyPromises())
 	maps.Copy(all, resizePromises())
+	maps.Copy(all, transferPromises())
 	maps.Copy(all, generalPromises)
 	return all
 }
@@ -308,6 +316,10 @@ func (w *world) judgeDecision(h int, c choice, leads bool, size policy.Target) b
 			return rebootedAgain
 		}
 		return w.judgeStop(h, leads)
+	case transferLeadership:
+		if !w.ownsOperation(h) {
+			return w.judgeTransfer(h, int(c.target))
+		}
 	case stepDown:
 		return w.judgeStepDown(h, int(c.target))
 	case endCycle, endKeep:

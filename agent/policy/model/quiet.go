@@ -26,7 +26,7 @@ func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 // judgeQuiet checks that nothing is in progress when a host decides that all is quiet.
 func (w *world) judgeQuiet(h int) breach {
 	own := &w.hosts[h]
-	requested := own.work != noWork || w.removalSeen(h).rmRequested != 0
+	requested := own.work != noWork || w.removalSeen(h).rmRequested|w.transferSeen(h).trRequested != 0
 	if requested || own.health == slow || own.health == unknown || w.op != 0 || w.lock >= 0 || w.stable == 0 {
 		return quietTooEarly
 	}

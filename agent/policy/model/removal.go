@@ -155,11 +155,13 @@ func (s *observation) removalOp() *policy.Op {
 }
 
 // leadershipOf returns the host whose leadership the viewpoint sets: this host or, while it removes or replaces another
-// host's member, the other host.
+// host's member or is to transfer leadership, the other host.
 func (s *observation) leadershipOf() uint8 {
 	switch own := s.opHost == s.self; {
 	case s.opRemove != 0 && own:
 		return s.rmTarget
+	case s.trRequested != 0 && s.op == 0 && s.health != slow: // a slow host may be the leader that steps down
+		return s.trTarget
 	case s.opReplace != 0 && own && s.rpGone == 0 && s.hosts[s.self].list == voter:
 		return s.rpTarget
 	}

@@ -24,12 +24,14 @@ func (w *world) packSize() uint64 {
 	p.put(w.opLeave, 1)
 	p.put(w.retired, 3)
 	p.put(w.retires, 2)
+	w.transferState.pack(&p)
 	return p.v
 }
 
 func (w *world) unpackSize(v uint64) {
 	p := packer{v: v}
 	w.resized, w.opLeave, w.retired, w.retires = p.get(2), p.get(1), p.get(3), p.get(2)
+	w.transferState.unpack(&p)
 }
 
 // target returns the size of the cluster, as it is recorded in etcd or configured.

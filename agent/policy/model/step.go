@@ -126,6 +126,7 @@ type choice struct {
 	request      policy.RequestChange
 	removesGuard bool // the start guard is removed before the request ends
 	removed      bool // the removal request ends
+	transferred  bool // the request to transfer leadership ends
 	self         policy.SelfNote
 	join         policy.JoinNote
 	repairs      bool              // the ejection of the replaced host is recorded
@@ -141,7 +142,8 @@ func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 		ready: d.Waiting == "", outcome: d.Step.Outcome, startGuard: d.Notes.StartGuard,
 		request:      d.Notes.Request.Change,
 		removesGuard: d.Notes.Request.Guard == policy.GuardCleared,
-		removed:      d.Notes.Removal.Ends, self: d.Notes.Self, join: d.Notes.Join, repairs: d.Notes.Repair,
+		removed:      d.Notes.Removal.Ends, transferred: d.Notes.Transfer.Ends, self: d.Notes.Self,
+		join: d.Notes.Join, repairs: d.Notes.Repair,
 	}
 	if len(d.Reasons) > 0 {
 		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text
@@ -158,7 +160,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner,
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
-		policy.StepBeginCycle: beginCycle, policy.StepTransferLeadership: transferLeadership,
+		policy.StepBeginCycle:  beginCycle,
 		policy.StepRestartUnit: restartUnit,
 		policy.StepReboot:      reboot, policy.StepRunCommand: runCommand,
 		policy.StepRecordAgain:  beginAgain,
@@ -194,6 +196,11 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 		}
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
+	case policy.StepTransferLeadership:
+		if v.Op == nil {
+			return transferLeadership, uint8(step.MemberID - 1)
+		}
+		return transferLeadership, 0
 	case policy.StepLeaderStepsDown:
 		return stepDown, uint8(step.MemberID - 1)
 	case policy.StepBeginReplace:

@@ -299,6 +299,7 @@ func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
 	h.restartEjectionWait() // how long the host has been healthy is only in memory
+	w.forgetTransfer(i)
 	h.agent, h.phase, h.hasToken, h.valid, h.stepFailed, h.env = down, idle, 0, 0, 0, noEnv
 }
 

@@ -137,6 +137,10 @@ func (m *machine) text(e event, w *world) string {
 			[...]string{"", ", live or not"}[e.arg%2])
 	case evRemovalExpires:
 		return "the removal request expires"
+	case evRequestTransfer:
+		return fmt.Sprintf("%s receives a request to transfer leadership to %s", n, hostName(int(e.arg)))
+	case evTransferExpires:
+		return "the request to transfer leadership expires"
 	case evRetire:
 		return fmt.Sprintf("an operator retires %s, or undoes that", n)
 	case evResize:
@@ -265,6 +269,10 @@ func (w *world) text() string {
 	}
 	if w.resized|w.opLeave != 0 {
 		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d,retired:%d)", w.resized, w.opLeave, w.retired))
+	}
+	if w.trRequested != 0 {
+		parts = append(parts, fmt.Sprintf("transfer=%s(at:%s,expired:%d)", hostName(int(w.trTarget)),
+			hostName(int(w.trHost)), w.trExpired))
 	}
 	if w.rmRequested|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(requested:%d,expired:%d,begun:%d,op:%d,even-live:%d,gone:%d)",

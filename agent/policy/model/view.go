@@ -65,6 +65,7 @@ type observation struct {
 	replacementState
 	resizeState
 	removalState // without the request on other hosts
+	transferState
 }
 
 // observe returns what host h observes of the world now.
@@ -81,6 +82,7 @@ func (w *world) observe(h int) observation {
 	}
 	s.startGuard = 0 // no decision depends on it
 	s.removalState = w.removalSeen(h)
+	s.transferState = w.transferSeen(h)
 	if s.reachable == 0 {
 		return s
 	}
@@ -220,7 +222,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		v.PromotionPending = true
 	}
 	s.cycleView(&v)
-	v.Removal = s.removalView()
+	v.Removal, v.TransferAsked = s.removalView(), s.transferView()
 	if s.reachable == 0 {
 		v.Cluster.Error = "no voter answers"
 		if s.recorded|s.dataLost != 0 {

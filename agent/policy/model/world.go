@@ -175,6 +175,7 @@ type world struct {
 	removalState
 	replacementState
 	resizeState
+	transferState
 
 	faults uint8 // number of faults so far
 }
@@ -405,6 +406,7 @@ func (w *world) canonical() key {
 		if w.op != 0 && int(w.opHost) == i {
 			k |= 2
 		}
+		k ^= w.transferMark(i)
 		j := i
 		for ; j > 0 && keys[j-1] > k; j-- {
 			keys[j], order[j] = keys[j-1], order[j-1]
@@ -442,6 +444,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	if w.retired != 0 {
 		p.retired = place[w.retired-1] + 1
 	}
+	p.transferState.permute(&place)
 	return p
 }
 
@@ -528,6 +531,7 @@ func (w *world) tidy() {
 	}
 	w.tidyRemoval()
 	w.tidyReplacement()
+	w.tidyTransfer()
 	w.opLeave &= w.op
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
 		w.servedLong = 0

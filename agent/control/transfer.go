@@ -1,0 +1,60 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// TransferTime is how long a requested leadership transfer may wait until it expires.
+const TransferTime = time.Minute
+
+// TransferRequest requests that leadership be transferred to another voter.
+type TransferRequest struct {
+	Host   string `json:"host,omitempty"`   // its name or ID; the best voter if absent
+	Reason string `json:"reason,omitempty"` // one line
+	// only check the request, and return the plan
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// RequestedTransfer is a leadership transfer as requested of this host. This host's quorumd keeps it in memory: a
+// restart forgets it.
+type RequestedTransfer struct {
+	MemberID record.MemberID `json:"memberID"` // the voter that is to lead
+	Name     string          `json:"name"`     // of the voter, for display
+	From     string          `json:"from"`     // the voter that led when it was requested; empty if none did
+	Reason   string          `json:"reason,omitempty"`
+	By       string          `json:"by"`
+	Since    time.Time       `json:"since"`
+	Until    time.Time       `json:"until"` // when the request expires
+}
+
+// Transfer is a requested leadership transfer with its steps.
+type Transfer struct {
+	APIVersion string `json:"apiVersion"`
+	RequestedTransfer
+	Steps     []policy.PlanStep `json:"steps"` // empty if the voter leads already
+	Warnings  []string          `json:"warnings"`
+	Unchanged bool              `json:"unchanged,omitempty"` // the voter leads already, and nothing was requested
+	DryRun    bool              `json:"dryRun,omitempty"`    // nothing was requested
+}
+
+// TransferStanding is a requested leadership transfer and what it waits for.
+type TransferStanding struct {
+	RequestedTransfer
+	Code policy.ReasonCode `json:"code"` // of what it waits for
+	Text string            `json:"text"`
+}
+
+// TransferEnd is the end of the last leadership transfer requested of this host since its quorumd started.
+type TransferEnd struct {
+	RequestedTransfer
+	Ended time.Time `json:"ended"`
+	// empty if the voter leads, or the code of the reason for another end
+	Code policy.ReasonCode `json:"code,omitempty"`
+	Text string            `json:"text"`
+}

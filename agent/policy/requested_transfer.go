@@ -1,0 +1,261 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/health"
+)
+
+// An operator asks any host's agent to transfer leadership to a voter. The agent keeps the request in memory, for a
+// short time: a transfer that did not happen now is asked for again by whoever still wants it. It takes the lock, so
+// that no operation begins meanwhile, asks the leader to transfer, and releases the lock. There is no operation record:
+// nothing is left to continue or to undo if the agent dies.
+//
+// A transfer for no other reason than a wish must not make anything worse, so the voter must be one to which an
+// unhealthy leader would transfer leadership. A CORRUPT alarm is no veto: to move leadership away from a member may be
+// part of its repair.
+
+// TransferRequest is an operator's request to this host's agent to transfer leadership.
+type TransferRequest struct {
+	MemberID   uint64
+	By, Reason string
+	Expired    bool // it is no longer carried out
+}
+
+// requestedTransfer transfers leadership as requested, unless a veto applies. While one applies, this host takes its
+// other steps.
+func requestedTransfer(v View) (Decision, bool) {
+	r := v.TransferAsked
+	if r == nil || r.Expired || !v.Cluster.Reachable || v.foreign() {
+		return Decision{}, false
+	}
+	to, listed := v.memberByID(r.MemberID)
+	if !listed || to.Learner || to.Leader {
+		return Decision{}, false
+	}
+	if _, waits := transferWaits(v, to); waits {
+		return Decision{}, false
+	}
+	why := "to " + to.label() + ", requested by " + r.By
+	if !v.Lock.Mine {
+		return do(Step{Kind: StepTakeLock, Why: "to transfer leadership " + why}), true
+	}
+	return do(Step{Kind: StepTransferLeadership, MemberID: to.ID, Why: why}), true
+}
+
+// transferVetoes returns the vetoes against a requested transfer, in the order in which they are reported. The ones
+// against its voter follow.
+func transferVetoes() []veto {
+	return []veto{
+		vetoHostConflict(),
+		vetoOperationRecorded(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+	}
+}
+
+// operationRecorded reports whether any operation is in flight, this host's own included.
+func operationRecorded(v View) (string, bool) {
+	if v.Op == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase), true
+}
+
+// transferWaits returns why leadership is not transferred to a voter on request now, and whether there is a reason.
+func transferWaits(v View, to Member) (Reason, bool) {
+	if v.Self.Mode != Manage {
+		return Reason{ModeObserve, "quorumd only observes on this host"}, true
+	}
+	if v.Pause != nil {
+		return paused(v.Pause), true
+	}
+	if reasons := against(v, transferVetoes()); len(reasons) > 0 {
+		return reasons[0], true
+	}
+	if r := v.againstLeader(to); r != nil {
+		return Reason{r.Code, "voter " + to.label() + " " + r.Text}, true
+	}
+	return Reason{}, false
+}
+
+// againstLeader returns why a voter should not become the leader, or nil. A voter that is down, or will be, would have
+// to transfer leadership again.
+func (v View) againstLeader(m Member) *Refusal {
+	if doubt := v.notProven(m, health.Leadership); doubt != "" {
+		code, hint := VoterUnhealthy, "quorumctl health on "+m.label()+" shows the findings; or name another voter"
+		if !m.Live {
+			code, hint = VoterNotLive, "quorumctl explain on "+m.label()+" shows what it waits for; or name another voter"
+		}
+		return conflicts(code, doubt, hint)
+	}
+	if m.BehindFor >= v.Limits.Settle {
+		return conflicts(VoterSuspect, fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
+			durationfmt.Seconds(m.BehindFor)), "wait until it has caught up, or name another voter")
+	}
+	h, _ := v.hostOf(m)
+	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
+	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
+	switch {
+	case blocks(h.Health, h.Ungated, health.Leadership): // notProven ignores WARM
+		return conflicts(VoterUnhealthy, "is "+h.Health.String(),
+			"quorumctl health on "+m.label()+" shows the findings; or name another voter")
+	case h.InOperation, v.Op.names(h, m):
+		return conflicts(OperationInFlight, "is in an operation", "wait for it: quorumctl operation show")
+	case v.Removal != nil && v.Removal.MemberID == m.ID:
+		return conflicts(OperationInFlight, "is to be removed", "name another voter")
+	case v.retires(m):
+		return conflicts(HostRetired, "is to leave, because its host is retired", "name another voter")
+	case h.Wants != "", h.Waiting != "", down, next:
+		return conflicts(CycleQueued, "is to be taken down", "wait until it is back, or name another voter")
+	}
+	return nil
+}
+
+// TransferNote reports whether the request to transfer leadership ends, and with which result.
+type TransferNote struct {
+	Ends bool
+	Code ReasonCode // empty if the voter leads
+	Text string
+}
+
+// noteTransfer ends the request when its voter leads, when it is no longer a voter, or when the request has expired.
+func noteTransfer(v View) TransferNote {
+	r := v.TransferAsked
+	if r == nil {
+		return TransferNote{}
+	}
+	m, listed := v.memberByID(r.MemberID)
+	known := v.Cluster.Reachable && !v.foreign()
+	switch {
+	case known && listed && m.Leader:
+		return TransferNote{true, "", m.label() + " leads"}
+	case known && (!listed || m.Learner):
+		return TransferNote{true, OperationRejected, fmt.Sprintf("member %x is not a voter", r.MemberID)}
+	case r.Expired:
+		why := TransferWaits(v)
+		return TransferNote{true, why.Code, "it expired: " + why.Text}
+	}
+	return TransferNote{}
+}
+
+// TransferWaits returns what a request to transfer leadership waits for.
+func TransferWaits(v View) Reason {
+	switch {
+	case v.foreign():
+		return blockedBy(v, vetoIDMismatch).Reasons[0]
+	case !v.Cluster.Reachable:
+		return Reason{ClusterUnreachable, v.unreachable()}
+	}
+	m, _ := v.memberByID(v.TransferAsked.MemberID)
+	if r, waits := transferWaits(v, m); waits {
+		return r
+	}
+	if v.Failed.Kind == StepTransferLeadership || v.Failed.Kind == StepTakeLock {
+		return Reason{LeadershipNotTransferred, v.Failed.Text}
+	}
+	return Reason{LeadershipNotTransferred, m.label() + " does not lead yet"}
+}
+
+// TransferTarget returns the voter to which leadership would be transferred: the one of the named host, or the best one
+// if the name is empty. It refuses a request that cannot be carried out now. If the named voter leads already, it is
+// returned.
+func TransferTarget(v View, host string) (Member, *Refusal) {
+	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+		return Member{}, r
+	}
+	if host == "" {
+		return v.bestLeader()
+	}
+	m, against := v.voterNamed(host)
+	if against != nil || m.Leader {
+		return m, against
+	}
+	return m, AgainstTransfer(v, m)
+}
+
+// AgainstTransfer returns why leadership cannot be transferred to a voter now, or nil.
+func AgainstTransfer(v View, to Member) *Refusal {
+	if v.Recovery != nil {
+		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
+	}
+	for _, r := range against(v, transferVetoes()) {
+		hint := "wait for it, and ask again: quorumctl operation show"
+		if r.Code == HostConflict {
+			hint = r.Code.Info().Remedy
+		}
+		return conflicts(r.Code, r.Text, hint)
+	}
+	r := v.againstLeader(to)
+	if r != nil {
+		r.Text = "voter " + to.label() + " " + r.Text
+	}
+	return r
+}
+
+// voterNamed returns the voter of the host with that name or ID.
+func (v View) voterNamed(host string) (Member, *Refusal) {
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == host })
+	if i < 0 {
+		i = slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Name == host })
+	}
+	if i >= 0 {
+		if m, voter := v.voterOf(v.Hosts[i]); voter {
+			return m, nil
+		}
+		return Member{}, &Refusal{Wrong, "", host + " is not a voter", "quorumctl status lists the voters"}
+	}
+	m, against := MemberNamed(v, host, false)
+	if against == nil && m.Learner {
+		against = &Refusal{Wrong, "", host + " is not a voter", "quorumctl status lists the voters"}
+	}
+	return m, against
+}
+
+// bestLeader returns the best voter but the one that leads.
+func (v View) bestLeader() (Member, *Refusal) {
+	best, found := bestVoterOf(v, func(m Member) bool { return !m.Leader && v.againstLeader(m) == nil })
+	if found {
+		return best, AgainstTransfer(v, best)
+	}
+	others := 0
+	for m := range v.Cluster.voters() {
+		if m.Leader {
+			continue
+		}
+		if others++; AgainstTransfer(v, m) != nil {
+			best = m
+		}
+	}
+	if others == 1 {
+		return best, AgainstTransfer(v, best)
+	}
+	if others == 0 {
+		return Member{}, &Refusal{Wrong, "", "there is no other voter", "quorumctl cluster resize 3 adds voters"}
+	}
+	return Member{}, conflicts(LeadershipNotTransferred, "no other voter may lead now",
+		"quorumctl leader transfer HOST names the reason for each")
+}
+
+// TransferPlan returns the steps of a transfer to a voter, and warnings.
+func TransferPlan(v View, to Member) (steps []PlanStep, warnings []string) {
+	if to.Leader {
+		return nil, nil
+	}
+	from := "the leader"
+	for m := range v.Cluster.voters() {
+		if m.Leader {
+			from = m.label()
+		}
+	}
+	voters, live := v.Cluster.Counts()
+	return []PlanStep{{
+		Text:   fmt.Sprintf("leadership is transferred from %s to %s, under the lock", from, to.label()),
+		Voters: voters, Tolerance: Tolerance(voters, live),
+	}}, []string{"writes in flight at the old leader are lost: clients have to retry them"}
+}
