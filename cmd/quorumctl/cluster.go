@@ -85,8 +85,8 @@ func resizeArgs(_ *cobra.Command, args []string) error {
 func (a *app) showSize(cmd *cobra.Command) error {
 	for _, name := range []string{"reason", "wait", "without-snapshot", "dry-run", "yes"} {
 		if cmd.Flags().Changed(name) {
-			return usage("quorumctl cluster resize 5 --"+name, "cannot resize the cluster: --%s needs a number of voters",
-				name)
+			return usage("quorumctl cluster resize 5 --"+name,
+				"cannot resize the cluster: --%s needs a number of voters", name)
 		}
 	}
 	size, err := a.client().Size(cmd.Context())
@@ -136,8 +136,8 @@ func (a *app) followResize(ctx context.Context, asked control.Resize, timeout ti
 			other = got
 		}
 		return observation{
-			state: state, text: text, summary: state + display.After(", ", text), done: other != nil || hasSize(s, asked),
-			hidden: !knowsSize(s, asked),
+			state: state, text: text, summary: state + display.After(", ", text),
+			done: other != nil || hasSize(s, asked), hidden: !knowsSize(s, asked),
 		}
 	})
 	switch {
