@@ -48,7 +48,8 @@ func TestAResizedClusterGrowsAndShrinks(t *testing.T) {
 		f.pass(time.Minute)
 		key := record.KeysFor("test").Size()
 		would, err := f.resize("s0000", control.ResizeRequest{Voters: 5, DryRun: true})
-		if err != nil || !would.DryRun || len(would.Steps) != 2 || would.Steps[1].Voters != 5 || would.Voters != 3 || would.FaultTolerance != 1 {
+		if err != nil || !would.DryRun || len(would.Steps) != 2 || would.Steps[1].Voters != 5 ||
+			would.Voters != 3 || would.FaultTolerance != 1 {
 			t.Fatalf("the dry run: %+v, %v", would, err)
 		}
 		f.pass(time.Minute)
