@@ -133,7 +133,7 @@ func membership(s control.Status) []Line {
 	return append([]Line{say("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
 }
 
-// resized returns a line with the size to which an operator has resized the cluster, unless it has that many voters.
+// resized returns a line with the size to which an operator has resized the cluster, if it has another number of voters.
 func resized(c control.Cluster) []Line {
 	if c.Size == nil || c.Size.Voters == c.Voters {
 		return nil

@@ -109,9 +109,8 @@ func (s sizeSeen) against(r *round.Round, req control.ResizeRequest, cannot stri
 		return refused(cannot, against)
 	}
 	if s.unread > 0 && r.View.Cluster.Reachable {
-		text := fmt.Sprintf("%sthis host is one of many spares, and does not read the records of %d other hosts",
-			cannot, s.unread)
-		return refuse(control.NotNow, control.CodeConflict, text, "ask on a voter: "+strings.Join(voterNames(r), ", "))
+		return refuse(control.NotNow, control.CodeConflict, fmt.Sprintf("%sthis host is one of many spares, and does not "+
+			"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
 	}
 	if err := refused(cannot, against); err != nil {
 		return err

@@ -85,8 +85,8 @@ func resizeArgs(_ *cobra.Command, args []string) error {
 func (a *app) showSize(cmd *cobra.Command) error {
 	for _, name := range []string{"reason", "wait", "without-snapshot", "dry-run", "yes"} {
 		if cmd.Flags().Changed(name) {
-			return usage("quorumctl cluster resize 5 --"+name,
-				"cannot resize the cluster: --%s needs a number of voters", name)
+			return usage("quorumctl cluster resize 5 --"+name, "cannot resize the cluster: --%s needs a number of voters",
+				name)
 		}
 	}
 	size, err := a.client().Size(cmd.Context())
