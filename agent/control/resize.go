@@ -23,8 +23,9 @@ type ResizeRequest struct {
 
 // Size is the number of voters to which an operator has resized the cluster.
 type Size struct {
-	Voters          int       `json:"voters"`
-	WithoutSnapshot bool      `json:"withoutSnapshot,omitempty"` // the last but one voter leaves without a recent snapshot
+	Voters int `json:"voters"`
+	// the last but one voter leaves without a recent snapshot
+	WithoutSnapshot bool      `json:"withoutSnapshot,omitempty"`
 	By              string    `json:"by"`
 	Reason          string    `json:"reason,omitempty"`
 	Since           time.Time `json:"since"`
