@@ -149,12 +149,3 @@ func TestTheStartGuardIsClearedBeforeTheStepThatEndsItsPurpose(t *testing.T) {
 		}
 	}
 }
-
-func TestAFailedEtcdOfAnUnknownVersionIsNotStartedAgain(t *testing.T) {
-	t.Parallel()
-	v := restingVoter()
-	v.Unit.State, v.Unit.SinceStart, v.Self.Etcd = UnitFailed, Never, Version{}
-	if d := startAgain(v); len(d.Reasons) != 1 || d.Reasons[0].Code != VersionUnknown || d.Step.Kind != StepNone {
-		t.Errorf("%+v", d)
-	}
-}
