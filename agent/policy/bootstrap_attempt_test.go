@@ -101,6 +101,16 @@ func TestTheFirstHostBeginsAnAttemptBeforeTheOthersCommitToIt(t *testing.T) {
 	}
 }
 
+func TestANewHostAnswersWithItsListAndItsAttempt(t *testing.T) {
+	t.Parallel()
+	v := bootstrapView()
+	v.BootstrapAttempt.PromisedList = "M"
+	want := BootstrapAnswer{Name: "n3", List: "L", PromisedList: "M", Attempt: "1", Phase: bootstrapPhase(v)}
+	if got := BootstrapAnswerOf(v); got != want {
+		t.Errorf("it answers %+v", got)
+	}
+}
+
 func TestAHostFollowsTheFirstListedHostAndNoOther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -248,9 +248,11 @@ func TestTheOthersReportAMemberDeadThatItsHostReportsLost(t *testing.T) {
 	if since, why := v.unattendedFor(m); since != 0 || !strings.Contains(why, "on purpose") {
 		t.Errorf("in its operation it has been dead for %s: %s", since, why)
 	}
-	v.Hosts[2].MemberLostFor = time.Minute
-	if since, why := v.unattendedFor(m); since != time.Minute {
-		t.Errorf("it is lost, and has been dead for %s: %s", since, why)
+	for _, lost := range []time.Duration{1, time.Minute} {
+		v.Hosts[2].MemberLostFor = lost
+		if since, why := v.unattendedFor(m); since != lost {
+			t.Errorf("it is lost, and has been dead for %s, not %s: %s", since, lost, why)
+		}
 	}
 }
 

@@ -396,3 +396,14 @@ func TestAHostReportsItsMemberLostOnlyIfItsDataIsGoneAndItDoesNotServe(t *testin
 		}
 	}
 }
+
+func TestTheFateOfADeadVoterNamesTheTimeOnlyWhileSomeRemains(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[time.Duration]string{
+		1: "; another host may replace it in 0s, but: why", 0: "; another host may replace it after 1m, but: why",
+	} {
+		if got := fate(false, "", "why", in, time.Minute, " after 1m"); got != want {
+			t.Errorf("%s remain: %q, want %q", in, got, want)
+		}
+	}
+}

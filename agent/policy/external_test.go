@@ -157,3 +157,15 @@ func TestNoStepStartsOrStopsAnExternallyManagedEtcd(t *testing.T) {
 		t.Errorf("only %d of these views lead to such a step if the agent runs etcd", drives)
 	}
 }
+
+func TestARestartOfAnExternallyManagedEtcdEnds(t *testing.T) {
+	t.Parallel()
+	for _, work := range []Work{WorkRestart, WorkCommand} {
+		v := turnView()
+		v.Self.Drives, v.Asked.Work = false, work
+		d := awaitExternalStop(v)
+		if d.Step.Kind != StepEndOp || d.Step.Outcome != EtcdExternal || d.Step.Why != v.externalReason().Text {
+			t.Errorf("a %s: %+v", work, d)
+		}
+	}
+}

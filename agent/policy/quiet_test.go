@@ -55,6 +55,9 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Unsure: true}} },
 		},
 	}
+	if len(active) != len(activities()) {
+		t.Errorf("%d rows for %d activities", len(active), len(activities()))
+	}
 	for _, u := range activities() {
 		if len(active[u.name]) == 0 {
 			t.Errorf("%s: no row covers it", u.name)

@@ -386,3 +386,23 @@ func TestALateHostOfARecoveredClusterMovesItsDataAside(t *testing.T) {
 		t.Errorf("a pause does not hold a late host back: %+v", d)
 	}
 }
+
+func TestASurvivorWithNewDataKeepsItsPlanWhileTheOldClusterAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		site site
+		step StepKind
+	}{
+		"it has the new cluster's data":        {site{survivor: true, data: newCluster}, StepNone},
+		"it has the old data":                  {site{survivor: true, data: oldCluster}, StepStartUnit},
+		"it has not restored the snapshot yet": {site{survivor: true, snapshot: true}, StepEndRecovery},
+		"it has restored the snapshot":         {site{survivor: true, snapshot: true, data: newCluster}, StepNone},
+		"it is no survivor":                    {site{data: newCluster}, StepEndRecovery},
+	} {
+		c.site.planned, c.site.serves, c.site.unit = true, oldCluster, UnitInactive
+		d, decided := recovery(c.site.view())
+		if !decided || d.Step.Kind != c.step || c.step == StepNone && d.Reasons[0].Code != Recovering {
+			t.Errorf("%s: %t, %+v", name, decided, d)
+		}
+	}
+}

@@ -490,3 +490,15 @@ func TestTheRecordOfAReplacementNamesThePeerURLExceptAStandbys(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAbandonedReplacementWaitsForThePendingRemovalExactlyUntilItCannotTakeEffect(t *testing.T) {
+	t.Parallel()
+	v := replacing(deadView, PhaseRollback)()
+	for since, waits := range map[time.Duration]bool{v.Limits.LockTTL: false, v.Limits.LockTTL - 1: true} {
+		v.Op.WrittenFor = since
+		d := endReplace(v)
+		if got := len(d.Reasons) > 0 && d.Reasons[0].Code == Settling; got != waits {
+			t.Errorf("after %s: %+v", since, d)
+		}
+	}
+}

@@ -767,3 +767,14 @@ func TestAConfigurationThatDiffersFromTheSizeIsReported(t *testing.T) {
 		t.Errorf("it says: %s", text)
 	}
 }
+
+func TestASurplusIsReportedOnceTheMembershipHasSettled(t *testing.T) {
+	t.Parallel()
+	v := resized()
+	for since, want := range map[time.Duration]bool{v.Limits.Settle: true, v.Limits.Settle - 1: false} {
+		v.Cluster.StableFor = since
+		if text, reported := surplus(v); reported != want {
+			t.Errorf("after %s: %t, %q", since, reported, text)
+		}
+	}
+}

@@ -91,6 +91,10 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 			func(v *View, _ *Removal) { v.Backup.HasSnapshot = false }, "there is no snapshot",
 		},
 		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
+		"one that is just recent enough": {func(v *View, _ *Removal) { v.Backup.Age = freshFor }, ""},
+		"one that is just too old": {
+			func(v *View, _ *Removal) { v.Backup.Age = freshFor + 1 }, "the newest snapshot is 1h old, the limit is 1h",
+		},
 		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.HasStore = false }, ""},
 		"unhealthy":                      {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
 		"lost":                           {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},

@@ -21,6 +21,7 @@ func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 		{RecordRollout, false, "quorumctl rollout abort deletes it"},
 		{RecordLock, false, "if it stays: etcdctl del KEY"},
 		{RecordHost, false, "restart quorumd there, as new as here; if there is no such host: etcdctl del KEY"},
+		{RecordRetired, false, "quorumctl retire HOST --undo deletes it"},
 		{"dance", true, ""},
 	} {
 		u := Unreadable{c.kind, "KEY", "not JSON"}
