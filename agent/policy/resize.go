@@ -123,8 +123,7 @@ func removalPending(v View) (string, bool) {
 }
 
 // leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then unhealthy
-// ones, then those
-// in the failure domain with the most voters, and the leader last within the domain.
+// ones, then those in the failure domain with the most voters, and the leader last within the domain.
 func leavers(v View) []Host {
 	inDomain, leader := map[string]int{}, ""
 	var list []Host
@@ -149,7 +148,7 @@ func leavers(v View) []Host {
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
 			cmp.Compare(first(v.isRetired(a.ID)), first(v.isRetired(b.ID))),
-			cmp.Compare(first(mustNotJoin(a)), first(mustNotJoin(b))),
+			cmp.Compare(first(leavesUnhealthy(a)), first(leavesUnhealthy(b))),
 			cmp.Compare(inDomain[b.Domain], inDomain[a.Domain]),
 			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // its departure costs a transfer
 			cmp.Compare(known(b.P99), known(a.P99)),                             // the slower disk
@@ -159,8 +158,10 @@ func leavers(v View) []Host {
 	return list
 }
 
-// mustNotJoin reports whether a host's health state would keep it from joining.
-func mustNotJoin(h Host) bool { return blocks(h.Health, h.Ungated, health.Joins) }
+// leavesUnhealthy reports whether a host is unhealthy, so that its voter leaves before healthy ones.
+func leavesUnhealthy(h Host) bool {
+	return Unhealthy(h.Health) && blocks(h.Health, h.Ungated, health.Joins)
+}
 
 // notFirstToLeave reports whether another voter leaves first. A host that does not act must not block the others
 // forever.
@@ -207,12 +208,13 @@ func leaveAtRisk(v View) (string, bool) {
 	return "no voter leaves unless all others are live and healthy: " + why, true
 }
 
-// aloneWithoutSnapshot reports whether the voter that would leave is the last but one and there is no recent snapshot:
-// afterwards, one failed disk loses all data since the newest snapshot.
+// aloneWithoutSnapshot reports whether the cluster is about to become one voter and there is no recent snapshot:
+// afterwards, one failed disk loses all data since the newest snapshot. It applies from three voters on, because two
+// tolerate no failure either.
 func aloneWithoutSnapshot(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
-	if v.retiring() > 0 || !v.Target.Resized || v.Target.Voters != 1 || voters != 2 || v.Target.WithoutSnapshot || fresh {
+	if v.retiring() > 0 || !v.Target.Resized || v.Target.Voters != 1 || voters > 3 || v.Target.WithoutSnapshot || fresh {
 		return "", false
 	}
 	return fmt.Sprintf("no verified snapshot is younger than %s, and afterwards one failed disk loses the data",
@@ -353,7 +355,12 @@ func afterLeave(v View) Decision {
 	case unitRuns(v) && v.Self.Drives:
 		return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x has left the cluster", v.Op.MemberID)})
 	case unitRuns(v): // the program that manages it stops it
-	case v.Data.State == DataMember && v.Data.MemberID == v.Op.MemberID && v.Data.Age < v.Unit.Since:
+	case v.Op.WrittenFor > v.Limits.LearnerStall: // its disk may hang: the next join moves the data aside
+	case v.Data.State == DataUnknown || v.Data.Age >= v.Unit.Since:
+		d := wait(DataNotKnown, "the data directory has not been read since etcd was stopped")
+		d.Again = lookSoon
+		return d
+	case v.Data.State == DataMember && v.Data.MemberID == v.Op.MemberID:
 		return do(Step{
 			Kind: StepMoveDataAside, Why: fmt.Sprintf("it belongs to member %x, which has left", v.Data.MemberID),
 		})
@@ -439,9 +446,11 @@ func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 	}
 	for n := now - 1; n >= voters; n-- {
 		step := PlanStep{Voters: n, Tolerance: Tolerance(n, n), Final: true}
+		left := len(leavers(v))
 		step.Text, v = nextLeave(v)
-		if doubt := v.firstDoubt(); doubt != "" {
-			step.WaitsFor = doubt
+		if step.WaitsFor = v.firstDoubt(); left == 0 {
+			step.WaitsFor = "no voter's host runs quorumd in mode manage; quorumctl explain on the hosts shows why"
+			return append(steps, step), warnings
 		}
 		steps = append(steps, step)
 	}
@@ -468,7 +477,10 @@ func nextLeave(v View) (string, View) {
 		if m.PeerURL != first.PeerURL || !m.Leader {
 			continue
 		}
-		if best, found := bestVoter(v, m.PeerURL); found {
+		best, found := bestVoter(v, m.PeerURL)
+		if !found {
+			text = fmt.Sprintf("once another voter may lead, leadership is transferred from %s to it, then %s", first.Name, text)
+		} else {
 			text = fmt.Sprintf("leadership is transferred from %s to %s, then %s", first.Name, best.label(), text)
 			for i := range rest.Cluster.Members {
 				rest.Cluster.Members[i].Leader = rest.Cluster.Members[i].ID == best.ID
