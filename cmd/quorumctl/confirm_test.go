@@ -16,6 +16,7 @@ func confirmedCommands() []string {
 	return []string{
 		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",
 		"rollout start reboot --reason 'new kernel' --hosts n1,n3", "cluster resize 5 --reason 'two more racks'",
+		"retire n3 --reason 'end of lease'",
 	}
 }
 

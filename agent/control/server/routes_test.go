@@ -121,6 +121,16 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if err != nil || size.Target != 3 || size.APIVersion != control.APIVersion || size.Steps == nil {
 		t.Errorf("size: %+v, %v", size, err)
 	}
+	retirement, err := c.Retire(ctx, control.RetireRequest{Host: "n3", Reason: " old "})
+	if err != nil || retirement.Host.ID != "n3" || retirement.Steps == nil || retirement.APIVersion != control.APIVersion {
+		t.Errorf("retire: %+v, %v", retirement, err)
+	}
+	if _, err := c.Retire(ctx, control.RetireRequest{Host: "n3", Reason: " ", Undo: true}); err != nil {
+		t.Error(err)
+	}
+	if hosts, err := c.RetiredHosts(ctx); err != nil || hosts.Hosts == nil || hosts.APIVersion != control.APIVersion {
+		t.Errorf("retired hosts: %+v, %v", hosts, err)
+	}
 	want := fmt.Sprintf(`history 3
 mute MEMORY_LOW "a batch job" for 1h0m0s by %[1]s
 mute A_B "it is known" for 4h0m0s by %[1]s
@@ -141,7 +151,9 @@ rollout restart of [n1 n3] until "3.6.12": "a fix" by %[1]s
 rollout command upgrade of [] until "": "a fix" by %[1]s
 rollout paused by %[1]s
 resize to 5 if revision 7, without snapshot false: "a rack" by %[1]s
-resize to 1 if revision any, without snapshot true: "" by %[1]s`, d.me())
+resize to 1 if revision any, without snapshot true: "" by %[1]s
+retire n3, undo false: "old" by %[1]s
+retire n3, undo true: "" by %[1]s`, d.me())
 	if got := d.calls(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -214,6 +226,11 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		"resize: negative revision":  {"POST /v1/cluster/resize", `{"voters":5,"ifRevision":-1}`, "-1 is not a revision"},
 		"resize: two lines":          {"POST /v1/cluster/resize", `{"voters":5,"reason":"a\nb"}`, "line breaks"},
 		"resize: too long":           {"POST /v1/cluster/resize", `{"voters":5,"reason":"` + long + `"}`, "at most 256"},
+		"retire: no host":            {"POST /v1/retire", `{"reason":"old"}`, `host: "" is not the name`},
+		"retire: no reason":          {"POST /v1/retire", `{"host":"n3"}`, "reason is missing"},
+		"retire: escape sequence":    {"POST /v1/retire", `{"host":"\u001b[2J","reason":"old"}`, "is not the name"},
+		"retire: long name":          {"POST /v1/retire", `{"host":"` + long + `","reason":"old"}`, "is not the name"},
+		"retire: two lines":          {"POST /v1/retire", `{"host":"n3","undo":true,"reason":"a\nb"}`, "line breaks"},
 		"rollout state: unknown":     {"PUT /v1/rollout/state", `{"state":"done"}`, "not one of running, paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
