@@ -222,3 +222,38 @@ func TestALeaveCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 		})
 	}
 }
+
+// Only n1 may act, so its voter leaves although it leads. Later it joins again, and its old data is moved aside.
+func TestALeaderTransfersLeadershipBeforeItLeavesAndJoinsAgainLater(t *testing.T) {
+	t.Parallel()
+	w := threeIdleVoters(t)
+	n1 := w.hosts[0]
+	for _, h := range w.hosts[1:] {
+		h.stop()
+		h.set("mode", "observe")
+		w.start(h)
+	}
+	w.lead(n1)
+	w.eventually("n1 sees that the others only observe", func() bool {
+		s, ok := n1.status()
+		return ok && len(s.Hosts) == 3 && s.Cluster.FaultTolerance == 1 && !slices.ContainsFunc(s.Hosts,
+			func(r control.HostRecord) bool { return r.Name != "n1" && r.Mode != string(policy.Observe) })
+	})
+	load := w.retrying(50)
+	plan := n1.mustResize(control.ResizeRequest{Voters: 1, WithoutSnapshot: true})
+	if !strings.Contains(plan.Steps[0].Text, "leadership is transferred from n1 to ") {
+		t.Errorf("the plan is %+v", plan.Steps)
+	}
+	w.within(formation, "n1 has left", func() bool { return w.has(2, 0) && !w.busy() })
+	if left := w.left(); !slices.Equal(left, []string{"n1"}) {
+		t.Errorf("%v left", left)
+	}
+	if w.isVoter(n1) {
+		t.Error("n1 still votes")
+	}
+	w.never(5*time.Second, "a host that only observes leaves", func() bool { return !w.has(2, 0) })
+	n1.mustResize(control.ResizeRequest{Voters: 3})
+	w.hasSize(3)
+	checkReport(t, load)
+	w.verify(3, 0)
+}

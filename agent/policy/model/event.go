@@ -521,7 +521,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		return false, fine // the rank makes no difference
 	}
 	if found = judgeComparison(&s, *c); found == fine {
-		found = w.judgeDecision(h, *c, leads)
+		found = w.judgeDecision(h, *c, leads, m.target(w.resized))
 	}
 	if found == fine {
 		found = m.judgeSize(w, h, *c)

@@ -250,7 +250,7 @@ func (w *world) judgeState() breach {
 }
 
 // judgeDecision checks a decision against the world at the time of the view.
-func (w *world) judgeDecision(h int, c choice, leads bool) breach {
+func (w *world) judgeDecision(h int, c choice, leads bool, size policy.Target) breach {
 	if c.step == none {
 		if c.reason == "" {
 			return noReason
@@ -316,7 +316,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if w.ejected(h) {
 			return ejectedJoins
 		}
-		return w.judgeReplacement(h, c, leads)
+		return w.judgeReplacement(h, c, leads, size)
 	case beginLeave, beginRemoval, setRemoving, removeMember, endRemoval:
 		if w.opLeave != 0 || c.step == beginLeave {
 			return w.judgeLeave(h, c, leads)
@@ -325,7 +325,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 			if c.step == setRemoving && w.rpGone == 0 && !c.repairs && !w.replacesItself() {
 				return ejectionForgotten
 			}
-			return w.judgeReplacement(h, c, leads)
+			return w.judgeReplacement(h, c, leads, size)
 		}
 		return w.judgeRemoval(h, c)
 	case endJoined, endFailed:

@@ -220,7 +220,7 @@ func (s *observation) connectionReports(i int) []policy.Sight {
 }
 
 // judgeReplacement checks a step of a replacement against the world at the time of the view.
-func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
+func (w *world) judgeReplacement(h int, c choice, leads bool, size policy.Target) breach {
 	who, begins := int(w.rpTarget), c.step == beginReplace || c.step == beginRemoveLost
 	if begins {
 		who = int(c.target)
@@ -245,7 +245,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	case (c.step == removeMember || c.step != beginReplace && w.opPhase == phaseBegun) && w.opReported == 0:
 		return replacedOnOldReports
 	case w.hosts[h].list == voter:
-		if found := w.judgeCompletion(c, who, leads); found != fine {
+		if found := w.judgeCompletion(c, who, leads, size); found != fine {
 			return found
 		}
 		if known < majority(others) {
@@ -373,7 +373,9 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	if joined && (!repair || voters <= target.Voters) {
 		return fine
 	}
-	if voters != min(target.Voters, others) || w.op != 0 || w.lock >= 0 || !w.allServe() {
+	want := min(target.Voters, others)
+	enough := voters == want || want%2 == 0 && voters == want-1 // no host makes the number even alone
+	if !enough || w.op != 0 || w.lock >= 0 || !w.allServe() {
 		return notReplaced
 	}
 	if voters == target.Voters && follows != min(target.Standbys, others-voters) {

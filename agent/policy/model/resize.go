@@ -55,11 +55,11 @@ func (m *machine) resize(w *world) bool {
 	return true
 }
 
-// removalLate reports whether a removal that was not answered in time may still be applied: etcd does that within the
+// removalLate reports whether a removal that was sent may still be applied: etcd does that within the
 // lock's TTL or never, and no voter leaves a resized cluster during that time.
 func (w *world) removalLate() bool {
 	for i := range w.n {
-		if w.hosts[i].lateRemove != 0 {
+		if h := &w.hosts[i]; h.lateRemove != 0 || h.phase == sent && h.step == removeMember {
 			return true
 		}
 	}
@@ -245,7 +245,7 @@ func Resizes() []Scenario {
 			Faults: AllFaults, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "three voters become one, one taken down", Hosts: 3, Voters: 3, Target: three, ResizeTo: 1, Requests: 1,
+			Name: "five voters become three, one taken down", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3, Requests: 1,
 			Liveness: true,
 		},
 		Scenario{

@@ -1,0 +1,108 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestAClusterIsResizedWithoutAFailedWrite makes three voters five and three again, under writes that clients retry for
+// 5 s. The agent of the first host that leaves is killed during that.
+func TestAClusterIsResizedWithoutAFailedWrite(t *testing.T) {
+	f := formedFleetRunning(t)
+	f.killed = true
+	f.waitHealthy()
+	load := f.retryingWrites()
+	for _, voters := range []int{5, 3} {
+		t.Log(f.shell(f.Hosts[0], fmt.Sprintf("quorumctl cluster resize %d --dry-run", voters)))
+		began := time.Now()
+		plan := f.resize(voters)
+		if voters == 3 {
+			f.killLeaver()
+		}
+		f.within(6*bound, fmt.Sprintf("%d vote", voters), func() bool {
+			return f.votes(voters) && f.isIdle() && (voters == 5 || f.has(3, 1))
+		})
+		t.Logf("%6.1f s: %d voters, after %d planned steps", time.Since(began).Seconds(), voters, len(plan.Steps))
+	}
+	report := load.Stop()
+	t.Logf("%d writes acknowledged, %d retried, %d failed, longest gap %v", report.Acked, report.Retried, report.Failed,
+		report.LongestGap)
+	if report.Failed > 0 || report.Acked == 0 {
+		t.Errorf("%d writes failed", report.Failed)
+	}
+	t.Log(f.shell(f.Hosts[0], "quorumctl history --since 30m"))
+	f.verify(3, 1)
+}
+
+// retryingWrites starts writes through all hosts. Each is retried for 5 s.
+func (f *fleet) retryingWrites() *testbed.WriteLoad {
+	f.t.Helper()
+	var endpoints []string
+	for _, h := range f.Hosts {
+		endpoints = append(endpoints, h.ClientURL())
+	}
+	load, err := testbed.StartWriteLoad(f.t.Context(), testbed.LoadOptions{
+		Endpoints: endpoints, Rate: 50, Retry: true, Timeout: 5 * time.Second,
+		Prefix: fmt.Sprintf("load/%d/", time.Now().UnixNano()),
+	})
+	f.check(err)
+	f.t.Cleanup(func() { load.Stop() })
+	return load
+}
+
+// resize asks the first host to resize the cluster.
+func (f *fleet) resize(voters int) control.Resize {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	plan, err := control.Dial(f.Hosts[0].Path("/run/quorumd/control.sock")).Resize(ctx,
+		control.ResizeRequest{Voters: voters, Reason: reason})
+	f.check(err)
+	return plan
+}
+
+// votes reports whether the member list has that many voters.
+func (f *fleet) votes(want int) bool {
+	n := 0
+	for _, m := range f.members() {
+		if !m.IsLearner && m.Name != "" {
+			n++
+		}
+	}
+	return n == want
+}
+
+// killLeaver kills the agent of the first host that leaves, as soon as that is recorded.
+func (f *fleet) killLeaver() {
+	f.t.Helper()
+	var leaver *lab.Host
+	f.eventually("a voter leaves", func() bool {
+		for _, h := range f.Hosts {
+			s, ok := f.status(h)
+			if !ok || s.Op == nil || s.Op.Kind != policy.KindLeave {
+				continue
+			}
+			for _, own := range f.Hosts {
+				if own.Name == s.Op.HostName {
+					leaver = own
+				}
+			}
+		}
+		return leaver != nil
+	})
+	f.t.Logf("quorumd on %s is killed: %s", leaver.Name,
+		strings.TrimSpace(f.shell(leaver, "systemctl kill --signal=KILL quorumd && echo killed")))
+}
