@@ -47,8 +47,8 @@ func TestAResizedClusterGrowsAndShrinks(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		key := record.KeysFor("test").Size()
-		if would, err := f.resize("s0000", control.ResizeRequest{Voters: 5, DryRun: true}); err != nil || !would.DryRun ||
-			len(would.Steps) != 2 || would.Steps[1].Voters != 5 || would.Voters != 3 || would.FaultTolerance != 1 {
+		would, err := f.resize("s0000", control.ResizeRequest{Voters: 5, DryRun: true})
+		if err != nil || !would.DryRun || len(would.Steps) != 2 || would.Steps[1].Voters != 5 || would.Voters != 3 || would.FaultTolerance != 1 {
 			t.Fatalf("the dry run: %+v, %v", would, err)
 		}
 		f.pass(time.Minute)
@@ -66,7 +66,8 @@ func TestAResizedClusterGrowsAndShrinks(t *testing.T) {
 			if s.Cluster.Target != 5 || s.Cluster.Size == nil || s.Cluster.Size.Reason != "a test" {
 				t.Errorf("%s shows the size %d, %+v", name, s.Cluster.Target, s.Cluster.Size)
 			}
-			if !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool { return r.Code == string(policy.SizeDiffers) }) {
+			differs := func(r control.Reason) bool { return r.Code == string(policy.SizeDiffers) }
+			if !slices.ContainsFunc(s.Reasons, differs) {
 				t.Errorf("%s does not report that its configuration differs: %+v", name, s.Reasons)
 			}
 		}
@@ -188,7 +189,8 @@ func TestAResizeThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.pass(10 * time.Second)
-		if got, err := f.resize("v1", control.ResizeRequest{Voters: 3}); err == nil || !strings.Contains(err.Error(), "paused") {
+		if got, err := f.resize("v1", control.ResizeRequest{Voters: 3}); err == nil ||
+			!strings.Contains(err.Error(), "paused") {
 			t.Errorf("while paused: %+v, %v", got, err)
 		}
 		if f.etcd.has(record.KeysFor("test").Size()) || len(f.noted("RESIZED")) > 0 {

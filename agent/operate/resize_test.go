@@ -44,7 +44,9 @@ func (s *sizeStore) Read(_ context.Context, spans ...cluster.Span) (cluster.Rang
 	return found, s.err
 }
 
-func (s *sizeStore) Txn(_ context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s *sizeStore) Txn(_ context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	if len(conditions) == 0 { // the history
 		return &clientv3.TxnResponse{Succeeded: true, Header: &pb.ResponseHeader{Revision: s.at}}, nil
 	}
@@ -78,7 +80,9 @@ func threeVoters() *round.Round {
 			ID: name, Name: name, PeerURL: "http://" + name, Role: policy.RoleVoter, Manage: true,
 		})
 	}
-	v.Hosts = append(v.Hosts, policy.Host{ID: "h4", Name: "h4", PeerURL: "http://h4", Role: policy.RoleSpare, Manage: true})
+	v.Hosts = append(v.Hosts, policy.Host{
+		ID: "h4", Name: "h4", PeerURL: "http://h4", Role: policy.RoleSpare, Manage: true,
+	})
 	return &round.Round{View: v, ClusterState: round.ClusterState{Reachable: true, Listed: true}}
 }
 
@@ -124,7 +128,8 @@ func TestAResizeIsRefusedIfTheHostsAreNotKnownOrEtcdFails(t *testing.T) {
 	r.View.Resting = true
 	h.publisher.Show(r)
 	_, err := h.Resize(t.Context(), control.ResizeRequest{Voters: 1, WithoutSnapshot: true}, "root")
-	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.NotNow || e.Hint != "ask on a voter: h1, h2, h3" {
+	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.NotNow ||
+		e.Hint != "ask on a voter: h1, h2, h3" {
 		t.Errorf("on a resting host: %v", err)
 	}
 	store.hosts = 4

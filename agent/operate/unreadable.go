@@ -25,7 +25,9 @@ type unreadable struct {
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
 
 // decoded returns the record in a key-value pair.
-func decoded[T record.Lock | record.Op | record.Rollout | record.Size](kind policy.RecordKind, pair cluster.Pair) (T, error) {
+func decoded[T record.Lock | record.Op | record.Rollout | record.Size](kind policy.RecordKind,
+	pair cluster.Pair,
+) (T, error) {
 	var r T
 	err := round.Oversized[T](pair)
 	if err == nil {

@@ -270,8 +270,8 @@ func clusterGauges() []gauge {
 			readVoters,
 		},
 		{
-			"quorumd_cluster_size", "How many voters the cluster should have: as last resized by an operator, otherwise " +
-				"as configured on this host.", nil,
+			"quorumd_cluster_size", "How many voters the cluster should have: as last resized by an operator, " +
+				"otherwise as configured on this host.", nil,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil && r.View.Cluster.Reachable {
 					emit(float64(r.View.Target.Voters))

@@ -39,7 +39,8 @@ func TestTheSizeOfTheClusterIsAMetric(t *testing.T) {
 		t.Errorf("before the first round, a scrape shows %v", got)
 	}
 	m.last.Store(resized())
-	if got := series(t, registry, "quorumd_cluster_size"); !maps.Equal(got, map[string]float64{"quorumd_cluster_size[]": 5}) {
+	want := map[string]float64{"quorumd_cluster_size[]": 5}
+	if got := series(t, registry, "quorumd_cluster_size"); !maps.Equal(got, want) {
 		t.Errorf("a scrape shows %v", got)
 	}
 }
@@ -58,7 +59,8 @@ func TestTheStatusShowsTheSizeAlsoWhileEtcdDoesNotAnswer(t *testing.T) {
 		t.Errorf("reached: %+v", got)
 	}
 	p.reached.Store(resized())
-	if got := p.clusterStatus(out, &round.Round{}); got.Target != 5 || got.Size == nil || *got.Size != want || got.Reachable {
+	if got := p.clusterStatus(out, &round.Round{}); got.Target != 5 || got.Size == nil || *got.Size != want ||
+		got.Reachable {
 		t.Errorf("not reached now: %+v", got)
 	}
 }

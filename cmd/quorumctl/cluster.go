@@ -144,8 +144,8 @@ func (a *app) followResize(ctx context.Context, asked control.Resize, timeout ti
 			other = got
 		}
 		return observation{
-			state: state, text: text, summary: state + display.After(", ", text), done: other != nil || hasSize(s, asked),
-			hidden: !knowsSize(s, asked),
+			state: state, text: text, summary: state + display.After(", ", text),
+			done: other != nil || hasSize(s, asked), hidden: !knowsSize(s, asked),
 		}
 	})
 	switch {

@@ -63,7 +63,8 @@ func TestResizeShowsItsPlan(t *testing.T) {
 	again.size.Unchanged = true
 	again.size.Size = &control.Size{Voters: 1, By: "alice", Reason: "moving away", Since: again.status.Time}
 	recorded, _ := serve(t, again)
-	got := transcript(t, small, "cluster resize 1 --dry-run --reason 'moving away'", "cluster resize 1 --dry-run -o yaml",
+	got := transcript(t, small, "cluster resize 1 --dry-run --reason 'moving away'",
+		"cluster resize 1 --dry-run -o yaml",
 		"cluster resize 1 --yes --without-snapshot", "cluster resize", "status")
 	got = append(got, transcript(t, large, "cluster resize", "cluster resize 5 --dry-run", "cluster resize 5 --yes",
 		"cluster resize -o json")...)
@@ -77,8 +78,8 @@ func TestResizeRefusesWrongArguments(t *testing.T) {
 	d := growing(t)
 	socket, _ := serve(t, d)
 	for _, line := range []string{
-		"cluster resize five", "cluster resize 0 --yes", "cluster resize -- -3", "cluster resize 3 5", "cluster resize --wait",
-		"cluster resize --yes", "cluster resize --dry-run", "cluster resize 5 --yes --wait=-1s", "cluster resize 5",
+		"cluster resize five", "cluster resize 0 --yes", "cluster resize -- -3", "cluster resize 3 5",
+		"cluster resize --wait", "cluster resize --yes", "cluster resize --dry-run", "cluster resize 5 --yes --wait=-1s", "cluster resize 5",
 	} {
 		if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUsage || !strings.Contains(r.stderr, "→ ") {
 			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)

@@ -14,10 +14,9 @@ import (
 // writeSize shows the size of the cluster, who set it, and the steps that are left.
 func writeSize(p *page, r control.Resize) {
 	p.line("%s, %s", word{display.Count(r.Voters, "voter", "voters"), bold}, toleranceWord(r.FaultTolerance))
-	switch {
-	case r.Size == nil:
+	if r.Size == nil {
 		p.line("    size     %d, as configured", r.Target)
-	default:
+	} else {
 		p.line("    size     %d, resized by %s%s", r.Target, r.Size.By, display.After(": ", r.Size.Reason))
 		p.line("    since    %s", display.Timestamp(r.Size.Since))
 	}

@@ -363,8 +363,8 @@ func (d *fakeBackend) Resize(_ context.Context, req control.ResizeRequest, _ str
 	if req.IfRevision != nil {
 		seen = fmt.Sprint(*req.IfRevision)
 	}
-	d.requested = append(d.requested, fmt.Sprintf("resize to %d if revision %s, without snapshot %t: %s", req.Voters, seen,
-		req.WithoutSnapshot, req.Reason))
+	d.requested = append(d.requested, fmt.Sprintf("resize to %d if revision %s, without snapshot %t: %s", req.Voters,
+		seen, req.WithoutSnapshot, req.Reason))
 	d.status.Cluster.Size, d.status.Cluster.Target = plan.Size, req.Voters
 	return plan, nil
 }

@@ -174,9 +174,11 @@ func TestTheLastButOneVoterWaitsForASnapshot(t *testing.T) {
 	w.eventually("every voter's host reports that a snapshot is missing", func() bool {
 		for _, h := range w.hosts {
 			s, ok := h.status()
-			if !ok || s.Role == policy.RoleVoter && !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
-				return r.Code == string(policy.TooManyVoters) && strings.Contains(r.Text, "no verified snapshot is younger")
-			}) {
+			missing := func(r control.Reason) bool {
+				return r.Code == string(policy.TooManyVoters) &&
+					strings.Contains(r.Text, "no verified snapshot is younger")
+			}
+			if !ok || s.Role == policy.RoleVoter && !slices.ContainsFunc(s.Reasons, missing) {
 				return false
 			}
 		}
@@ -193,7 +195,8 @@ func TestTheLastButOneVoterWaitsForASnapshot(t *testing.T) {
 func TestALeaveCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{
-		"after take-lock", "after begin-leave", "after set-phase/removing", "before remove-member", "after remove-member",
+		"after take-lock", "after begin-leave", "after set-phase/removing", "before remove-member",
+		"after remove-member",
 	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
