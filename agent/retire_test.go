@@ -18,7 +18,8 @@ import (
 
 // retire asks v2 to retire a host, or to undo its retirement.
 func (f *fleet) retire(host string, undo bool) (control.Retirement, error) {
-	return f.hosts["v2"].agent.Retire(f.t.Context(), control.RetireRequest{Host: host, Reason: "a test", Undo: undo}, "root")
+	req := control.RetireRequest{Host: host, Reason: "a test", Undo: undo}
+	return f.hosts["v2"].agent.Retire(f.t.Context(), req, "root")
 }
 
 // retired returns the state in which a host's status lists the only retired host.
@@ -166,7 +167,8 @@ func TestMoreRetirementsThanTheLimitAreReportedAndNotRead(t *testing.T) {
 		if n := len(f.hosts["v1"].agent.Status().Retired); n != record.MaxRetired {
 			t.Errorf("v1 lists %d", n)
 		}
-		if text := f.tells("v1", keys.Retired(fmt.Sprintf("x%03d", record.MaxRetired))); !strings.Contains(text, "not read") {
+		first := keys.Retired(fmt.Sprintf("x%03d", record.MaxRetired))
+		if text := f.tells("v1", first); !strings.Contains(text, "not read") {
 			t.Errorf("v1 reports %q", text)
 		}
 		if _, err := f.retire("s0000", false); err == nil || !strings.Contains(err.Error(), "no more can be") {

@@ -102,7 +102,9 @@ func (a *app) retire(cmd *cobra.Command, req control.RetireRequest, w waitFlags,
 		asks := req
 		asks.DryRun = true
 		plan, err := a.client().Retire(cmd.Context(), asks)
-		return preview{doc: plan, empty: plan.Unchanged && !w.isSet(), text: func(p *page) { writeRetirement(p, plan) }}, err
+		return preview{doc: plan, empty: plan.Unchanged && !w.isSet(), text: func(p *page) {
+			writeRetirement(p, plan)
+		}}, err
 	})
 	if err != nil || !send {
 		return err
@@ -164,7 +166,8 @@ func writeRetiredHosts(p *page, hosts []control.Retired) {
 	}
 	t := table{head: []string{"HOST", "STATE", "SINCE", "BY", "REASON"}}
 	for _, h := range hosts {
-		t.add(word{h.Label(), bold}, retiredState(h), word{Text: retiredSince(h)}, word{Text: h.By}, word{Text: h.Reason})
+		t.add(word{h.Label(), bold}, retiredState(h), word{Text: retiredSince(h)}, word{Text: h.By},
+			word{Text: h.Reason})
 	}
 	p.table(t)
 }

@@ -19,7 +19,8 @@ func retiring(t *testing.T) *fakeBackend {
 	d := scene(t, "steady")
 	d.retirement = control.Retirement{
 		Host: control.Retired{
-			ID: "3", Name: "n3", PeerURL: "http://192.0.2.3:2380", Member: policy.RoleVoter, State: control.RetiredLeaves,
+			ID: "3", Name: "n3", PeerURL: "http://192.0.2.3:2380", Member: policy.RoleVoter,
+			State: control.RetiredLeaves,
 		},
 		Voters: 3, FaultTolerance: 1, Size: &control.Size{Voters: 3, By: "root"},
 		Steps: []policy.PlanStep{
@@ -39,7 +40,8 @@ func TestRetireShowsItsPlanAndTheRetiredHosts(t *testing.T) {
 	d := retiring(t)
 	socket, _ := serve(t, d)
 	got := transcript(t, socket, "retire", "retire n3 --dry-run --reason 'end of lease'",
-		"retire n3 --yes --reason 'end of lease'", "retire", "status", "retire n3 --undo --dry-run", "retire n3 --undo --yes",
+		"retire n3 --yes --reason 'end of lease'", "retire", "status", "retire n3 --undo --dry-run",
+		"retire n3 --undo --yes",
 		"retire -o json")
 	left := retiring(t)
 	left.status.Retired = []control.Retired{
@@ -53,7 +55,8 @@ func TestRetireShowsItsPlanAndTheRetiredHosts(t *testing.T) {
 	}
 	left.retirement.Unchanged, left.retirement.Host = true, left.status.Retired[0]
 	again, _ := serve(t, left)
-	got = append(got, transcript(t, again, "retire", "status", "retire n3 --dry-run --reason x", "retire n3 --undo --yes")...)
+	got = append(got, transcript(t, again, "retire", "status", "retire n3 --dry-run --reason x",
+		"retire n3 --undo --yes")...)
 	golden(t, "retire.golden", got)
 }
 

@@ -122,7 +122,8 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 		t.Errorf("size: %+v, %v", size, err)
 	}
 	retirement, err := c.Retire(ctx, control.RetireRequest{Host: "n3", Reason: " old "})
-	if err != nil || retirement.Host.ID != "n3" || retirement.Steps == nil || retirement.APIVersion != control.APIVersion {
+	if err != nil || retirement.Host.ID != "n3" || retirement.Steps == nil ||
+		retirement.APIVersion != control.APIVersion {
 		t.Errorf("retire: %+v, %v", retirement, err)
 	}
 	if _, err := c.Retire(ctx, control.RetireRequest{Host: "n3", Reason: " ", Undo: true}); err != nil {
