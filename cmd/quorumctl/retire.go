@@ -199,12 +199,12 @@ func writeRetirement(p *page, r control.Retirement) {
 		p.line("nothing to do: %s is not retired", name)
 		return
 	case r.Undo:
-		p.line("%s the retirement of %s: it may join again", would(r.DryRun, "undo", "undone"), name)
+		p.line("%s the retirement of %s: it may join again", would(r.DryRun, "undo", "undid"), name)
 		return
 	case r.Unchanged:
 		p.line("nothing to record: %s has been retired by %s%s", name, r.Host.By, display.After(": ", r.Host.Reason))
 	default:
-		p.line("%s %s", would(r.DryRun, "retire", "retired"), name)
+		p.line("%s %s", would(r.DryRun, "retire", "retiring"), name)
 		p.line("    reason   %s", r.Host.Reason)
 	}
 	if r.Size != nil {
