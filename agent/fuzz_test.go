@@ -52,7 +52,7 @@ func FuzzAnyContentOfEtcdCanBeShown(f *testing.F) {
 		keys := a.keys
 		for key, value := range map[string][]byte{
 			keys.Op(): b, keys.Pause(): b, keys.Rollout(): b, keys.Lock(): b, keys.Queue(): b, keys.Ended(): b,
-			keys.Release("id-v2"): b, keys.Size(): b,
+			keys.Release("id-v2"): b, keys.Size(): b, keys.Retired("id-v2"): b,
 			keys.Host("id-v1"): host, keys.Host("id-v2"): host, keys.Host("x"): b, keys.HistoryLine(1, "x", 1): b,
 		} {
 			_, err := a.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(key, string(value)))

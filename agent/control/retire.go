@@ -53,9 +53,10 @@ type Retirement struct {
 	Voters     int     `json:"voters"` // now
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FaultTolerance int               `json:"faultTolerance"`
-	Steps          []policy.PlanStep `json:"steps"`          // in order; empty if it is undone
-	Size           *Size             `json:"size,omitempty"` // the size of the cluster, if it is recorded with the retirement
-	Undo           bool              `json:"undo,omitempty"` // the retirement is undone
+	Steps          []policy.PlanStep `json:"steps"` // in order; empty if it is undone
+	// the size of the cluster, if it is recorded with the retirement because there was none
+	Size *Size `json:"size,omitempty"`
+	Undo bool  `json:"undo,omitempty"` // the retirement is undone
 	// nothing to record: the host is retired already, or it is not retired if Undo is set
 	Unchanged bool `json:"unchanged,omitempty"`
 	DryRun    bool `json:"dryRun,omitempty"` // nothing was recorded

@@ -161,7 +161,7 @@ func retiredHosts(s control.Status) []Line {
 	return []Line{say("%s", strings.Join(parts, " · "))}
 }
 
-// resized returns a line with the size to which an operator has resized the cluster, if it has another number of voters.
+// resized returns a line with the size to which an operator has resized the cluster, unless it has that many voters.
 func resized(c control.Cluster) []Line {
 	if c.Size == nil || c.Size.Voters == c.Voters {
 		return nil

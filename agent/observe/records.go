@@ -106,7 +106,9 @@ func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 // most [record.MaxRetired] are kept.
 func (o *Observer) parseRetired(r *round.Round, pair cluster.Pair) {
 	if len(r.Retired) == record.MaxRetired {
-		if !slices.ContainsFunc(r.Unreadable, func(u policy.Unreadable) bool { return u.Kind == policy.RecordRetired }) {
+		if !slices.ContainsFunc(r.Unreadable, func(u policy.Unreadable) bool {
+			return u.Kind == policy.RecordRetired
+		}) {
 			r.NoteUnreadable(policy.RecordRetired, pair,
 				fmt.Errorf("not read, like all later ones: more than %d hosts are retired", record.MaxRetired))
 		}

@@ -51,6 +51,9 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 	against = policy.AgainstRemoval(r.View, policy.Removal{MemberID: m.ID, Live: req.Live}, req.WithoutSnapshot)
 	if against != nil {
 		against.Hint = strings.ReplaceAll(against.Hint, "remove NAME", "remove "+req.Member)
+		if against.Code == policy.MemberLive { // another host joins first
+			against.Hint += "; to keep its host out for good: quorumctl retire " + m.Name + " --reason '<why>'"
+		}
 	}
 	return m, refused(cannot, against)
 }

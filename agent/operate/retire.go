@@ -149,11 +149,13 @@ func (s retiredSeen) against(r *round.Round, v policy.View, id, cannot string) e
 	}
 	switch {
 	case s.at != 0 && s.size == nil:
-		return refuse(control.Conflicts, codeUnreadable, cannot+"the size of the cluster cannot be read, so it is unknown "+
-			"how many voters have to stay", "quorumctl cluster resize N writes it again")
+		return refuse(control.Conflicts, codeUnreadable,
+			cannot+"the size of the cluster cannot be read, so it is unknown how many voters have to stay",
+			"quorumctl cluster resize N writes it again")
 	case len(s.retired) >= record.MaxRetired:
 		return refuse(control.Conflicts, control.CodeConflict, fmt.Sprintf("%s%d hosts are retired, and no more can be",
-			cannot, len(s.retired)), "quorumctl retire lists them; for a host that is scrapped: quorumctl retire ID --undo")
+			cannot, len(s.retired)),
+			"quorumctl retire lists them; for a host that is scrapped: quorumctl retire ID --undo")
 	}
 	return nil
 }
@@ -171,7 +173,8 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 	out.DryRun = req.DryRun
 	value, err := record.Encode(host.Retired)
 	if err != nil {
-		return control.Retirement{}, refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+		return control.Retirement{}, refuse(control.Wrong, control.CodeConflict, cannot+err.Error(),
+			"give a shorter --reason")
 	}
 	key, size := o.keys.Retired(host.Host), o.keys.Size()
 	conditions := []clientv3.Cmp{
@@ -211,7 +214,8 @@ func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round
 	known := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.ID == host.Host })
 	if host.At == 0 && !known {
 		return control.Retirement{}, refuse(control.Wrong, control.CodeBadRequest,
-			cannot+"no host with that name or ID is retired or runs quorumd", "quorumctl retire lists the retired hosts")
+			cannot+"no host with that name or ID is retired or runs quorumd",
+			"quorumctl retire lists the retired hosts")
 	}
 	out := publish.RetirementOf(v, host)
 	out.Steps, out.Undo, out.DryRun, out.Unchanged = nil, true, req.DryRun, host.At == 0
@@ -234,7 +238,8 @@ func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round
 }
 
 // write commits a change if the records are unchanged since they were read. command shows whether it was recorded.
-func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []clientv3.Op, cannot, command string) error {
+func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []clientv3.Op, cannot, command string,
+) error {
 	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)
 	switch {
 	case err != nil:

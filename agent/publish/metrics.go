@@ -320,7 +320,9 @@ func readRole(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 
 func readRetired(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	if r != nil && r.View.Cluster.Reachable {
-		emit(truth(slices.ContainsFunc(r.View.Retired, func(h policy.Retired) bool { return h.Host == r.View.Self.ID })))
+		emit(truth(slices.ContainsFunc(r.View.Retired, func(h policy.Retired) bool {
+			return h.Host == r.View.Self.ID
+		})))
 	}
 }
 

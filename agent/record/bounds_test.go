@@ -147,6 +147,7 @@ func TestLargestPossibleRecordsFitIntoMaxBytes(t *testing.T) {
 	roomy(t, record.Pause{})
 	roomy(t, record.Line{})
 	roomy(t, record.Size{Voters: record.MaxVoters})
+	roomy(t, record.Retired{})
 	roomy(t, record.Queue{Next: filled(32, 512), Down: filled(32, 512)})
 }
 
@@ -167,7 +168,8 @@ func filled(n, size int) []string {
 	return out
 }
 
-func roomy[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Size | record.Line](
+func roomy[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Size | record.Retired |
+	record.Line](
 	t *testing.T, r T,
 ) {
 	t.Helper()

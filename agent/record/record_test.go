@@ -39,6 +39,8 @@ const (
 		`"text":"joined","operation":"join","outcome":"JOINED"}`
 	sizeJSON = `{"version":1,"voters":5,"withoutSnapshot":true,"by":"ann","host":"rack3-db","reason":"two racks",` +
 		`"since":"2026-03-01T12:00:00Z"}`
+	retiredJSON = `{"version":1,"name":"rack3-db","peerURL":"https://10.0.0.3:2380","by":"ann",` +
+		`"reason":"end of lease","since":"2026-03-01T12:00:00Z"}`
 	rollbackJSON = `{"version":1,"kind":"join","host":"h3","hostName":"rack3-db","phase":"rollback","token":42,` +
 		`"started":"2026-03-01T12:00:00Z","reason":"LEARNER_STALLED: no progress","outcome":"LEARNER_STALLED"}`
 )
@@ -65,6 +67,9 @@ func TestRecordFormatsAreStable(t *testing.T) {
 	expect(t, sizeJSON, record.Size{
 		Version: 1, Voters: 5, WithoutSnapshot: true, By: "ann", Host: "rack3-db", Reason: "two racks", Since: noon,
 	})
+	expect(t, retiredJSON, record.Retired{
+		Version: 1, Name: "rack3-db", PeerURL: "https://10.0.0.3:2380", By: "ann", Reason: "end of lease", Since: noon,
+	})
 	expect(t, lineJSON, record.Line{
 		Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step",
 		Code: "ADD_LEARNER", Text: "added",
@@ -82,7 +87,8 @@ func TestRecordFormatsAreStable(t *testing.T) {
 // anyRecord is any type of record in etcd.
 type anyRecord interface {
 	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release |
-		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Size | record.Line
+		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Size | record.Retired |
+		record.Line
 }
 
 func expect[T anyRecord](t *testing.T, text string, r T) {

@@ -49,7 +49,7 @@ type ClusterState struct {
 	SizeAt      int64        // its modification revision
 	Released    Released
 	Retired     []Retired // by host ID
-	Revision    int64 // of the store when the records were read
+	Revision    int64     // of the store when the records were read
 	Unreadable  []policy.Unreadable
 }
 

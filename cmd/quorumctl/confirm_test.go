@@ -17,6 +17,7 @@ func confirmedCommands() []string {
 		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",
 		"rollout start reboot --reason 'new kernel' --hosts n1,n3", "cluster resize 5 --reason 'two more racks'",
 		"leader transfer n2 --reason 'n1 is to be moved'",
+		"retire n3 --reason 'end of lease'",
 	}
 }
 
@@ -70,7 +71,8 @@ func TestOnlyYesOnATerminalConfirms(t *testing.T) {
 			socket, _ := serve(t, d)
 			master, terminal := openTerminal(t)
 			args := append([]string{"--socket", socket}, splitLine(line)...)
-			if !strings.HasPrefix(line, "rollout") && !strings.HasPrefix(line, "cluster") {
+			if !strings.HasPrefix(line, "rollout") && !strings.HasPrefix(line, "cluster") &&
+				!strings.HasPrefix(line, "retire") {
 				args = append(args, "--no-wait")
 			}
 			cmd := exec.CommandContext(t.Context(), me, args...)

@@ -28,7 +28,7 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			"voters have quorum. A voter that answers is refused without --live; with it, every other voter must\n" +
 			"be healthy, and leadership is transferred first. A removal that has not begun within --timeout is\n" +
 			"cancelled; interrupting this command does not cancel it. The removed member's host stops etcd and\n" +
-			"becomes a spare that may join again. To keep it out, run quorumctl maintenance on there.",
+			"becomes a spare that may join again. To keep a host out, healthy or not: quorumctl retire.",
 		Example: examples("quorumctl member remove n3 --reason 'n3 has been scrapped'",
 			"quorumctl member remove 8e9e05c52164694d --reason 'member without a host' --no-wait"),
 		Args: cobra.ExactArgs(1),

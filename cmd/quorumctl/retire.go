@@ -102,7 +102,9 @@ func (a *app) retire(cmd *cobra.Command, req control.RetireRequest, w waitFlags,
 		asks := req
 		asks.DryRun = true
 		plan, err := a.client().Retire(cmd.Context(), asks)
-		return preview{doc: plan, empty: plan.Unchanged && !w.isSet(), text: func(p *page) { writeRetirement(p, plan) }}, err
+		return preview{doc: plan, empty: plan.Unchanged && !w.isSet(), text: func(p *page) {
+			writeRetirement(p, plan)
+		}}, err
 	})
 	if err != nil || !send {
 		return err
@@ -164,7 +166,8 @@ func writeRetiredHosts(p *page, hosts []control.Retired) {
 	}
 	t := table{head: []string{"HOST", "STATE", "SINCE", "BY", "REASON"}}
 	for _, h := range hosts {
-		t.add(word{h.Label(), bold}, retiredState(h), word{Text: retiredSince(h)}, word{Text: h.By}, word{Text: h.Reason})
+		t.add(word{h.Label(), bold}, retiredState(h), word{Text: retiredSince(h)}, word{Text: h.By},
+			word{Text: h.Reason})
 	}
 	p.table(t)
 }
@@ -196,12 +199,12 @@ func writeRetirement(p *page, r control.Retirement) {
 		p.line("nothing to do: %s is not retired", name)
 		return
 	case r.Undo:
-		p.line("%s the retirement of %s: it may join again", would(r.DryRun, "undo", "undone"), name)
+		p.line("%s the retirement of %s: it may join again", would(r.DryRun, "undo", "undid"), name)
 		return
 	case r.Unchanged:
 		p.line("nothing to record: %s has been retired by %s%s", name, r.Host.By, display.After(": ", r.Host.Reason))
 	default:
-		p.line("%s %s", would(r.DryRun, "retire", "retired"), name)
+		p.line("%s %s", would(r.DryRun, "retire", "retiring"), name)
 		p.line("    reason   %s", r.Host.Reason)
 	}
 	if r.Size != nil {

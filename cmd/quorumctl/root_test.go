@@ -69,7 +69,8 @@ type fakeBackend struct {
 
 	size control.Resize // the plan of a resize
 
-	transfer control.Transfer // the plan of a leadership transfer
+	transfer   control.Transfer   // the plan of a leadership transfer
+	retirement control.Retirement // the plan of a retirement
 }
 
 // maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
@@ -316,6 +317,34 @@ func (d *fakeBackend) SetRollout(_ context.Context, state, _ string) (control.Ro
 	r.State, r.Text = state, "by root"
 	d.status.Rollout = &r
 	return r, d.fail
+}
+
+func (d *fakeBackend) Retire(_ context.Context, req control.RetireRequest, _ string) (control.Retirement, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	plan := d.retirement
+	plan.DryRun, plan.Undo = req.DryRun, req.Undo
+	if d.fail != nil || plan.Unchanged || req.Undo {
+		plan.Steps, plan.Size = nil, nil
+	}
+	if d.fail != nil || plan.Unchanged {
+		return plan, d.fail
+	}
+	plan.Host.By, plan.Host.Reason, plan.Host.Since = "root", req.Reason, d.status.Time.Add(time.Millisecond)
+	if req.DryRun {
+		return plan, nil
+	}
+	d.requested = append(d.requested, fmt.Sprintf("retire %s, undo %t: %s", req.Host, req.Undo, req.Reason))
+	if d.status.Retired = nil; !req.Undo {
+		d.status.Retired = []control.Retired{plan.Host}
+	}
+	return plan, nil
+}
+
+func (d *fakeBackend) RetiredHosts(context.Context) (control.RetiredHosts, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return control.RetiredHosts{Hosts: d.status.Retired}, d.fail
 }
 
 func (d *fakeBackend) Resize(_ context.Context, req control.ResizeRequest, _ string) (control.Resize, error) {

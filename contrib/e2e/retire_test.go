@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,11 +41,18 @@ func (h *host) mustRetire(name string) control.Retirement {
 	if refused != "" {
 		h.w.t.Fatal(refused)
 	}
-	if !slices.Equal(would.Steps, does.Steps) {
+	if !slices.EqualFunc(would.Steps, does.Steps, samePlan) {
 		h.w.t.Errorf("the dry run planned %+v, and the request %+v", would.Steps, does.Steps)
 	}
 	h.w.t.Logf("%s: %+v", name, does.Steps)
 	return does
+}
+
+// samePlan reports whether two steps are the same, whichever voter is to lead: that depends on measurements.
+func samePlan(a, b policy.PlanStep) bool {
+	toLead := regexp.MustCompile(`^leadership is transferred from (\S+) to \S+, `)
+	a.Text, b.Text = toLead.ReplaceAllString(a.Text, "$1 "), toLead.ReplaceAllString(b.Text, "$1 ")
+	return a == b
 }
 
 // undo undoes the retirement of a host.
@@ -118,7 +126,7 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 	for _, h := range []*host{follower, leader} {
 		name := h.Options.Name
 		plan := voters[2].mustRetire(name)
-		if len(plan.Steps) != 3 || plan.Steps[0].Voters != 4 || !plan.Steps[1].Final || plan.Steps[2].Voters != 3 {
+		if len(plan.Steps) != 3 || plan.Steps[0].Voters != 4 || !plan.Steps[1].Final {
 			t.Errorf("the plan is %+v", plan.Steps)
 		}
 		w.within(4*formation, name+" can be switched off", func() bool {

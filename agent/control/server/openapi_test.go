@@ -110,6 +110,12 @@ func apiRoutes() map[string]apiRoute {
 		"GET /v1/cluster/resize": {
 			summary: "Show the size of the cluster and the steps that are left", answer: control.Resize{},
 		},
+		"GET /v1/retire": {summary: "List the retired hosts", answer: control.RetiredHosts{}},
+		"POST /v1/retire": {
+			summary: "Retire a host for good, or undo its retirement",
+			body:    control.RetireRequest{}, example: `{"host": "n3", "reason": "end of lease"}`,
+			status: 202, answer: control.Retirement{},
+		},
 		"POST /v1/cluster/resize": {
 			summary: "Resize the cluster to another number of voters",
 			body:    control.ResizeRequest{}, example: `{"voters": 5, "reason": "two more racks"}`,

@@ -128,6 +128,17 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if moved, err = c.TransferLeadership(ctx, control.TransferRequest{DryRun: true}); err != nil || !moved.DryRun {
 		t.Errorf("leadership transfer to the best: %+v, %v", moved, err)
 	}
+	retirement, err := c.Retire(ctx, control.RetireRequest{Host: "n3", Reason: " old "})
+	if err != nil || retirement.Host.ID != "n3" || retirement.Steps == nil ||
+		retirement.APIVersion != control.APIVersion {
+		t.Errorf("retire: %+v, %v", retirement, err)
+	}
+	if _, err := c.Retire(ctx, control.RetireRequest{Host: "n3", Reason: " ", Undo: true}); err != nil {
+		t.Error(err)
+	}
+	if hosts, err := c.RetiredHosts(ctx); err != nil || hosts.Hosts == nil || hosts.APIVersion != control.APIVersion {
+		t.Errorf("retired hosts: %+v, %v", hosts, err)
+	}
 	want := fmt.Sprintf(`history 3
 mute MEMORY_LOW "a batch job" for 1h0m0s by %[1]s
 mute A_B "it is known" for 4h0m0s by %[1]s
@@ -150,7 +161,9 @@ rollout paused by %[1]s
 resize to 5 if revision 7, without snapshot false: "a rack" by %[1]s
 resize to 1 if revision any, without snapshot true: "" by %[1]s
 transfer leadership to "n2": "a fan" by %[1]s
-transfer leadership to "": "" by %[1]s`, d.me())
+transfer leadership to "": "" by %[1]s
+retire n3, undo false: "old" by %[1]s
+retire n3, undo true: "" by %[1]s`, d.me())
 	if got := d.calls(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -226,6 +239,11 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		"transfer: a number":         {"POST /v1/leader/transfer", `{"host":2}`, "host: a JSON number"},
 		"transfer: two lines":        {"POST /v1/leader/transfer", `{"reason":"a\nb"}`, "line breaks"},
 		"resize: too long":           {"POST /v1/cluster/resize", `{"voters":5,"reason":"` + long + `"}`, "at most 256"},
+		"retire: no host":            {"POST /v1/retire", `{"reason":"old"}`, `host: "" is not the name`},
+		"retire: no reason":          {"POST /v1/retire", `{"host":"n3"}`, "reason is missing"},
+		"retire: escape sequence":    {"POST /v1/retire", `{"host":"\u001b[2J","reason":"old"}`, "is not the name"},
+		"retire: long name":          {"POST /v1/retire", `{"host":"` + long + `","reason":"old"}`, "is not the name"},
+		"retire: two lines":          {"POST /v1/retire", `{"host":"n3","undo":true,"reason":"a\nb"}`, "line breaks"},
 		"rollout state: unknown":     {"PUT /v1/rollout/state", `{"state":"done"}`, "not one of running, paused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -236,6 +236,15 @@ func (d *fake) Size(ctx context.Context) (control.Resize, error) {
 	return control.Resize{Voters: 3, Target: 3}, d.answer(ctx)
 }
 
+func (d *fake) Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error) {
+	d.record("retire %s, undo %t: %q by %s", req.Host, req.Undo, req.Reason, by)
+	return control.Retirement{Host: control.Retired{ID: req.Host}, Undo: req.Undo, DryRun: req.DryRun}, d.answer(ctx)
+}
+
+func (d *fake) RetiredHosts(ctx context.Context) (control.RetiredHosts, error) {
+	return control.RetiredHosts{}, d.answer(ctx)
+}
+
 // startServer runs a server until the test ends and returns its socket.
 func startServer(t testing.TB, s *Server) string {
 	t.Helper()

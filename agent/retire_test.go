@@ -1,0 +1,178 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// retire asks v2 to retire a host, or to undo its retirement.
+func (f *fleet) retire(host string, undo bool) (control.Retirement, error) {
+	req := control.RetireRequest{Host: host, Reason: "a test", Undo: undo}
+	return f.hosts["v2"].agent.Retire(f.t.Context(), req, "root")
+}
+
+// retired returns the state in which a host's status lists the only retired host.
+func (f *fleet) retired(name string) string {
+	if all := f.hosts[name].agent.Status().Retired; len(all) == 1 {
+		return all[0].ID + " " + all[0].State
+	}
+	return ""
+}
+
+// vote reports whether these hosts vote, and no others.
+func (f *fleet) vote(names ...string) bool {
+	got := f.voters()
+	slices.Sort(got)
+	return slices.Equal(got, names)
+}
+
+func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		would, err := f.hosts["v2"].agent.Retire(t.Context(), control.RetireRequest{
+			Host: "v3", Reason: "a test", DryRun: true,
+		}, "root")
+		if err != nil || len(would.Steps) != 3 || would.Size == nil || would.Size.Voters != 3 {
+			t.Fatalf("the dry run: %+v, %v", would, err)
+		}
+		if f.etcd.has(keys.Retired("id-v3")) || f.etcd.has(keys.Size()) {
+			t.Fatal("the dry run has recorded something")
+		}
+		does, err := f.retire("v3", false)
+		if err != nil || !slices.Equal(does.Steps, would.Steps) || !f.etcd.has(keys.Retired("id-v3")) ||
+			!f.etcd.has(keys.Size()) {
+			t.Fatalf("%+v, %v", does, err)
+		}
+		if again, err := f.retire("id-v3", false); err != nil || !again.Unchanged {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		f.until(10*time.Minute, "the spare votes in its place", func() bool {
+			return f.vote("s0000", "v1", "v2") && f.retired("v1") == "id-v3 left"
+		})
+		f.pass(10 * time.Minute)
+		if !f.vote("s0000", "v1", "v2") {
+			t.Fatalf("the voters are %v", f.voters())
+		}
+		if s := f.hosts["v3"].agent.Status(); !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+			return r.Code == string(policy.HostRetired)
+		}) {
+			t.Errorf("v3 reports %+v", s.Reasons)
+		}
+		if got, err := f.retire("v3", true); err != nil || got.Unchanged || f.etcd.has(keys.Retired("id-v3")) {
+			t.Fatalf("undo: %+v, %v", got, err)
+		}
+		if got, err := f.retire("v3", true); err != nil || !got.Unchanged {
+			t.Errorf("undone again: %+v, %v", got, err)
+		}
+		if _, err := f.retire("v9", true); err == nil || !strings.Contains(err.Error(), "no host with that name") {
+			t.Errorf("undo for an unknown host: %v", err)
+		}
+		f.pass(10 * time.Second)
+		if f.retired("v1") != "" {
+			t.Errorf("v1 still lists %q", f.retired("v1"))
+		}
+		want := []string{"v2: v3 by root: a test"}
+		for _, code := range []string{"RETIRED", "RETIREMENT_UNDONE"} {
+			if got := f.noted(code); !slices.Equal(got, want) {
+				t.Errorf("%s: %q", code, got)
+			}
+		}
+		if _, err := f.retire("v3", false); err != nil {
+			t.Errorf("a spare is retired: %v", err)
+		}
+	})
+}
+
+func TestARetirementThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		for host, want := range map[string]string{
+			"v3": "no host is ready to replace it", "v9": "no host with that name", "": "no host with that name",
+		} {
+			if got, err := f.retire(host, false); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %+v, %v", host, got, err)
+			}
+		}
+		f.put(keys.Retired("id-v9"), `{"version":1,"name":"v9","peerURL":"http://v9"}`)
+		if f.etcd.has(keys.Retired("id-v3")) || len(f.noted("RETIRED")) > 0 {
+			t.Error("a refused retirement was recorded")
+		}
+		if got, err := f.retire("v9", false); err != nil || !got.Unchanged {
+			t.Errorf("a retired host that is switched off: %+v, %v", got, err)
+		}
+		if got, err := f.retire("v9", true); err != nil || got.Unchanged || f.etcd.has(keys.Retired("id-v9")) {
+			t.Errorf("undone for a host that is switched off: %+v, %v", got, err)
+		}
+	})
+}
+
+func TestAnUnreadableRetirementKeepsTheHostOutAndItsMemberIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		for what, value := range strange() {
+			f.put(keys.Retired("id-v3"), value)
+			f.pass(10 * time.Second)
+			if got := f.retired("v1"); got != "id-v3 unreadable" {
+				t.Errorf("%s: v1 lists %q", what, got)
+			}
+			if text := f.tells("v1", keys.Retired("id-v3")); !strings.Contains(text, "quorumctl retire HOST --undo") {
+				t.Errorf("%s: v1 reports %q", what, text)
+			}
+		}
+		f.pass(10 * time.Minute)
+		if !f.vote("v1", "v2", "v3") {
+			t.Fatalf("the voters are %v", f.voters())
+		}
+		if got, err := f.retire("v3", true); err != nil || got.Unchanged || f.etcd.has(keys.Retired("id-v3")) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+func TestMoreRetirementsThanTheLimitAreReportedAndNotRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		for i := range 3 * record.MaxRetired {
+			name := fmt.Sprintf("x%03d", i)
+			f.put(keys.Retired(name), `{"version":1,"name":"`+name+`","peerURL":"http://`+name+`"}`)
+		}
+		f.pass(10 * time.Second)
+		if n := len(f.hosts["v1"].agent.Status().Retired); n != record.MaxRetired {
+			t.Errorf("v1 lists %d", n)
+		}
+		first := keys.Retired(fmt.Sprintf("x%03d", record.MaxRetired))
+		if text := f.tells("v1", first); !strings.Contains(text, "not read") {
+			t.Errorf("v1 reports %q", text)
+		}
+		if _, err := f.retire("s0000", false); err == nil || !strings.Contains(err.Error(), "no more can be") {
+			t.Errorf("one more: %v", err)
+		}
+	})
+}
