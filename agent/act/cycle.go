@@ -81,8 +81,8 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// moveLeader asks the leader to transfer leadership. In an operation, the leader is this host's own member, or the one to
-// be removed or replaced; for a request without an operation, it is whichever member leads.
+// moveLeader asks the leader to transfer leadership. In an operation, the leader is this host's own member, or the one
+// to be removed or replaced; for a request without an operation, it may be any member.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)

@@ -38,8 +38,8 @@ func (f *State) Transfers() (*Transfer, *control.TransferEnd) {
 	return f.transfers.Transfer, f.transfers.Last
 }
 
-// AskTransfer makes a leadership transfer the pending one. A request for the same voter renews it; one for another voter
-// is refused while it is pending at the time now.
+// AskTransfer makes a leadership transfer the pending one. A request for the same voter renews it; one for another
+// voter is refused while it is pending at the time now.
 func (f *State) AskTransfer(k Transfer, now time.Duration) *policy.Refusal {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -59,7 +59,8 @@ const calmShare = 12
 
 // calm reports whether this host has no pending request and the cluster no operation.
 func calm(r *round.Round) bool {
-	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Transfer == nil && r.Recovery == nil
+	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Transfer == nil &&
+		r.Recovery == nil
 }
 
 // serves reports whether etcd runs on this host with the data of a member.

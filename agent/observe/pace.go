@@ -170,7 +170,8 @@ func (o *Observer) attentive(r *round.Round) bool {
 	id := o.opt.Config.Host.ID
 	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	return policy.LooksEveryRound(policy.RoundNeeds{
-		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, Transfers: r.Transfer != nil, HoldsLock: r.Did.Token != 0,
+		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, Transfers: r.Transfer != nil,
+		HoldsLock:    r.Did.Token != 0,
 		StepRunning:  r.Did.Stuck != "",
 		StateUnknown: !r.Reachable, LookedBefore: o.pace.attends, Listed: listed, InQueue: r.Queue.Calls(id),
 		GoesFirst: o.in.First, OwnOperation: r.Op != nil && r.Op.Host == id,

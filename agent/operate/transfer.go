@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/agent/publish"
 )
 
-// TransferLeadership keeps in memory that leadership is to be transferred to a voter. The agent does that under the lock
-// once no reason prevents it, or gives up when the request expires. It refuses a request that cannot be carried out
-// now, and requests nothing if that voter leads already. With DryRun it only returns the plan.
+// TransferLeadership keeps in memory that leadership is to be transferred to a voter. The agent does that under the
+// lock once no reason prevents it; otherwise the request expires. It refuses a request that cannot be carried out now,
+// and requests nothing if that voter leads already. With DryRun it only returns the plan.
 func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer,
 	error,
 ) {
@@ -29,8 +29,8 @@ func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferR
 		return control.Transfer{}, err
 	}
 	if r.View.Resting && !r.View.HostsFresh && r.View.Cluster.Reachable {
-		return control.Transfer{}, refuse(control.NotNow, control.CodeConflict, cannot+"this host is one of many spares, "+
-			"and does not read the records of the other hosts", "ask on a voter: "+strings.Join(voterNames(r), ", "))
+		return control.Transfer{}, refuse(control.NotNow, control.CodeConflict, cannot+"this host is one of many "+
+			"spares, and does not read the records of the other hosts", "ask on a voter: "+strings.Join(voterNames(r), ", "))
 	}
 	to, against := policy.TransferTarget(r.View, req.Host)
 	if err := refused(cannot, against); err != nil {

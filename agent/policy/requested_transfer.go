@@ -11,13 +11,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// An operator asks any host's agent to transfer leadership to a voter. The agent keeps the request in memory, for a
-// short time: a transfer that did not happen now is asked for again by whoever still wants it. It takes the lock, so
-// that no operation begins meanwhile, asks the leader to transfer, and releases the lock. There is no operation record:
-// nothing is left to continue or to undo if the agent dies.
+// An operator asks any host's agent to transfer leadership to a voter. The agent keeps the request in memory for a short
+// time; if nothing came of it, the operator asks again. It takes the lock, so that no operation begins meanwhile, asks
+// the leader to transfer, and releases the lock. There is no operation record: nothing is left to continue or to undo if
+// the agent dies.
 //
-// A transfer for no other reason than a wish must not make anything worse, so the voter must be one to which an
-// unhealthy leader would transfer leadership. A CORRUPT alarm is no veto: to move leadership away from a member may be
+// A requested transfer must not make anything worse, so the voter must be one to which an unhealthy leader would
+// transfer leadership. A CORRUPT alarm is no veto: to move leadership away from a member may be
 // part of its repair.
 
 // TransferRequest is an operator's request to this host's agent to transfer leadership.

@@ -29,7 +29,7 @@ func (a *app) transferCommand() *cobra.Command {
 	var c confirmation
 	cmd := a.prints(&cobra.Command{
 		Use:   "transfer [HOST]",
-		Short: "Transfer leadership to the voter of HOST, or to the best voter",
+		Short: "Transfer leadership to HOST, or to the best voter",
 		Long: "Transfer leadership to the voter of HOST, or without HOST to the voter to which quorumd would transfer it.\n" +
 			"This host's quorumd does it under the cluster's lock, when no operation is in progress and the voter is\n" +
 			"live, healthy and caught up, and is not about to be taken down or removed. Writes in flight at the old\n" +

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -378,7 +379,7 @@ func (d *fakeBackend) TransferLeadership(_ context.Context, req control.Transfer
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.transfer
-	t.Reason, t.By, t.DryRun = req.Reason, "root", req.DryRun
+	t.Reason, t.By, t.DryRun, t.Name = req.Reason, "root", req.DryRun, cmp.Or(t.Name, req.Host)
 	t.Since, t.Until = d.status.Time.Add(time.Millisecond), d.status.Time.Add(time.Minute)
 	if d.fail == nil && !t.Unchanged && !req.DryRun {
 		d.requested = append(d.requested, fmt.Sprintf("transfer leadership to %q: %s", req.Host, req.Reason))

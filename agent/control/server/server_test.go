@@ -227,7 +227,9 @@ func (d *fake) Resize(ctx context.Context, req control.ResizeRequest, by string)
 	return control.Resize{Voters: 3, Target: req.Voters, DryRun: req.DryRun}, d.answer(ctx)
 }
 
-func (d *fake) TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer, error) {
+func (d *fake) TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer,
+	error,
+) {
 	d.record("transfer leadership to %q: %q by %s", req.Host, req.Reason, by)
 	return control.Transfer{DryRun: req.DryRun}, d.answer(ctx)
 }

@@ -116,7 +116,7 @@ func (w *world) judgeTransfer(h, to int) breach {
 	return fine
 }
 
-// judgeTransferNote checks whether the request may end: its voter leads in this view or votes no more, or it has
+// judgeTransferNote checks whether the request may end: in this view its voter leads or is not a voter, or it has
 // expired.
 func (w *world) judgeTransferNote(h int, s *observation, ends bool) breach {
 	asked := w.transferSeen(h)
