@@ -32,7 +32,7 @@ type Sample struct {
 	Lane Lane
 	// End is when it was completed, on the clock of [Monotonic].
 	End time.Duration
-	// Latency is the time spent in the system calls; in LaneWAL, in the slower of the two.
+	// Latency is the time spent in the write; in LaneWAL, the time of the slower call, write or sync.
 	Latency time.Duration
 	// Contaminated means CPU starvation during the write: the latency says little about the disk.
 	Contaminated bool

@@ -28,7 +28,7 @@ func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 	}
 }
 
-// flushing is a second in which a drive makes ten flushes that take this long each.
+// flushing returns one second of a drive's traffic, with ten flushes of this duration.
 func flushing(each time.Duration) func(*Traffic) {
 	return func(t *Traffic) {
 		t.Writes, t.Flushes, t.FlushTime = t.Writes+10, t.Flushes+10, t.FlushTime+10*each

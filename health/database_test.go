@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// someDatabase is the file system of etcd's database for a while, if it is not that of the log.
+// someDatabase returns a random reading of the database's file system, for a machine whose WAL has its own.
 func someDatabase(chance func(percent int) bool) DatabaseReading {
 	d := wellDatabase()
 	if chance(30) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// someDevices are the devices for a while. Counters have their growth.
+// someDevices returns random readings of the devices. Counters hold what they grow by.
 func someDevices(chance func(percent int) bool) DevicesReading {
 	d := wellDevices()
 	d.Chain[1].Errors.Value = 0

@@ -232,7 +232,7 @@ func quotaEdges() []edge {
 	}
 }
 
-// weather is the etcd of a random machine for a while. Counters have their growth.
+// weather changes etcd at random. Counters hold what they grow by.
 func (m *localEtcd) weather(chance func(percent int) bool) {
 	m.fsyncs, m.commits = 0, 0
 	if chance(30) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// someLinks are the interfaces for a while.
+// someLinks returns random readings of the interfaces.
 func someLinks(chance func(percent int) bool) LinkReading {
 	r := wellLinks()
 	for i := range r.Links {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// weather is a random machine for a while.
+// weather is the random state of a machine for some seconds. Counters hold what they grow by.
 type weather struct {
 	latency      func() time.Duration
 	contaminated float64 // share of samples
@@ -25,7 +25,7 @@ type weather struct {
 	machine      MachineReading
 	devices      DevicesReading
 	database     DatabaseReading
-	links        LinkReading // counters have their growth
+	links        LinkReading // counters hold what they grow by
 	discovery    DiscoveryReading
 	inodesFree   uint64
 	hardware     HardwareReading
@@ -79,7 +79,7 @@ func someWeather(r *rand.Rand) weather {
 	return w
 }
 
-// someMachine is the rest of the machine for a while. Counters have their growth.
+// someMachine returns random readings of the rest of the machine. Counters hold what they grow by.
 func someMachine(chance func(percent int) bool) MachineReading {
 	m := wellMachine()
 	m.ProcessesKilled.Value, m.MemoryCorrected.Value = 0, 0
@@ -220,7 +220,7 @@ func (w *witness) mayBe() {
 	}
 }
 
-// live runs the machine in its weather.
+// live applies the weather's readings to the machine for as long as the weather lasts.
 func (w *witness) live(r *rand.Rand, sky weather) {
 	w.member, w.next.Free = sky.member, sky.free
 	m := sky.machine

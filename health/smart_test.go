@@ -49,7 +49,7 @@ func heated(celsius float64) HardwareReading {
 	return h
 }
 
-// someHardware is drives and sensors for a while.
+// someHardware returns random readings of drives and sensors.
 func someHardware(chance func(percent int) bool) HardwareReading {
 	h := wellHardware()
 	d := &h.Drives.All[0]

@@ -24,7 +24,7 @@ func bootID(root string) (string, error) {
 		return "", fmt.Errorf("cannot read the boot ID: %w → mount /proc", err)
 	}
 	name := strings.TrimSpace(string(id))
-	// systemd writes this file when it is the first process of a container. Without it nothing else is needed.
+	// systemd as process 1 of a container writes this file. On a machine without it, the kernel's boot ID is enough.
 	if _, err := os.Stat(filepath.Join(root, "run/systemd/container")); err != nil {
 		return name, nil //nolint:nilerr // see above
 	}

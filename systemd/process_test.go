@@ -335,7 +335,7 @@ func TestAProcessThatIgnoresSIGTERMIsKilledAfterTheDeadline(t *testing.T) {
 		(st.State != Deactivating || st.Job != "stop" || st.PID != pid) {
 		t.Errorf("before the deadline: %+v", st)
 	}
-	// Without calling Status: the escalation does not need it.
+	// Status is not called here: the escalation to SIGKILL must not depend on it.
 	eventually(t, "the process is dead", func() bool { return !alive(t, pid) })
 	if took := time.Since(began); took < o.StopTimeout {
 		t.Errorf("killed after %v, before the deadline of %v", took, o.StopTimeout)

@@ -52,7 +52,7 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	for body, want := range map[string]string{
-		`{"version":1,"host":"n2"}`: `its URL is answered by host "n2"`,
+		`{"version":1,"host":"n2"}`: `host "n2" answers at its URL`,
 		`{"version":2,"host":"n1"}`: "its answer has version 2",
 		`<html>`:                    "cannot be read",
 		strings.Repeat("x", 1<<20):  "longer than",

@@ -26,11 +26,11 @@ func (d *decoder) urlRules(c *Config) []rule {
 	rules = append(rules,
 		rule{
 			login, e.User == "" || e.PasswordFile != "",
-			"etcd.user (" + e.User + ") is given without etcd.passwordFile; set both or neither",
+			"etcd.user (" + e.User + ") is set without etcd.passwordFile; set both or neither",
 		},
 		rule{
 			login, e.User != "" || e.PasswordFile == "",
-			"etcd.passwordFile (" + e.PasswordFile + ") is given without etcd.user; set both or neither",
+			"etcd.passwordFile (" + e.PasswordFile + ") is set without etcd.user; set both or neither",
 		})
 	rules = append(rules, d.discoveryRules(&c.Cluster.Discovery)...)
 	if len(c.Cluster.Endpoints) == 0 {
@@ -78,7 +78,7 @@ func (d *decoder) schemeRules(c *Config) []rule {
 		return rule{
 			[]string{path, list},
 			scheme(value) == scheme(first),
-			fmt.Sprintf("%s (%s) and %s[0] (%s) must both be http or both https; write the same scheme for all", path,
+			fmt.Sprintf("%s (%s) and %s[0] (%s) must both be http or both https; use the same scheme for all", path,
 				value, list, first),
 		}
 	}
@@ -107,9 +107,9 @@ func (d *decoder) tlsPairRules(t *TLS) []rule {
 	pair := []string{"cluster.tls.cert", "cluster.tls.key"}
 	return []rule{
 		{pair, t.Cert != "" || t.Key == "", "cluster.tls.key (" + t.Key +
-			") is given without cluster.tls.cert; set both or neither"},
+			") is set without cluster.tls.cert; set both or neither"},
 		{pair, t.Key != "" || t.Cert == "", "cluster.tls.cert (" + t.Cert +
-			") is given without cluster.tls.key; set both or neither"},
+			") is set without cluster.tls.key; set both or neither"},
 	}
 }
 

@@ -146,7 +146,7 @@ func check(text, scheme string) error {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
 	case u.Scheme != scheme:
-		return errors.New("is not " + scheme + ", as cluster.endpoints are")
+		return errors.New("does not use " + scheme + ", the scheme of cluster.endpoints")
 	case err != nil || port == 0 || u.Hostname() == "" || text != scheme+"://"+u.Host:
 		return errors.New("is not a URL like " + scheme + "://192.0.2.1:2379")
 	}

@@ -36,7 +36,7 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
 		{nil, "does not prove that there is no cluster"},
 		{many, "65 endpoints, the maximum is 64"},
-		{[]string{"https://n1:2379", "http://n2:2379"}, "is not https"},
+		{[]string{"https://n1:2379", "http://n2:2379"}, "does not use https"},
 		{[]string{"https://n1"}, "is not a URL"},
 		{[]string{"https://n1:0"}, "is not a URL"},
 		{[]string{"https://n1:99999"}, "is not a URL"},
@@ -47,7 +47,7 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 		{[]string{"https://n1:2379?x=y"}, "is not a URL"},
 		{[]string{"https://" + strings.Repeat("n", 300) + ":2379"}, "is not a URL"},
 		{[]string{"\x00\xff"}, "is not a URL"},
-		{[]string{"<html>"}, "is not https"},
+		{[]string{"<html>"}, "does not use https"},
 	} {
 		got, err := Accept(c.found, "https")
 		if c.wantErr == "" {

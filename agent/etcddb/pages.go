@@ -49,7 +49,7 @@ type pages struct {
 // of the file: otherwise a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
-		return fmt.Errorf("%w: its pages have %d bytes", ErrDamaged, pageSize)
+		return fmt.Errorf("%w: invalid page size of %d bytes", ErrDamaged, pageSize)
 	}
 	p := &pages{file: file, pageSize: int64(pageSize)}
 	root, free, err := p.meta(size)

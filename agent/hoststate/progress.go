@@ -41,8 +41,7 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 func (f *State) OperationRecorded() error { return f.moves(policy.Request.Recorded) }
 
 // OperationSeen records that the operation of the request was observed in etcd, if this exact request is still current.
-// If the disk has no beginning, b supplies it; that happens if OperationGivenUp was recorded but the operation could
-// not be ended in etcd.
+// b replaces a missing beginning on disk: OperationGivenUp removed it, but the operation could not be ended in etcd.
 func (f *State) OperationSeen(of *Request, b Beginning) error {
 	return f.markRequest(func(k *Request) {
 		if *k != *of {

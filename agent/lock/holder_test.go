@@ -33,7 +33,7 @@ const (
 
 // holder holds the lock in one trial, under one of two rules.
 type holder interface {
-	// mayAct is the property under test.
+	// mayAct reports whether the holder may act. At most one holder may at any time: this is tested.
 	mayAct() bool
 	// late returns how many renewals were answered after the lease had expired.
 	late() int

@@ -25,7 +25,7 @@ func vetoes() []veto {
 		vetoAwaitsTurn(),
 		vetoCorrupt(),
 		vetoNoSpace(),
-		// own although it concerns a voter: if only this host cannot reach the voter, other hosts need not wait for it
+		// a host's own veto although it concerns a voter: if only this host cannot reach it, other hosts may proceed
 		vetoVoterNotLive(),
 		vetoRetired(),
 		vetoTargetMet(),

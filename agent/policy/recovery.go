@@ -245,15 +245,14 @@ func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// planElsewhere reports a plan that a host received and that the plan's survivor is not known to have given up.
+// planElsewhere reports a plan that a host received, unless collected facts show that the plan's survivor gave it up.
 func planElsewhere(all []HostRemains, w RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {
 				continue
 			}
-			text = fmt.Sprintf("%s received plan %s, by which %s continues alone, and %s is not known to have given "+
-				"it up", r.Host, p.ID, p.Survivor, p.Survivor)
+			text = fmt.Sprintf("%s received plan %s with survivor %s, and no collected facts show that %s gave it up", r.Host, p.ID, p.Survivor, p.Survivor)
 			return text, strings.Join(append(slices.Clone(w.KeptOff), p.Survivor), ",")
 		}
 	}
@@ -339,8 +338,7 @@ func planRefusals() []planRefusal {
 			for _, known := range p.Now.Plans {
 				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == known.ID })
 				if known.ID != p.ID && !before {
-					return fmt.Sprintf("since its facts were collected %s received plan %s, by which %s continues "+
-						"alone", p.Now.Host, known.ID, known.Survivor)
+					return fmt.Sprintf("%s received plan %s with survivor %s after its facts were collected", p.Now.Host, known.ID, known.Survivor)
 				}
 			}
 			return ""

@@ -152,7 +152,7 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	}
 	l.all[1].Plans = []KnownPlan{{ID: "p1", Survivor: "n5"}}
 	l.choice.KeptOff = []string{"n4"}
-	const elsewhere = "n2 received plan p1, by which n5 continues alone, and n5 is not known to have given it up: " +
+	const elsewhere = "n2 received plan p1 with survivor n5, and no collected facts show that n5 gave it up: " +
 		"start that " +
 		"host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
 		"that it never starts again as it is, and confirm that: --kept-off n4,n5"

@@ -199,7 +199,8 @@ func PlanRecovery(all []HostRemains, w RecoveryChoice) RecoveryPlan {
 	return RecoveryPlan{Survivor: survivor(all, w)}
 }
 
-// recoveryDoubt declares a doubt. check returns the cause, or an empty text, and the value of {} in the remedy.
+// recoveryDoubt declares a doubt about a plan. check returns why the doubt applies, empty if it does not, and what
+// replaces {} in the remedy.
 type recoveryDoubt struct {
 	name   string
 	check  func(all []HostRemains, w RecoveryChoice) (text, about string)

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// upgrading is backedUp when a rollout of another etcd version is about to reach n4 itself. The last snapshot is five
+// upgrading returns backedUp in a rollout of another etcd version that is about to reach n4. The last snapshot is five
 // hours old.
 func upgrading() View {
 	v := backedUp()

@@ -111,7 +111,7 @@ func Steps() []StepInfo {
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
-		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "recording again that this host is taken down"},
+		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "restoring the record that this host is taken down"},
 		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: member, Doing: "removing a member for good"},
 		{

@@ -37,7 +37,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 3, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: 2, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: 3, Doing: "running the command"},
-		{Kind: StepRecordAgain, Locked: true, Calls: 2, Doing: "recording again that this host is taken down"},
+		{Kind: StepRecordAgain, Locked: true, Calls: 2, Doing: "restoring the record that this host is taken down"},
 		{Kind: StepBeginRemoval, Locked: true, Calls: 2, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},
 		{Kind: StepBeginReplace, Locked: true, Calls: 2, Doing: "recording that this host replaces a voter"},

@@ -120,7 +120,7 @@ func ReadFacts(r io.Reader) (Facts, error) {
 // MaxManifests bounds the snapshots in a host's facts.
 const MaxManifests = 8
 
-// maxPlans bounds the plans in a host's facts: the one in force and the last one.
+// maxPlans bounds the plans in a host's facts: the one in force and the one before it.
 const maxPlans = 2
 
 // validPlans reports whether an agent can have written this list of plans.

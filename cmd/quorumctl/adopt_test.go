@@ -184,7 +184,7 @@ func TestInitReportsHowARunningEtcdDiffers(t *testing.T) {
 	h := startRunningEtcd(t, 2)
 	other := t.TempDir()
 	differs := func(flag, value, key, wanted string) string {
-		return "the etcd that runs here has --" + flag + "=" + value + ", and " + key + " is " + wanted
+		return "etcd on this host runs with --" + flag + "=" + value + ", but " + key + " is " + wanted
 	}
 	for _, c := range []struct {
 		name string

@@ -48,7 +48,7 @@ func checkAtMost(what, command string, d, limit time.Duration) error {
 	if d > 0 && d <= limit {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of range (over 0, at most %s)", what, durationfmt.Parseable(d),
+	return usage(command, "cannot %s: --for %s is out of range (more than 0, at most %s)", what, durationfmt.Parseable(d),
 		durationfmt.Parseable(limit))
 }
 

@@ -194,7 +194,7 @@ func TestAnInvalidConfigurationIsRefusedWithAllMistakesAndEtcdIsLeftAlone(t *tes
 			"cluster.tls.ca: /nowhere/ca.crt does not exist",
 		},
 		"no PEM":                   {tlsSet(h.ConfigPath(), "", ""), "is not PEM"},
-		"a certificate and no key": {tlsSet("", h.ConfigPath(), ""), "is given without cluster.tls.key"},
+		"a certificate and no key": {tlsSet("", h.ConfigPath(), ""), "is set without cluster.tls.key"},
 		"no web configuration": {
 			map[string]string{"metrics.webConfig": "/nowhere/web.yml"},
 			"metrics.webConfig: /nowhere/web.yml does not exist",

@@ -175,7 +175,7 @@ func TestQuorumLossIsRecoveredWithAllDataOfTheSurvivor(t *testing.T) {
 		}
 	}
 	n1.waitStopped()
-	if text := n1.apply(second); !strings.Contains(text, "since its facts were taken n1 received plan abcdefghijkl") {
+	if text := n1.apply(second); !strings.Contains(text, "n1 received plan abcdefghijkl with survivor ") {
 		t.Errorf("a second plan of the same facts, while the first is under way: %q", text)
 	}
 	n1.resume()

@@ -206,7 +206,8 @@ func (f *bareFleet) checkAuthentication() {
 	})
 }
 
-// loosenLimits adds the lab's waits and its limits for the disk.
+// loosenLimits appends the lab's sections disk and timing to the host's configuration. With shipped limits, it appends
+// only the disk limits.
 func (f *bareFleet) loosenLimits(h *lab.Host) error {
 	settings := h.Settings()
 	if f.shipped {

@@ -87,7 +87,7 @@ func (m *Member) start(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, m.Options.Binary, m.Options.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	for _, entry := range os.Environ() {
-		// variables that would act as flags of etcd, and a socket that it must not notify
+		// etcd reads ETCD_* variables as flags, and must not notify this process's supervisor
 		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") {
 			cmd.Env = append(cmd.Env, entry)
 		}

@@ -159,7 +159,8 @@ func (r QuorumLoss) serving(w *lossWorld) (all uint8) {
 	return all
 }
 
-// late reports whether the cluster that a host reaches publishes that it replaces the host's cluster.
+// late reports whether the host is late to a recovery: the cluster that it reaches has announced that it replaced the
+// host's own cluster.
 func (w *lossWorld) late(i int, seen uint8) bool {
 	h := &w.hosts[i]
 	if seen <= oldCluster || w.announced[seen-recoveredCluster(1)] == 0 {

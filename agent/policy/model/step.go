@@ -71,7 +71,7 @@ func writesRecord(step uint8) bool {
 	return false
 }
 
-// begins reports whether the step creates a record.
+// begins reports whether the step creates the record of an operation.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
 		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginRemoveLost || step == beginLeave

@@ -285,7 +285,7 @@ func (f Found) Differs(c config.Config) []string {
 	for _, s := range settings {
 		if value, ok := f.Running[s.flag]; ok && !slices.Contains(strings.Split(value, ","), s.wanted) {
 			said = append(said,
-				fmt.Sprintf("the etcd that runs here has --%s=%s, and %s is %s", s.flag, value, s.key, s.wanted))
+				fmt.Sprintf("etcd on this host runs with --%s=%s, but %s is %s", s.flag, value, s.key, s.wanted))
 		}
 	}
 	return said

@@ -180,7 +180,7 @@ func TestSettingsOfARunningEtcdAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(f.Differs(conf), "\n")
-	for _, want := range []string{"--name=other, and host.name is n1", "--data-dir=/data", "10.9.9.9:2380"} {
+	for _, want := range []string{"--name=other, but host.name is n1", "--data-dir=/data", "10.9.9.9:2380"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
