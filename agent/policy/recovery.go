@@ -252,7 +252,8 @@ func planElsewhere(all []HostRemains, w RecoveryChoice) (text, about string) {
 			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {
 				continue
 			}
-			text = fmt.Sprintf("%s received plan %s with survivor %s, and no collected facts show that %s gave it up", r.Host, p.ID, p.Survivor, p.Survivor)
+			text = fmt.Sprintf("%s received plan %s with survivor %s, and no collected facts show that %s gave it "+
+				"up", r.Host, p.ID, p.Survivor, p.Survivor)
 			return text, strings.Join(append(slices.Clone(w.KeptOff), p.Survivor), ",")
 		}
 	}
@@ -338,7 +339,8 @@ func planRefusals() []planRefusal {
 			for _, known := range p.Now.Plans {
 				before := slices.ContainsFunc(p.Own.Plans, func(t KnownPlan) bool { return t.ID == known.ID })
 				if known.ID != p.ID && !before {
-					return fmt.Sprintf("%s received plan %s with survivor %s after its facts were collected", p.Now.Host, known.ID, known.Survivor)
+					return fmt.Sprintf("%s received plan %s with survivor %s after its facts were collected",
+						p.Now.Host, known.ID, known.Survivor)
 				}
 			}
 			return ""

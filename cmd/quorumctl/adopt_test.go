@@ -210,8 +210,8 @@ func TestInitReportsHowARunningEtcdDiffers(t *testing.T) {
 		}
 		var got []string
 		for line := range strings.Lines(out) {
-			if _, text, found := strings.Cut(line, "warning: the etcd that runs here "); found {
-				got = append(got, "the etcd that runs here "+strings.TrimSpace(text))
+			if _, text, found := strings.Cut(line, "warning: etcd on this host "); found {
+				got = append(got, "etcd on this host "+strings.TrimSpace(text))
 			}
 		}
 		if !slices.Equal(got, c.want) {

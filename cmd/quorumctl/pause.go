@@ -48,8 +48,8 @@ func checkAtMost(what, command string, d, limit time.Duration) error {
 	if d > 0 && d <= limit {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of range (more than 0, at most %s)", what, durationfmt.Parseable(d),
-		durationfmt.Parseable(limit))
+	return usage(command, "cannot %s: --for %s is out of range (more than 0, at most %s)", what,
+		durationfmt.Parseable(d), durationfmt.Parseable(limit))
 }
 
 // shortDuration formats a duration in hours, as --for accepts it.

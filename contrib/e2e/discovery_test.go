@@ -44,7 +44,7 @@ func TestAHostWithoutEndpointsFindsTheClusterByDiscoveryAndNeverBootstraps(t *te
 	refused("endpoints of an existing cluster may be missing: the endpoints have not been discovered: open " + file)
 	for text, says := range map[string]string{
 		"": "the answer is empty", "<html>\n": "the answer is refused",
-		n1.Options.ClientURL + "\nhttps://n3:2379\n": "is not http",
+		n1.Options.ClientURL + "\nhttps://n3:2379\n": "does not use http,",
 	} {
 		must(t, os.WriteFile(file, []byte(text), 0o600))
 		refused(says)
