@@ -79,7 +79,8 @@ func TestResizeRefusesWrongArguments(t *testing.T) {
 	socket, _ := serve(t, d)
 	for _, line := range []string{
 		"cluster resize five", "cluster resize 0 --yes", "cluster resize -- -3", "cluster resize 3 5",
-		"cluster resize --wait", "cluster resize --yes", "cluster resize --dry-run", "cluster resize 5 --yes --wait=-1s", "cluster resize 5",
+		"cluster resize --wait", "cluster resize --yes", "cluster resize --dry-run",
+		"cluster resize 5 --yes --wait=-1s", "cluster resize 5",
 	} {
 		if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUsage || !strings.Contains(r.stderr, "→ ") {
 			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
