@@ -171,7 +171,7 @@ func TestMoreRetirementsThanTheLimitAreReportedAndNotRead(t *testing.T) {
 		if text := f.tells("v1", first); !strings.Contains(text, "not read") {
 			t.Errorf("v1 reports %q", text)
 		}
-		if _, err := f.retire("s0000", false); err == nil || !strings.Contains(err.Error(), "no more can be") {
+		if _, err := f.retire("s0000", false); err == nil || !strings.Contains(err.Error(), "the limit is 64") {
 			t.Errorf("one more: %v", err)
 		}
 	})

@@ -72,7 +72,8 @@ func (o *Operator) Size(context.Context) (control.Resize, error) {
 
 // unreached returns the error for a question that only a reachable cluster can answer.
 func (o *Operator) unreached(cannot string) error {
-	return refuse(control.NotNow, codeUnreachable, cannot+"the cluster cannot be reached from here", "quorumctl explain")
+	return refuse(control.NotNow, codeUnreachable, cannot+"the cluster cannot be reached from here",
+		"quorumctl explain")
 }
 
 // sizeSeen is the recorded size as just read.

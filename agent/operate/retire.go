@@ -153,8 +153,8 @@ func (s retiredSeen) against(r *round.Round, v policy.View, id, cannot string) e
 			cannot+"the size of the cluster cannot be read, so it is unknown how many voters have to stay",
 			"quorumctl cluster resize N writes it again")
 	case len(s.retired) >= record.MaxRetired:
-		return refuse(control.Conflicts, control.CodeConflict, fmt.Sprintf("%s%d hosts are retired, and no more can be",
-			cannot, len(s.retired)),
+		return refuse(control.Conflicts, control.CodeConflict, fmt.Sprintf("%s%d hosts are retired, the limit is %d",
+			cannot, len(s.retired), record.MaxRetired),
 			"quorumctl retire lists them; for a host that is scrapped: quorumctl retire ID --undo")
 	}
 	return nil

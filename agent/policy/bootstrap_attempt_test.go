@@ -101,7 +101,7 @@ func TestTheFirstHostBeginsAnAttemptBeforeTheOthersCommitToIt(t *testing.T) {
 	}
 }
 
-func TestANewHostAnswersWithItsListAndItsAttempt(t *testing.T) {
+func TestAHostWithoutAClusterAnswersWithItsListAndItsAttempt(t *testing.T) {
 	t.Parallel()
 	v := bootstrapView()
 	v.BootstrapAttempt.PromisedList = "M"

@@ -333,7 +333,7 @@ func handOver(v View, m Member) Decision {
 func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {
-	case v.Op.MemberID != m.ID: // otherwise whoever writes the record could get other members removed
+	case v.Op.MemberID != m.ID: // otherwise any client that writes the record could get other members removed
 		return OperationRejected, "the operation names a member that is not this host's"
 	case !v.leavesNow(m):
 		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
@@ -389,7 +389,7 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	case voters < 1 || voters > MaxVoters:
 		return wrong(fmt.Sprintf("%d voters are not between 1 and %d", voters, MaxVoters), "1, 3, 5 or 7 voters are usual")
 	case voters%2 == 0:
-		return wrong(fmt.Sprintf("%d voters tolerate no more failures than %d", voters, voters-1),
+		return wrong(fmt.Sprintf("%d voters tolerate only as many failures as %d", voters, voters-1),
 			fmt.Sprintf("choose %d or %d", voters-1, min(voters+1, MaxVoters)))
 	}
 	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
@@ -437,7 +437,7 @@ func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 	for n := now + 1; n <= voters; n++ {
 		step := PlanStep{Voters: n, Tolerance: Tolerance(n, n)}
 		if at := n - now - 1; at < len(joins) {
-			step.Text = joins[at].Name + " joins as a learner, catches up and becomes a voter"
+			step.Text = joinText(joins[at])
 		} else {
 			step.Text = "a further host joins as a learner, catches up and becomes a voter"
 			step.WaitsFor = "no further host is ready; quorumctl explain on the hosts shows why"
@@ -458,6 +458,14 @@ func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 		warnings = append(warnings, "one voter tolerates no failure: if its disk fails, a snapshot is all that is left")
 	}
 	return steps, warnings
+}
+
+// joinText describes how a host becomes a voter.
+func joinText(h Host) string {
+	if h.Role == RoleStandby {
+		return h.Name + ", the standby, becomes a voter"
+	}
+	return h.Name + " joins as a learner, catches up and becomes a voter"
 }
 
 // nextLeave returns the text of the next voter's leave, and the view after it.

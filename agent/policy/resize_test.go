@@ -274,8 +274,8 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 			v.Hosts[5].Role, v.Hosts[6].Role = RoleStandby, RoleJoining
 		}, "", ""},
 		{"a larger one without them", 7, nil, "there are 5 hosts", "install quorumd on more hosts"},
-		{"an even one", 4, nil, "4 voters tolerate no more failures than 3", "choose 3 or 5"},
-		{"a large even one", 8, nil, "8 voters tolerate no more failures than 7", "choose 7 or 9"},
+		{"an even one", 4, nil, "4 voters tolerate only as many failures as 3", "choose 3 or 5"},
+		{"a large even one", 8, nil, "8 voters tolerate only as many failures as 7", "choose 7 or 9"},
 		{"none", 0, nil, "0 voters are not between 1 and 9", "1, 3, 5 or 7"},
 		{"too many", 11, nil, "11 voters are not between 1 and 9", "1, 3, 5 or 7"},
 		{"an even one above the largest", 10, nil, "10 voters are not between 1 and 9", "1, 3, 5 or 7"},

@@ -43,9 +43,13 @@ func (v View) retires(m Member) bool {
 	return slices.ContainsFunc(v.Retired, func(r Retired) bool { return r.PeerURL == m.PeerURL })
 }
 
-// retiring returns the number of voters on retired hosts.
+// retiring returns the number of voters on retired hosts: another host joins for each. While the size of the cluster
+// cannot be read, no host joins for it, so it returns 0.
 func (v View) retiring() int {
 	n := 0
+	if v.cannotRead(RecordSize) {
+		return 0
+	}
 	for m := range v.Cluster.voters() {
 		if v.retires(m) {
 			n++
@@ -62,6 +66,9 @@ func retired(v View) (string, bool) {
 	}
 	text := fmt.Sprintf("retired by %s: %s", r.By, r.Reason)
 	if m, listed := v.member(); listed {
+		if r.PeerURL == "" {
+			return text + "; its member stays", true
+		}
 		if !m.Learner {
 			return text + "; its voter leaves once another host has joined", true
 		}
@@ -109,8 +116,8 @@ func AgainstRetire(v View, id string) *Refusal {
 	if voters, _ := v.Cluster.Counts(); voters-v.retiring()-1+spares < v.Target.Voters {
 		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left", h.Name,
 			voters-v.retiring()-1, v.Target.Voters),
-			fmt.Sprintf("bring another host to health OK; or make the cluster smaller first: quorumctl cluster resize %d",
-				max(1, v.Target.Voters-2)))
+			"bring another host to health OK, or install quorumd on another host; quorumctl explain there shows what it "+
+				"waits for")
 	}
 	return nil
 }
@@ -141,7 +148,7 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 		join := PlanStep{Voters: voters, Tolerance: Tolerance(voters, voters)}
 		switch joins := candidates(v, RoleVoter, selfReady(v)); {
 		case len(joins) > 0:
-			join.Text = joins[0].Name + " joins as a learner, catches up and becomes a voter"
+			join.Text = joinText(joins[0])
 		default:
 			join.Text = "another host joins as a learner, catches up and becomes a voter"
 			join.WaitsFor = "no host is ready; quorumctl explain on the hosts shows why"

@@ -85,7 +85,8 @@ func resizeArgs(_ *cobra.Command, args []string) error {
 // showSize shows the size of the cluster. It refuses the flags that need a size.
 func (a *app) showSize(cmd *cobra.Command) error {
 	if name := flagGiven(cmd); name != "" {
-		return usage("quorumctl cluster resize 5 --"+name, "cannot resize the cluster: --%s needs a number of voters", name)
+		return usage("quorumctl cluster resize 5 --"+name, "cannot resize the cluster: --%s needs a number of voters",
+			name)
 	}
 	size, err := a.client().Size(cmd.Context())
 	return a.emitResult("read the size of the cluster", err, size, func(p *page) { writeSize(p, size) })

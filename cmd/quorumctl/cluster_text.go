@@ -36,7 +36,8 @@ func writeResizePlan(p *page, r control.Resize) {
 		p.line("nothing to record: the cluster has been resized to %d by %s%s", r.Target, r.Size.By,
 			display.After(": ", r.Size.Reason))
 	case r.Voters == r.Target:
-		p.line("%s the size %s; the cluster has that many voters", would(r.DryRun, "record", "recorded"), word{fmt.Sprint(r.Target), bold})
+		p.line("%s the size %s; the cluster has that many voters", would(r.DryRun, "record", "recorded"),
+			word{fmt.Sprint(r.Target), bold})
 	default:
 		p.line("%s the cluster from %d to %s", would(r.DryRun, "resize", "resizing"), r.Voters,
 			word{display.Count(r.Target, "voter", "voters"), bold})

@@ -342,7 +342,8 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 	write(shrinking(t), "cluster resize", "cluster resize 1 --dry-run", "cluster resize 1 --yes")
 	write(transferring(t), "leader transfer n2 --dry-run", "leader transfer n2 --yes")
 	write(transferredTo(t, ""), "leader transfer n2 --yes --wait")
-	write(retiring(t), "retire n3 --dry-run --reason x", "retire n3 --yes --reason x", "retire", "retire n3 --undo --yes")
+	write(retiring(t), "retire n3 --dry-run --reason x", "retire n3 --yes --reason x", "retire",
+		"retire n3 --undo --yes")
 	write(scene(t, "steady"), "member remove n3 --yes --reason x --no-wait")
 	write(removalBackend(t, policy.Removed, "it is removed"), "member remove n3 --yes --reason x")
 	file := filepath.Join(t.TempDir(), "quorumd.yaml")

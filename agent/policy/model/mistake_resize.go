@@ -110,7 +110,7 @@ func resizeMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Target.Voters -= 2 * int(bit(v.Target.Voters > 1)) }),
 		},
 		{
-			Name: "a leave goes on after the cluster was resized back", breach: leftUnasked, scope: resizing(0, 0),
+			Name: "a leave continues after the cluster was resized back", breach: leftUnasked, scope: resizing(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if leaving(v) {
 					v.Target.Voters = 1

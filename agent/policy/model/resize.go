@@ -185,7 +185,7 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 func resizePromises() map[breach]promise {
 	return map[breach]promise{
 		retiredJoins: {"P9", "a retired host joins"},
-		leftUnasked:  {"P9", "a voter leaves although the cluster has no more voters than its recorded size"},
+		leftUnasked:  {"P9", "a voter leaves although the cluster does not have more voters than its recorded size"},
 	}
 }
 
