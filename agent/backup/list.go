@@ -95,7 +95,10 @@ func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 
 // Remove removes a snapshot: its manifest first, so that no manifest is left without its data for long.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
-	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding, m.Name + restoreTestedEnding} {
+	for _, name := range []string{
+		m.ManifestName(), m.DataName(), m.Name + verifiedEnding,
+		m.Name + restoreTestedEnding,
+	} {
 		if err := store.Delete(ctx, name); err != nil {
 			return fmt.Errorf("cannot remove the snapshot %s: %w", m.Name, err)
 		}

@@ -213,7 +213,9 @@ func (d *decoder) repairRules(c *Config) []rule {
 	}, {
 		[]string{"repair.unhealthy"},
 		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= minGrace,
-		d.show("repair.unhealthy", c.Repair.Unhealthy) + " must be off, or at least " + durationfmt.Parseable(minGrace) +
+		d.show(
+			"repair.unhealthy", c.Repair.Unhealthy,
+		) + " must be off, or at least " + durationfmt.Parseable(minGrace) +
 			", because a short load does not make a disk unhealthy; raise it",
 	}, {
 		[]string{"repair.cleanFor"},

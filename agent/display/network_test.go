@@ -45,7 +45,9 @@ func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 		{"refused", "refused", display.Styled{Text: "refused", Tone: display.Bad}},
 		{"unreachable", "answers", display.Styled{Text: "peer unreachable", Tone: display.Bad}},
 	} {
-		sees := []record.Sight{{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: time.Unix(1, 0)}}
+		sees := []record.Sight{
+			{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: time.Unix(1, 0)},
+		}
 		if got := display.Way("a", sees, "b"); got != c.want {
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}

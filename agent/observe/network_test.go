@@ -86,7 +86,9 @@ func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 			HostsAt:    time.Hour,
 			Membership: members(1, 2, 3, 4),
 			Hosts: []record.Host{
-				{Name: "n1", MemberID: 1, Sees: []record.Sight{{MemberID: 3, Peer: "answers"}}}, // older than the sights
+				{Name: "n1", MemberID: 1, Sees: []record.Sight{
+					{MemberID: 3, Peer: "answers"},
+				}}, // older than the sights
 				{
 					Name: "n2", MemberID: 2,
 					Sees: []record.Sight{

@@ -99,7 +99,8 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 			return
 		}
 		s := j.Outcome.Snapshots[0]
-		d.Name, d.RestoreTested, d.Host, d.Revision, d.Keys = s.Name, j.Ended, o.opt.Config.Host.Name, s.Revision, s.Keys
+		d.Name, d.RestoreTested, d.Host, d.Revision, d.Keys = s.Name, j.Ended, o.opt.Config.Host.Name, s.Revision,
+			s.Keys
 		d.Etcd, d.Took = j.Outcome.Served, j.Ended.Sub(j.Started).Seconds()
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ package operate
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hoststate"
@@ -30,7 +29,8 @@ func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferR
 	}
 	if r.View.Resting && !r.View.HostsFresh && r.View.Cluster.Reachable {
 		return control.Transfer{}, refuse(control.NotNow, control.CodeConflict, cannot+"this host is one of many "+
-			"spares, and does not read the records of the other hosts", "ask on a voter: "+strings.Join(voterNames(r), ", "))
+			"spares, and does not read the records of the other hosts", "ask on a voter: "+strings.Join(voterNames(r),
+			", "))
 	}
 	to, against := policy.TransferTarget(r.View, req.Host)
 	if err := refused(cannot, against); err != nil {
@@ -45,7 +45,7 @@ func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferR
 	}
 	since := o.opt.Now()
 	against = o.opt.Files.AskTransfer(hoststate.Transfer{
-		RequestedTransfer: out.RequestedTransfer, Deadline: since + time.Duration(control.TransferTime),
+		RequestedTransfer: out.RequestedTransfer, Deadline: since + control.TransferTime,
 	}, since)
 	if err := refused(cannot, against); err != nil {
 		return control.Transfer{}, err

@@ -85,8 +85,9 @@ func backedUp(t *testing.T, s control.Status) control.Status {
 	s.Backup = &control.Backup{
 		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
 		RestoreTest: &control.RestoreTest{
-			Name: snapshot, RestoreTested: &tested, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16", TookSeconds: 1.29,
-			Next: "the next restore test is in 23h59m, by n4",
+			Name: snapshot, RestoreTested: &tested, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16",
+			TookSeconds: 1.29,
+			Next:        "the next restore test is in 23h59m, by n4",
 		},
 	}
 	for i := range s.Hosts {

@@ -311,7 +311,10 @@ type activity struct {
 func activities() []activity {
 	return []activity{
 		{"this host is unhealthy", func(v View) bool { return v.Health.State != health.OK }},
-		{"this host has a request", func(v View) bool { return v.Asked != nil || v.Removal != nil || v.TransferAsked != nil }},
+		{"this host has a request", func(v View) bool {
+			return v.Asked != nil || v.Removal != nil ||
+				v.TransferAsked != nil
+		}},
 		{"the lock is held", func(v View) bool { return v.Lock.Held }},
 		{"an operation is in flight", func(v View) bool { return v.Op != nil }},
 		{"a rollout runs", func(v View) bool { return v.Rollout != nil && v.Rollout.Runs }},

@@ -124,7 +124,8 @@ const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
 
 // Reasons returns all reasons.
 func Reasons() []ReasonInfo {
-	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), recoveryReasons(),
+	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), plannedReasons(),
+		recoveryReasons(),
 		backupReasons())
 }
 
@@ -444,14 +445,6 @@ func memberReasons() []ReasonInfo {
 				"surplus voters leave, or the number of voters it has now",
 		},
 		{
-			HostRetired, "an operator has retired this host: it holds no member, or leaves",
-			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
-		},
-		{
-			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
-			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster resize",
-		},
-		{
 			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",
 			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', " +
 				"or raise repair.maxPerDay",
@@ -499,4 +492,19 @@ type Decision struct {
 	First  bool     // it is a ready spare, and no other host joins before it
 	Quiet  bool     // the cluster is quiet: the members need not be asked in every round
 	Notes  Notes    // the notes to record and publish, whatever the step
+}
+
+// plannedReasons returns the reasons about the size of the cluster and retired hosts.
+func plannedReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{
+			HostRetired, "an operator has retired this host: it holds no member, or leaves",
+			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
+		},
+		{
+			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
+			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster " +
+				"resize",
+		},
+	}
 }

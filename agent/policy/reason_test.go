@@ -32,7 +32,8 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		Returning, NotBack,
 		Cycled, Cancelled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead, VoterUnhealthy,
 		VoterSuspect,
-		StandbyLost, TooManyVoters, SizeDiffers, HostRetired, Recovering, Recovered, RecoveryGivenUp, QuorumRestored, BackupOld, BackupFailed,
+		StandbyLost, TooManyVoters, SizeDiffers, HostRetired, Recovering, Recovered, RecoveryGivenUp, QuorumRestored,
+		BackupOld, BackupFailed,
 		RestoreTestOverdue, RestoreTestFailed, SnapshotFirst, BootstrapWaiting,
 	}
 	for _, code := range all {

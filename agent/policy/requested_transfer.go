@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// An operator asks any host's agent to transfer leadership to a voter. The agent keeps the request in memory for a short
-// time; if nothing came of it, the operator asks again. It takes the lock, so that no operation begins meanwhile, asks
-// the leader to transfer, and releases the lock. There is no operation record: nothing is left to continue or to undo if
-// the agent dies.
+// An operator asks any host's agent to transfer leadership to a voter. The agent keeps the request in memory for a
+// short time; if nothing came of it, the operator asks again. It takes the lock, so that no operation begins meanwhile,
+// asks the leader to transfer, and releases the lock. There is no operation record: nothing is left to continue or to
+// undo if the agent dies.
 //
 // A requested transfer must not make anything worse, so the voter must be one to which an unhealthy leader would
 // transfer leadership. A CORRUPT alarm is no veto: to move leadership away from a member may be
@@ -90,7 +90,8 @@ func (v View) againstLeader(m Member) *Refusal {
 	if doubt := v.notProven(m, health.Leadership); doubt != "" {
 		code, hint := VoterUnhealthy, "quorumctl health on "+m.label()+" shows the findings; or name another voter"
 		if !m.Live {
-			code, hint = VoterNotLive, "quorumctl explain on "+m.label()+" shows what it waits for; or name another voter"
+			code, hint = VoterNotLive, "quorumctl explain on "+m.label()+" shows what it waits for; or name another "+
+				"voter"
 		}
 		return conflicts(code, doubt, hint)
 	}
@@ -184,12 +185,12 @@ func AgainstTransfer(v View, to Member) *Refusal {
 	if v.Recovery != nil {
 		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
 	}
-	for _, r := range against(v, transferVetoes()) {
+	if reasons := against(v, transferVetoes()); len(reasons) > 0 {
 		hint := "wait for it, and ask again: quorumctl operation show"
-		if r.Code == HostConflict {
-			hint = r.Code.Info().Remedy
+		if reasons[0].Code == HostConflict {
+			hint = reasons[0].Code.Info().Remedy
 		}
-		return conflicts(r.Code, r.Text, hint)
+		return conflicts(reasons[0].Code, reasons[0].Text, hint)
 	}
 	r := v.againstLeader(to)
 	if r != nil {

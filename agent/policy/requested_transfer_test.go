@@ -64,7 +64,11 @@ func TestLeadershipIsTransferredOnRequestUnderTheLock(t *testing.T) {
 		{"a pause", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Idle},
 		{"this host only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, Idle},
 		{
-			"another host holds the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n2"} }, StepNone,
+			"another host holds the lock", func(v *View) {
+				v.Lock = Lock{
+					Known: true, Held: true, Holder: "n2",
+				}
+			}, StepNone,
 			Idle,
 		},
 		{
@@ -133,17 +137,20 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 		want   string // empty if it is accepted
 		to     uint64
 	}{
-		"by name":      {"n2", nil, "", 2},
-		"the best":     {"", func(v *View) { v.Hosts[1].Health = health.Warm }, "", 3},
-		"the leader":   {"n1", nil, "", 1},
-		"unknown":      {"n9", nil, "no member has that name", 0},
-		"no quorum":    {"n2", func(v *View) { v.Cluster.Reachable = false }, "cannot be reached", 0},
-		"paused":       {"n2", func(v *View) { v.Pause = &Pause{By: "root"} }, "paused by root", 0},
-		"observes":     {"n2", func(v *View) { v.Self.Mode = Observe }, "only observes", 0},
-		"recovering":   {"n2", func(v *View) { v.Recovery = &Recovery{} }, "a recovery plan", 2},
-		"down":         {"n2", func(v *View) { v.Cluster.Members[1].Live = false }, "voter n2 does not answer", 2},
-		"slow":         {"n2", func(v *View) { v.Hosts[1].Health = health.Slow }, "voter n2 is SLOW", 2},
-		"behind":       {"n2", func(v *View) { v.Cluster.Members[1].BehindFor = time.Hour }, "entries or more behind", 2},
+		"by name":    {"n2", nil, "", 2},
+		"the best":   {"", func(v *View) { v.Hosts[1].Health = health.Warm }, "", 3},
+		"the leader": {"n1", nil, "", 1},
+		"unknown":    {"n9", nil, "no member has that name", 0},
+		"no quorum":  {"n2", func(v *View) { v.Cluster.Reachable = false }, "cannot be reached", 0},
+		"paused":     {"n2", func(v *View) { v.Pause = &Pause{By: "root"} }, "paused by root", 0},
+		"observes":   {"n2", func(v *View) { v.Self.Mode = Observe }, "only observes", 0},
+		"recovering": {"n2", func(v *View) { v.Recovery = &Recovery{} }, "a recovery plan", 2},
+		"down":       {"n2", func(v *View) { v.Cluster.Members[1].Live = false }, "voter n2 does not answer", 2},
+		"slow":       {"n2", func(v *View) { v.Hosts[1].Health = health.Slow }, "voter n2 is SLOW", 2},
+		"behind": {
+			"n2", func(v *View) { v.Cluster.Members[1].BehindFor = time.Hour }, "entries or more behind",
+			2,
+		},
 		"in operation": {"n2", func(v *View) { v.Hosts[1].InOperation = true }, "an operation of its own", 2},
 		"retired": {"n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n2", Name: "n2", PeerURL: v.Hosts[1].PeerURL}}

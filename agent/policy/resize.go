@@ -68,12 +68,14 @@ func leave(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
 }
 
-// leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has recorded,
-// a standby if there are more than configured and no voter is missing, and the standby of a retired host always.
+// leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has
+// recorded, a standby if there are more than configured and no voter is missing, and the standby of a retired host
+// always.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
 		voters, _ := v.Cluster.Counts()
-		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters && v.Cluster.learning() > v.Target.Standbys
+		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters &&
+			v.Cluster.learning() > v.Target.Standbys
 		return m.Standby && (surplus || v.retires(m))
 	}
 	return v.Target.Resized && v.surplusVoters(m) > 0
@@ -122,8 +124,8 @@ func removalPending(v View) (string, bool) {
 		durationfmt.Tenths(v.IdleFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
-// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then unhealthy
-// ones, then those in the failure domain with the most voters, and the leader last within the domain.
+// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then
+// unhealthy ones, then those in the failure domain with the most voters, and the leader last within the domain.
 func leavers(v View) []Host {
 	inDomain, leader := map[string]int{}, ""
 	var list []Host
@@ -214,7 +216,8 @@ func leaveAtRisk(v View) (string, bool) {
 func aloneWithoutSnapshot(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
-	if v.retiring() > 0 || !v.Target.Resized || v.Target.Voters != 1 || voters > 3 || v.Target.WithoutSnapshot || fresh {
+	if v.retiring() > 0 || !v.Target.Resized || v.Target.Voters != 1 || voters > 3 || v.Target.WithoutSnapshot ||
+		fresh {
 		return "", false
 	}
 	return fmt.Sprintf("no verified snapshot is younger than %s, and afterwards one failed disk loses the data",
@@ -246,7 +249,8 @@ func sizeDiffers(v View) (string, bool) {
 	if !v.Target.Resized || v.Target.Configured == v.Target.Voters || !v.Cluster.Reachable || v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("cluster.voters is %d in this host's configuration, and the cluster has been resized to %d: the "+
+	return fmt.Sprintf("cluster.voters is %d in this host's configuration, and the cluster has been resized to %d: "+
+		"the "+
 		"configuration only counts for a new cluster", v.Target.Configured, v.Target.Voters), true
 }
 
@@ -387,7 +391,9 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	wrong := func(text, hint string) *Refusal { return &Refusal{Wrong, "", text, hint} }
 	switch {
 	case voters < 1 || voters > MaxVoters:
-		return wrong(fmt.Sprintf("%d voters are not between 1 and %d", voters, MaxVoters), "1, 3, 5 or 7 voters are usual")
+		return wrong(
+			fmt.Sprintf("%d voters are not between 1 and %d", voters, MaxVoters), "1, 3, 5 or 7 voters are usual",
+		)
 	case voters%2 == 0:
 		return wrong(fmt.Sprintf("%d voters tolerate only as many failures as %d", voters, voters-1),
 			fmt.Sprintf("choose %d or %d", voters-1, min(voters+1, MaxVoters)))
@@ -410,7 +416,8 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 		return conflicts("", fmt.Sprintf("there are %d hosts with a voter or with quorumd in mode manage, and %d are "+
 			"needed", able, voters), "install quorumd on more hosts; quorumctl status lists the hosts")
 	case voters == 1 && now > 1 && !withoutSnapshot && !v.Backup.HasStore:
-		return conflicts(SnapshotFirst, "one voter tolerates no failure, and no backup store is configured for a snapshot "+
+		return conflicts(SnapshotFirst, "one voter tolerates no failure, and no backup store is configured for a "+
+			"snapshot "+
 			"before the last but one leaves", "configure backup.store, or --without-snapshot")
 	}
 	return nil
@@ -475,7 +482,8 @@ func nextLeave(v View) (string, View) {
 		return "a voter leaves whose host runs quorumd in mode manage; none does now", v
 	}
 	first := list[0]
-	text := first.Name + " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is moved " +
+	text := first.Name + " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is " +
+		"moved " +
 		"aside"
 	rest := v
 	rest.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {
@@ -487,7 +495,9 @@ func nextLeave(v View) (string, View) {
 		}
 		best, found := bestVoter(v, m.PeerURL)
 		if !found {
-			text = fmt.Sprintf("once another voter may lead, leadership is transferred from %s to it, then %s", first.Name, text)
+			text = fmt.Sprintf(
+				"once another voter may lead, leadership is transferred from %s to it, then %s", first.Name, text,
+			)
 		} else {
 			text = fmt.Sprintf("leadership is transferred from %s to %s, then %s", first.Name, best.label(), text)
 			for i := range rest.Cluster.Members {

@@ -51,10 +51,16 @@ func TestTheVoterWithTheSlowestDiskLeavesAResizedCluster(t *testing.T) {
 	play(t, resized, []scene{
 		{"it takes the lock first", nil, StepTakeLock, ""},
 		{"and then records that it leaves", holds, StepBeginLeave, ""},
-		{"a configured number makes no voter leave", func(v *View) { v.Target.Resized = false }, StepNone, TooManyVoters},
+		{
+			"a configured number makes no voter leave", func(v *View) { v.Target.Resized = false }, StepNone,
+			TooManyVoters,
+		},
 		{"nor does a size that is met", func(v *View) { v.Target.Voters = 5 }, StepNone, Idle},
 		{"it waits while the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Paused},
-		{"it waits while another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{
+			"it waits while another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone,
+			VoterNotLive,
+		},
 		{
 			"it waits while another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone,
 			TooManyVoters,
@@ -62,8 +68,14 @@ func TestTheVoterWithTheSlowestDiskLeavesAResizedCluster(t *testing.T) {
 		{"it waits while another operation is in flight", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
-		{"it waits while the alarm CORRUPT is raised", func(v *View) { v.Cluster.Intact = false }, StepNone, EtcdCorrupt},
-		{"it waits until the membership has settled", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Idle},
+		{
+			"it waits while the alarm CORRUPT is raised", func(v *View) { v.Cluster.Intact = false }, StepNone,
+			EtcdCorrupt,
+		},
+		{
+			"it waits until the membership has settled", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone,
+			Idle,
+		},
 		{"it waits while a learner catches up", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 6, PeerURL: "http://n6", Learner: true})
 		}, StepNone, TooManyVoters},
@@ -110,7 +122,10 @@ func TestAVoterLeavesInPhases(t *testing.T) {
 	gone := func(v *View) { v.Cluster.Members = v.Cluster.Members[:4] }
 	play(t, leavingNow(PhaseBegun), []scene{
 		{"it records that the removal begins", nil, StepSetPhase, ""},
-		{"after all others have reported again", func(v *View) { v.Hosts[2].Answered = false }, StepNone, HealthAwaited},
+		{
+			"after all others have reported again", func(v *View) { v.Hosts[2].Answered = false }, StepNone,
+			HealthAwaited,
+		},
 		{"a leader transfers leadership first", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[4].Leader = false, true
 		}, StepTransferLeadership, ""},
@@ -128,8 +143,16 @@ func TestAVoterLeavesInPhases(t *testing.T) {
 		{"a new leader transfers leadership again", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[4].Leader = false, true
 		}, StepTransferLeadership, ""},
-		{"it rolls back if another voter went down", func(v *View) { v.Cluster.Members[1].Live = false }, StepRollBack, ""},
-		{"it rolls back if that has not succeeded for long", func(v *View) { v.Op.Elapsed = time.Hour }, StepRollBack, ""},
+		{
+			"it rolls back if another voter went down", func(v *View) { v.Cluster.Members[1].Live = false },
+			StepRollBack,
+			"",
+		},
+		{
+			"it rolls back if that has not succeeded for long", func(v *View) { v.Op.Elapsed = time.Hour },
+			StepRollBack,
+			"",
+		},
 		{"once removed, it stops its etcd", gone, StepStopUnit, ""},
 		{"then it moves its data aside", func(v *View) {
 			gone(v)

@@ -97,8 +97,11 @@ func AgainstRetire(v View, id string) *Refusal {
 	case v.Recovery != nil:
 		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
 	case i < 0:
-		return &Refusal{NoSuch, "", "no host with that name or ID runs quorumd", "quorumctl status lists the hosts; the " +
-			"member of a host that is gone: quorumctl member remove NAME --reason '<why>'"}
+		return &Refusal{
+			NoSuch, "", "no host with that name or ID runs quorumd",
+			"quorumctl status lists the hosts; the " +
+				"member of a host that is gone: quorumctl member remove NAME --reason '<why>'",
+		}
 	case v.isRetired(id):
 		return nil
 	}
@@ -110,13 +113,17 @@ func AgainstRetire(v View, id string) *Refusal {
 	case !voter:
 		return nil
 	case !h.Manage:
-		return conflicts(ModeObserve, "quorumd on "+h.Name+" only observes", "set mode: manage there and reload quorumd")
+		return conflicts(
+			ModeObserve, "quorumd on "+h.Name+" only observes", "set mode: manage there and reload quorumd",
+		)
 	}
 	spares := len(candidates(v, RoleVoter, selfReady(v)))
 	if voters, _ := v.Cluster.Counts(); voters-v.retiring()-1+spares < v.Target.Voters {
-		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left", h.Name,
+		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left",
+			h.Name,
 			voters-v.retiring()-1, v.Target.Voters),
-			"bring another host to health OK, or install quorumd on another host; quorumctl explain there shows what it "+
+			"bring another host to health OK, or install quorumd on another host; quorumctl explain there shows "+
+				"what it "+
 				"waits for")
 	}
 	return nil
@@ -162,12 +169,14 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, voters), Final: true})
 	case h.Role == RoleStandby || h.Role == RoleJoining:
 		steps = append(steps, PlanStep{
-			Text: h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside", Voters: voters,
+			Text:      h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside",
+			Voters:    voters,
 			Tolerance: Tolerance(voters, voters), Final: true,
 		})
 	}
 	return append(steps, PlanStep{
-		Text: h.Name + " stays out of the cluster until the retirement is undone, and can be switched off", Voters: voters,
+		Text:      h.Name + " stays out of the cluster until the retirement is undone, and can be switched off",
+		Voters:    voters,
 		Tolerance: Tolerance(voters, voters),
 	})
 }

@@ -88,7 +88,8 @@ func TestARetiredStandbyLeavesAtOnce(t *testing.T) {
 		{"then it removes its learner", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 			v.Op = &Op{
-				Kind: KindLeave, Host: "n4", HostName: "n4", Phase: PhaseRemoving, Token: 7, MemberID: 4, SameBoot: true,
+				Kind: KindLeave, Host: "n4", HostName: "n4", Phase: PhaseRemoving, Token: 7, MemberID: 4,
+				SameBoot:   true,
 				WrittenFor: time.Minute,
 			}
 			for i := range v.Hosts {
@@ -130,7 +131,10 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
 			v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
 		}, "", "", ""},
-		{"the only voter", "n1", alone, "", "without n1 0 of 1 voters would be left", "bring another host to health OK"},
+		{
+			"the only voter", "n1", alone, "", "without n1 0 of 1 voters would be left",
+			"bring another host to health OK",
+		},
 		{"the only voter with a spare", "n1", func(v *View) {
 			alone(v)
 			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))

@@ -118,7 +118,8 @@ func Steps() []StepInfo {
 			Kind: StepBeginReplace, Locked: true, Calls: quick,
 			Doing: "recording that this host replaces a voter",
 		},
-		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the cluster"},
+		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the " +
+			"cluster"},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",

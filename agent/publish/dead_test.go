@@ -82,7 +82,9 @@ func TestAJoiningHostCountsALostVoterBeforeItsRecordIsWritten(t *testing.T) {
 	c.Host.ID, c.Host.Name, c.Etcd.PeerURL, c.Timing.HostRecordTTL = "id-n6", "n6", "http://p6", time.Minute
 	b := observe.NewBuilder(c, "boot-1", "i", false)
 	r := fleetWithReplacement(t, 1, time.Minute, &sights{})
-	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{{MemberID: 4, Peer: "answers"}} // published before the member was lost
+	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{
+		{MemberID: 4, Peer: "answers"},
+	} // published before the member was lost
 	if dead := policy.DeadVoters(b.View(r, nil)); len(dead) != 1 {
 		t.Errorf("the dead voters are %+v", dead)
 	}

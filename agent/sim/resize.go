@@ -27,8 +27,8 @@ func (p plan) drawResizes() bool {
 	return rand.New(rand.NewPCG(p.Seed, 7)).IntN(3) == 0 && p.LostAt == 0
 }
 
-// resizeFaults returns the faults in which operators resize the cluster, retire a host or request a leadership transfer,
-// or another client overwrites the size.
+// resizeFaults returns the faults in which operators resize the cluster, retire a host or request a leadership
+// transfer, or another client overwrites the size.
 func resizeFaults() []fault {
 	return []fault{
 		{
@@ -59,7 +59,9 @@ func resizeFaults() []fault {
 			name: "the size of the cluster is overwritten", weight: 1, low: time.Second, high: time.Second,
 			needsCluster: true,
 			begin: func(w *world, _ *host, _ time.Duration) func() {
-				values := []string{`{"version":1,"voters":4}`, `{"version":1,"voters":-1}`, `x`, `{"version":9,"voters":1}`}
+				values := []string{
+					`{"version":1,"voters":4}`, `{"version":1,"voters":-1}`, `x`, `{"version":9,"voters":1}`,
+				}
 				if w.etcd.hasLeader() {
 					w.intrude(clientv3.OpPut(w.keys.Size(), values[w.faults.IntN(len(values))]))
 				}

@@ -30,14 +30,16 @@ func (a *app) transferCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "transfer [HOST]",
 		Short: "Transfer leadership to HOST, or to the best voter",
-		Long: "Transfer leadership to the voter of HOST, or without HOST to the voter to which quorumd would transfer it.\n" +
-			"This host's quorumd does it under the cluster's lock, when no operation is in progress and the voter is\n" +
-			"live, healthy and caught up, and is not about to be taken down or removed. Writes in flight at the old\n" +
-			"leader are lost, and clients have to retry them. A request that cannot be carried out within a minute\n" +
-			"ends; so does one if quorumd restarts. If the voter leads already, the exit status is 0.\n\n" +
-			"With --wait, wait until the request has ended. The exit status is 75 if --wait timed out.",
-		Example: examples("quorumctl leader transfer --dry-run", "quorumctl leader transfer n2 --reason 'n1 is slow' --wait"),
-		Args:    cobra.MaximumNArgs(1),
+		Long: "Transfer leadership to the voter of HOST, or without HOST to the voter to which quorumd would " +
+			"transfer it.\nThis host's quorumd does it under the cluster's lock, when no operation is in progress " +
+			"and the voter is\nlive, healthy and caught up, and is not about to be taken down or removed. Writes in " +
+			"flight at the old\nleader are lost, and clients have to retry them. A request that cannot be carried " +
+			"out within a minute\nends; so does one if quorumd restarts. If the voter leads already, the exit status " +
+			"is 0.\n\nWith --wait, wait until the request has ended. The exit status is 75 if --wait timed out.",
+		Example: examples(
+			"quorumctl leader transfer --dry-run", "quorumctl leader transfer n2 --reason 'n1 is slow' --wait",
+		),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.check("transfer leadership"); err != nil {
 				return err

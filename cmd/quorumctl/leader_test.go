@@ -31,7 +31,8 @@ func transferredTo(t *testing.T, code policy.ReasonCode) *fakeBackend {
 	t.Helper()
 	d := transferring(t)
 	d.status.LastTransfer = &control.TransferEnd{
-		RequestedTransfer: d.transfer.RequestedTransfer, Ended: d.status.Time.Add(time.Second), Code: code, Text: "n2 leads",
+		RequestedTransfer: d.transfer.RequestedTransfer, Ended: d.status.Time.Add(time.Second), Code: code,
+		Text: "n2 leads",
 	}
 	d.status.LastTransfer.By, d.status.LastTransfer.Since = "root", d.status.Time.Add(time.Millisecond)
 	d.status.LastTransfer.Until = d.status.Time.Add(time.Minute)
@@ -49,7 +50,8 @@ func TestLeaderTransferShowsItsPlanAndItsEnd(t *testing.T) {
 	same, _ := serve(t, leads)
 	done, _ := serve(t, transferredTo(t, ""))
 	failed, _ := serve(t, transferredTo(t, policy.LockHeld))
-	got := transcript(t, asks, "leader transfer n2 --dry-run --reason 'a new fan'", "leader transfer n2 --dry-run -o yaml",
+	got := transcript(t, asks, "leader transfer n2 --dry-run --reason 'a new fan'",
+		"leader transfer n2 --dry-run -o yaml",
 		"leader transfer n2 --yes --reason 'a new fan'", "leader transfer --yes")
 	got = append(got, transcript(t, same, "leader transfer n2 --dry-run", "leader transfer n2 --yes",
 		"leader transfer n2 --yes --wait")...)

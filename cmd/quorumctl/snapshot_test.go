@@ -97,7 +97,8 @@ func TestSnapshotCommands(t *testing.T) {
 	d.status.Backup = &control.Backup{
 		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "the next snapshot is due in 5h, by n4",
 		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", RestoreTest: &control.RestoreTest{
-			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", RestoreTested: &saved, Host: "n5", Keys: 1200,
+			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", RestoreTested: &saved, Host: "n5",
+			Keys:        1200,
 			TookSeconds: 12, Next: "the next restore test is in 23h, by n5",
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
 		},

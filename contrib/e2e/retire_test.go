@@ -119,9 +119,9 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 	w.bootstrap()
 	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
 	w.hosts[0].observes("n1 sees three live voters", 3)
-	voters, others := w.split()
+	_, others := w.split()
 	w.spares(3, others...)
-	voters, _ = w.split()
+	voters, _ := w.split()
 	leader, follower := voters[0], voters[1]
 	load := w.retrying(50)
 	for _, h := range []*host{follower, leader} {

@@ -106,7 +106,8 @@ func (w *world) present(i int) bool {
 // begin.
 func (w *world) joining(i int) bool {
 	h := &w.hosts[i]
-	return w.ownsOperation(i) && w.opCycle|w.opRemove|w.opLeave == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
+	return w.ownsOperation(i) && w.opCycle|w.opRemove|w.opLeave == 0 && (w.opForged == 0 || h.list != learner ||
+		h.named == 0)
 }
 
 // spare reports whether a host has no member, or only a learner that has never started, outside its own join.

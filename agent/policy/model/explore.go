@@ -27,7 +27,8 @@ type Scenario struct {
 	Requests  int // the maximum number of requested host operations
 	Removals  int // the maximum number of requested removals
 	ResizeTo  int // the size to which an operator resizes the cluster at any moment, and back; 0: never
-	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they undo.
+	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they
+	// undo.
 	Retirements int
 	Transfers   int  // the maximum number of leadership transfers that operators request
 	Repair      bool // dead voters are replaced

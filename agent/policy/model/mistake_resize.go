@@ -41,7 +41,9 @@ func retireMistakes() []Mistake {
 			rules: unretired(own),
 		},
 		{
-			Name: "no host joins in place of a retired voter", breach: targetMissed, scope: withLiveness(retiring(4, 3, 0, 0)),
+			Name: "no host joins in place of a retired voter", breach: targetMissed, scope: withLiveness(
+				retiring(4, 3, 0, 0),
+			),
 			rules: unretired(func(v *policy.View) bool { return !own(v) }),
 		},
 		{
@@ -52,7 +54,8 @@ func retireMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a retired voter leaves before another host has joined", breach: leftUnasked, scope: retiring(4, 3, 0, 0),
+			Name: "a retired voter leaves before another host has joined", breach: leftUnasked, scope: retiring(4, 3, 0,
+				0),
 			rules: seeing(func(v *policy.View) {
 				if own(v) {
 					v.Target.Voters--
@@ -87,7 +90,7 @@ func leaving(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.Ki
 
 // resizeMistakes returns the mistakes about a cluster that operators resize.
 func resizeMistakes() []Mistake {
-	return []Mistake{
+	return append([]Mistake{
 		{
 			Name: "a voter leaves while another one is down", breach: removedAtRisk, scope: resizing(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
@@ -160,7 +163,8 @@ func resizeMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a leave begins before the last membership change has settled", breach: unsettled, scope: resizing(0, 0),
+			Name: "a leave begins before the last membership change has settled", breach: unsettled, scope: resizing(0,
+				0),
 			rules: seeing(func(v *policy.View) { v.Cluster.StableFor, v.IdleFor = ages, ages }),
 		},
 		{
@@ -184,6 +188,12 @@ func resizeMistakes() []Mistake {
 				}
 			}),
 		},
+	}, resizeEndMistakes()...)
+}
+
+// resizeEndMistakes returns the mistakes about leaves that do not end, and about what they leave behind.
+func resizeEndMistakes() []Mistake {
+	return []Mistake{
 		{
 			Name: "no voter ever leaves", breach: targetMissed, scope: withLiveness(resizing(0, 0)),
 			rules: rules{decision: func(d *policy.Decision) {
@@ -209,7 +219,8 @@ func resizeMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the data of a voter is moved aside before it has left", breach: memberDataMoved, scope: resizing(0, 0),
+			Name: "the data of a voter is moved aside before it has left", breach: memberDataMoved, scope: resizing(0,
+				0),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Step.Kind == policy.StepRemoveMember {
 					d.Step.Kind = policy.StepMoveDataAside

@@ -46,7 +46,9 @@ func transferMistakes() []Mistake {
 		{
 			Name: "leadership is transferred on request without the lock", breach: calledWithoutLock,
 			scope: transferring(0, 0),
-			rules: rules{noConfirm: true, view: func(v *policy.View) { v.Lock.Mine = v.Lock.Mine || v.TransferAsked != nil }},
+			rules: rules{
+				noConfirm: true, view: func(v *policy.View) { v.Lock.Mine = v.Lock.Mine || v.TransferAsked != nil },
+			},
 		},
 		{
 			Name: "a requested transfer ignores the operation in flight", breach: transferredDuringOperation,
@@ -81,8 +83,9 @@ func transferMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "leadership is transferred on request to a host that is about to be taken down", breach: transferredToTaken,
-			scope: oneTakenDown(0, 0), rules: eachHost(func(h *policy.Host) { h.Wants, h.Waiting = "", "" }),
+			Name:   "leadership is transferred on request to a host that is about to be taken down",
+			breach: transferredToTaken,
+			scope:  oneTakenDown(0, 0), rules: eachHost(func(h *policy.Host) { h.Wants, h.Waiting = "", "" }),
 		},
 		{
 			Name: "an expired request to transfer leadership is carried out", breach: transferredUnasked,

@@ -508,7 +508,8 @@ func (w *world) judgePromote(h int) breach {
 	switch {
 	case replacedStillVotes && !w.isUnhealthy(int(w.rpTarget)):
 		return healthyReplaced
-	case voters%2 == 1 && others == 0 && w.opReplace == 0 && w.retiring() == 0: // a replacement keeps the number of voters
+	case voters%2 == 1 && others == 0 && w.opReplace == 0 &&
+		w.retiring() == 0: // a replacement keeps the number of voters
 		return evenVoters
 	}
 	return w.judgeChange(h)

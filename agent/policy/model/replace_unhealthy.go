@@ -37,9 +37,9 @@ func (w *world) onlyTardyIsDown() bool {
 	return serving == voters-1 && serving+1 >= majority(voters+1)
 }
 
-// judgeCompletion checks whether a voter's host may remove another voter: the voter count is even or above the size, and the other voter
-// does not lead. In addition, the other voter is dead or unhealthy, or it was unhealthy when this host became a voter
-// to replace it and no other voter is unhealthy now.
+// judgeCompletion checks whether a voter's host may remove another voter: the voter count is even or above the size,
+// and the other voter does not lead. In addition, the other voter is dead or unhealthy, or it was unhealthy when this
+// host became a voter to replace it and no other voter is unhealthy now.
 func (w *world) judgeCompletion(c choice, who int, leads bool, size policy.Target) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1 && (!size.Resized || voters <= size.Voters):

@@ -12,7 +12,8 @@ import (
 // removal that may be applied late, and the ejection that is not due are the same.
 type resizeState struct {
 	resized uint8 // 1: to the scenario's ResizeTo; 2: back to its Target
-	opLeave uint8 // the operation is a leave; its phase is begun, ready once the removal may have been sent, or rollback
+	// opLeave: the operation is a leave; its phase is begun, ready once the removal may have been sent, or rollback.
+	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
 	retires uint8 // the number of retirements and undone ones so far
 }
@@ -132,8 +133,8 @@ func (s *observation) leaveOp() *policy.Op {
 	return op
 }
 
-// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter leaves
-// instead of a retired one, and that no retired host joins.
+// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter
+// leaves instead of a retired one, and that no retired host joins.
 func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	target := m.target(w.resized)
 	voters, _ := w.votes()
@@ -193,7 +194,8 @@ func resizePromises() map[breach]promise {
 func smallResizes() []Scenario {
 	return []Scenario{
 		{
-			Name: "a voter retired", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Retirements: 1, Liveness: true,
+			Name: "a voter retired", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Retirements: 1,
+			Liveness: true,
 		},
 		{
 			Name: "a voter or the standby retired", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
@@ -212,8 +214,9 @@ func smallResizes() []Scenario {
 			Liveness: true,
 		},
 		{
-			Name: "three voters become one, a fault", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3}, ResizeTo: 1,
-			Faults: AllFaults, Budget: 1, Liveness: true,
+			Name: "three voters become one, a fault", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3},
+			ResizeTo: 1,
+			Faults:   AllFaults, Budget: 1, Liveness: true,
 		},
 		{
 			Name: "five voters become three", Hosts: 5, Voters: 5, Target: policy.Target{Voters: 5}, ResizeTo: 3,
@@ -235,7 +238,8 @@ func Resizes() []Scenario {
 			Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "a voter retired, a dead one replaced", Hosts: 5, Voters: 3, Target: three, Retirements: 1, Repair: true,
+			Name: "a voter retired, a dead one replaced", Hosts: 5, Voters: 3, Target: three, Retirements: 1,
+			Repair: true,
 			Faults: HostCrash, Budget: 1, Liveness: true, Long: true,
 		},
 		Scenario{
@@ -247,7 +251,8 @@ func Resizes() []Scenario {
 			Faults: AllFaults, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "five voters become three, one taken down", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3, Requests: 1,
+			Name: "five voters become three, one taken down", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3,
+			Requests: 1,
 			Liveness: true,
 		},
 		Scenario{

@@ -74,7 +74,8 @@ func writesRecord(step uint8) bool {
 // begins reports whether the step creates the record of an operation.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
-		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginRemoveLost || step == beginLeave
+		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginRemoveLost ||
+		step == beginLeave
 }
 
 // changesMembership reports whether the step is a membership change, which no transaction can fence.

@@ -29,7 +29,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		}
 		w.stable = 1
 	case evCooled:
-		if w.idleTime == 2 || (w.idleTime == 1 && m.Requests+m.ResizeTo+m.Retirements == 0) || w.op != 0 || w.stable == 0 {
+		if w.idleTime == 2 || (w.idleTime == 1 && m.Requests+m.ResizeTo+m.Retirements == 0) || w.op != 0 ||
+			w.stable == 0 {
 			return false, fine
 		}
 		if w.resized != 0 && w.removalLate() { // a voter leaves only once no earlier removal can take effect

@@ -48,7 +48,8 @@ func (w *world) transferMark(i int) uint64 {
 	return (uint64(bit(int(w.trHost) == i)) | 2*uint64(bit(int(w.trTarget) == i))) * spread
 }
 
-// requestTransfer applies an operator's request to a host to transfer leadership to another host's voter, or to its own.
+// requestTransfer applies an operator's request to a host to transfer leadership to another host's voter, or to its
+// own.
 func (m *machine) requestTransfer(w *world, by int, to uint8) bool {
 	h := &w.hosts[by]
 	if int(w.trCount) >= m.Transfers || w.trRequested != 0 || h.agent != up || h.down != 0 || !w.reaches(by) ||
@@ -140,9 +141,11 @@ func (w *world) judgeTransferNote(h int, s *observation, ends bool) breach {
 // transferPromises returns the promises about leadership transfers that operators request.
 func transferPromises() map[breach]promise {
 	return map[breach]promise{
-		transferredUnasked:         {"P4", "leadership is transferred without a request for that voter, or after it expired"},
+		transferredUnasked: {"P4", "leadership is transferred without a request for that voter, or after it " +
+			"expired"},
 		transferredDuringOperation: {"P1", "leadership is transferred on request during an operation"},
-		transferredToDead:          {"P2", "leadership is transferred on request to a host that is no voter or does not serve"},
+		transferredToDead: {"P2", "leadership is transferred on request to a host that is no voter or does " +
+			"not serve"},
 		transferredToWorse: {
 			"P6", "leadership is transferred on request to a voter that is not known to be healthy",
 		},
@@ -162,11 +165,13 @@ func smallTransfers() []Scenario {
 	return []Scenario{
 		{Name: "leadership transferred", Hosts: 3, Voters: 3, Target: three, Transfers: 1, Liveness: true},
 		{
-			Name: "leadership transferred, a fault", Hosts: 3, Voters: 3, Target: three, Transfers: 1, Faults: AllFaults,
+			Name: "leadership transferred, a fault", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
+			Faults: AllFaults,
 			Budget: 1, Liveness: true,
 		},
 		{
-			Name: "leadership transferred, one taken down", Hosts: 3, Voters: 3, Target: three, Transfers: 1, Requests: 1,
+			Name: "leadership transferred, one taken down", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
+			Requests: 1,
 			Liveness: true,
 		},
 		{
@@ -181,7 +186,8 @@ func Transfers() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(smallTransfers(),
 		Scenario{
-			Name: "leadership transferred, 2 faults", Hosts: 3, Voters: 3, Target: three, Transfers: 1, Faults: AllFaults,
+			Name: "leadership transferred, 2 faults", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
+			Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{

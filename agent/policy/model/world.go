@@ -460,7 +460,8 @@ func (w *world) anyRecordDeleted() bool {
 
 // tidy clears state that has no meaning, so that worlds that no agent can distinguish become equal.
 func (w *world) tidy() {
-	awaited := w.op != 0 && w.opCycle|w.opRemove|w.opLeave == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
+	awaited := w.op != 0 && w.opCycle|w.opRemove|w.opLeave == 0 && w.hosts[w.opHost].list == voter &&
+		!w.serves(int(w.opHost))
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch h.list {
