@@ -232,7 +232,12 @@ func (d *fleetData) Inspect(context.Context) (datadir.Contents, error) {
 	return datadir.Contents{ClusterID: 1, MemberID: d.member, Free: 1 << 39}, nil
 }
 
-func (d *fleetData) MoveAside(context.Context) ([]string, error) { return nil, nil }
+func (d *fleetData) MoveAside(context.Context) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.member = 0
+	return nil, nil
+}
 
 type fleetFiles fleetHost
 

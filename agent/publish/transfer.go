@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -31,8 +30,11 @@ func labelOf(m policy.Member) string { return cmp.Or(m.Name, fmt.Sprintf("%x", m
 
 // TransferText describes a requested leadership transfer for the history.
 func TransferText(k control.RequestedTransfer) string {
-	return fmt.Sprintf("from %s to %s, requested by %s%s", cmp.Or(k.From, "no leader"), k.Name, k.By,
-		display.After(": ", k.Reason))
+	text := fmt.Sprintf("from %s to %s, requested by %s", cmp.Or(k.From, "no leader"), k.Name, k.By)
+	if k.Reason != "" {
+		text += ": " + k.Reason
+	}
+	return text
 }
 
 // transferStatus returns the leadership transfer requested of this host, and how the last one ended.
