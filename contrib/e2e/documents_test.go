@@ -85,6 +85,8 @@ func ranElsewhere() map[string]otherTest {
 	check := otherTest{"TestConfigCheck", `"config", "check", odd`}
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
 	removed := "TestMemberRemoveShowsWhatItWaitsFor"
+	resized, grows := "TestResizeShowsItsPlan", "TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize"
+	retired, leaves := "TestRetireShowsItsPlanAndTheRetiredHosts", "TestRetireWaitsUntilTheHostCanBeSwitchedOff"
 	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
 		`pki init`:             newcomer,
@@ -127,6 +129,24 @@ func ranElsewhere() map[string]otherTest {
 		},
 		`recover plan n1.json n2.json --gone n3,n4,n5 --cluster demo`: {
 			"TestQuorumLossOfThreeIsRecoveredByTheThreeDocumentedCommands", "contrib/docs/disaster-recovery.md",
+		},
+		`cluster resize 5 --dry-run`: {resized, "cluster resize 5 --dry-run"},
+		`cluster resize 3 --dry-run`: {resized, "cluster resize 3 --dry-run"},
+		`cluster resize 1 --dry-run`: {resized, "cluster resize 1 --dry-run"},
+
+		`cluster resize 1 --dry-run --without-snapshot`:               {resized, "cluster resize 1 --yes --without-snapshot"},
+		`cluster resize 5 --reason 'two more racks' --yes --wait`:     {grows, "cluster resize 1 --yes --reason"},
+		`cluster resize 5 --reason "two more racks" --wait`:           {grows, "cluster resize 1 --yes --reason"},
+		`cluster resize 3 --reason 'racks 4 and 5 move' --yes --wait`: {grows, "cluster resize 1 --yes --reason"},
+		`cluster resize 3 --reason "racks 4 and 5 move" --wait`:       {grows, "cluster resize 1 --yes --reason"},
+		`retire`: {retired, `socket, "retire", "retire n3`},
+		`retire n3 --reason "end of lease" --dry-run`:    {retired, "retire n3 --dry-run --reason 'end of lease'"},
+		`retire n3 --reason x --dry-run`:                 {retired, "retire n3 --dry-run --reason x"},
+		`retire n3 --reason "end of lease" --wait`:       {leaves, "retire n3 --yes --reason 'end of lease'"},
+		`retire n2 --reason 'end of lease' --yes --wait`: {leaves, "retire n3 --yes --reason 'end of lease'"},
+		`retire n2 --undo --yes`:                         {retired, "retire n3 --undo --yes"},
+		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
+			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},
 		`pki rotate begin`: {
 			"TestFingerprintsAreShownInFull", `do("rotate", "begin"`,
