@@ -126,7 +126,9 @@ func resizeMistakes() []Mistake {
 				resizing(0, 0)(sc)
 				sc.Target.Voters, sc.ResizeTo = 1, 3
 			},
-			rules: seeing(func(v *policy.View) { v.Target.Resized, v.Target.ResizedFor = true, ages }),
+			rules: seeing(func(v *policy.View) {
+				v.Target.Resized, v.Target.ResizedFor, v.Target.WithoutSnapshot = true, ages, true
+			}),
 		},
 		{
 			Name: "a voter leaves on old reports", breach: replacedOnOldReports, scope: resizing(0, 0),
