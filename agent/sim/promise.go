@@ -53,6 +53,7 @@ type promises struct {
 	lockHeldAt        map[*process]time.Duration
 	commands          map[string]bool // the IDs of the commands that have begun
 	lastSteps         map[*process]repeatedStep
+	retiredChanged    time.Duration              // when a retirement was last recorded or undone
 	sizeChanged       time.Duration              // when an operator last resized the cluster
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
@@ -178,6 +179,9 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	}
 	for _, op := range req.Success {
 		if put := op.GetRequestPut(); put != nil {
+			if strings.HasPrefix(string(put.Key), w.keys.Retirements()) {
+				p.retiredChanged = w.now()
+			}
 			if string(put.Key) == w.keys.Size() {
 				p.sizeChanged = w.now()
 			}
@@ -192,6 +196,9 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 					p.breach("P1", by.host, "the lock is taken while "+owner.host.name+" holds it")
 				}
 			}
+		}
+		if del := op.GetRequestDeleteRange(); del != nil && strings.HasPrefix(string(del.Key), w.keys.Retirements()) {
+			p.retiredChanged = w.now()
 		}
 		if del := op.GetRequestDeleteRange(); del != nil && string(del.Key) == w.keys.Op() && !p.isRelease(req) {
 			p.checkOpEnd(by)
@@ -323,10 +330,11 @@ func (p *promises) checkSettled(by *process, what string) {
 	}
 }
 
-// checkOddVoters checks that the number of voters becomes even only if another host is ready to join.
+// checkOddVoters checks that the number of voters becomes even only if another host is ready to join, or if a voter's
+// host is retired or was until just now.
 func (p *promises) checkOddVoters(by *process) {
 	w := p.w
-	if len(w.etcd.voters())%2 == 0 {
+	if len(w.etcd.voters())%2 == 0 || p.retires() {
 		return
 	}
 	for _, pair := range w.etcd.store.Prefix(w.keys.Hosts()) {

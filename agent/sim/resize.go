@@ -142,6 +142,19 @@ func (w *world) size() int {
 	return s.Voters
 }
 
+// retires reports whether a voter's host is retired, or was until so recently that an agent may not have observed it.
+func (p *promises) retires() bool {
+	if p.retiredChanged != 0 && p.w.now()-p.retiredChanged < p.staleness() {
+		return true
+	}
+	for _, m := range p.w.etcd.voters() {
+		if p.w.etcd.store.Get(p.w.keys.Retired(m.host.config.Host.ID)) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // checkLeave checks the removal of a voter by its own host when it is applied, because the cluster was resized: there
 // are more voters than the size, the others are up, and the operation is this host's.
 func (p *promises) checkLeave(by *process, m *member, after time.Duration) {
