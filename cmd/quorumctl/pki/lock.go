@@ -34,5 +34,8 @@ func lock(dir string, how int) (unlock func(), err error) {
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", dir, err), d.Close())
 	}
-	return func() { _ = d.Close() }, nil // opened for reading only
+	return func() {
+		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // a child that was forked meanwhile still has the file open
+		_ = d.Close()                             // opened for reading only
+	}, nil
 }
