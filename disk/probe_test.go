@@ -88,7 +88,7 @@ func TestABurstReachesItsRateAndEnds(t *testing.T) {
 	f := follow(t, o)
 	f.until("the sample at rest", func() bool { return len(f.good(LaneWAL)) == 1 })
 	f.SetBurst(true)
-	// A slow operation is followed by a longer rest at any rate; the rests after the others show the rate.
+	// Whatever the rate, a longer rest follows a slow operation. Only the rests after fast operations show the rate.
 	var rests []time.Duration
 	f.until("thirty rests of a burst", func() bool {
 		rests = rests[:0]

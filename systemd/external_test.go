@@ -30,7 +30,7 @@ func (p *played) Run(_ context.Context, word string) error {
 	return err
 }
 
-// others is an external service: a listener of the test.
+// others is a simulated external service: a listener that the test opens.
 type others struct {
 	t        *testing.T
 	address  string

@@ -34,7 +34,7 @@ type work struct {
 	// automatic reports that the agent does all of the work. Such work ends with its operation, which starts etcd
 	// again. Therefore it does not begin on a host on which an operator has stopped etcd and may be working.
 	automatic bool
-	// program reports that the work is running the program named in the request.
+	// program reports that the work consists of running the program named in the request.
 	program bool
 	// needsMember reports that the work does nothing on a host without a member.
 	needsMember bool

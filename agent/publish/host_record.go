@@ -286,7 +286,7 @@ func (p *presence) steadyP99(now, p99 time.Duration, state health.State) float64
 	return level
 }
 
-// quantised returns a p99 in seconds, rounded up to a power of two of 0.125 ms; 0 if it is unknown.
+// quantised returns a p99 in seconds, rounded up to 0.125 ms times a power of two; 0 if it is unknown.
 func quantised(p99 time.Duration) float64 {
 	if p99 <= 0 {
 		return 0

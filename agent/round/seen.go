@@ -70,7 +70,7 @@ func (r Retired) Policy() policy.Retired {
 	return policy.Retired{Host: r.Host, Name: r.Name, PeerURL: r.PeerURL, By: r.By, Reason: r.Reason}
 }
 
-// Released maps each host to the start time of its operation that an operator released last.
+// Released maps each host to the start time of its most recently released operation.
 type Released map[string]time.Time
 
 // Releases reports whether the operation that a host began at that time was released.

@@ -81,7 +81,7 @@ func memoryLeft(root string) (left, limit int64, limited bool) {
 	return left, limit, limited
 }
 
-// groupFiles names the files of one version of control groups: its limit, and the usage that counts against it.
+// groupFiles describes one version of control groups: the file with the limit, and the usage charged against it.
 type groupFiles struct {
 	base, limit string
 	used        []string // lines of memory.stat to add up; the first always exists
