@@ -12,6 +12,7 @@ import (
 func withQuorumLoss(opt Options) Options {
 	opt.plan = func(p *plan) {
 		p.LostAt, p.LateVoter = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0
+		p.Resizes = false
 	}
 	return opt
 }
