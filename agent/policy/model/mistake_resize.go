@@ -127,7 +127,7 @@ func resizeMistakes() []Mistake {
 				sc.Target.Voters, sc.ResizeTo = 1, 3
 			},
 			rules: seeing(func(v *policy.View) {
-				v.Target.Resized, v.Target.ResizedFor, v.Target.WithoutSnapshot = true, ages, true
+				v.Target = policy.Target{Voters: 1, Resized: true, WithoutSnapshot: true}
 			}),
 		},
 		{
@@ -181,6 +181,12 @@ func resizeMistakes() []Mistake {
 				}
 			}},
 		},
+	}, resizeEndMistakes()...)
+}
+
+// resizeEndMistakes returns the mistakes about leaves that do not end, and about what they leave behind.
+func resizeEndMistakes() []Mistake {
+	return []Mistake{
 		{
 			Name: "a leave is ended while its removal may still be applied", breach: removalForgotten,
 			scope: resizing(1, LateCall|AgentCrash),
@@ -190,12 +196,6 @@ func resizeMistakes() []Mistake {
 				}
 			}),
 		},
-	}, resizeEndMistakes()...)
-}
-
-// resizeEndMistakes returns the mistakes about leaves that do not end, and about what they leave behind.
-func resizeEndMistakes() []Mistake {
-	return []Mistake{
 		{
 			Name: "no voter ever leaves", breach: targetMissed, scope: withLiveness(resizing(0, 0)),
 			rules: rules{decision: func(d *policy.Decision) {
