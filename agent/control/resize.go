@@ -13,7 +13,7 @@ import (
 type ResizeRequest struct {
 	Voters int    `json:"voters"`           // odd, 1 to 9
 	Reason string `json:"reason,omitempty"` // one line
-	// to 1 voter: do not wait for a recent snapshot before the last but one leaves
+	// to 1 voter: do not wait for a recent snapshot before voters leave
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 	// the revision of an earlier answer: refuse the request if the size has been changed since
 	IfRevision *int64 `json:"ifRevision,omitempty"`
@@ -24,7 +24,7 @@ type ResizeRequest struct {
 // Size is the number of voters to which an operator has resized the cluster.
 type Size struct {
 	Voters int `json:"voters"`
-	// the last but one voter leaves without a recent snapshot
+	// the cluster becomes one voter without a recent snapshot
 	WithoutSnapshot bool      `json:"withoutSnapshot,omitempty"`
 	By              string    `json:"by"`
 	Reason          string    `json:"reason,omitempty"`

@@ -168,13 +168,6 @@ func (o *Operator) writeSize(ctx context.Context, size record.Size, at int64, ca
 		return 0, refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
 	}
 	key := o.keys.Size()
-	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
-		clientv3.OpPut(key, string(value)))
-	switch {
-	case err != nil:
-		return 0, o.refuseCall(cannot, err, "quorumctl cluster resize shows whether the size is recorded")
-	case !answer.Succeeded:
-		return 0, sizeSeen{}.changed(cannot)
-	}
-	return answer.Header.Revision, nil
+	return o.write(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},
+		[]clientv3.Op{clientv3.OpPut(key, string(value))}, cannot, "quorumctl cluster resize")
 }

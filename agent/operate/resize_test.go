@@ -111,7 +111,7 @@ func TestAResizeComparesTheRecordThatItHasRead(t *testing.T) {
 	store.between = func() { store.at = 20 }
 	got, err = h.Resize(t.Context(), control.ResizeRequest{Voters: 3}, "root")
 	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.Conflicts || len(store.puts) != 1 ||
-		!strings.Contains(e.Message, "cannot resize the cluster to 3: its size has been changed meanwhile") {
+		!strings.Contains(e.Message, "cannot resize the cluster to 3: the record has been changed meanwhile") {
 		t.Errorf("another operator was faster: %+v, %v; wrote %q", got, err, store.puts)
 	}
 }
@@ -148,7 +148,7 @@ func TestTheSizesOfARecordAreThoseOfThePolicy(t *testing.T) {
 	t.Parallel()
 	for voters := -2; voters <= 2*policy.MaxVoters; voters++ {
 		_, err := record.Encode(record.Size{Voters: voters})
-		if valid := (policy.Size{Voters: voters}).Valid(); valid != (err == nil) {
+		if valid := policy.IsSize(voters); valid != (err == nil) {
 			t.Errorf("%d voters: the policy accepts them: %t; the record: %v", voters, valid, err)
 		}
 	}

@@ -198,7 +198,7 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 	if req.DryRun {
 		return out, nil
 	}
-	if err := o.write(ctx, conditions, then, cannot, "quorumctl retire"); err != nil {
+	if _, err := o.write(ctx, conditions, then, cannot, "quorumctl retire"); err != nil {
 		return control.Retirement{}, err
 	}
 	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s: %s", host.Name, by, req.Reason))
@@ -223,7 +223,7 @@ func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round
 		return out, nil
 	}
 	key := o.keys.Retired(host.Host)
-	err := o.write(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", host.At)},
+	_, err := o.write(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", host.At)},
 		[]clientv3.Op{clientv3.OpDelete(key)}, cannot, "quorumctl retire")
 	if err != nil {
 		return control.Retirement{}, err
@@ -237,16 +237,17 @@ func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round
 	return out, nil
 }
 
-// write commits a change if the records are unchanged since they were read. command shows whether it was recorded.
+// write commits a change if the records are unchanged since they were read, and returns its revision. command is the
+// one that shows whether the change was committed.
 func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []clientv3.Op, cannot, command string,
-) error {
+) (int64, error) {
 	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)
 	switch {
 	case err != nil:
-		return o.refuseCall(cannot, err, command+" shows whether it is recorded")
+		return 0, o.refuseCall(cannot, err, command+" shows whether it is recorded")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"the record has been changed meanwhile",
+		return 0, refuse(control.Conflicts, control.CodeConflict, cannot+"the record has been changed meanwhile",
 			command+", and ask again")
 	}
-	return nil
+	return answer.Header.Revision, nil
 }

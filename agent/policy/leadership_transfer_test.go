@@ -202,6 +202,41 @@ func TestALeaderTransfersLeadershipOnlyToABetterVoter(t *testing.T) {
 	})
 }
 
+func TestLeadershipIsTransferredToTheBestVoter(t *testing.T) {
+	t.Parallel()
+	v := turnView()
+	v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
+	for _, c := range []struct {
+		name   string
+		change func(v *View)
+		to     uint64
+	}{
+		{"all equal: the first", func(*View) {}, 1},
+		{"the healthier one", func(v *View) { v.Hosts[0].Health = health.Warm }, 2},
+		{"the one with the faster disk", func(v *View) {
+			v.Hosts[0].P99, v.Hosts[1].P99 = time.Second, time.Millisecond
+		}, 2},
+		{"the nearer one", func(v *View) {
+			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 5*time.Millisecond, time.Millisecond
+		}, 2},
+		{"within one room distance does not matter", func(v *View) {
+			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 1900*time.Microsecond, 100*time.Microsecond
+		}, 1},
+		{"the one connected for longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},
+		{"the one that does not stop next", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkRestart, 2000
+		}, 2},
+	} {
+		w := v
+		w.Hosts = append([]Host(nil), v.Hosts...)
+		w.Cluster.Members = append([]Member(nil), v.Cluster.Members...)
+		c.change(&w)
+		if d := Decide(w); d.Step.Kind != StepTransferLeadership || d.Step.MemberID != c.to {
+			t.Errorf("%s: %v to %d, want %d", c.name, d.Step.Kind, d.Step.MemberID, c.to)
+		}
+	}
+}
+
 func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

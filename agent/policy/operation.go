@@ -43,8 +43,8 @@ const KindCycle = "cycle"
 // received the request, not the member's.
 const KindRemove = "remove"
 
-// KindLeave is the kind of operation in which a voter leaves for good because an operator has made the cluster smaller.
-// The operation's host is the one whose voter leaves.
+// KindLeave is the kind of operation in which a member leaves for good, because an operator has made the cluster
+// smaller or has retired its host. The operation's host is the one whose member leaves.
 const KindLeave = "leave"
 
 // KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to

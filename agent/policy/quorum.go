@@ -122,9 +122,9 @@ func keepsOdd(voters int, size Target) bool {
 // an earlier replaced voter has not been removed yet.
 func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <= target }
 
-// isSurplus reports whether there is a voter that a dead or unhealthy one may leave without a replacement: there are
-// more voters than the size of the cluster, and either their number is even, because a replaced voter has not been
-// removed yet, or an operator has made the cluster smaller.
+// isSurplus reports whether a dead or unhealthy voter may be removed without a replacement: there are more voters than
+// the size of the cluster, and either their number is even, because a replaced voter has not been removed yet, or an
+// operator has made the cluster smaller.
 func isSurplus(voters int, size Target) bool {
 	return voters > size.Voters && (voters%2 == 0 || size.Resized)
 }

@@ -17,8 +17,7 @@ import (
 // undo if the agent dies.
 //
 // A requested transfer must not make anything worse, so the voter must be one to which an unhealthy leader would
-// transfer leadership. A CORRUPT alarm is no veto: to move leadership away from a member may be
-// part of its repair.
+// transfer leadership. A CORRUPT alarm is no veto: a repair may begin by moving leadership away from a member.
 
 // TransferRequest is an operator's request to this host's agent to transfer leadership.
 type TransferRequest struct {
@@ -96,8 +95,9 @@ func (v View) againstLeader(m Member) *Refusal {
 		return conflicts(code, doubt, hint)
 	}
 	if m.BehindFor >= v.Limits.Settle {
-		return conflicts(VoterSuspect, fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
-			durationfmt.Seconds(m.BehindFor)), "wait until it has caught up, or name another voter")
+		return conflicts(LeadershipNotTransferred,
+			fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
+				durationfmt.Seconds(m.BehindFor)), "wait until it has caught up, or name another voter")
 	}
 	h, _ := v.hostOf(m)
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
@@ -113,7 +113,8 @@ func (v View) againstLeader(m Member) *Refusal {
 	case v.retires(m):
 		return conflicts(HostRetired, "is to leave, because its host is retired", "name another voter")
 	case h.Wants != "", h.Waiting != "", down, next:
-		return conflicts(CycleQueued, "is to be taken down", "wait until it is back, or name another voter")
+		return conflicts(LeadershipNotTransferred, "is to be taken down",
+			"wait until it is back, or name another voter")
 	}
 	return nil
 }

@@ -4,23 +4,12 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/quorumd/quorumd/agent/durationfmt"
-	"github.com/quorumd/quorumd/health"
 )
 
 // An operator resizes the cluster by recording its new size in etcd. A larger cluster needs no operation of its own:
-// spares join until there are enough voters. In a smaller cluster, voters leave one after another, each in an operation
-// of its own host, which the others only watch: a host that removes its own member needs no other host's word that the
-// member may go. So a record in etcd alone removes no member of a host whose agent does not agree.
-//
-// A voter leaves only while all other voters are known to be live and healthy. The cluster therefore never has fewer
-// healthy voters than the new quorum, and a dead or unhealthy voter leaves first: it is removed as a surplus voter.
+// spares join until there are enough voters. In a smaller cluster, surplus voters leave one after another (leave.go).
 
 // MaxVoters is the maximum size of a cluster.
 const MaxVoters = 9
@@ -30,218 +19,29 @@ const manyVoters = 7
 
 // Size is the size of the cluster that an operator has recorded in etcd.
 type Size struct {
-	Voters          int           `json:"voters"`
-	WithoutSnapshot bool          `json:"withoutSnapshot,omitempty"` // see Target
-	For             time.Duration `json:"-"`                         // for how long this agent has observed it
+	Voters          int
+	WithoutSnapshot bool          // see Target
+	For             time.Duration // for how long this agent has observed it
 }
 
-// Valid reports whether a recorded size may be used: it is odd and at most [MaxVoters].
-func (s Size) Valid() bool { return s.Voters%2 == 1 && s.Voters >= 1 && s.Voters <= MaxVoters }
+// IsSize reports whether a cluster may have that number of voters: it is odd and at most [MaxVoters].
+func IsSize(voters int) bool { return voters%2 == 1 && voters >= 1 && voters <= MaxVoters }
 
 // SizeOf returns the size that counts, given the configured one and the recorded one, which is nil if there is none. If
-// the record cannot be read, the cluster keeps its number of voters.
+// the record cannot be read or has no valid size, the cluster keeps its number of voters.
 func SizeOf(configured Target, recorded *Size, unreadable bool, c Cluster) Target {
 	t := configured
 	t.Configured = configured.Voters
 	switch voters, _ := c.Counts(); {
-	case unreadable && voters > 0:
-		t.Voters = voters
-	case recorded != nil && recorded.Valid():
+	case unreadable || recorded != nil && !IsSize(recorded.Voters):
+		if voters > 0 {
+			t.Voters = voters
+		}
+	case recorded != nil:
 		t.Voters, t.Resized, t.ResizedFor = recorded.Voters, true, recorded.For
 		t.WithoutSnapshot = recorded.WithoutSnapshot
 	}
 	return t
-}
-
-// leave begins the operation in which this host's voter leaves, unless a veto applies. While one applies, this host
-// takes its other steps.
-func leave(v View) (Decision, bool) {
-	m, listed := v.member()
-	if !listed || v.Op != nil || !v.Cluster.Reachable || v.foreign() || !v.leavesNow(m) ||
-		len(against(v, leaveVetoes())) > 0 {
-		return Decision{}, false
-	}
-	why := v.leaveText(m)
-	if !v.Lock.Mine {
-		return do(Step{Kind: StepTakeLock, Why: why}), true
-	}
-	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
-}
-
-// leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has
-// recorded, a standby if there are more than configured and no voter is missing, and the standby of a retired host
-// always.
-func (v View) leavesNow(m Member) bool {
-	if m.Learner {
-		voters, _ := v.Cluster.Counts()
-		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters &&
-			v.Cluster.learning() > v.Target.Standbys
-		return m.Standby && (surplus || v.retires(m))
-	}
-	return v.Target.Resized && v.surplusVoters(m) > 0
-}
-
-// leaveText says why a member leaves.
-func (v View) leaveText(m Member) string {
-	if v.retires(m) {
-		return "its host is retired"
-	}
-	voters, _ := v.Cluster.Counts()
-	if m.Learner {
-		return fmt.Sprintf("it is a standby, and %d are configured", v.Target.Standbys)
-	}
-	return fmt.Sprintf("the cluster has %d voters, and an operator has resized it to %d", voters, v.Target.Voters)
-}
-
-// leaveVetoes returns the vetoes against a voter leaving, in the order in which they are reported.
-func leaveVetoes() []veto {
-	return []veto{
-		vetoHostConflict(),
-		vetoMaintenanceOverdue(),
-		vetoInMaintenance(),
-		vetoCorrupt(),
-		vetoNoSpace(),
-		vetoLeaveAtRisk(),
-		vetoLearnerUnsettled(),
-		vetoUnitUnusable(),
-		vetoAloneWithoutSnapshot(),
-		vetoOperationInFlight(),
-		vetoLockHeld(),
-		vetoSettling(),
-		vetoRemovalPending(),
-		vetoNotFirstToLeave(),
-	}
-}
-
-// removalPending reports whether a removal that was sent for an earlier operation may still take effect, which it does
-// within the lock's TTL or never. If it removed the other one of two voters, none would be left.
-func removalPending(v View) (string, bool) {
-	left := v.Limits.LockTTL - v.IdleFor
-	if left <= 0 {
-		return "", false
-	}
-	return fmt.Sprintf("the last operation ended %s ago; its calls to etcd take effect within %s or never",
-		durationfmt.Tenths(v.IdleFor), durationfmt.Text(v.Limits.LockTTL)), true
-}
-
-// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then
-// unhealthy ones, then those in the failure domain with the most voters, and the leader last within the domain.
-func leavers(v View) []Host {
-	inDomain, leader := map[string]int{}, ""
-	var list []Host
-	for m := range v.Cluster.voters() {
-		if m.Leader {
-			leader = m.PeerURL
-		}
-		h, present := v.hostOf(m)
-		if domain := cmp.Or(h.Domain, m.Domain); domain != "" {
-			inDomain[domain]++
-		}
-		if present && h.Manage && !h.InOperation {
-			list = append(list, h)
-		}
-	}
-	first := func(holds bool) int {
-		if holds {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(list, func(a, b Host) int {
-		return cmp.Or(
-			cmp.Compare(first(v.isRetired(a.ID)), first(v.isRetired(b.ID))),
-			cmp.Compare(first(leavesUnhealthy(a)), first(leavesUnhealthy(b))),
-			cmp.Compare(inDomain[b.Domain], inDomain[a.Domain]),
-			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // its departure costs a transfer
-			cmp.Compare(known(b.P99), known(a.P99)),                             // the slower disk
-			cmp.Compare(b.ID, a.ID),
-		)
-	})
-	return list
-}
-
-// leavesUnhealthy reports whether a host is unhealthy, so that its voter leaves before healthy ones.
-func leavesUnhealthy(h Host) bool {
-	return Unhealthy(h.Health) && blocks(h.Health, h.Ungated, health.Joins)
-}
-
-// notFirstToLeave reports whether another voter leaves first. A host that does not act must not block the others
-// forever.
-func notFirstToLeave(v View) (string, bool) {
-	if m, listed := v.member(); listed && m.Learner {
-		return "", false
-	}
-	list := leavers(v)
-	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
-	switch {
-	case position < 0:
-		return "this host is in an operation, or its quorumd only observes", true
-	case position == 0 || min(v.IdleFor, v.Target.ResizedFor) >= patience(v, position):
-		return "", false
-	}
-	return list[0].Name + " leaves first", true
-}
-
-// leaveAtRisk reports whether this host's voter may not leave because the others are not all known to be live and
-// healthy.
-func leaveAtRisk(v View) (string, bool) {
-	own, _ := v.member()
-	if own.Learner { // no quorum depends on it
-		return "", false
-	}
-	voters, _ := v.Cluster.Counts()
-	proven, why := 0, ""
-	for m := range v.Cluster.voters() {
-		if m.ID == own.ID {
-			continue
-		}
-		if doubt := v.notProven(m, health.Maintenance); doubt != "" {
-			why = "voter " + m.label() + " " + doubt
-			continue
-		}
-		proven++
-	}
-	switch {
-	case mayLeave(voters, proven, v.Target) && v.leavesNow(own):
-		return "", false
-	case !v.leavesNow(own):
-		return fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters), true
-	}
-	return "no voter leaves unless all others are live and healthy: " + why, true
-}
-
-// aloneWithoutSnapshot reports whether the cluster is about to become one voter and there is no recent snapshot:
-// afterwards, one failed disk loses all data since the newest snapshot. It applies from three voters on, because two
-// tolerate no failure either.
-func aloneWithoutSnapshot(v View) (string, bool) {
-	voters, _ := v.Cluster.Counts()
-	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
-	if v.retiring() > 0 || !v.Target.Resized || v.Target.Voters != 1 || voters > 3 || v.Target.WithoutSnapshot ||
-		fresh {
-		return "", false
-	}
-	return fmt.Sprintf("no verified snapshot is younger than %s, and afterwards one failed disk loses the data",
-		durationfmt.Text(freshFor)), true
-}
-
-// nextToLeave describes which voter leaves next, or why none does now.
-func (v View) nextToLeave() string {
-	list := leavers(v)
-	if len(list) == 0 {
-		return "no voter's host runs quorumd in mode manage"
-	}
-	if v.Pause != nil {
-		return paused(v.Pause).Text
-	}
-	if text, holds := aloneWithoutSnapshot(v); holds {
-		return text
-	}
-	for m := range v.Cluster.voters() { // what keeps the first voter keeps all others
-		if doubt := v.notProven(m, health.Maintenance); doubt != "" && m.PeerURL != list[0].PeerURL {
-			return fmt.Sprintf("%s leaves next, but voter %s %s", list[0].Name, m.label(), doubt)
-		}
-	}
-	return list[0].Name + " leaves next"
 }
 
 // sizeDiffers reports whether this host's configuration has a different number of voters than the size in etcd.
@@ -250,140 +50,7 @@ func sizeDiffers(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("cluster.voters is %d in this host's configuration, and the cluster has been resized to %d: "+
-		"the "+
-		"configuration only counts for a new cluster", v.Target.Configured, v.Target.Voters), true
-}
-
-// leaves declares the operation in which a voter leaves. Its host transfers the leadership, if its member leads, and
-// removes the member; then it stops its etcd and moves the data aside. If the agent there is gone, a voter's agent ends
-// the operation once no removal can take effect any more.
-func leaves() operation {
-	return operation{
-		kind:          KindLeave,
-		noun:          "leave",
-		phases:        []OpPhase{PhaseBegun, PhaseRemoving, PhaseRollback},
-		awaitsRecords: []OpPhase{PhaseBegun, PhaseRemoving},
-		removes:       func(op *Op) uint64 { return op.MemberID },
-		title: func(t OperationTitle) string {
-			return fmt.Sprintf("%s of voter %s", t.Kind, t.HostName)
-		},
-		carry: carryLeave,
-		orphan: func(v View) Decision {
-			if v.Op.Token != v.Lock.Token {
-				return rollBackOrphan(v)
-			}
-			return endLeave(v)
-		},
-	}
-}
-
-// carryLeave continues the leave of this host's voter from any point.
-func carryLeave(v View) Decision {
-	if d, decided := underLock(v, "to continue leaving the cluster"); decided {
-		return d
-	}
-	m, listed := v.member()
-	switch {
-	case !listed:
-		return afterLeave(v)
-	case v.Op.Phase == PhaseRollback:
-		return endLeave(v)
-	}
-	code, text := leaveEnds(v, m)
-	switch {
-	case code != "" && v.Op.Phase == PhaseBegun:
-		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
-	case code != "": // the removal may have reached etcd
-		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
-	}
-	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
-		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, joinNames(names))
-		d.Again, d.Behind = lookSoon, ids
-		return d
-	}
-	if m.Leader {
-		return handOver(v, m)
-	}
-	if v.Op.Phase == PhaseBegun {
-		return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: m.ID})
-	}
-	// Proxies stop using a voter whose removal is recorded. A client that is connected to a removed member gets errors.
-	if left := v.Limits.Settle - v.Op.WrittenFor; left > 0 {
-		d := wait(Settling, "clients of the proxies move to other voters for another %s", durationfmt.Tenths(left))
-		d.Again = left
-		return d
-	}
-	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
-}
-
-// handOver transfers leadership from this host's voter before it leaves. If that keeps failing, the voter stays.
-func handOver(v View, m Member) Decision {
-	best, found := bestVoter(v, m.PeerURL)
-	why := "no other voter may lead"
-	switch {
-	case found && (v.Failed.Kind != StepTransferLeadership || v.Op.WrittenFor <= v.Limits.TransferTimeout):
-		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
-	case found:
-		why = v.Failed.Text
-	}
-	if v.Op.Phase == PhaseBegun {
-		return do(Step{Kind: StepEndOp, Outcome: LeadershipNotTransferred, Why: why})
-	}
-	return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: LeadershipNotTransferred, Why: why})
-}
-
-// leaveEnds returns why this host's voter stays; an empty code if it still leaves. It is checked in every round until
-// the voter is gone.
-func leaveEnds(v View, m Member) (ReasonCode, string) {
-	voters, _ := v.Cluster.Counts()
-	switch {
-	case v.Op.MemberID != m.ID: // otherwise any client that writes the record could get other members removed
-		return OperationRejected, "the operation names a member that is not this host's"
-	case !v.leavesNow(m):
-		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
-	case v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
-			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
-	}
-	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoLeaveAtRisk, vetoAloneWithoutSnapshot); holds {
-		return r.Code, r.Text
-	}
-	return "", ""
-}
-
-// afterLeave stops the etcd of the removed member, moves its data aside, and ends the operation.
-func afterLeave(v View) Decision {
-	switch {
-	case v.Unit.State == UnitDeactivating:
-		return wait(Stopping, "etcd is stopping")
-	case unitRuns(v) && v.Self.Drives:
-		return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x has left the cluster", v.Op.MemberID)})
-	case unitRuns(v): // the program that manages it stops it
-	case v.Op.WrittenFor > v.Limits.LearnerStall: // its disk may hang: the next join moves the data aside
-	case v.Data.State == DataUnknown || v.Data.Age >= v.Unit.Since:
-		d := wait(DataNotKnown, "the data directory has not been read since etcd was stopped")
-		d.Again = lookSoon
-		return d
-	case v.Data.State == DataMember && v.Data.MemberID == v.Op.MemberID:
-		return do(Step{
-			Kind: StepMoveDataAside, Why: fmt.Sprintf("it belongs to member %x, which has left", v.Data.MemberID),
-		})
-	}
-	return do(Step{Kind: StepEndOp, Outcome: Removed, Why: v.Op.Reason})
-}
-
-// endLeave ends a leave that is not completed. A removal sent to etcd takes effect within the lock's TTL or never, so
-// the operation ends only after that time.
-func endLeave(v View) Decision {
-	m, there := v.memberByID(v.Op.MemberID)
-	if !there {
-		return do(Step{Kind: StepEndOp, Outcome: Removed, Why: v.Op.Reason})
-	}
-	if left := v.Limits.LockTTL - v.Op.WrittenFor; left > 0 {
-		return wait(Settling, "a removal of %s may be pending in etcd; it takes effect within %s or never", m.label(),
-			durationfmt.Tenths(left))
-	}
-	return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
+		"the configuration only counts for a new cluster", v.Target.Configured, v.Target.Voters), true
 }
 
 // AgainstResize returns why an operator may not resize the cluster to that number of voters now, or nil.
@@ -391,9 +58,8 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	wrong := func(text, hint string) *Refusal { return &Refusal{Wrong, "", text, hint} }
 	switch {
 	case voters < 1 || voters > MaxVoters:
-		return wrong(
-			fmt.Sprintf("%d voters are not between 1 and %d", voters, MaxVoters), "1, 3, 5 or 7 voters are usual",
-		)
+		return wrong(fmt.Sprintf("%d voters are not between 1 and %d", voters, MaxVoters),
+			"1, 3, 5 or 7 voters are usual")
 	case voters%2 == 0:
 		return wrong(fmt.Sprintf("%d voters tolerate only as many failures as %d", voters, voters-1),
 			fmt.Sprintf("choose %d or %d", voters-1, min(voters+1, MaxVoters)))
@@ -417,19 +83,9 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 			"needed", able, voters), "install quorumd on more hosts; quorumctl status lists the hosts")
 	case voters == 1 && now > 1 && !withoutSnapshot && !v.Backup.HasStore:
 		return conflicts(SnapshotFirst, "one voter tolerates no failure, and no backup store is configured for a "+
-			"snapshot "+
-			"before the last but one leaves", "configure backup.store, or --without-snapshot")
+			"snapshot before voters leave", "configure backup.store, or --without-snapshot")
 	}
 	return nil
-}
-
-// PlanStep is a step of a planned change.
-type PlanStep struct {
-	Text      string `json:"text"`
-	Voters    int    `json:"voters"`         // after it
-	Tolerance int    `json:"faultTolerance"` // after it
-	Final     bool   `json:"final"`          // it cannot be undone: a removed member does not come back as the same member
-	WaitsFor  string `json:"waitsFor,omitempty"`
 }
 
 // ResizePlan returns the steps that resizing the cluster to that number of voters takes if nothing fails, and warnings.
@@ -465,56 +121,4 @@ func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 		warnings = append(warnings, "one voter tolerates no failure: if its disk fails, a snapshot is all that is left")
 	}
 	return steps, warnings
-}
-
-// joinText describes how a host becomes a voter.
-func joinText(h Host) string {
-	if h.Role == RoleStandby {
-		return h.Name + ", the standby, becomes a voter"
-	}
-	return h.Name + " joins as a learner, catches up and becomes a voter"
-}
-
-// nextLeave returns the text of the next voter's leave, and the view after it.
-func nextLeave(v View) (string, View) {
-	list := leavers(v)
-	if len(list) == 0 {
-		return "a voter leaves whose host runs quorumd in mode manage; none does now", v
-	}
-	first := list[0]
-	text := first.Name + " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is " +
-		"moved " +
-		"aside"
-	rest := v
-	rest.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {
-		return m.PeerURL == first.PeerURL && !m.Learner
-	})
-	for _, m := range v.Cluster.Members {
-		if m.PeerURL != first.PeerURL || !m.Leader {
-			continue
-		}
-		best, found := bestVoter(v, m.PeerURL)
-		if !found {
-			text = fmt.Sprintf(
-				"once another voter may lead, leadership is transferred from %s to it, then %s", first.Name, text,
-			)
-		} else {
-			text = fmt.Sprintf("leadership is transferred from %s to %s, then %s", first.Name, best.label(), text)
-			for i := range rest.Cluster.Members {
-				rest.Cluster.Members[i].Leader = rest.Cluster.Members[i].ID == best.ID
-			}
-		}
-	}
-	return text, rest
-}
-
-// firstDoubt returns why the voters of a view are not all known to be live and healthy; empty if they are.
-func (v View) firstDoubt() string {
-	var doubts []string
-	for m := range v.Cluster.voters() {
-		if doubt := v.notProven(m, health.Maintenance); doubt != "" {
-			doubts = append(doubts, "voter "+m.label()+" "+doubt)
-		}
-	}
-	return strings.Join(doubts[:min(len(doubts), mostNamed)], ", ")
 }

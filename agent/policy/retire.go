@@ -15,11 +15,9 @@ import (
 
 // Retired is a host that an operator has retired.
 type Retired struct {
-	Host    string `json:"host"` // its ID
-	Name    string `json:"name"`
-	PeerURL string `json:"peerURL"`
-	By      string `json:"by"`
-	Reason  string `json:"reason"`
+	Host       string // its ID
+	PeerURL    string // empty if its record cannot be read: the host stays out, and its member stays
+	By, Reason string
 }
 
 // retirement returns the retirement of the host with that ID and whether there is one.
@@ -31,8 +29,7 @@ func (v View) retirement(id string) (Retired, bool) {
 	return v.Retired[i], true
 }
 
-// isRetired reports whether a host is retired, or might be: the record of its retirement cannot be read. Then its peer
-// URL is unknown, so its member stays.
+// isRetired reports whether a host is retired, or might be: the record of its retirement cannot be read.
 func (v View) isRetired(id string) bool {
 	_, is := v.retirement(id)
 	return is
@@ -40,7 +37,17 @@ func (v View) isRetired(id string) bool {
 
 // retires reports whether a member belongs to a retired host.
 func (v View) retires(m Member) bool {
-	return slices.ContainsFunc(v.Retired, func(r Retired) bool { return r.PeerURL == m.PeerURL })
+	return slices.ContainsFunc(v.Retired, func(r Retired) bool { return v.Owns(r, m) })
+}
+
+// Owns reports whether a member is that of a retired host. A new host may have the address of a retired one, so the
+// present host at the address decides. Without one, the member is that of the retired host, whose agent may be down.
+func (v View) Owns(r Retired, m Member) bool {
+	h, present := v.hostOf(m)
+	if present {
+		return h.ID == r.Host && r.PeerURL != ""
+	}
+	return m.PeerURL == r.PeerURL
 }
 
 // retiring returns the number of voters on retired hosts: another host joins for each. While the size of the cluster
@@ -99,8 +106,8 @@ func AgainstRetire(v View, id string) *Refusal {
 	case i < 0:
 		return &Refusal{
 			NoSuch, "", "no host with that name or ID runs quorumd",
-			"quorumctl status lists the hosts; the " +
-				"member of a host that is gone: quorumctl member remove NAME --reason '<why>'",
+			"quorumctl status lists the hosts; the member of a host that is gone: quorumctl member remove NAME " +
+				"--reason '<why>'",
 		}
 	case v.isRetired(id):
 		return nil
@@ -113,18 +120,15 @@ func AgainstRetire(v View, id string) *Refusal {
 	case !voter:
 		return nil
 	case !h.Manage:
-		return conflicts(
-			ModeObserve, "quorumd on "+h.Name+" only observes", "set mode: manage there and reload quorumd",
-		)
+		return conflicts(ModeObserve, "quorumd on "+h.Name+" only observes",
+			"set mode: manage there and reload quorumd")
 	}
 	spares := len(candidates(v, RoleVoter, selfReady(v)))
-	if voters, _ := v.Cluster.Counts(); voters-v.retiring()-1+spares < v.Target.Voters {
+	voters, _ := v.Cluster.Counts()
+	if left := voters - v.retiring() - 1; left+spares < v.Target.Voters {
 		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left",
-			h.Name,
-			voters-v.retiring()-1, v.Target.Voters),
-			"bring another host to health OK, or install quorumd on another host; quorumctl explain there shows "+
-				"what it "+
-				"waits for")
+			h.Name, left, v.Target.Voters), "bring another host to health OK, or install quorumd on another host; "+
+			"quorumctl explain there shows what it waits for")
 	}
 	return nil
 }
@@ -148,7 +152,7 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 	h := v.Hosts[i]
 	voters, _ := v.Cluster.Counts()
 	_, voter := v.voterOf(h)
-	v.Retired = append(slices.Clone(v.Retired), Retired{Host: h.ID, Name: h.Name, PeerURL: h.PeerURL})
+	v.Retired = append(slices.Clone(v.Retired), Retired{Host: h.ID, PeerURL: h.PeerURL})
 	v.Target.Resized = true
 	if voter && voters-v.retiring() < v.Target.Voters {
 		voters++

@@ -17,7 +17,7 @@ func retiredView(id string) View {
 	v.Cluster.Members, v.Hosts = v.Cluster.Members[:3], v.Hosts[:3]
 	v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
 	v.Target.Configured = 3
-	v.Retired = []Retired{{Host: "n1", Name: "n1", PeerURL: peerPrefix + "n1", By: "root", Reason: "old"}}
+	v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", By: "root", Reason: "old"}}
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = id, id, peerPrefix+id
 	v.Self.MemberID, v.Data.MemberID = 0, 0
 	for _, m := range v.Cluster.Members {
@@ -68,13 +68,36 @@ func TestASpareJoinsBeforeARetiredHostsVoterLeaves(t *testing.T) {
 	})
 }
 
+func TestARetirementConcernsOnlyItsOwnHost(t *testing.T) {
+	t.Parallel()
+	play(t, func() View { return retiredView("n4") }, []scene{
+		{"no host joins for a new host at the same address", func(v *View) {
+			v.Hosts[0].ID = "n1-new"
+		}, StepNone, TargetMet},
+		{"one joins while the agent of the retired host restarts", func(v *View) {
+			v.Hosts = v.Hosts[1:]
+		}, StepTakeLock, ""},
+		{"nor if the record of the retirement cannot be read", func(v *View) {
+			v.Retired[0].PeerURL = ""
+		}, StepNone, TargetMet},
+	})
+	play(t, func() View { return retiredView("n1") }, []scene{
+		{"a new host at the same address stays", func(v *View) {
+			v.Self.ID, v.Hosts[0].ID = "n1-new", "n1-new"
+		}, StepNone, Idle},
+		{"and so does a voter with an unreadable retirement", func(v *View) {
+			v.Retired[0].PeerURL = ""
+		}, StepNone, HostRetired},
+	})
+}
+
 func TestARetiredStandbyLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	standby := func() View {
 		v := retiredView("n4")
 		withReplacement(&v)
 		v.Cluster.Members[3].Learner, v.Cluster.Members[3].Standby, v.Hosts[3].Role = true, true, RoleStandby
-		v.Retired[0] = Retired{Host: "n4", Name: "n4", PeerURL: peerPrefix + "n4", By: "root", Reason: "old"}
+		v.Retired[0] = Retired{Host: "n4", PeerURL: peerPrefix + "n4", By: "root", Reason: "old"}
 		v.Self.MemberID, v.Self.StandbyID, v.Data = 4, 4, resized().Data
 		v.Data.MemberID, v.Unit.State = 4, UnitActive
 		v.Target.Standbys = 1

@@ -17,7 +17,7 @@ import (
 
 // removeLostStandby begins the removal of a lost standby on a voter's host.
 func removeLostStandby(v View) (Decision, bool) {
-	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
+	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, lockWhy string) {
 		if v.standbyRemovalHeld() != "" {
 			return 0, "", ""
 		}

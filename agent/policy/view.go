@@ -103,7 +103,7 @@ type Target struct {
 	Resized  bool
 	// ResizedFor is for how long this agent has observed the recorded size; 0 if there is none.
 	ResizedFor      time.Duration
-	WithoutSnapshot bool // an operator allows the last but one voter to leave without a recent snapshot
+	WithoutSnapshot bool // an operator lets the cluster become one voter without a recent snapshot
 	Configured      int  // the configured number of voters
 }
 

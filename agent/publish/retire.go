@@ -17,7 +17,7 @@ func RetiredOf(v policy.View, retired round.Retired) control.Retired {
 	}
 	for _, m := range v.Cluster.Members {
 		switch {
-		case m.PeerURL != retired.PeerURL:
+		case !v.Owns(retired.Policy(), m):
 		case m.Learner:
 			out.Member = control.RoleLearner
 		default:

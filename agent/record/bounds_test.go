@@ -107,7 +107,8 @@ func TestValueAboveABoundIsNeitherWrittenNorRead(t *testing.T) {
 		}
 	}
 	for _, rtt := range []string{"-1", "1e300"} {
-		if _, err := record.Decode[record.Host]([]byte(`{"version":1,"sees":[{"rttSeconds":` + rtt + `}]}`)); err == nil {
+		value := `{"version":1,"sees":[{"rttSeconds":` + rtt + `}]}`
+		if _, err := record.Decode[record.Host]([]byte(value)); err == nil {
 			t.Errorf("a member that is %s seconds away was read", rtt)
 		}
 	}
@@ -264,7 +265,8 @@ func TestASizeThatNoClusterCanHaveIsNeitherWrittenNorRead(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`{"version":2,"voters":5}`, `{"voters":5}`, `{"version":1}`, `{"version":1,"voters":"5"}`, `{"version":1,"voters":5.5}`,
+		`{"version":2,"voters":5}`, `{"voters":5}`, `{"version":1}`, `{"version":1,"voters":"5"}`,
+		`{"version":1,"voters":5.5}`,
 		`{"version":1,"VOTERS":5}`, `{"version":1,"voters":18446744073709551621}`, `5`, `null`, ``,
 		`{"version":1,"voters":5,"by":"` + strings.Repeat("x", 513) + `"}`,
 		`{"version":1,"voters":5,"reason":"` + strings.Repeat("x", 5000) + `"}`,

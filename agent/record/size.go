@@ -13,7 +13,7 @@ import (
 type Size struct {
 	Version int `json:"version"`
 	Voters  int `json:"voters"` // odd, at most MaxVoters
-	// WithoutSnapshot allows the last but one voter to leave without a recent snapshot.
+	// WithoutSnapshot lets the cluster become one voter without a recent snapshot.
 	WithoutSnapshot bool      `json:"withoutSnapshot,omitempty"`
 	By              string    `json:"by"`
 	Host            string    `json:"host"` // the name of the host whose agent recorded it
