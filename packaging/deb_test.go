@@ -286,9 +286,11 @@ func TestWithoutPolkitEverythingButTheRebootWorks(t *testing.T) {
 	h.waitUntil(30*time.Second, "the log names what does not work", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
-	h.run(`for unit in quorumd.service quorumd-runas.socket quorumd-helper.socket; do mkdir -p /etc/systemd/system/$unit.d; done
-cp /usr/share/doc/quorumd/examples/no-polkit.conf /etc/systemd/system/quorumd.service.d/
-printf '[Socket]\nSocketUser=root\n' | tee /etc/systemd/system/quorumd-runas.socket.d/no-polkit.conf >/etc/systemd/system/quorumd-helper.socket.d/no-polkit.conf
+	h.run(`cd /etc/systemd/system && mkdir -p quorumd.service.d quorumd-runas.socket.d quorumd-helper.socket.d
+cp /usr/share/doc/quorumd/examples/no-polkit.conf quorumd.service.d/
+for socket in quorumd-runas quorumd-helper; do
+	printf '[Socket]\nSocketUser=root\n' >$socket.socket.d/no-polkit.conf
+done
 systemctl daemon-reload; systemctl restart quorumd-runas.socket quorumd-helper.socket quorumd`)
 	h.waitUntil(30*time.Second, "the host is a voter", func() bool {
 		return strings.Contains(h.run("quorumctl status"), "voter, leader")

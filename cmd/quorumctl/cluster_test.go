@@ -77,18 +77,11 @@ func TestResizeRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	d := growing(t)
 	socket, _ := serve(t, d)
-	for _, line := range []string{
+	refusesArguments(t, d, socket,
 		"cluster resize five", "cluster resize 0 --yes", "cluster resize -- -3", "cluster resize 3 5",
 		"cluster resize --wait", "cluster resize --yes", "cluster resize --dry-run",
 		"cluster resize 5 --yes --wait=-1s", "cluster resize 5",
-	} {
-		if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUsage || !strings.Contains(r.stderr, "→ ") {
-			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
-		}
-	}
-	if asked := d.requests(); asked != "" {
-		t.Errorf("it asked for %q", asked)
-	}
+	)
 	d.fail = &control.Error{
 		Status: 409, Code: control.CodeConflict, Message: "cannot resize the cluster to 4: 4 voters are even",
 		Hint: "choose 3 or 5",

@@ -30,12 +30,13 @@ func (a *app) transferCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "transfer [HOST]",
 		Short: "Transfer leadership to HOST, or to the best voter",
-		Long: "Transfer leadership to the voter of HOST, or without HOST to the voter to which quorumd would " +
-			"transfer it.\nThis host's quorumd does it under the cluster's lock, when no operation is in progress " +
-			"and the voter is\nlive, healthy and caught up, and is not about to be taken down or removed. Writes in " +
-			"flight at the old\nleader are lost, and clients have to retry them. A request that cannot be carried " +
-			"out within a minute\nends; so does one if quorumd restarts. If the voter leads already, the exit status " +
-			"is 0.\n\nWith --wait, wait until the request has ended. The exit status is 75 if --wait timed out.",
+		Long: "Transfer leadership to the voter of HOST, or without HOST to the voter to which quorumd would\n" +
+			"transfer it. This host's quorumd does it under the cluster's lock when no operation is in progress\n" +
+			"and the voter is live, healthy and caught up, and is not about to be taken down or removed. Writes\n" +
+			"in flight at the old leader are lost, and clients have to retry them. A request that cannot be\n" +
+			"carried out within a minute expires; a restart of quorumd also ends it. If the voter leads already,\n" +
+			"nothing is requested and the exit status is 0.\n\n" +
+			"With --wait, wait until the request has ended. The exit status is 75 if --wait timed out.",
 		Example: examples(
 			"quorumctl leader transfer --dry-run", "quorumctl leader transfer n2 --reason 'n1 is slow' --wait",
 		),

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -64,14 +63,7 @@ func TestLeaderTransferRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	d := transferring(t)
 	socket, _ := serve(t, d)
-	for _, line := range []string{
+	refusesArguments(t, d, socket,
 		"leader transfer n2", "leader transfer n2 n3 --yes", "leader transfer n2 --yes --wait=-1s",
-	} {
-		if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUsage || !strings.Contains(r.stderr, "→ ") {
-			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
-		}
-	}
-	if asked := d.requests(); asked != "" {
-		t.Errorf("it asked for %q", asked)
-	}
+	)
 }

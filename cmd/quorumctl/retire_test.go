@@ -64,17 +64,10 @@ func TestRetireRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	d := retiring(t)
 	socket, _ := serve(t, d)
-	for _, line := range []string{
+	refusesArguments(t, d, socket,
 		"retire n3 n4 --yes --reason x", "retire n3 --yes", "retire --undo", "retire --wait", "retire --yes",
 		"retire n3 --yes --reason x --wait=-1s", "retire n3 --undo --yes --wait", "retire n3 --reason x",
-	} {
-		if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUsage {
-			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
-		}
-	}
-	if asked := d.requests(); asked != "" {
-		t.Errorf("it asked for %q", asked)
-	}
+	)
 	d.fail = &control.Error{
 		Status: 409, Code: control.CodeConflict, Message: "cannot retire n3: no host is ready to replace it",
 		Hint: "quorumctl cluster resize 1",

@@ -468,6 +468,19 @@ func quorumctl(t *testing.T, socket string, args ...string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
+// refusesArguments fails the test unless each command is refused for its arguments with a remedy, and requests nothing.
+func refusesArguments(t *testing.T, d *fakeBackend, socket string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if r := quorumctl(t, socket, splitLine(line)...); r.code != exitUsage || !strings.Contains(r.stderr, "→ ") {
+			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
+		}
+	}
+	if asked := d.requests(); asked != "" {
+		t.Errorf("it asked for %q", asked)
+	}
+}
+
 // transcript returns commands and their output, as on a terminal.
 func transcript(t *testing.T, socket string, lines ...string) []byte {
 	t.Helper()
