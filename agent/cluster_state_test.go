@@ -67,10 +67,7 @@ func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 
 func TestProbeNowShowsARemovedMember(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		a := f.hosts["v1"].agent
 		f.etcd.remove("v3")
 		if err := a.ProbeNow(t.Context()); err != nil {

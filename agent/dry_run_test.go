@@ -5,7 +5,6 @@ package agent
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -15,10 +14,7 @@ import (
 
 func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		h := f.hosts["v2"].agent
 		removal := control.RemovalRequest{
 			Member: "v3", Reason: "a test", For: control.Duration(time.Minute), DryRun: true,

@@ -53,6 +53,17 @@ func newFleet(t *testing.T, spares int, pace observe.Pace) *fleet {
 	return newFleetWith(t, spares, 0, pace)
 }
 
+// inFleet runs a test in virtual time, in a fleet of three voters and that many spares, a minute after its start.
+func inFleet(t *testing.T, spares int, test func(t *testing.T, f *fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, spares, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		test(t, f)
+	})
+}
+
 func newFleetWith(t *testing.T, spares, standbys int, pace observe.Pace) *fleet {
 	return newPreparedFleet(&fleet{t: t, pace: pace, standbys: standbys}, spares)
 }

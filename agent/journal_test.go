@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -133,10 +132,7 @@ func TestTheNumberOfWaitingLinesIsBounded(t *testing.T) {
 
 func TestAnOrderlyShutdownStoresAllLines(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		line := publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"}
 		f.hosts["v1"].agent.publisher.Journal().Note(0, line)
 		f.hosts["v1"].end()

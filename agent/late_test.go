@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,10 +65,7 @@ func (h *fleetHost) comesBack(err error) {
 
 func TestALateStepIsCountedAndRecordedLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		h := f.hangs()
 		if n := stepsTaken(t, h.agent, policy.StepTakeDown, "ok"); n != 0 {
 			t.Fatalf("%v steps are counted before they have returned", n)
@@ -90,10 +86,7 @@ func TestALateStepIsCountedAndRecordedLikeAnyOther(t *testing.T) {
 
 func TestALateFailureOfAStepIsRecordedWithItsCause(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		h := f.hangs()
 		h.comesBack(errors.New("systemd has not answered"))
 		f.until(time.Minute, "it is repeated", func() bool { return f.state("v2") == "safe" })

@@ -7,7 +7,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,10 +19,7 @@ import (
 
 func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		h, hang := f.hosts["s0000"], make(chan struct{})
 		h.mu.Lock()
 		h.hang = hang
@@ -55,10 +51,7 @@ func TestRequestsAreAnsweredWhileTheDiskHangs(t *testing.T) {
 func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 	t.Parallel()
 	for work, want := range map[policy.Work]bool{policy.WorkMaintenance: true, policy.WorkRestart: false} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 1, usualPace())
-			defer f.close()
-			f.pass(time.Minute)
+		inFleet(t, 1, func(t *testing.T, f *fleet) {
 			h := f.hosts["v2"].agent
 			req := control.MaintenanceRequest{Work: work, Reason: "a test", For: control.Duration(time.Hour)}
 			if _, err := h.RequestMaintenance(t.Context(), req, "root"); err != nil {
@@ -87,10 +80,7 @@ func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 
 func TestAnExtendedMaintenanceUpdatesTheOperationsDeadline(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.takeDown("v2")
 		f.pass(10 * time.Minute)
 		more := control.MaintenanceRequest{
@@ -111,10 +101,7 @@ func TestAnExtendedMaintenanceUpdatesTheOperationsDeadline(t *testing.T) {
 
 func TestAQueuedRequestIsNotOverdue(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.takeDown("v2")
 		f.ask("v3")
 		f.pass(3 * time.Hour)
@@ -136,10 +123,7 @@ func TestAQueuedRequestIsNotOverdue(t *testing.T) {
 
 func TestARunningRolloutsRequestCannotBeCancelledOnItsHost(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.takeDown("v3")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
 		must(t, v2.files.TakeTurn(&hoststate.Request{

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -47,10 +46,7 @@ func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 1, usualPace())
-				defer f.close()
-				f.pass(time.Minute)
+			inFleet(t, 1, func(t *testing.T, f *fleet) {
 				f.keeps("v2")
 				began, _ := f.op()
 				f.ask("v3")
@@ -75,10 +71,7 @@ func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 
 func TestNoOtherHostGoesDownWhileADeletedOperationRecordCannotBeRestored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.keeps("v2")
 		f.ask("v3")
 		f.pass(5 * time.Minute)
@@ -102,10 +95,7 @@ func TestAnOperatorCanReleaseAnOperationWithoutItsRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 1, usualPace())
-				defer f.close()
-				f.pass(time.Minute)
+			inFleet(t, 1, func(t *testing.T, f *fleet) {
 				f.keeps("v2")
 				if !alive {
 					f.hosts["v2"].die()
@@ -136,10 +126,7 @@ func TestAnOperatorCanReleaseAnOperationWithoutItsRecord(t *testing.T) {
 
 func TestAnOperationWhoseEarlyEndFailedIsRecordedAgainAsItBegan(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.keeps("v2")
 		files := f.hosts["v2"].agent.files
 		before, _ := files.Asked()

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -14,10 +13,7 @@ import (
 
 func TestHistoryLinesHaveOutcomesForPrograms(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		f.takeDown("v2")
 		f.over("v2")
 		f.until(10*time.Minute, "v2 is back", func() bool {

@@ -18,10 +18,7 @@ import (
 
 func TestResumeWithoutAPauseIsRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		a := f.hosts["v1"].agent
 		before := stored(t, f.etcd)
 		err := a.Resume(t.Context(), "root")
@@ -95,10 +92,7 @@ func TestBootstrapRightAfterTheStartWaitsForTheDataDirectory(t *testing.T) {
 
 func TestMayBootstrapReturnsTheErrorOfBootstrap(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		a := f.hosts["v1"].agent
 		asked, done := a.MayBootstrap(t.Context()), a.Bootstrap(t.Context(), "root")
 		if asked == nil || done == nil || asked.Error() != done.Error() {

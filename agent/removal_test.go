@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -45,10 +44,7 @@ func (f *fleet) loseHost(name string) {
 
 func TestARequestedRemovalRemovesADeadMember(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: control.Duration(5 * time.Minute)}
@@ -73,10 +69,7 @@ func TestARequestedRemovalRemovesADeadMember(t *testing.T) {
 
 func TestAHopelessRemovalIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		h := f.hosts["v2"].agent
 		ask := func(member string, live bool) string {
 			_, err := h.RemoveMember(t.Context(), control.RemovalRequest{
@@ -115,10 +108,7 @@ func TestAHopelessRemovalIsRefusedAtOnce(t *testing.T) {
 
 func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.takeDown("s0000")
 		f.loseHost("v3")
 		f.pass(time.Minute)
@@ -168,10 +158,7 @@ func TestARemovalWithAnUnknownOperationIsNotReportedAsCancelled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 1, usualPace())
-				defer f.close()
-				f.pass(time.Minute)
+			inFleet(t, 1, func(t *testing.T, f *fleet) {
 				f.loseHost("v3")
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
@@ -196,10 +183,7 @@ func TestAReleasedRemovalDoesNotBeginAgain(t *testing.T) {
 	for name, begun := range map[string]bool{"before it has begun": false, "when its record is gone": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, 1, usualPace())
-				defer f.close()
-				f.pass(time.Minute)
+			inFleet(t, 1, func(t *testing.T, f *fleet) {
 				f.loseHost("v3")
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent

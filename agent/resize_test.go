@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -42,10 +41,7 @@ func (f *fleet) target(name string) int { return f.hosts[name].agent.Status().Cl
 
 func TestAResizedClusterGrowsAndShrinks(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 2, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
 		key := record.KeysFor("test").Size()
 		would, err := f.resize("s0000", control.ResizeRequest{Voters: 5, DryRun: true})
 		if err != nil || !would.DryRun || len(would.Steps) != 2 || would.Steps[1].Voters != 5 ||
@@ -91,10 +87,7 @@ func TestAResizedClusterGrowsAndShrinks(t *testing.T) {
 
 func TestAResizeToThePresentNumberKeepsTheVotersThatHaveNotLeft(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		if _, err := f.resize("v1", control.ResizeRequest{Voters: 1, WithoutSnapshot: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -110,10 +103,7 @@ func TestAResizeToThePresentNumberKeepsTheVotersThatHaveNotLeft(t *testing.T) {
 
 func TestOfTwoOperatorsOneGetsAConflict(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 2, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
 		first, err := f.resize("v1", control.ResizeRequest{Voters: 5, DryRun: true})
 		if err != nil || first.Revision != 0 {
 			t.Fatalf("%+v, %v", first, err)
@@ -134,10 +124,7 @@ func TestOfTwoOperatorsOneGetsAConflict(t *testing.T) {
 
 func TestAnUnreadableSizeKeepsTheVotersAndIsWrittenAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 2, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 2, func(t *testing.T, f *fleet) {
 		key := record.KeysFor("test").Size()
 		values := strange()
 		values["even"], values["too many"], values["none"] = `{"version":1,"voters":4}`, `{"version":1,"voters":11}`,
@@ -168,10 +155,7 @@ func TestAnUnreadableSizeKeepsTheVotersAndIsWrittenAgain(t *testing.T) {
 
 func TestAResizeThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		for voters, want := range map[int]string{
 			0: "0 voters are not between 1 and 9", -1: "are not between", 2: "2 voters tolerate",
 			4: "4 voters tolerate", 5: "there are 4 hosts", 9: "there are 4 hosts",

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -39,10 +38,7 @@ func (f *fleet) vote(names ...string) bool {
 
 func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		would, err := f.hosts["v2"].agent.Retire(t.Context(), control.RetireRequest{
 			Host: "v3", Reason: "a test", DryRun: true,
@@ -100,10 +96,7 @@ func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
 
 func TestARetirementThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		for host, want := range map[string]string{
 			"v3": "no host is ready to replace it", "v9": "no host with that name", "": "no host with that name",
@@ -127,10 +120,7 @@ func TestARetirementThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 
 func TestAnUnreadableRetirementKeepsTheHostOutAndItsMemberIn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		for what, value := range strange() {
 			f.put(keys.Retired("id-v3"), value)
@@ -154,10 +144,7 @@ func TestAnUnreadableRetirementKeepsTheHostOutAndItsMemberIn(t *testing.T) {
 
 func TestMoreRetirementsThanTheLimitAreReportedAndNotRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		for i := range 3 * record.MaxRetired {
 			name := fmt.Sprintf("x%03d", i)

@@ -6,7 +6,6 @@ package agent
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -16,10 +15,7 @@ import (
 
 func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		req := control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test", Hosts: []string{"v2"}}
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
@@ -36,10 +32,7 @@ func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 
 func TestARolloutOfUnknownWorkIsIgnored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		req := control.RolloutRequest{Work: "defrag", Reason: "a test", Hosts: []string{"v2"}}
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
@@ -53,10 +46,7 @@ func TestARolloutOfUnknownWorkIsIgnored(t *testing.T) {
 
 func TestARolloutTakesAHostOnlyFromItsOwnKey(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys, v1 := record.KeysFor("test"), f.hosts["v1"].agent
 		f.put(keys.Host("x/id-v2"), f.etcd.get(keys.Host("id-v2")))
 		req := control.RolloutRequest{Work: policy.WorkReboot, Reason: "a test"}
@@ -72,10 +62,7 @@ func TestARolloutTakesAHostOnlyFromItsOwnKey(t *testing.T) {
 
 func TestAForgedRolloutThatNamesAHostTwiceTakesNoHostDown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		host := `{"id":"id-v2","name":"v2","state":"waiting"}`
 		f.put(record.KeysFor("test").Rollout(),
 			`{"version":1,"id":"x","work":"restart","state":"running","by":"eve","hosts":[`+host+`,`+host+`]}`)

@@ -32,10 +32,7 @@ func (f *fleet) asked(host string) bool {
 
 func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		key := record.KeysFor("test").Rollout()
 		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"s0000"}}
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
@@ -64,10 +61,7 @@ func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 
 func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		key := record.KeysFor("test").Rollout()
 		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"s0000", "v2"}}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
@@ -137,10 +131,7 @@ func TestAReleasedOperationCountsAsDoneUntilTheRolloutIsResumed(t *testing.T) {
 
 func TestAnOperationDuringWhichARolloutIsResumedCountsAsDone(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
 		req := control.RolloutRequest{Work: policy.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
@@ -163,10 +154,7 @@ func TestAnOperationDuringWhichARolloutIsResumedCountsAsDone(t *testing.T) {
 
 func TestAnEtcdWithoutAVisibleRestartIsRestartedAtTheLoopsPace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 0, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 0, func(t *testing.T, f *fleet) {
 		v2 := f.hosts["v2"]
 		v2.mu.Lock()
 		v2.mute = true
@@ -190,10 +178,7 @@ func TestAnEtcdWithoutAVisibleRestartIsRestartedAtTheLoopsPace(t *testing.T) {
 
 func TestARolloutTooLargeForItsRecordIsRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		for i := range 700 {
 			h := record.Host{

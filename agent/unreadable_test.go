@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -50,10 +49,7 @@ func (f *fleet) tells(name, key string) string {
 
 func TestAnUnreadableRecordIsReportedByEveryHostAndCanBeDeleted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys, v1 := record.KeysFor("test"), f.hosts["v1"].agent
 		for what, value := range strange() {
 			for key, remedy := range map[string]func() error{
@@ -94,10 +90,7 @@ func (e *fleetEtcd) has(key string) bool {
 
 func TestNothingBeginsWhileTheOperationOrPauseIsUnreadable(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		for _, key := range []string{keys.Op(), keys.Pause()} {
 			f.put(key, "garbage")
@@ -129,10 +122,7 @@ func (a *Agent) deleteFor(t *testing.T, key string) error {
 
 func TestAnUnreadableOperationDoesNotReleaseItsHost(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.takeDown("s0000")
 		f.put(record.KeysFor("test").Op(), `{"version":9}`)
 		f.pass(5 * time.Minute)
@@ -144,10 +134,7 @@ func TestAnUnreadableOperationDoesNotReleaseItsHost(t *testing.T) {
 
 func TestAnUnreadableHostRecordIsReportedAndOverwrittenByItsAgent(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		keys := record.KeysFor("test")
 		for what, value := range strange() {
 			f.put(keys.Host("id-unknown"), value)

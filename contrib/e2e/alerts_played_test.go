@@ -302,7 +302,9 @@ func playLosses(t *testing.T) []*act {
 	n2 := w.hosts[1]
 	dead := o.play(fault{
 		row: 4, name: "a voter's machine is dead", does: n2.powerOff,
-		notified: []string{"QuorumdVoterDead n2", "QuorumdNoFaultTolerance", "QuorumdAgentAbsent n2", "etcdMembersDown"},
+		notified: []string{
+			"QuorumdVoterDead n2", "QuorumdNoFaultTolerance", "QuorumdAgentAbsent n2", "etcdMembersDown",
+		},
 	})
 	dead.repair(func() { w.start(n2) })
 

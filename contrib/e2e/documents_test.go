@@ -134,7 +134,9 @@ func ranElsewhere() map[string]otherTest {
 		`cluster resize 3 --dry-run`: {resized, "cluster resize 3 --dry-run"},
 		`cluster resize 1 --dry-run`: {resized, "cluster resize 1 --dry-run"},
 
-		`cluster resize 1 --dry-run --without-snapshot`:               {resized, "cluster resize 1 --yes --without-snapshot"},
+		`cluster resize 1 --dry-run --without-snapshot`: {
+			resized, "cluster resize 1 --yes --without-snapshot",
+		},
 		`cluster resize 5 --reason 'two more racks' --yes --wait`:     {grows, "cluster resize 1 --yes --reason"},
 		`cluster resize 5 --reason "two more racks" --wait`:           {grows, "cluster resize 1 --yes --reason"},
 		`cluster resize 3 --reason 'racks 4 and 5 move' --yes --wait`: {grows, "cluster resize 1 --yes --reason"},

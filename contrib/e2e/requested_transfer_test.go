@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +17,8 @@ import (
 // if the request is refused.
 func (h *host) transfer(req control.TransferRequest) (control.Transfer, string) {
 	h.w.t.Helper()
-	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
-	defer cancel()
 	req.Reason = "a test"
-	t, err := h.Client.TransferLeadership(ctx, req)
-	if err != nil {
-		return t, err.Error()
-	}
-	return t, ""
+	return ask(h, req, h.Client.TransferLeadership)
 }
 
 func TestLeadershipIsTransferredOnRequestWithoutAFailedWrite(t *testing.T) {

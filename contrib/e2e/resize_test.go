@@ -22,14 +22,22 @@ import (
 // resize asks this host to resize the cluster. It returns the plan, and the reason if the request is refused.
 func (h *host) resize(req control.ResizeRequest) (control.Resize, string) {
 	h.w.t.Helper()
+	req.Reason = "a test"
+	return ask(h, req, h.Client.Resize)
+}
+
+// ask sends a request to a host. It returns the answer, and the reason if the request is refused.
+func ask[Request, Answer any](h *host, req Request, call func(context.Context, Request) (Answer, error)) (Answer,
+	string,
+) {
+	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
 	defer cancel()
-	req.Reason = "a test"
-	plan, err := h.Client.Resize(ctx, req)
+	answer, err := call(ctx, req)
 	if err != nil {
-		return plan, err.Error()
+		return answer, err.Error()
 	}
-	return plan, ""
+	return answer, ""
 }
 
 // mustResize resizes the cluster with the plan of a dry run, and checks that both plans are the same.
@@ -102,10 +110,7 @@ func checkReport(t *testing.T, load *testbed.WriteLoad) {
 
 func TestAResizedClusterGrowsAndShrinksAsPlannedWithoutAFailedWrite(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 5, voters: 3})
-	w.start()
-	w.bootstrap()
-	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
+	w := votersAndSpares(t, 2)
 	load := w.retrying(50)
 	w.hosts[3].mustResize(control.ResizeRequest{Voters: 5})
 	w.hasSize(5)

@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,14 +19,8 @@ import (
 // retire asks this host to retire another one. It returns the plan, and the reason if the request is refused.
 func (h *host) retire(req control.RetireRequest) (control.Retirement, string) {
 	h.w.t.Helper()
-	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
-	defer cancel()
 	req.Reason = "a test"
-	plan, err := h.Client.Retire(ctx, req)
-	if err != nil {
-		return plan, err.Error()
-	}
-	return plan, ""
+	return ask(h, req, h.Client.Retire)
 }
 
 // mustRetire retires a host with the plan of a dry run, and checks that both plans are the same.
@@ -72,14 +65,16 @@ func (h *host) shows(name string) string {
 	return ""
 }
 
-// spares waits until that many voters are live and these hosts are spares that are ready to join.
-func (w *world) spares(voters int, hosts ...*host) {
-	w.t.Helper()
-	w.within(4*formation, "the cluster has its voters and its spares", func() bool {
-		return w.has(voters, 0) && !w.busy()
-	})
-	w.hosts[0].observes("n1 sees all voters live", voters)
-	for _, spare := range hosts {
+// votersAndSpares makes a world of three live voters and that many spares that are ready to join.
+func votersAndSpares(t *testing.T, spares int) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 3 + spares, voters: 3})
+	w.start()
+	w.bootstrap()
+	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
+	w.hosts[0].observes("n1 sees three live voters", 3)
+	_, others := w.split()
+	for _, spare := range others {
 		w.eventually(spare.Options.Name+" is ready to join", func() bool {
 			s, ok := w.hosts[0].status()
 			return ok && slices.ContainsFunc(s.Hosts, func(h control.HostRecord) bool {
@@ -87,6 +82,7 @@ func (w *world) spares(voters int, hosts ...*host) {
 			})
 		})
 	}
+	return w
 }
 
 // split returns the hosts that vote, the leader first, and the others.
@@ -114,13 +110,7 @@ func (w *world) split() (voters, others []*host) {
 
 func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 5, voters: 3})
-	w.start()
-	w.bootstrap()
-	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
-	w.hosts[0].observes("n1 sees three live voters", 3)
-	_, others := w.split()
-	w.spares(3, others...)
+	w := votersAndSpares(t, 2)
 	voters, _ := w.split()
 	leader, follower := voters[0], voters[1]
 	load := w.retrying(50)
@@ -162,13 +152,7 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 
 func TestARetirementUndoneBeforeTheReplacementHasJoinedChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 4, voters: 3})
-	w.start()
-	w.bootstrap()
-	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
-	w.hosts[0].observes("n1 sees three live voters", 3)
-	_, others := w.split()
-	w.spares(3, others...)
+	w := votersAndSpares(t, 1)
 	voters, others := w.split()
 	before := w.members()
 	spare := others[0]
