@@ -163,3 +163,45 @@ func TestMoreRetirementsThanTheLimitAreReportedAndNotRead(t *testing.T) {
 		}
 	})
 }
+
+func TestAHostLostInMaintenanceIsRetiredAndReplaced(t *testing.T) {
+	t.Parallel()
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		keys := record.KeysFor("test")
+		req := control.RetireRequest{Host: "v3", Lost: true, Reason: "its mainboard is dead"}
+		h := f.hosts["v2"].agent
+		refused := func(what, want string) {
+			t.Helper()
+			if got, err := h.Retire(t.Context(), req, "root"); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %+v, %v", what, got, err)
+			}
+		}
+		refused("before its maintenance", "it is not in maintenance")
+		f.takeDown("v3")
+		f.pass(10 * time.Second)
+		refused("while its agent runs", "quorumd runs on v3")
+		f.loseHost("v3")
+		f.until(3*time.Minute, "the record of the host expires", func() bool { return !f.etcd.has(keys.Host("id-v3")) })
+		f.pass(time.Minute)
+		_, op := f.op()
+		asks := req
+		asks.DryRun = true
+		would, err := h.Retire(t.Context(), asks, "root")
+		if _, now := f.op(); err != nil || len(would.Steps) != 4 || now != op || f.etcd.has(keys.Retired("id-v3")) {
+			t.Fatalf("the dry run: %+v, %v", would, err)
+		}
+		does, err := h.Retire(t.Context(), req, "root")
+		if err != nil || !slices.Equal(does.Steps, would.Steps) || !f.etcd.has(keys.Retired("id-v3")) ||
+			!f.etcd.has(keys.Release("id-v3")) || !f.etcd.has(keys.Size()) || !does.Lost {
+			t.Fatalf("%+v, %v", does, err)
+		}
+		f.until(10*time.Minute, "the spare votes in its place", func() bool {
+			return f.vote("s0000", "v1", "v2") && f.retired("v1") == "id-v3 left"
+		})
+		refused("again", "it is not in maintenance")
+		if want := []string{"v2: v3 by root, lost in maintenance: its mainboard is dead"}; !slices.Equal(f.noted("RETIRED"),
+			want) {
+			t.Errorf("the history has %q", f.noted("RETIRED"))
+		}
+	})
+}

@@ -14,6 +14,8 @@ type RetireRequest struct {
 	Host   string `json:"host"`             // its name or ID
 	Reason string `json:"reason,omitempty"` // one line; required unless Undo is set
 	Undo   bool   `json:"undo,omitempty"`   // let the host join again
+	// the host is in maintenance and will not return: end its operation, and remove its member
+	Lost bool `json:"lost,omitempty"`
 	// only check the request, and return the plan
 	DryRun bool `json:"dryRun,omitempty"`
 }
@@ -57,6 +59,7 @@ type Retirement struct {
 	// the size of the cluster, if it is recorded with the retirement because there was none
 	Size *Size `json:"size,omitempty"`
 	Undo bool  `json:"undo,omitempty"` // the retirement is undone
+	Lost bool  `json:"lost,omitempty"` // its operation is ended, and the removal of its member is requested
 	// nothing to record: the host is retired already, or it is not retired if Undo is set
 	Unchanged bool `json:"unchanged,omitempty"`
 	DryRun    bool `json:"dryRun,omitempty"` // nothing was recorded

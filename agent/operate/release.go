@@ -36,20 +36,11 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")
 	}
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", found.Pairs[0].ModRevision)}
-	then := []clientv3.Op{clientv3.OpDelete(o.keys.Op())}
-	if policy.TakesDown(op.Kind) {
-		put, err := o.releaseOf(op, req, by)
-		if err != nil {
-			return refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
-		}
-		then = append(then, put)
-	}
-	unmoved, stop, err := o.stopFor(ctx, op, by)
+	conditions, then, err := o.releaseTxn(ctx, op, found.Pairs[0].ModRevision, req.Reason, by, cannot)
 	if err != nil {
-		return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
+		return err
 	}
-	answer, err := o.opt.Etcd.Txn(ctx, append(conditions, unmoved...), append(then, stop...)...)
+	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)
 	switch {
 	case err != nil:
 		return o.refuseCall(cannot, err, "check whether it still exists: quorumctl operation show")
@@ -60,6 +51,27 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
 	o.opt.Wake()
 	return nil
+}
+
+// releaseTxn returns the conditions and the operations that release an operation, provided that its record still has
+// the modification revision at.
+func (o *Operator) releaseTxn(ctx context.Context, op record.Op, at int64, reason, by, cannot string) ([]clientv3.Cmp,
+	[]clientv3.Op, error,
+) {
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", at)}
+	then := []clientv3.Op{clientv3.OpDelete(o.keys.Op())}
+	if policy.TakesDown(op.Kind) {
+		put, err := o.releaseOf(op, reason, by)
+		if err != nil {
+			return nil, nil, refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+		}
+		then = append(then, put)
+	}
+	unmoved, stop, err := o.stopFor(ctx, op, by)
+	if err != nil {
+		return nil, nil, o.refuseCall(cannot, err, "try again when the cluster has a quorum")
+	}
+	return append(conditions, unmoved...), append(then, stop...), nil
 }
 
 // releaseOrphaned releases an operation whose record was deleted, so that only its own host still reports it.
@@ -73,7 +85,7 @@ func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseReque
 	if !found {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"there is none", "quorumctl operation show")
 	}
-	put, err := o.releaseOf(op, req, by)
+	put, err := o.releaseOf(op, req.Reason, by)
 	if err != nil {
 		return refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
 	}
@@ -107,10 +119,9 @@ func orphaned(r *round.Round) (record.Op, bool) {
 
 // releaseOf records that an operator has released an operation. Without the release record, the operation's host would
 // assume that its operation record was lost, and write it again.
-func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string) (clientv3.Op, error) {
+func (o *Operator) releaseOf(op record.Op, reason, by string) (clientv3.Op, error) {
 	value, err := record.Encode(record.Release{
-		Host: op.Host, Started: op.Started, Time: o.opt.Wall().UTC(), By: by,
-		Reason: req.Reason,
+		Host: op.Host, Started: op.Started, Time: o.opt.Wall().UTC(), By: by, Reason: reason,
 	})
 	return clientv3.OpPut(o.keys.Release(op.Host), string(value)), err
 }

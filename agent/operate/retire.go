@@ -34,6 +34,9 @@ func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by str
 	if err != nil {
 		return control.Retirement{}, o.refuseRead(cannot, err)
 	}
+	if req.Lost {
+		return o.retireLost(ctx, r, seen, req, by)
+	}
 	host, err := seen.find(r.View, req.Host, cannot)
 	if err != nil {
 		return control.Retirement{}, err
@@ -147,6 +150,11 @@ func (s retiredSeen) against(r *round.Round, v policy.View, id, cannot string) e
 	if err := refused(cannot, policy.AgainstRetire(v, id)); err != nil {
 		return err
 	}
+	return s.full(cannot)
+}
+
+// full returns an error if no further retirement can be recorded.
+func (s retiredSeen) full(cannot string) error {
 	switch {
 	case s.at != 0 && s.size == nil:
 		return refuse(control.Conflicts, codeUnreadable,
@@ -160,21 +168,35 @@ func (s retiredSeen) against(r *round.Round, v policy.View, id, cannot string) e
 	return nil
 }
 
-// retire records the retirement of a host. If no size of the cluster is recorded, it records the present one in the
-// same transaction: surplus voters leave only if a size is recorded, and there is one voter too many if the retirement
-// is undone after the replacement has joined.
+// retire records the retirement of a host.
 func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, host round.Retired,
 	req control.RetireRequest, by string,
 ) (control.Retirement, error) {
 	cannot := "cannot retire " + req.Host + ": "
-	now := o.opt.Wall().UTC()
-	host.By, host.Reason, host.Since, host.Unreadable = by, req.Reason, now, false
+	host.By, host.Reason, host.Since, host.Unreadable = by, req.Reason, o.opt.Wall().UTC(), false
 	out := publish.RetirementOf(v, host)
 	out.DryRun = req.DryRun
+	conditions, then, err := o.retireTxn(v, seen, host, &out)
+	if err != nil || req.DryRun {
+		return out, err
+	}
+	if _, err := o.write(ctx, conditions, then, cannot, "quorumctl retire"); err != nil {
+		return control.Retirement{}, err
+	}
+	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s: %s", host.Name, by, req.Reason))
+	o.opt.Wake()
+	return out, nil
+}
+
+// retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster is recorded, it records the present one in the
+// same transaction: surplus voters leave only if a size is recorded, and there is one voter too many if the retirement
+// is undone after the replacement has joined. Then out shows that size.
+func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired, out *control.Retirement,
+) ([]clientv3.Cmp, []clientv3.Op, error) {
+	cannot := "cannot retire " + host.Name + ": "
 	value, err := record.Encode(host.Retired)
 	if err != nil {
-		return control.Retirement{}, refuse(control.Wrong, control.CodeConflict, cannot+err.Error(),
-			"give a shorter --reason")
+		return nil, nil, refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
 	}
 	key, size := o.keys.Retired(host.Host), o.keys.Size()
 	conditions := []clientv3.Cmp{
@@ -184,26 +206,18 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 	then := []clientv3.Op{clientv3.OpPut(key, string(value))}
 	if seen.at == 0 {
 		present := record.Size{
-			Voters: v.Target.Voters, By: by, Host: o.opt.Config.Host.Name, Since: now,
+			Voters: v.Target.Voters, By: host.By, Host: o.opt.Config.Host.Name, Since: host.Since,
 			Reason: "recorded when " + host.Name + " was retired",
 		}
 		out.Size = publish.SizeOf(&present)
 		value, err := record.Encode(present)
 		if err != nil {
-			return control.Retirement{}, refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(),
+			return nil, nil, refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(),
 				"quorumctl cluster resize N")
 		}
 		then = append(then, clientv3.OpPut(size, string(value)))
 	}
-	if req.DryRun {
-		return out, nil
-	}
-	if _, err := o.write(ctx, conditions, then, cannot, "quorumctl retire"); err != nil {
-		return control.Retirement{}, err
-	}
-	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s: %s", host.Name, by, req.Reason))
-	o.opt.Wake()
-	return out, nil
+	return conditions, then, nil
 }
 
 // undoRetirement deletes the record of a retirement, if there is one.

@@ -54,6 +54,8 @@ func noteRequest(v View, step Step) RequestNote {
 		return ends(MemberLost, againstLostMember(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().operatorEnds):
 		return ends(Cancelled, "its operation was released")
+	case a.Seen && !listed && (!a.Work.info().operatorEnds || v.isRetired(v.Self.ID)): // its etcd does not start again
+		return ends(Cancelled, "its operation was released, and the member of this host was removed")
 	case a.Done() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return ends(Cycled, "its operation has ended")
 	case a.TooLate():

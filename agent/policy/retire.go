@@ -143,6 +143,9 @@ func (v View) voterOf(h Host) (Member, bool) {
 	return Member{}, false
 }
 
+// noHostReady is what a plan's join waits for while no host may join.
+const noHostReady = "no host is ready; quorumctl explain on the hosts shows why"
+
 // RetirePlan returns the steps that the retirement of the host with that ID takes if nothing fails.
 func RetirePlan(v View, id string) (steps []PlanStep) {
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })
@@ -162,7 +165,7 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 			join.Text = joinText(joins[0])
 		default:
 			join.Text = "another host joins as a learner, catches up and becomes a voter"
-			join.WaitsFor = "no host is ready; quorumctl explain on the hosts shows why"
+			join.WaitsFor = noHostReady
 		}
 		steps = append(steps, join)
 	}

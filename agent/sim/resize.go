@@ -35,9 +35,13 @@ func resizeFaults() []fault {
 			name: "an operator retires a host", weight: 6, low: time.Minute, high: time.Hour, needsCluster: true,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				by := w.hosts[w.faults.IntN(len(w.hosts))]
-				w.retire(by, h.config.Host.ID, false)
-				return func() { w.retire(by, h.config.Host.ID, true) }
+				w.retire(by, control.RetireRequest{Host: h.config.Host.ID})
+				return func() { w.retire(by, control.RetireRequest{Host: h.config.Host.ID, Undo: true}) }
 			},
+		},
+		{
+			name: "a host is lost in maintenance and retired", weight: 6, low: 10 * time.Minute, high: time.Hour,
+			needsCluster: true, begin: loseInMaintenance,
 		},
 		{
 			name: "an operator resizes the cluster", weight: 8, low: time.Second, high: time.Second, needsCluster: true,
@@ -85,17 +89,49 @@ func (w *world) resize(h *host, voters int) {
 	})
 }
 
+// loseInMaintenance lets an operator request maintenance of a host. If the host is down for it after a while, it loses
+// its power, and an operator retires it as lost. In the end it comes back all the same.
+func loseInMaintenance(w *world, h *host, d time.Duration) (end func()) {
+	by := w.hosts[w.faults.IntN(len(w.hosts))]
+	endMaintenance := w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkMaintenance})
+	lost, over := false, false
+	w.after(d/3, laneFaults, func() {
+		if op := w.promises.currentOp(); !over && h.powered && op != nil && op.Host == h.config.Host.ID {
+			h.losePower()
+			lost = true
+		}
+	})
+	w.after(2*d/3, laneFaults, func() {
+		if lost && !over {
+			w.retire(by, control.RetireRequest{Host: h.config.Host.ID, Lost: true})
+		}
+	})
+	return func() {
+		over = true
+		if lost {
+			h.powerUp()
+		}
+		w.retire(by, control.RetireRequest{Host: h.config.Host.ID, Undo: true})
+		endMaintenance()
+	}
+}
+
 // retire lets an operator retire a host, or undo that. The request may be refused.
-func (w *world) retire(by *host, id string, undo bool) {
-	req := control.RetireRequest{Host: id, Reason: "out of warranty", Undo: undo}
+func (w *world) retire(by *host, req control.RetireRequest) {
+	req.Reason = "out of warranty"
 	w.operator(by, func(ctx context.Context, p *process) {
 		_, err := p.agent.Retire(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if err == nil {
+		switch {
+		case err != nil:
+		case req.Lost:
+			w.counts.Lost++
+		default:
 			w.counts.Retired++
 		}
-		w.event(by, eventFault, uint64(len(id)), "%s is to be retired, undone: %t: %v", id, undo, err)
+		w.event(by, eventFault, uint64(len(req.Host)), "%s is to be retired, lost: %t, undone: %t: %v", req.Host, req.Lost,
+			req.Undo, err)
 	})
 }
 
@@ -118,7 +154,9 @@ func (w *world) resizeBack() {
 		return
 	}
 	if retired := w.etcd.store.Prefix(w.keys.Retirements()); len(retired) > 0 {
-		w.retire(w.hosts[i], w.keys.RetiredHost(string(retired[0].Key)), true)
+		w.retire(w.hosts[i], control.RetireRequest{
+			Host: w.keys.RetiredHost(string(retired[0].Key)), Undo: true,
+		})
 		return
 	}
 	if kv := w.etcd.store.Get(w.keys.Size()); kv != nil && (w.size() != w.plan.Voters || !w.sized(kv.Value)) {

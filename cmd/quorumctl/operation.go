@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func (a *app) operationCommand() *cobra.Command {
@@ -67,7 +68,11 @@ func writeOperation(p *page, s control.Status) {
 		p.line("lock: held by %s", s.Lock.HolderName)
 	}
 	if s.Op != nil && s.Op.Orphaned {
-		p.line("→ if %s will not return: quorumctl operation release --force --reason '<why>'", s.Op.HostName)
+		if policy.TakesDown(s.Op.Kind) {
+			p.line("→ if %s will not return: quorumctl retire %s --lost --reason '<why>'", s.Op.HostName, s.Op.HostName)
+		} else {
+			p.line("→ if %s will not return: quorumctl operation release --force --reason '<why>'", s.Op.HostName)
+		}
 	}
 }
 

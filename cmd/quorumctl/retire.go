@@ -28,11 +28,14 @@ func (a *app) retireCommand() *cobra.Command {
 			"at once. The retirement is recorded in etcd, so the host stays out across reboots and reinstallations\n" +
 			"until it is undone. Before the voter has left, --undo keeps it; afterwards the host may join again\n" +
 			"as a new member.\n\n" +
+			"With --lost, retire a host that will not return from its maintenance: its operation ends at once, its\n" +
+			"member is removed, and then another host joins. Power the host off first. --lost is refused while\n" +
+			"quorumd runs there.\n\n" +
 			"Without HOST, list the retired hosts, and those that can be switched off.\n\n" +
 			"With --wait, show the progress until the host can be switched off. The exit status is 75 if --wait\n" +
 			"timed out; the retirement then continues.",
-		Example: examples("quorumctl retire n3 --reason 'end of lease' --dry-run",
-			"quorumctl retire n3 --reason 'end of lease' --wait", "quorumctl retire n3 --undo"),
+		Example: examples("quorumctl retire n3 --reason 'end of lease' --wait",
+			"quorumctl retire n3 --lost --reason 'mainboard is dead'", "quorumctl retire n3 --undo"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeRetire(&req.Undo),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,8 +57,10 @@ func (a *app) retireCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line ("+inHistory+"); optional with --undo")
 	flags.BoolVar(&req.Undo, "undo", false, "let the host join again")
+	flags.BoolVar(&req.Lost, "lost", false, "the host is in maintenance and will not return")
 	w.onlyWait(cmd)
 	cmd.MarkFlagsMutuallyExclusive("undo", "wait")
+	cmd.MarkFlagsMutuallyExclusive("undo", "lost")
 	c.flags(cmd)
 	return cmd
 }

@@ -67,6 +67,7 @@ func TestRetireRefusesWrongArguments(t *testing.T) {
 	refusesArguments(t, d, socket,
 		"retire n3 n4 --yes --reason x", "retire n3 --yes", "retire --undo", "retire --wait", "retire --yes",
 		"retire n3 --yes --reason x --wait=-1s", "retire n3 --undo --yes --wait", "retire n3 --reason x",
+		"retire n3 --undo --lost --yes", "retire --lost --yes",
 	)
 	d.fail = &control.Error{
 		Status: 409, Code: control.CodeConflict, Message: "cannot retire n3: no host is ready to replace it",

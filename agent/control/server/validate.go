@@ -128,6 +128,9 @@ func validateRetire(r *control.RetireRequest) error {
 		return badRequest(retireText.hint, "%s: host: %q is not the name or ID of a host", retireText.cannot,
 			errtext.Shorten(r.Host))
 	}
+	if r.Undo && r.Lost {
+		return badRequest("leave out one of them", "%s: undo and lost exclude each other", retireText.cannot)
+	}
 	if r.Undo && strings.TrimSpace(r.Reason) == "" {
 		r.Reason = ""
 		return nil

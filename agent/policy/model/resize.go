@@ -70,6 +70,7 @@ func (w *world) removalLate() bool {
 }
 
 // retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
+// A host that is down in maintenance is retired as lost, which releases its operation.
 func (m *machine) retire(w *world, i int) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false
@@ -77,14 +78,26 @@ func (m *machine) retire(w *world, i int) bool {
 	switch {
 	case int(w.retired) == i+1:
 		w.retired = 0
-	case w.retired != 0, w.n-1 < m.target(w.resized).Voters, w.inOperation(i):
+	case w.retired != 0:
+		return false
+	case w.cycles(i) && w.hosts[i].down != 0:
+		if !w.release() {
+			return false
+		}
+		w.retireHost(i)
+	case w.n-1 < m.target(w.resized).Voters, w.inOperation(i):
 		return false
 	default:
-		w.retired = uint8(i) + 1
-		w.resized = max(w.resized, 2*bit(w.resized == 0)) // the size is recorded with it
+		w.retireHost(i)
 	}
 	w.retires++
 	return true
+}
+
+// retireHost records that a host is retired, and with it the size of the cluster if there is no record of that.
+func (w *world) retireHost(i int) {
+	w.retired = uint8(i) + 1
+	w.resized = max(w.resized, 2*bit(w.resized == 0))
 }
 
 // inOperation reports whether a host is in an operation.
@@ -236,6 +249,14 @@ func Resizes() []Scenario {
 		Scenario{
 			Name: "a voter retired, one taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Requests: 1,
 			Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a voter lost in maintenance, retired and removed", Hosts: 3, Voters: 3, Target: three, Requests: 1,
+			Retirements: 1, Removals: 1, Faults: HostCrash, Budget: 1, Long: true,
+		},
+		Scenario{
+			Name: "a voter lost in maintenance, retired", Hosts: 4, Voters: 3, Target: three, Requests: 1,
+			Retirements: 1, Faults: HostCrash, Budget: 1, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "a voter retired, a dead one replaced", Hosts: 5, Voters: 3, Target: three, Retirements: 1,

@@ -1,0 +1,70 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// retireLost retires the host of the operation in flight, which does not return. One transaction releases the operation
+// and records the retirement, unless the host's record is back by then. Afterwards this host removes the member like any
+// other that an operator names: the request is on this host's disk, and waits until the member counts as gone. If quorumd
+// stops in between, the status shows a retired host with a member, and `quorumctl member remove` removes that.
+func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredSeen, req control.RetireRequest, by string,
+) (control.Retirement, error) {
+	cannot := "cannot retire " + req.Host + ": "
+	v := seen.view(r.View)
+	host := round.Retired{Host: req.Host, Retired: record.Retired{Name: req.Host}}
+	if op := v.Op; op != nil && (op.Host == req.Host || op.HostName == req.Host) {
+		host = round.Retired{Host: op.Host, Retired: record.Retired{Name: op.HostName, PeerURL: op.PeerURL}}
+	}
+	if i := slices.IndexFunc(seen.retired, func(r round.Retired) bool { return r.Host == host.Host }); i >= 0 {
+		host.At = seen.retired[i].At
+	}
+	if err := seen.unknownHosts(r, cannot); err != nil {
+		return control.Retirement{}, err
+	}
+	if err := refused(cannot, policy.AgainstRetireLost(v, host.Host)); err != nil {
+		return control.Retirement{}, err
+	}
+	if err := seen.full(cannot); err != nil {
+		return control.Retirement{}, err
+	}
+	host.By, host.Reason, host.Since = by, req.Reason, o.opt.Wall().UTC()
+	out := publish.RetirementOf(v, host)
+	out.Steps, out.Lost, out.DryRun = policy.RetireLostPlan(v), true, req.DryRun
+	conditions, then, err := o.retireTxn(v, seen, host, &out)
+	if err != nil {
+		return control.Retirement{}, err
+	}
+	ends, release, err := o.releaseTxn(ctx, *r.Op, r.OpAt, req.Reason, by, cannot)
+	if err != nil || req.DryRun {
+		return out, err
+	}
+	away := clientv3.Compare(clientv3.ModRevision(o.keys.Host(host.Host)), "=", 0)
+	if _, err := o.write(ctx, slices.Concat(conditions, ends, []clientv3.Cmp{away}), append(then, release...), cannot,
+		"quorumctl retire"); err != nil {
+		return control.Retirement{}, err
+	}
+	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s, lost in maintenance: %s", host.Name, by, req.Reason))
+	o.opt.Wake()
+	m, listed := v.LostMember()
+	if !listed {
+		return out, nil
+	}
+	_, err = o.askRemoval(ctx, r, m, control.RemovalRequest{
+		Member: host.Name, Reason: req.Reason, For: control.Duration(control.MaxRemoval),
+	}, by)
+	return out, err
+}

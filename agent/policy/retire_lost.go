@@ -1,0 +1,81 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "slices"
+
+// A host may be lost while it is in maintenance: its operation would block the others until the host is back. An
+// operator who knows that it will not come back retires it as lost. Its voter is down already, so no other host joins
+// first: the operation is released, the member is removed at the operator's request, and then another host joins. The
+// host stays out if it comes back all the same.
+
+// AgainstRetireLost returns why an operator may not retire the host with that ID as lost in its maintenance, or nil. A
+// host whose agent runs is not lost: it ends its operation by itself.
+func AgainstRetireLost(v View, id string) *Refusal {
+	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+		return r
+	}
+	switch {
+	case v.Recovery != nil:
+		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
+	case v.Op == nil || !TakesDown(v.Op.Kind) || v.Op.Host != id:
+		return conflicts("", "it is not in maintenance", "quorumctl retire HOST without --lost, if quorumd runs there; "+
+			"else remove its member: quorumctl member remove NAME --reason '<why>'")
+	case v.Op.Host == v.Self.ID:
+		return conflicts("", "it is this host", "quorumctl maintenance off")
+	case v.cannotRead(RecordHost):
+		return conflicts(RecordUnreadable, "a host record cannot be read, and may be its own", "quorumctl explain")
+	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
+		return conflicts("", "quorumd runs on "+v.Op.HostName+", or did a minute ago",
+			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power it "+
+				"off and ask again in a minute")
+	}
+	m, listed := v.LostMember()
+	if !listed {
+		return nil
+	}
+	v.Op = nil
+	return AgainstRemoval(v, Removal{MemberID: m.ID}, true) // a dead voter's removal repairs the cluster
+}
+
+// LostMember returns the member of the host whose operation is in flight, and whether there is one.
+func (v View) LostMember() (Member, bool) {
+	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool {
+		return v.Op != nil && (m.ID == v.Op.MemberID || m.PeerURL == v.Op.PeerURL)
+	})
+	if i < 0 {
+		return Member{}, false
+	}
+	return v.Cluster.Members[i], true
+}
+
+// RetireLostPlan returns the steps that the retirement of the host of the operation in flight takes if it is lost.
+func RetireLostPlan(v View) (steps []PlanStep) {
+	name := v.Op.HostName
+	voters, live := v.Cluster.Counts()
+	add := func(text, waitsFor string, final bool) {
+		steps = append(steps, PlanStep{
+			Text: text, Voters: voters, Tolerance: Tolerance(voters, live), Final: final, WaitsFor: waitsFor,
+		})
+	}
+	add("the maintenance of "+name+" ends without it", "", false)
+	if m, listed := v.LostMember(); listed {
+		if !m.Learner {
+			voters--
+		}
+		add("the member of "+name+" is removed", "", true)
+	}
+	v.Op = nil
+	switch joins := candidates(v, RoleVoter, selfReady(v)); {
+	case voters >= v.Target.Voters:
+	case len(joins) == 0:
+		voters, live = voters+1, live+1
+		add("another host joins as a learner, catches up and becomes a voter", noHostReady, false)
+	default:
+		voters, live = voters+1, live+1
+		add(joinText(joins[0]), "", false)
+	}
+	add(name+" stays out of the cluster until the retirement is undone", "", false)
+	return steps
+}
