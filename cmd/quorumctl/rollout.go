@@ -86,7 +86,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	reasonFlag(cmd, &req.Reason, inHistory)
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these hosts, by name or ID, such as n1,n3 (default all)")
 	w.onlyWait(cmd)
-	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if a host returns "+
+	flags.StringVar(&req.Version, "until-version", "", "skip hosts with this etcd version; stop if a host returns "+
 		"without it")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
 		"with --until-version: do not require a recent snapshot")
