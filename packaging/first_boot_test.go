@@ -56,7 +56,7 @@ func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testin
 }
 
 // TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd (P4): in every mode of
-// quorumd, and in every state of its package, no start guard exists beside data, and the next boot starts etcd.
+// quorumd, and in every state of its package, no start guard exists where data is, and the next boot starts etcd.
 func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
