@@ -119,7 +119,8 @@ func TestAProgramWithAnUnlistedModuleIsRefused(t *testing.T) {
 	if err := checkModules(all, self); err != nil {
 		t.Error(err)
 	}
-	if err := checkModules(all[:1], self); err == nil || !strings.Contains(err.Error(), "its licence would be missing") {
+	if err := checkModules(all[:1], self); err == nil ||
+		!strings.Contains(err.Error(), "its licence would be missing") {
 		t.Errorf("the error is %v", err)
 	}
 }
