@@ -53,8 +53,8 @@ func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
 	return &BlockDevices{fs: fs, sys: sys}, nil
 }
 
-// Progress returns the counters of the disk with this device number (st_dev); for a partition, those of its whole disk.
-// For a number without a block device the error is [ErrNoBlockDevice].
+// Progress returns the counters of the disk with this device number (st_dev); for a partition, it returns the counters
+// of its whole disk. For a number without a block device the error is [ErrNoBlockDevice].
 func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	number := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
 	name, err := b.wholeDisk(number)

@@ -51,7 +51,7 @@ func sysfs(t *testing.T) string {
 	return root
 }
 
-func TestProgressIsThatOfTheWholeDisk(t *testing.T) {
+func TestProgressCoversTheWholeDisk(t *testing.T) {
 	t.Parallel()
 	devices, err := NewBlockDevices("", sysfs(t))
 	if err != nil {

@@ -154,8 +154,8 @@ func (p *page) push(s Sample) {
 	p.head.Store(n + 1)
 }
 
-// pull returns the samples from number n on that the ring still holds, oldest first, the number of those that are gone,
-// and the n for the next call.
+// pull returns the samples from number n on that the ring still holds, oldest first, the number of samples that are
+// gone, and the n for the next call.
 func (p *page) pull(n uint64) (samples []Sample, lost, next uint64) {
 	head := p.head.Load()
 	if head > n+ringSize {

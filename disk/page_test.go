@@ -97,7 +97,7 @@ func TestARecordBeingWrittenIsNotRead(t *testing.T) {
 	}
 }
 
-func TestBothSidesSeeOnePage(t *testing.T) {
+func TestParentAndChildSeeOnePage(t *testing.T) {
 	t.Parallel()
 	file, mine, err := createPage()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-func TestTheLatencyIsThatOfTheSlowerOfWriteAndSync(t *testing.T) {
+func TestTheLatencyIsTheSlowerOfWriteAndSync(t *testing.T) {
 	t.Parallel()
 	const slow, slower = 80 * time.Millisecond, 160 * time.Millisecond
 	for name, c := range map[string]struct{ write, sync time.Duration }{

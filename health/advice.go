@@ -77,7 +77,7 @@ func errorCounts(c counters) func(advice, *track) evidence {
 	}
 }
 
-// says returns the words for a value and the limit, by a format with both.
+// says returns a function that formats a value and the limit.
 func says(format string) func(float64, Limit) string {
 	return func(value float64, l Limit) string { return fmt.Sprintf(format, value, l.Enter) }
 }

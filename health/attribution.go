@@ -82,7 +82,7 @@ type facts struct {
 type work struct {
 	name     string
 	span     time.Duration
-	writes   uint64        // that it completed, including flushes
+	writes   uint64        // completed ones, including flushes
 	flush    time.Duration // mean of its flushes, or of its writes if the kernel need not flush
 	written  float64       // bytes per second
 	busy     float64       // percentage of the span
@@ -124,7 +124,8 @@ func attributions() []attribution {
 	}
 }
 
-// attribute returns the cause that the facts indicate, and why; none if they indicate none, or not yet.
+// attribute returns the cause that the facts indicate, and why. It returns none if they indicate none, or if the drives
+// have not been read since a write began to hang.
 func attribute(f facts) (Cause, string) {
 	if f.unseen {
 		return "", ""

@@ -16,8 +16,8 @@ const (
 // smallest k for which k or more occur by chance with a probability of at most [falseAlarm]. For n = 300 it is 11. If
 // no number proves it, as with n = 1, it is n + 1.
 func trip(n int) int {
-	// below is the probability of fewer than k, term that of exactly k. Logarithms, because 0.99^n is too small for a
-	// float64 when n is large.
+	// below is the probability of fewer than k, and term is the logarithm of the probability of exactly k, because
+	// 0.99^n is too small for a float64 when n is large.
 	below, term := 0.0, float64(n)*math.Log1p(-slowShare)
 	odds := math.Log(slowShare) - math.Log1p(-slowShare)
 	for k := range n + 1 {

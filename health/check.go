@@ -136,8 +136,8 @@ func (c *check) absent() string {
 	return c.evidence.absent()
 }
 
-// settle applies rules until none holds and returns the changes. Without a reading it reports that once and keeps the
-// state.
+// settle applies rules until none holds and returns the changes. Without a reading it reports the reason once and keeps
+// the state.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
 		if why == c.reported || why == notYet {

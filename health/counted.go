@@ -45,7 +45,7 @@ func (c *counted) read(in Input) {
 	c.now, c.figure = in.Now, c.of(in)
 	if c.figure.Known {
 		if c.figure.Value < c.kept.Last {
-			c.kept.Last = 0 // it restarted: with another etcd, or another driver
+			c.kept.Last = 0 // the counter restarted, with etcd or the driver
 		}
 		c.kept.take(c.now, c.figure.Value)
 	}

@@ -31,7 +31,7 @@ type counters struct {
 	kept   map[string]growth // by the keys of the counters
 }
 
-// counter is one of them: its key, its owner, what it counts, and its value.
+// counter is one error counter: its key, its owner, what it counts, and its value.
 type counter struct {
 	key, title, of string
 	value          float64

@@ -112,7 +112,7 @@ type place struct {
 	of string // the part of etcd's data on it
 }
 
-// places returns all places. Devices under both are listed only under the log's.
+// places returns all places. A device under both is listed only under the log.
 func (in Input) places() []place {
 	if !in.Database.apart() {
 		return []place{{in.Devices, "etcd's data"}}

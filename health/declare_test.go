@@ -125,7 +125,7 @@ func TestACheckThatGatesNothingOnlyAdvises(t *testing.T) {
 	if v.State != OK || v.Code != "" || v.Remedy != "" || v.Text != before.Text || v.Since != before.Since {
 		t.Errorf("advice changed the health: %+v", v)
 	}
-	b.next.Free = 1 // WARM, and yet before the advice, which is SLOW
+	b.next.Free = 1 // WARM, but listed before the advice, which is SLOW
 	b.look()
 	b.finds(DiskSpaceLow, heatTooHigh)
 	if b.result.State != Warm || b.result.Code != DiskSpaceLow {

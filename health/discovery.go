@@ -11,7 +11,7 @@ import (
 // DiscoveryFaulty is the code of the check of endpoint discovery.
 const DiscoveryFaulty Code = "DISCOVERY_FAULTY"
 
-// The source is a name server, a file that may be half written, or a program: one bad answer is not enough for a
+// The source is a name server, a program, or a file that may be half written, so one bad answer is not enough for a
 // finding.
 const (
 	discoveryBadFor  = 5 * time.Minute
@@ -25,7 +25,8 @@ type DiscoveryReading struct {
 	Set, Asked bool
 	// Failed is why there is no usable answer, as a stable text.
 	Failed string
-	// Endpoints is the number of usable endpoints in the last answer, Members that of etcd's member list; 0 if unknown.
+	// Endpoints is the number of usable endpoints in the last answer, Members the number of members in etcd's list; 0
+	// if unknown.
 	Endpoints, Members int
 }
 

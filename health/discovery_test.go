@@ -38,7 +38,7 @@ func TestAFailedOrIncompleteDiscoveryIsFoundAndGatesNothing(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]DiscoveryReading{
 		"discovery returned 2 endpoints for 3 members": {Endpoints: 2, Members: 3},
-		"the look takes too long":                      {Failed: "the look takes too long"},
+		"discovery timed out":                          {Failed: "discovery timed out"},
 		"":                                             {Endpoints: 4, Members: 3},
 	} {
 		d.Set, d.Asked = true, true

@@ -12,8 +12,8 @@ type EtcdReading struct {
 	At time.Duration
 	// Member is the ID of the member that answered; 0 if it reported none.
 	Member uint64
-	// WALFsync and BackendCommit are how long its own writes took to become durable: those to its log, and those to its
-	// database.
+	// WALFsync is how long its writes to the log took to become durable, and BackendCommit how long its writes to the
+	// database took.
 	WALFsync, BackendCommit Histogram
 	// HasLeader is 1 while it knows a leader; LeaderChanges counts the changes it has seen.
 	HasLeader, LeaderChanges Figure
@@ -28,10 +28,11 @@ type EtcdReading struct {
 	// Alarms is how many errors the local member reports about itself, and Errors are their texts.
 	Alarms Figure
 	Errors []string
-	// OwnSize is the size of its database as reported to other members, and SmallestSize that of the smallest database
-	// of another voter, in bytes.
+	// OwnSize is the size of its database as reported to other members, and SmallestSize the size of the smallest
+	// database of the other voters, in bytes.
 	OwnSize, SmallestSize Figure
-	// Version is that of the local member, and FarthestRTT the longest response time of another voter, in seconds.
+	// Version is the version of the local member, and FarthestRTT the longest response time of another voter, in
+	// seconds.
 	Version     string
 	FarthestRTT Figure
 	// Peers are the other members that it is or was connected to, by ID; nil if it reports none.

@@ -96,8 +96,8 @@ func (q *quota) absent() string {
 // percent returns how much of the quota the file takes.
 func (q *quota) percent() float64 { return 100 * q.etcd.DBSize.Value / max(q.etcd.Quota.Value, 1) }
 
-// days forecasts in how many days the data in use will reach the quota, by linear regression. It returns false if that
-// is unknown, or will not happen.
+// days forecasts in how many days the data in use will reach the quota, by linear regression. It returns false if the
+// time is unknown, or if the data does not grow.
 func (q *quota) days() (float64, bool) {
 	n := float64(len(q.kept))
 	if n < 3 || q.kept[len(q.kept)-1].At-q.kept[0].At < quotaLeast {

@@ -188,10 +188,10 @@ func TestImpossibleDatabaseSizesAreRefused(t *testing.T) {
 	t.Parallel()
 	for what, memory := range map[string]string{
 		"out of order":  `[{"at":5,"n":1},{"at":4,"n":1}]`,
-		"of the future": `[{"at":50,"n":1}]`,
+		"in the future": `[{"at":50,"n":1}]`,
 		"negative":      `[{"at":5,"n":-1}]`,
 		"too many":      "[" + strings.Repeat(`{"at":5,"n":1},`, quotaMarks) + `{"at":6,"n":1}]`,
-		"another thing": `[{"at":5,"m":1}]`,
+		"unknown field": `[{"at":5,"m":1}]`,
 	} {
 		if err := (&quota{}).recall([]byte(memory), 10, 20); err == nil {
 			t.Errorf("%s is accepted", what)

@@ -34,7 +34,7 @@ func NotAvailable[T any](why string) (reading T) {
 	return reading
 }
 
-// setAbsent sets all fields of that name.
+// setAbsent sets every field named Absent.
 func setAbsent(v reflect.Value, why string) {
 	for i := range v.NumField() {
 		switch f := v.Field(i); {

@@ -5,7 +5,7 @@ package health
 
 import "time"
 
-// Figures are measurements for display. Nothing is decided by them.
+// Figures are measurements for display. No decision depends on them.
 type Figures struct {
 	WAL, Direct LaneFigures
 	// Limit is the limit of the p99 of WAL-like writes.
@@ -33,7 +33,8 @@ type Figures struct {
 }
 
 // LaneFigures cover the newest samples of a lane, as many as [Thresholds.Window], without contaminated ones; in a
-// qualifying run, the WAL lane's cover the run. If Count is 0 nothing was measured and the others mean nothing.
+// qualifying run, the WAL lane's cover the run. If Count is 0, nothing was measured, and the other fields are
+// meaningless.
 type LaneFigures struct {
 	Count         int
 	P50, P99, Max time.Duration

@@ -35,8 +35,8 @@ func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ram
 // inodesLow and inodesLeave are the percentages of free inodes below which the finding begins, and from which it ends.
 const inodesLow, inodesLeave = 5, 7
 
-// checkReadOnly is the check of whether the file system is writable. The probe notices by itself; this check
-// reports why.
+// checkReadOnly is the check of whether the file system is writable. The probe detects one as well, but only this check
+// reports the cause.
 var checkReadOnly = advice{
 	name: "readonly", component: Disk,
 	source: "the options of the file system of etcd's data in /proc/self/mountinfo",
@@ -109,7 +109,7 @@ func (s FileSystem) damage(of string) string {
 // checkInodes is the check of free inodes.
 var checkInodes = advice{
 	name: "inodes", component: Disk,
-	source: "statfs of the file system that the probe writes to, and of that of etcd's database",
+	source: "statfs of the file system that the probe writes to, and of the file system of etcd's database",
 	limit:  Limit{Of: "free inodes", Unit: "%", Enter: inodesLow, Leave: inodesLeave, Below: true},
 	code:   InodesLow,
 	title:  "The file system of etcd's data is running out of inodes.",

@@ -62,7 +62,7 @@ func (f *fsync) begin(now time.Duration) {
 	f.lastSample, f.lastJudged, f.score.began = now, now, now
 }
 
-// read is the reader of the check.
+// read processes new input.
 func (f *fsync) read(in Input) {
 	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
 	f.restartRun()

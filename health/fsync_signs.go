@@ -19,12 +19,12 @@ type sign struct {
 const (
 	warmInARow = 6
 	slowInARow = 3
-	// outliersMost is how many outliers a disk may have before it is WARM. The probe writes rarely: if one write in a
-	// hundred is an outlier, they exceed it within minutes.
+	// outliersMost is how many outliers a disk may have before it is WARM. The probe writes rarely, but if one write in
+	// a hundred is an outlier, their number exceeds this limit within minutes.
 	outliersMost = 1
 )
 
-// signs are in the order of how far they look back.
+// signs returns the signs of WARM. The first one that holds provides the text.
 func (f *fsync) signs() []sign {
 	t, p := f.limits, f.pace
 	short, long := t.Window, 3*t.Window

@@ -114,7 +114,7 @@ func (f *fsync) runSummary() string {
 		show(f.limits.FsyncWarm))
 }
 
-// recentSummary returns the p99 of the WAL lane; while that lane has no samples, that of the direct lane.
+// recentSummary returns the p99 of the WAL lane, or of the direct lane while the WAL lane has no samples.
 func (f *fsync) recentSummary() string {
 	window := f.lanes[LaneWAL]
 	if len(window) == 0 {

@@ -13,8 +13,8 @@ import (
 type Input struct {
 	// Now is the current time. A time before the last input counts as the last.
 	Now time.Duration
-	// Member means that this host has a member of the cluster, including a learner. It is true if in doubt: a host
-	// without a member has to pass a qualifying run.
+	// Member means that this host has a member of the cluster, including a learner. If in doubt, it is true, because a
+	// host without a member has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
 	// Hardware is the last answer of drives and sensors.
@@ -62,7 +62,7 @@ type DiskReading struct {
 	Inodes, InodesFree uint64
 	// LastCompletion is when a write of another program to this disk, usually etcd, was last observed to become
 	// durable; 0 if unknown. It vouches for the disk while the probe's own write hangs, for [Thresholds.Stall], so it
-	// should be read twice as often as that.
+	// should be read at least twice in that time.
 	LastCompletion time.Duration
 }
 
@@ -93,8 +93,8 @@ type DiskError struct {
 }
 
 // broken reports whether the error means that the disk is broken, rather than that the probe cannot write. These are
-// the errors to which Linux maps those of block devices (block/blk-core.c), and those of file systems that shut down or
-// detected damage.
+// the errors to which Linux maps errors of block devices (block/blk-core.c), and the errors of file systems that shut
+// down or detected damage.
 func (e *DiskError) broken() bool {
 	switch e.Errno {
 	case syscall.EIO, syscall.EROFS, syscall.EBADMSG, syscall.EUCLEAN, syscall.ESHUTDOWN,

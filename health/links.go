@@ -30,7 +30,7 @@ type LinkReading struct {
 	At time.Duration
 	// Links are the interface and those below it, for example the ports of a bond; higher ones first.
 	Links []Link
-	// Peers are the connections on which etcd sends over them.
+	// Peers are the connections over them on which etcd sends.
 	Peers PeersReading
 }
 
@@ -70,7 +70,7 @@ func (r LinkReading) absent() string {
 	return cmp.Or(r.Absent, notYet)
 }
 
-// ports are those without an interface below them.
+// ports returns the interfaces that have no interface below them.
 func (r LinkReading) ports() []Link {
 	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
 }

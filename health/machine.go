@@ -32,7 +32,7 @@ type MachineReading struct {
 	// ProcessorWaited and DiskWaited are the percentage of the last minute in which a process waited for a CPU (PSI,
 	// some), and in which all waited for the disk (PSI, full).
 	ProcessorWaited, DiskWaited Figure
-	// Segments are those that TCP has sent since the boot, and the part that it has retransmitted.
+	// Segments are the TCP segments that this host has sent since the boot, and the part that it has retransmitted.
 	Segments Part
 	// Processor is the time of all CPUs since the boot, and the part that the hypervisor has given to other machines.
 	Processor Part

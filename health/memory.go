@@ -13,8 +13,8 @@ const (
 	MemoryPressure Code = "MEMORY_PRESSURE"
 )
 
-// The limits of the memory. Below a tenth, the kernel drops what etcd reads from the page cache. The percentage of time
-// in which all processes wait for memory is the one at which systemd-oomd and others begin to act.
+// The limits of the memory. Below a tenth, the kernel drops what etcd reads from the page cache. While all processes
+// wait for memory, etcd waits, too.
 const (
 	memoryLow, memoryLowLeave   = 10, 12 // percent
 	memoryFull, memoryFullLeave = 5, 2   // percent of a minute

@@ -108,7 +108,7 @@ func ways(wrong func(NetworkReading) []string) func(advice, *track) evidence {
 	}
 }
 
-// state returns the state of a way, as the host that it begins at reports it.
+// state returns the state of a way, as the host at its start reports it.
 func (n NetworkReading) state(from, to string) WayState {
 	for _, w := range n.Ways {
 		if w.From == from && w.To == to {

@@ -23,7 +23,7 @@ const (
 )
 
 // checkLossy is the check of retransmissions to a host, among the probes that this host sends to its member. The
-// kernel's count for the whole host says less: most of that traffic may never leave it.
+// kernel's count for the whole host is weaker evidence, because most of that traffic may never leave the host.
 var checkLossy = advice{
 	name: "loss", component: Network,
 	behind: []string{"partition", "one-way", "large-packets", "link", "link-errors"},

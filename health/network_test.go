@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// wellNetwork is that of three hosts that reach each other, as n1 knows it.
+// wellNetwork is the network of three hosts that reach each other, as n1 observes it.
 func wellNetwork() NetworkReading { return network("") }
 
 // network returns the same with some ways changed, each as "n1>n2 lost".
@@ -95,7 +95,7 @@ func TestAHostThatIsDownIsNotCutOff(t *testing.T) {
 	}
 }
 
-// networkAt is the network in weather that begins at that time: usually as before.
+// networkAt returns the network for weather that begins at that time, usually unchanged.
 func networkAt(now time.Duration, before NetworkReading) NetworkReading {
 	faults := []string{"", "n1>n3 lost", "n1>n3 lost,n3>n1 lost", "n2>n1 large"}
 	r := rand.New(rand.NewPCG(uint64(now), 11))

@@ -44,7 +44,7 @@ type Thresholds struct {
 	ExternalChecks []ExternalCheck
 }
 
-// DefaultThresholds returns those for production.
+// DefaultThresholds returns the thresholds for production.
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		QualifySamples: 3000, Window: 300,
@@ -96,7 +96,7 @@ func (t Thresholds) check() error {
 // tail is the limit for a write of a qualifying run, for all but one in a thousand: 50 ms.
 func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 
-// outlier is the length from which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
+// outlier is the latency from which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
 // calm is the direct lane's limit before a disk is OK again: 25 ms, which Pebble requires before it returns to a disk.

@@ -27,7 +27,7 @@ type habit struct {
 	scrubs             bool          // an array is checked
 }
 
-// machine is a healthy one as in a rack.
+// machine is a typical healthy machine.
 type machine struct {
 	name   string
 	median time.Duration // of a write of the direct lane; the WAL lane takes twice that
@@ -222,8 +222,8 @@ func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life ti
 	return page.String()
 }
 
-// TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine shows that the week's quiet is no insensitivity: the noise
-// is the same, plus a tail.
+// TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine shows that the checks are not just insensitive: it adds a
+// tail of slow writes to the same noise.
 func TestAnUnhealthyDiskIsFoundThroughTheNoiseOfAHealthyMachine(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []struct {

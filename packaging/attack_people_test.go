@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// rooted fails the test if root has created what an attacker asked for.
-func (h *host) rooted(after string) {
+// noRootFiles fails the test if root has created a file or a setuid program for an attacker.
+func (h *host) noRootFiles(after string) {
 	h.t.Helper()
 	if out, err := h.try("ls /root-was-here*"); err == nil {
 		h.t.Errorf("after %s root has created %s", after, out)
@@ -59,7 +59,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 			t.Errorf("a member of quorumd-admin may %s: %s", script, out)
 		}
 	}
-	h.rooted("the refused commands")
+	h.noRootFiles("the refused commands")
 
 	// The member's text reaches root's hook as a value, and never as a program or as a separate variable.
 	said := "$(touch /root-was-here1) `touch /root-was-here2`; touch /root-was-here3\nLD_PRELOAD=/tmp/evil/x.so"
@@ -74,7 +74,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	if out := h.journal("-u 'quorumd-hooks@*'"); strings.Contains(out, "\nLD_PRELOAD=") {
 		t.Errorf("the reason became a separate variable:\n%s", out)
 	}
-	h.rooted("a reason full of commands")
+	h.noRootFiles("a reason full of commands")
 	h.expect("ps -o user= -p $(systemctl show --value -p MainPID etcd)", "etcd")
 }
 

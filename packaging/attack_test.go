@@ -33,8 +33,8 @@ func (h *host) refused(script string) {
 	}
 }
 
-// environOf returns the environment of etcd.
-func (h *host) environOf() string {
+// etcdEnvironment returns the environment of etcd.
+func (h *host) etcdEnvironment() string {
 	return h.run("tr '\\0' '\\n' </proc/$(systemctl show --value -p MainPID etcd)/environ")
 }
 
@@ -60,7 +60,7 @@ func attackEnvironment(t *testing.T, h *host) {
 	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow", "echo LD_PRELOAD=/tmp/evil.so >"} {
 		h.run(attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay + " /var/lib/quorumd/etcd.env'")
 		h.run("timeout 30 systemctl restart etcd")
-		if env := h.environOf(); strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "root:") ||
+		if env := h.etcdEnvironment(); strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "root:") ||
 			!strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
 			t.Errorf("after %s etcd runs with\n%s", lay, env)
 		}
@@ -238,7 +238,7 @@ func attackRemoval(t *testing.T, h *host) {
 		t.Errorf("the purge changed /etc:\n%s\nbefore:\n%s", after, before)
 	}
 	h.run("dpkg -i /pk/first.deb && systemctl restart etcd")
-	if env := h.environOf(); !strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
+	if env := h.etcdEnvironment(); !strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
 		t.Errorf("after a new install etcd runs with\n%s", env)
 	}
 }
@@ -262,7 +262,7 @@ func attackInstall(t *testing.T, h *host) {
 			t.Errorf("after %s:\n%s\nbefore:\n%s", install, after, before)
 		}
 		h.run("systemctl restart etcd")
-		if env := h.environOf(); !strings.Contains(env, strings.ReplaceAll(token, `"`, "")) {
+		if env := h.etcdEnvironment(); !strings.Contains(env, strings.ReplaceAll(token, `"`, "")) {
 			t.Errorf("after %s etcd runs with\n%s\nwant %s", install, env, token)
 		}
 	}
@@ -282,7 +282,7 @@ mkdir -p /etc/systemd/system/etcd.service.d; mv /etc/systemd/system/etcd.service
 	boot := h.run("cat /proc/sys/kernel/random/boot_id")
 	h.expect("systemctl list-jobs --no-pager", "etcd.service")
 	h.run("systemctl reboot")
-	h.reboots(boot)
+	h.waitForReboot(boot)
 }
 
 func TestDirectoriesOfAnInstanceAreNotCreatedThroughALink(t *testing.T) {

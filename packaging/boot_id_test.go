@@ -13,7 +13,7 @@ import (
 )
 
 // TestTheAgentDetectsARebootOfItsContainer checks that the service, in its sandbox, distinguishes the boots of its
-// container, also if the container's manager does not hide the machine's boot ID, as only systemd-nspawn does.
+// container even if the container manager does not hide the machine's boot ID. Only systemd-nspawn hides it.
 func TestTheAgentDetectsARebootOfItsContainer(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)

@@ -257,7 +257,7 @@ func TestAReloadLoadsAValidConfigurationAndRejectsAnInvalidOne(t *testing.T) {
 	h.configure(config("manage"))
 	reloaded("a valid one is loaded", "configuration changed; restarting keys=[mode]", "manage")
 	h.configure(config("observe"))
-	reloaded("and another one after it", "configuration changed; restarting keys=[mode]", "observe")
+	reloaded("a second valid one is loaded", "configuration changed; restarting keys=[mode]", "observe")
 }
 
 func TestTheJournalExplainsACodeAndItsRemedy(t *testing.T) {
@@ -336,8 +336,8 @@ func TestAHungAgentIsRestartedAndEtcdKeepsRunning(t *testing.T) {
 	}
 }
 
-// TestTheServiceReadsEtcdsSettings has an etcd with a risky flag that only its command line has, and an external check,
-// and runs the etcd program for its version, all within the sandbox of the service.
+// TestTheServiceReadsEtcdsSettings checks what the service can do within its sandbox: find a risky flag that is only on
+// etcd's command line, run an external check, and run the etcd program to learn its version.
 func TestTheServiceReadsEtcdsSettings(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)

@@ -55,7 +55,7 @@ func TestThePackagedEtcdRunsOnlyOnceItIsStarted(t *testing.T) {
 			if said := h.run("systemd-analyze verify --man=no etcd.service 2>&1 | grep -i etcd || :"); said != "" {
 				t.Errorf("the unit: %s", said)
 			}
-			h.run(install + filepath.Base(pack)) // as at an upgrade
+			h.run(install + filepath.Base(pack)) // like an upgrade
 			if now := h.property("etcd", "MainPID"); now != pid {
 				t.Errorf("the upgrade has restarted etcd: process %s, it was %s", now, pid)
 			}
@@ -97,7 +97,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "quorumd.yaml: OK",
 		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
-	as := func(user string) string { // as in its unit: without supplementary groups
+	as := func(user string) string { // like its unit, without supplementary groups
 		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
 	}
 	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "daemon": ""} {
@@ -108,7 +108,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 			}
 		}
 	}
-	// The disk of a test is arbitrary: what follows does not depend on it.
+	// Loose limits: the rest of the test must not depend on the speed of the disk.
 	h.run("printf 'disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncClear: 400ms, fsyncSlow: 2s, " +
 		"stall: 10s}\\n' >>/etc/quorumd/quorumd.yaml")
 	h.expect("quorumctl config check", "OK", "checked as quorumd")
@@ -160,7 +160,7 @@ func TestTheEtcdPackageReplacesTheDistributionsAndKeepsItsData(t *testing.T) {
 	quorumd := built(t, "first", "amd64.deb")
 	h.run("dpkg -i /pk/" + filepath.Base(quorumd))
 	h.expect("quorumctl init --name n1 --hosts n1=127.0.0.1 --dry-run",
-		"is older than membership can be managed with safely", "quorumd-etcd (make etcd-package)")
+		"is too old for safe membership changes", "quorumd-etcd (make etcd-package)")
 	h.configure(strings.ReplaceAll(config("manage"), "  allowUnsafeVersion: true\n", ""))
 	h.run("systemctl start quorumd")
 	h.waitUntil(30*time.Second, "quorumd names the package", func() bool {

@@ -22,7 +22,7 @@ func (h *host) reboot() {
 	h.t.Helper()
 	boot := h.run("cat /proc/sys/kernel/random/boot_id")
 	h.run("systemctl reboot")
-	h.reboots(boot)
+	h.waitForReboot(boot)
 }
 
 func (h *host) exists(path string) bool {
@@ -30,7 +30,7 @@ func (h *host) exists(path string) bool {
 	return err == nil
 }
 
-// guard runs the command of the drop-in of etcd's unit, and returns its output and whether it holds etcd back.
+// guard runs the start guard as the drop-in of etcd's unit does. It returns the output and whether etcd may not start.
 func (h *host) guard() (said string, held bool) {
 	h.t.Helper()
 	said = h.run("quorumd guard-etcd etcd.service 2>&1; echo status $?")
@@ -39,7 +39,7 @@ func (h *host) guard() (said string, held bool) {
 
 func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testing.T) {
 	t.Parallel()
-	h := bareHost(t) // as in an image of a host: nothing has run there
+	h := bareHost(t) // like an image: nothing has run on it yet
 	h.run("rm -rf /var/lib/quorumd-etcd/* /var/lib/quorumd/*; systemctl enable quorumd etcd")
 	h.reboot()
 	h.expect("journalctl --no-pager -b -u etcd", "etcd.service does not start yet: quorumd.service has not decided",
@@ -56,7 +56,7 @@ func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testin
 }
 
 // TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd (P4): in every mode of
-// quorumd, and in every state of its package, no guard is next to data, and the next boot starts etcd.
+// quorumd, and in every state of its package, no start guard exists where data is, and the next boot starts etcd.
 func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
@@ -80,7 +80,7 @@ func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 			return h.property("etcd", "ActiveState") == "active"
 		})
 		if h.exists(startHold) {
-			t.Errorf("after %s there is a guard next to data", step.what)
+			t.Errorf("after %s there is a start guard although etcd has data", step.what)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestAnEmptyEtcdStartsIfQuorumdWillNotDecide(t *testing.T) {
 	h.run("rm /var/lib/etcd/default; echo ETCD_NAME=n1 >/var/lib/quorumd-etcd/etcd.env")
 	asked("quorumd has written the environment", false)
 	h.run("rm /var/lib/quorumd-etcd/etcd.env")
-	asked("as before", true)
+	asked("the environment is removed again", true)
 	h.run("systemctl mask quorumd")
 	asked("the agent is masked", false)
 	h.run("systemctl unmask quorumd; systemctl enable quorumd")

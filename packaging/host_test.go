@@ -28,14 +28,14 @@ const (
 
 // host is a booted Debian in a container: systemd is PID 1, and its network and disk are its own.
 type host struct {
-	t    *testing.T
-	root string // its files, as seen through the supervisor
-	boss *exec.Cmd
-	pid1 int
-	says string // the file with its console output
+	t       *testing.T
+	root    string // its files, as seen through the supervisor
+	boss    *exec.Cmd
+	pid1    int
+	console string // the file with its console output
 }
 
-// bookworm is the oldest Debian that the packages support, trixie the one after it.
+// bookworm is the oldest Debian that the packages support, and trixie the next release.
 const (
 	bookworm = "root"
 	trixie   = "root-trixie"
@@ -83,8 +83,8 @@ done
 	h := &host{t: t, boss: exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)}
 	h.boss.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
 	h.boss.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
-	h.says = filepath.Join(dir, "console")
-	console, err := os.Create(h.says)
+	h.console = filepath.Join(dir, "console")
+	console, err := os.Create(h.console)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +106,9 @@ done
 	return h
 }
 
-// reboots waits until the host is up again after the boot with that ID. Once all units have ended, systemd allows the
-// remaining processes 90 s to end, and as long again once it has killed them.
-func (h *host) reboots(boot string) {
+// waitForReboot waits until the host is up again after the boot with that ID. Once all units have ended, systemd allows
+// the remaining processes 90 s to end, and another 90 s once it has killed them.
+func (h *host) waitForReboot(boot string) {
 	h.t.Helper()
 	h.waitUntil(3*time.Minute+bootTimeout, "the host is up again", func() bool {
 		if h.pid1 = payload(h.boss.Process.Pid); h.pid1 == 0 {
@@ -222,7 +222,7 @@ func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			log, _ := h.try("journalctl --no-pager -n 60; quorumctl status; systemctl --no-pager status quorumd etcd")
 			h.t.Fatalf("not within %s: %s\n%s\nits processes:\n%s\nits console:\n%s", bound, what, log, h.processes(),
-				read(h.t, h.says))
+				read(h.t, h.console))
 		}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain also plays other roles inside a host: the load that the tests put on etcd, one write after the other, each
-// within a second; and a client that sends arbitrary text to the root helper.
+// TestMain also runs other programs inside a host: a load on etcd, which writes one key after another and allows each
+// write a second, and a client that sends arbitrary text to the root helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {

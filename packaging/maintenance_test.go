@@ -52,7 +52,7 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 	h.expect("systemd-inhibit --list --no-pager", "quorumd", "shutdown", "delay", "leadership")
 	boot := h.run("cat /proc/sys/kernel/random/boot_id")
 	h.run("systemctl reboot")
-	h.reboots(boot)
+	h.waitForReboot(boot)
 	h.waitUntil(time.Minute, "etcd is back", func() bool {
 		out, _ := h.try("quorumctl status")
 		return strings.Contains(out, "voter, leader")
@@ -67,7 +67,7 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 			t.Errorf("no %q before the reboot in:\n%s", want, before)
 		}
 	}
-	// While the machine boots, logind may answer late; the lines after the shutdown count.
+	// While the machine boots, logind may answer late; only the lines after the shutdown count.
 	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the "+
 		"shutdown delay lock") {
 		t.Errorf("the end of the bus at the shutdown is reported as a fault:\n%s", before)

@@ -52,7 +52,7 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 			h.expect("etcdctl role get quorumd", "[/quorumd/prod/, /quorumd/prod0)")
 			h.expect("etcdctl user get quorumd", "Roles: quorumd root")
 		},
-		"systemctl enable --now quorumd-proxy": func() { carriesMuch(h, "127.0.0.1:23790") },
+		"systemctl enable --now quorumd-proxy": func() { carryMegabytes(h, "127.0.0.1:23790") },
 		"systemctl enable --now quorumd@events": func() {
 			h.expect("systemctl cat etcd@events.service 2>&1 || cat /etc/systemd/system/etcd@events.service.d/*.conf",
 				"=-/var/lib/quorumd-etcd/events.env", "=!/var/lib/quorumd-etcd/events.hold")
@@ -71,7 +71,7 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 			typed = "cd /pk && " + typed
 		case strings.HasPrefix(line, "etcdctl user add "): // it asks for the password, twice
 			typed = "(echo secret; sleep 1; echo secret) | " + typed
-		case strings.HasPrefix(line, "curl "): // which that host lacks
+		case strings.HasPrefix(line, "curl "): // the host has no curl
 			typed = strings.Replace(line, "/run/", h.root+"/run/", 1)
 			h.waitUntil(30*time.Second, "the proxy names a voter", func() bool {
 				shown, err := exec.CommandContext(t.Context(), "sh", "-c", typed).Output()
@@ -90,9 +90,9 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 	}
 }
 
-// carriesMuch has clients of etcd write and read many megabytes through the packaged proxy, in the sandbox of its unit.
-// The kernel carries them: the proxy itself reads only a small part.
-func carriesMuch(h *host, listen string) {
+// carryMegabytes has clients of etcd write and read many megabytes through the packaged proxy, in the sandbox of its
+// unit. The kernel carries them: the proxy itself reads only a small part.
+func carryMegabytes(h *host, listen string) {
 	h.t.Helper()
 	h.waitUntil(30*time.Second, "the proxy accepts connections", func() bool {
 		_, err := h.try("etcdctl --endpoints=" + listen + " get a")

@@ -12,10 +12,10 @@ import (
 
 // BootID returns the name of this boot, which differs after every start of the system.
 //
-// In a container the kernel's boot ID is that of the machine: systemd-nspawn mounts a file of its own over it, but not
-// for services with their own /proc, and other container managers do not at all. A restarted container would seem never
-// to have gone down. So in a container whose first process is systemd, the name includes the start time of that
-// process, which the kernel counts from the machine's boot.
+// In a container, the kernel reports the boot ID of the machine. systemd-nspawn mounts its own file over it, but
+// services with their own /proc do not see that file, and other container managers mount none. A restarted container
+// would seem never to have gone down. So in a container whose first process is systemd, the name includes the start
+// time of that process, which the kernel counts from the machine's boot.
 func BootID() (string, error) { return bootID("/") }
 
 func bootID(root string) (string, error) {

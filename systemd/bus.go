@@ -115,8 +115,8 @@ func (b *bus) close() {
 	b.turn <- struct{}{}
 }
 
-// preferContext returns the context's error if that caused err: the error of a connection that was cut off only says
-// that it is closed.
+// preferContext returns the context's error if that caused err: the error of a connection that was cut off only states
+// that the connection is closed.
 func preferContext(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

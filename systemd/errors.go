@@ -13,7 +13,7 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// The errors for errors.Is. Returned errors say more: what was attempted, the cause, and the remedy.
+// The errors for errors.Is. Returned errors add what was attempted, the cause, and the remedy.
 var (
 	// ErrNotInstalled: there is no such unit or program, or it is masked or its unit file invalid.
 	ErrNotInstalled = errors.New("not installed")

@@ -14,38 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// played are programs whose results the test sets.
-type played struct {
+// fakePrograms are programs whose results the test sets.
+type fakePrograms struct {
 	missing error
 	last    ProgramRun
 	ran     []string
 }
 
-func (p *played) Ready() error              { return p.missing }
-func (p *played) Last() (ProgramRun, error) { return p.last, nil }
+func (p *fakePrograms) Ready() error              { return p.missing }
+func (p *fakePrograms) Last() (ProgramRun, error) { return p.last, nil }
 
-func (p *played) Run(_ context.Context, word string) error {
+func (p *fakePrograms) Run(_ context.Context, word string) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	p.ran, p.last = append(p.ran, word), ProgramRun{Word: word, At: now, Running: true}
 	return err
 }
 
-// others is a simulated external service: a listener that the test opens.
-type others struct {
+// fakeService is a simulated external service: a listener that the test opens.
+type fakeService struct {
 	t        *testing.T
 	address  string
 	listener net.Listener
 	*External
-	*played
+	*fakePrograms
 }
 
-func newOthers(t *testing.T, settle time.Duration) *others {
+func newFakeService(t *testing.T, settle time.Duration) *fakeService {
 	t.Helper()
-	o := &others{t: t, address: "127.0.0.1:0", played: &played{}}
+	o := &fakeService{t: t, address: "127.0.0.1:0", fakePrograms: &fakePrograms{}}
 	o.up()
 	o.address = o.listener.Addr().String()
 	e, err := NewExternal(ExternalOptions{
-		Name: "etcd", Addresses: []string{o.address}, Programs: o.played, Settle: settle,
+		Name: "etcd", Addresses: []string{o.address}, Programs: o.fakePrograms, Settle: settle,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func newOthers(t *testing.T, settle time.Duration) *others {
 	return o
 }
 
-func (o *others) up() {
+func (o *fakeService) up() {
 	o.t.Helper()
 	l, err := net.Listen("tcp", o.address)
 	if err != nil {
@@ -64,14 +64,14 @@ func (o *others) up() {
 	o.listener = l
 }
 
-func (o *others) down() {
+func (o *fakeService) down() {
 	o.t.Helper()
 	if err := o.listener.Close(); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-func (o *others) is(state State, job string) Status {
+func (o *fakeService) is(state State, job string) Status {
 	o.t.Helper()
 	st, err := o.Status(o.t.Context())
 	if err != nil || st.State != state || st.Job != job || !st.Installed() {
@@ -82,7 +82,7 @@ func (o *others) is(state State, job string) Status {
 
 func TestTheStateOfAnExternalServiceComesFromItsPorts(t *testing.T) {
 	t.Parallel()
-	o := newOthers(t, time.Hour)
+	o := newFakeService(t, time.Hour)
 	o.missing = errors.New("there is no start")
 	if st := o.is(Active, ""); st.ByPrograms || st.Since != 0 {
 		t.Errorf("at first: %+v", st)
@@ -110,7 +110,7 @@ func TestTheStateOfAnExternalServiceComesFromItsPorts(t *testing.T) {
 
 func TestProgramsStopAndStartAnExternalService(t *testing.T) {
 	t.Parallel()
-	o := newOthers(t, time.Hour)
+	o := newFakeService(t, time.Hour)
 	if st := o.is(Active, ""); !st.ByPrograms {
 		t.Error("ByPrograms is not set")
 	}
@@ -143,7 +143,7 @@ func TestProgramsStopAndStartAnExternalService(t *testing.T) {
 
 func TestAFailedProgramIsReportedAndRetriedLater(t *testing.T) {
 	t.Parallel()
-	o := newOthers(t, time.Hour)
+	o := newFakeService(t, time.Hour)
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestAFailedProgramIsReportedAndRetriedLater(t *testing.T) {
 
 func TestAStartWithoutAListenerHasFailed(t *testing.T) {
 	t.Parallel()
-	o := newOthers(t, time.Nanosecond)
+	o := newFakeService(t, time.Nanosecond)
 	o.down()
 	if err := o.Start(t.Context()); err != nil {
 		t.Fatal(err)

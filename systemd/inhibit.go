@@ -30,9 +30,9 @@ var errGoingDown = errors.New("the machine is shutting down")
 
 // Shutdown is the work to do before the machine goes down.
 type Shutdown interface {
-	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends half
-	// a second before logind stops waiting, so that there is time to report the result, and when the shutdown is
-	// cancelled.
+	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends when
+	// the shutdown is cancelled, or half a second before logind stops waiting, so that there is time to report the
+	// result.
 	Prepare(ctx context.Context)
 	// Cancelled is called when a shutdown is cancelled; Prepare has returned then.
 	Cancelled(ctx context.Context)

@@ -132,7 +132,7 @@ func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error)
 	}
 }
 
-// load reads the record; without a state file it is that of a process never started.
+// load reads the record; without a state file, it returns the record of a process that was never started.
 func (p *Process) load() (*record, error) {
 	data, err := os.ReadFile(p.state)
 	if errors.Is(err, fs.ErrNotExist) {

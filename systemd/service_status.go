@@ -59,7 +59,7 @@ func jobType(ctx context.Context, conn *sddbus.Conn, p properties) (string, erro
 }
 
 // properties are those of a unit's org.freedesktop.systemd1.Unit and .Service interfaces, see
-// org.freedesktop.systemd1(5). One that a version of systemd lacks reads as zero.
+// org.freedesktop.systemd1(5). A property that a version of systemd lacks reads as zero.
 type properties map[string]any
 
 func property[T any](p properties, name string) T {
@@ -67,7 +67,7 @@ func property[T any](p properties, name string) T {
 	return v
 }
 
-// status converts them to a Status, without the jobs. now is on the clock of systemd's monotonic time stamps.
+// status converts the properties to a Status, without the jobs. now is on the clock of systemd's monotonic time stamps.
 func (p properties) status(now time.Duration) Status {
 	st := Status{
 		State:     p.state(),

@@ -16,7 +16,7 @@
 //   - Every call is bounded, even if the bus, systemd or another agent does not answer.
 //   - Nothing is ever enabled, disabled or masked.
 //
-// Notifier is the other direction: the agent's reports to its own service manager.
+// Notifier reports the agent's own state to its service manager.
 package systemd
 
 import (

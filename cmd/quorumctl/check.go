@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// grade is the state of a Nagios plugin: its exit code.
+// grade is the exit code of a Nagios plugin.
 type grade int
 
 // CRITICAL means that writes fail, or that the next failure stops them.

@@ -35,11 +35,12 @@ func (a *app) resizeCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "resize [N]",
 		Short: "Show the size of the cluster, or resize it to N voters",
-		Long: "Resize the cluster to an odd number of voters from 1 to 9. The size is recorded in etcd and counts\n" +
-			"instead of cluster.voters from then on. Ready hosts join, or surplus voters leave, one at a time:\n" +
-			"unhealthy ones first, then those of the failure domain with the most voters, the leader last within\n" +
-			"it. A voter leaves only while all others are live and healthy. To cancel, resize to the number of\n" +
-			"voters that the cluster has now: a voter that has left does not come back as the same member.\n\n" +
+		Long: "Resize the cluster to an odd number of voters from 1 to 9. The size is recorded in etcd and\n" +
+			"overrides cluster.voters from then on. Ready hosts join, or surplus voters leave, one at a time:\n" +
+			"unhealthy voters first, then voters of the failure domain with the most voters, and in each domain\n" +
+			"the leader last. A voter leaves only while all others are live and healthy. To cancel, resize to the\n" +
+			"number of voters that the cluster has now. A voter that has left does not come back as the same\n" +
+			"member.\n\n" +
 			"Without N, show the size, who set it, and the steps that are left.\n\n" +
 			"With --wait, show the progress until the cluster has its size and no operation is in flight. The\n" +
 			"exit status is 75 if --wait timed out; resizing then continues.",
@@ -65,7 +66,8 @@ func (a *app) resizeCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line ("+inHistory+")")
 	w.onlyWait(cmd)
-	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "to 1: do not require a recent snapshot")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
+		"when resizing to 1 voter, do not require a recent snapshot")
 	c.flags(cmd)
 	return cmd
 }
@@ -92,7 +94,7 @@ func (a *app) showSize(cmd *cobra.Command) error {
 	return a.emitResult("read the size of the cluster", err, size, func(p *page) { writeSize(p, size) })
 }
 
-// flagGiven returns the name of a flag of the command itself that was given, or an empty string.
+// flagGiven returns the name of a flag on the command line that belongs to this command, or "".
 func flagGiven(cmd *cobra.Command) (name string) {
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && name == "" {

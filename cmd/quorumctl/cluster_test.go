@@ -137,7 +137,7 @@ func TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize(t *testing.T) {
 	}
 }
 
-// The operator confirms a plan: another operator may have changed the size while the question was on the screen.
+// The operator confirms one plan: another operator may change the size while the confirmation prompt is open.
 func TestAConfirmedResizeNamesTheRevisionOfItsPlan(t *testing.T) {
 	t.Parallel()
 	d := shrinking(t)

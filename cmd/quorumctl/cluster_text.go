@@ -30,13 +30,13 @@ func writeSize(p *page, r control.Resize) {
 func writeResizePlan(p *page, r control.Resize) {
 	switch {
 	case r.Unchanged && len(r.Steps) == 0:
-		p.line("nothing to do: the cluster has %s and this size", display.Count(r.Voters, "voter", "voters"))
+		p.line("nothing to do: the cluster already has %s", display.Count(r.Voters, "voter", "voters"))
 		return
 	case r.Unchanged:
 		p.line("nothing to record: the cluster has been resized to %d by %s%s", r.Target, r.Size.By,
 			display.After(": ", r.Size.Reason))
 	case r.Voters == r.Target:
-		p.line("%s the size %s; the cluster has that many voters", would(r.DryRun, "record", "recorded"),
+		p.line("%s the size %s; the cluster already has that many voters", would(r.DryRun, "record", "recorded"),
 			word{fmt.Sprint(r.Target), bold})
 	default:
 		p.line("%s the cluster from %d to %s", would(r.DryRun, "resize", "resizing"), r.Voters,

@@ -173,7 +173,7 @@ func mayRead(t *config.EtcdTLS) bool {
 }
 
 // checkListeners checks that the running etcd does not listen on the address of the proxy. An etcd set up by hand may
-// listen on loopback, and then the second of the two cannot start.
+// listen on loopback. Then whichever program starts second cannot bind the address.
 func (v *configCheck) checkListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
@@ -241,8 +241,8 @@ func (a *app) configShowCommand() *cobra.Command {
 		Use:   "show [FILE]",
 		Short: "Print the configuration with all defaults filled in",
 		Long: "Print the configuration in FILE (default " + defaultConfig + ") as YAML, with the default of\n" +
-			"every key that it does not set. This does not contact quorumd: a running quorumd uses the file as of\n" +
-			"its last start or reload.",
+			"every key that it does not set. This does not contact quorumd: a running quorumd uses the file that it\n" +
+			"read at its last start or reload.",
 		Example: examples("quorumctl config show", "quorumctl config show | grep -A12 '^timing:'"),
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -27,7 +27,7 @@ func TestConfigCheckReportsKeyReadableByOthers(t *testing.T) {
 	}
 	const open = "is readable by every user on this host and allows full access to etcd; run: chown quorumd: "
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
-		strings.Contains(r.stderr, "is open to") {
+		strings.Contains(r.stderr, "is readable by") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)
 	}
 	if err := os.Chmod(key, 0o644); err != nil {

@@ -30,9 +30,9 @@ type preview struct {
 	empty bool // the request would change nothing
 }
 
-// confirm asks the operator to confirm a request, and reports whether to send it: not with --dry-run, and not if it
-// would change nothing. what names the request, as in "remove n3". look asks quorumd to check the request without
-// accepting it.
+// confirm asks the operator to confirm a request, and reports whether to send it. With --dry-run, or if the request
+// would change nothing, it returns false. what names the request, such as "remove n3". look asks quorumd to check the
+// request without accepting it.
 func (a *app) confirm(cmd *cobra.Command, c confirmation, what string, look func() (preview, error)) (bool, error) {
 	in := cmd.InOrStdin()
 	asks := isTerminal(in) && isTerminal(a.err)

@@ -115,7 +115,7 @@ func TestQuietWritesErrorsOnly(t *testing.T) {
 	}
 }
 
-func TestStatusExitsWithTheStateOfCheckIfAsked(t *testing.T) {
+func TestStatusExitCodeIsTheResultOfCheck(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int{"steady": 0, "slow": 1, "voter-down": 2, "etcd-down": 2} {
 		socket, _ := serve(t, scene(t, name))

@@ -23,7 +23,7 @@ import (
 // cycleOptions holds the flags of cycle.
 type cycleOptions struct {
 	reason   string
-	expected time.Duration // afterwards it is overdue
+	expected time.Duration // after this time the maintenance is overdue
 	reboot   bool
 	command  string // name of a program in commands.d
 	keepDown bool
@@ -44,7 +44,7 @@ func (a *app) cycleCommand() *cobra.Command {
 			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, starts etcd\n" +
 			"  cycle --command NAME  stops etcd, runs /etc/quorumd/hooks/commands.d/NAME as root, starts\n" +
 			"                        etcd; it continues if this terminal is closed\n" +
-			"With a COMMAND the exit status is that of the command, Ctrl-C goes to the command, and the host is\n" +
+			"With a COMMAND, quorumctl exits with its status, Ctrl-C goes to the command, and the host is\n" +
 			"brought back even if the command fails, unless --keep-down-on-failure is set.\n\n" +
 			"If quorumd does not run etcd itself (etcd.runner: external) and there are no programs in\n" +
 			"/etc/quorumd/hooks/etcd.d, COMMAND runs while etcd is up and must restart it itself, as kubeadm does.\n" +
@@ -69,7 +69,7 @@ func (a *app) cycleCommand() *cobra.Command {
 		},
 	}, printed{name: "maintenance", of: maintenance{}})
 	flags := cmd.Flags()
-	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: what is done)")
+	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: the command)")
 	durationVar(flags, &c.expected, "for", control.DefaultMaintenance, "how long it may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
@@ -228,8 +228,8 @@ func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command 
 	return nil
 }
 
-// requestMaintenance requests the maintenance in which the command runs. It refuses a maintenance of another operator:
-// ending it after the command would start etcd while they work.
+// requestMaintenance requests the maintenance in which the command runs. It returns an error if another operator has
+// requested a maintenance: ending that maintenance after the command would start etcd while the other operator works.
 func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleOptions) (control.Maintenance, error) {
 	s, err := a.status(ctx, "cycle")
 	if err != nil {
@@ -256,7 +256,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // a request from between the status and ours
+	if m.Since.Before(s.Time) { // another operator's request, accepted after the status was read
 		return m, taken(m)
 	}
 	return m, nil
@@ -271,12 +271,12 @@ func defaultReason(command []string) string {
 	return strings.TrimFunc(string(text), unicode.IsSpace)
 }
 
-// cancelRequest cancels the request and returns early, the error that ended the wait.
-func (a *app) cancelRequest(ctx context.Context, early error) error {
+// cancelRequest cancels the request and returns cause, the error that ended the wait.
+func (a *app) cancelRequest(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if _, err := a.client().EndMaintenance(ctx); err != nil {
 		return cannot("cancel the maintenance", err)
 	}
-	return early
+	return cause
 }

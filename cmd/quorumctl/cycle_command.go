@@ -29,9 +29,9 @@ func checkExecutable(command string) error {
 	return usage("check the command; nothing was done", "cannot run %s: %v", command, err)
 }
 
-// runCommand runs a command on this terminal and returns its exit code: 128 plus the signal's number if a signal ended
-// it, as shells do. Signals do not end quorumctl, because the host must be brought back. The terminal sends its signals
-// to the command itself; the others are forwarded.
+// runCommand runs a command on this terminal and returns its exit code, or 128 plus the signal's number if a signal
+// ended it, as shells do. Signals do not end quorumctl, because the host must be brought back. The terminal sends its
+// signals to the command itself; the others are forwarded.
 func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, a.err

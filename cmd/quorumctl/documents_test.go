@@ -31,7 +31,7 @@ func allPages(t *testing.T) map[string]string {
 // Pages contain commands in code blocks, and mention commands in text and in quoted output.
 var (
 	inlineCommand = regexp.MustCompile("(?:`|\\*\\*)(?:[A-Z_]+=\\S+ )?(?:\\S*/)?quorumctl ([a-z][^`*]*)(?:`|\\*\\*)")
-	variable      = regexp.MustCompile(`\*\* \*(\w+)\*`) // follows a command in a manual page, as in **explain** *CODE*
+	variable      = regexp.MustCompile(`\*\* \*(\w+)\*`) // follows a command in a manual page: **explain** *CODE*
 	mention       = regexp.MustCompile(`\bquorumctl ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?`)
 )
 
@@ -137,7 +137,7 @@ func TestConfigurationsInDocumentsAreValid(t *testing.T) {
 	for name, text := range allPages(t) {
 		for _, block := range whole.FindAllStringSubmatch(text, -1) {
 			n++
-			// The path is longer than a line, so that its message stays on one line.
+			// The path is longer than a line, so that the output is not wrapped after it.
 			path := filepath.Join(t.TempDir(), strings.Repeat("long-", 20)+"quorumd.yaml")
 			if err := os.WriteFile(path, []byte(block[1]), 0o600); err != nil {
 				t.Fatal(err)

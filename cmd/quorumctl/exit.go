@@ -45,7 +45,7 @@ func usage(hint, format string, args ...any) error {
 }
 
 // cannot turns an error of the daemon or of the client into a failure, unless it is one already. what names the action,
-// as in "read the history".
+// such as "read the history".
 func cannot(what string, err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -102,8 +102,8 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	return f.code
 }
 
-// commandLineFailure rewords an error of cobra: a missing argument has the name that the help uses, and a bad value
-// comes without the text of the library that parsed it.
+// commandLineFailure rewords an error of cobra. It names a missing argument as the help does, and omits the parser's
+// own text for an invalid value.
 func commandLineFailure(cmd *cobra.Command, err error) *failure {
 	text, hint := err.Error(), cmd.CommandPath()+" --help"
 	if flags, is := strings.CutPrefix(text, "required flag(s) "); is {

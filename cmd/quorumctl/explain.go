@@ -29,7 +29,7 @@ func (a *app) explainCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:     "explain [CODE|HOST]",
 		GroupID: groupInspect,
-		Short:   "Explain what this host, another host or a code means",
+		Short:   "Explain what a host does or waits for, or what a code means",
 		Long: "Without an argument, show what this host does next, or every reason why it does nothing. With a\n" +
 			"code (LOWER_RANKED), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
 			"of a host, show what that host last published: its role, health state, position in the join queue,\n" +

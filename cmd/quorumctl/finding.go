@@ -118,7 +118,7 @@ func concerns(r health.Rule, k control.Code) bool {
 	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
 }
 
-// currentState describes whether the check finds it now.
+// currentState describes whether the check reports the finding now.
 func currentState(f finding) string {
 	c := f.Check
 	text := display.After(": ", c.Text)

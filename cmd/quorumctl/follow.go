@@ -23,13 +23,13 @@ type follower struct {
 	timeout         time.Duration // maximum wait; 0 for no limit
 	goal            string        // such as "until the host is back"
 	effect          string        // what happens to the request if the wait ends early; empty without a request
-	hint            string        // the remedy then
+	hint            string        // the remedy if the wait ends early
 	lostCause       string        // the cause if the request disappears from the status
 	unreachableHint string        // the remedy while quorumd does not answer; empty while it does
 }
 
-// lostAfter is how long a request may be missing from the status before it counts as lost: the status shows the last
-// round, and after a restart quorumd has completed none.
+// lostAfter is how long a request may be missing from the status before it counts as lost. The status shows the last
+// round, and a quorumd that has just restarted has not completed one.
 const lostAfter = 15 * time.Second
 
 // staleFor is how long the follower hides a status whose round began before the request.
@@ -38,9 +38,9 @@ const staleFor = 3 * time.Second
 // observation is what the follower reads from one status.
 type observation struct {
 	state, text string
-	progress    *policy.Progress // progress, if counted
+	progress    *policy.Progress // nil if there are no numbers
 	summary     string           // text for the error of a wait that ends here
-	done        bool             // reached, or out of reach
+	done        bool             // the goal is reached, or cannot be reached any more
 	missing     bool             // the status does not contain the request
 	hidden      bool             // do not show this status
 }
@@ -53,7 +53,7 @@ func (f *follower) follow(ctx context.Context, now time.Time, observe func(contr
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var missing time.Time // since when the request is missing
+	var missing time.Time // when the request disappeared
 	last := "quorumd has not answered"
 	for {
 		seen := observation{state: "unknown", text: "quorumd does not answer"}
@@ -93,7 +93,7 @@ func (f *follower) follow(ctx context.Context, now time.Time, observe func(contr
 	}
 }
 
-// until follows the maintenance requested at since until it ends, or until reached returns true if reached is not nil.
+// until follows the maintenance requested at since until it ends or reached returns true.
 func (f *follower) until(ctx context.Context, since time.Time,
 	reached func(control.Maintenance) bool, // may be nil
 ) (control.Status, error) {

@@ -44,7 +44,7 @@ func writeHealth(p *page, s control.Status) {
 		p.line("    since %s", display.Since(h.Since, s.Time))
 	}
 	if !h.Qualified {
-		p.line("    not qualified: it has not passed the run that a first join needs")
+		p.line("    not qualified: the disk has not passed the qualifying run that a first join needs")
 	}
 	writeRemedy(p, h.Remedy)
 	for _, f := range h.Findings {

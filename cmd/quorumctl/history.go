@@ -44,8 +44,8 @@ func (a *app) historyCommand() *cobra.Command {
 			return a.emit(doc, func(p *page) { writeHistory(p, doc) })
 		},
 	}, printed{name: "history", of: control.History{}})
-	cmd.Flags().IntVarP(&q.lines, "lines", "n", 20, "number of lines; with --since as many as fit")
-	durationVar(cmd.Flags(), &q.since, "since", 0, "only lines younger than this, as in 30m or 2d")
+	cmd.Flags().IntVarP(&q.lines, "lines", "n", 20, "number of lines; with --since, 1000 unless set")
+	durationVar(cmd.Flags(), &q.since, "since", 0, "only lines younger than this, such as 30m or 2d")
 	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "print new lines as they appear")
 	return cmd
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // inspectCommand is the hidden command of the child that reads an unverified database file. A child has its own limits
-// of memory and CPU time, so that a malicious file cannot exhaust the machine.
+// on memory and CPU time, so that a malicious file cannot exhaust the machine.
 const inspectCommand = "inspect-snapshot"
 
 // inspectMemory is the child's memory limit in bytes, enough for about 50 million keys.
@@ -44,7 +44,7 @@ func inspectFile(ctx context.Context, file *os.File) (found inspection, err erro
 	if ctx.Err() != nil {
 		return found, ctx.Err()
 	}
-	if _, is := errors.AsType[*exec.ExitError](err); is { // for instance for lack of memory
+	if _, is := errors.AsType[*exec.ExitError](err); is { // for example, it ran out of memory
 		return found, fmt.Errorf("cannot read the database in it: %w", err)
 	}
 	return found, err

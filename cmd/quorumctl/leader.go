@@ -30,8 +30,8 @@ func (a *app) transferCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "transfer [HOST]",
 		Short: "Transfer leadership to HOST, or to the best voter",
-		Long: "Transfer leadership to the voter of HOST, or without HOST to the voter to which quorumd would\n" +
-			"transfer it. This host's quorumd does it under the cluster's lock when no operation is in progress\n" +
+		Long: "Transfer leadership to the voter on HOST. Without HOST, quorumd chooses the voter. This host's\n" +
+			"quorumd transfers leadership under the cluster's lock when no operation is in progress\n" +
 			"and the voter is live, healthy and caught up, and is not about to be taken down or removed. Writes\n" +
 			"in flight at the old leader are lost, and clients have to retry them. A request that cannot be\n" +
 			"carried out within a minute expires; a restart of quorumd also ends it. If the voter leads already,\n" +

@@ -70,7 +70,8 @@ func (l *live) draw(frame func() ([]byte, error)) error {
 	return l.app.write([]byte(b.String() + clearBelow))
 }
 
-// fitLines cuts the lines to the size of the screen. If there are too many, the last but one counts the omitted ones.
+// fitLines cuts the lines to the size of the screen. If there are too many, the line before the last shows how many are
+// omitted.
 func fitLines(lines []string, wide, high int) []string {
 	if n := len(lines); n > high {
 		kept := max(high-2, 0)

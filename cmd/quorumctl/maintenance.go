@@ -35,7 +35,7 @@ type waitFlags struct {
 
 func (w *waitFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.timeout, "wait", 0, "give up waiting after this time, as in --wait 10m (default: never)")
+	durationVar(flags, &w.timeout, "wait", 0, "give up waiting after this time, such as 10m (default: never)")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	flags.BoolVar(&w.noWait, "no-wait", false, "return at once; follow with quorumctl maintenance status")
 	w.isSet = func() bool { return flags.Changed("wait") }
@@ -44,7 +44,7 @@ func (w *waitFlags) flags(cmd *cobra.Command) {
 // onlyWait declares --wait alone, for a command that does not wait by default.
 func (w *waitFlags) onlyWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.timeout, "wait", 0, "wait until it has ended, as in --wait or --wait 1h")
+	durationVar(flags, &w.timeout, "wait", 0, "wait until it has ended, or for at most this time")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	w.isSet = func() bool { return flags.Changed("wait") }
 }
@@ -54,7 +54,7 @@ func (w *waitFlags) check(what string) error {
 		return usage("use one of them", "cannot %s: --wait and --no-wait exclude each other", what)
 	}
 	if w.timeout < 0 {
-		return usage("use a positive duration, as in --wait 10m", "cannot %s: --wait %s is negative", what,
+		return usage("use a positive duration, such as --wait 10m", "cannot %s: --wait %s is negative", what,
 			durationfmt.Parseable(w.timeout))
 	}
 	return nil
@@ -185,7 +185,7 @@ func (a *app) maintenanceOff(ctx context.Context, w waitFlags) error {
 	return a.bringBack(ctx, s.Maintenance.Since, w.timeout, a.newProgress(a.out))
 }
 
-// bringBack waits until a maintenance that was ended is over, and shows how it ended.
+// bringBack waits until the host is back after the end of a maintenance, and shows the outcome.
 func (a *app) bringBack(ctx context.Context, since time.Time, timeout time.Duration, progress *progress) error {
 	return a.followEnd(ctx, since, &follower{
 		app: a, progress: progress, timeout: timeout, goal: "until this host is back",

@@ -82,7 +82,7 @@ func (a *app) memberAddCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usage("quorumctl explain, on the new host, shows what it waits for",
-				"cannot add a member: quorumd does this itself when a host is healthy and a place is free")
+				"cannot add a member: quorumd does this itself when a host is healthy and the cluster needs a member")
 		},
 	}, printed{instead: "an explanation"})
 }

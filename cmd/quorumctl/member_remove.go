@@ -88,7 +88,7 @@ func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (p
 		p.line("would remove member %s (%s) from etcd for good", word{r.Name, bold}, r.MemberID)
 		p.line("    reason   %s", r.Reason)
 		if r.Live {
-			p.line("    live     yes: also if it votes and answers; leadership is transferred first")
+			p.line("    live     yes: even if it is a voter that answers; leadership is transferred first")
 		}
 		p.line("    begins   when no operation is in progress and the others have quorum, by %s",
 			display.Timestamp(r.Until))

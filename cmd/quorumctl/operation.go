@@ -95,7 +95,7 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "release --force --reason TEXT",
 		Short: "Force-release the operation of a host that will not return",
-		Long: "Delete the record of the current operation, so that another one can begin. Make sure first that its\n" +
+		Long: "Delete the record of the current operation, so that the next one can begin. Make sure first that its\n" +
 			"host is powered off or repaired: a host that does not respond may still continue its operation.",
 		Example: examples("quorumctl operation show",
 			"quorumctl operation release --force --reason 'n3 has been scrapped'"),

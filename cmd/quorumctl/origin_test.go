@@ -32,14 +32,14 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 		want     string // part of the evidence
 		refused  string
 	}{
-		"recorded here":           {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
-		"exchanged, as seen here": {control.OriginExchanged, nil, true, "", "was replaced in the store"},
-		"remembered by another":   {control.OriginUnproven, recordedBy("one", 1), false, "as stored on n3", ""},
-		"exchanged, as another remembers": {
+		"recorded here":                   {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
+		"replaced, by this host's record": {control.OriginExchanged, nil, true, "", "was replaced in the store"},
+		"recorded by another host":        {control.OriginUnproven, recordedBy("one", 1), false, "as stored on n3", ""},
+		"replaced, by another host's record": {
 			control.OriginRecorded, recordedBy("one", 2), true, "", "was replaced in the store",
 		},
-		"remembered by no host": {control.OriginUnproven, recordedBy("two", 1), false, "", "--unproven-origin"},
-		"accepted":              {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
+		"recorded by no host": {control.OriginUnproven, recordedBy("two", 1), false, "", "--unproven-origin"},
+		"accepted":            {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
 			Name: "one", ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",

@@ -34,7 +34,7 @@ func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 		{12, "behind", policy.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // went backwards
 		{22, "behind", policy.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // unchanged
 		{32, "behind", policy.Progress{Now: 650, Goal: 100, Unit: entries}, "20s"},
-		{36, "behind", policy.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // another unit
+		{36, "behind", policy.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // a different unit
 		{40, "writes", policy.Progress{Now: 10, Goal: 40, Unit: writes}, ""},
 		{50, "writes", policy.Progress{Now: 20, Goal: 40, Unit: writes}, "20s"},
 		{60, "writes", policy.Progress{Now: 30, Goal: 60, Unit: writes}, "30s"}, // the total grew

@@ -56,8 +56,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	var peersOnly bool
 	cmd.Flags().BoolVar(&peersOnly, "peers-only", false, "change only the CA of etcd's peers")
 	permit := permitFlag(cmd)
-	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs can sign for " +
-		"(default as before)"
+	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs may sign (default: unchanged)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return changeCAs(*dir, "begin the rotation", func(cas *pki.Directory, now time.Time) error {
 			if err := cas.Begin(peersOnly, now, *permit...); err != nil {
@@ -106,7 +105,7 @@ func (a *app) pkiRotateUndoCommand() *cobra.Command {
 		Use:   "undo",
 		Short: "Undo a rotation: return to the previous CAs",
 		Long: "Reverse a rotation, back to the CAs that were in use when it began. Run \"next\" for each remaining\n" +
-			"step, as before. A second undo reverses the direction again.",
+			"step. A second undo reverses the direction again.",
 		Example: examples("quorumctl pki rotate undo", "quorumctl pki rotate undo && quorumctl pki rotate next"),
 		Args:    cobra.NoArgs,
 	}, printed{name: "rotation", of: pki.Rotation{}})

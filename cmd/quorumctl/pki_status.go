@@ -23,8 +23,8 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 		Short: "Show certificates and when they expire",
 		Long: "Show the CAs in DIR with the newest certificates of each host, or a host's certificates. DIR " +
 			"defaults\n" +
-			"to " + defaultPKI + " if it exists, otherwise to " + hostTLS + ". The exit status is that of a\n" +
-			"Nagios plugin for the certificate that expires first: 0 OK, 1 WARNING, 2 CRITICAL or expired,\n" +
+			"to " + defaultPKI + " if it exists, otherwise to " + hostTLS + ". The exit status follows the\n" +
+			"Nagios convention for the certificate that expires first: 0 OK, 1 WARNING, 2 CRITICAL or expired,\n" +
 			"3 UNKNOWN.",
 		Example: examples("quorumctl pki status", "quorumctl pki status /etc/quorumd/tls --warning 60"),
 		Args:    cobra.MaximumNArgs(1),

@@ -72,7 +72,7 @@ func writeRuns(p *page, runs []qualify.Run) {
 			display.Latency(r.P999), display.Latency(r.Max), times)...)
 	}
 	p.table(t)
-	p.line("95%% CI: confidence interval of P99. P99/1: P99 relative to that of one writer.")
+	p.line("95%% CI: confidence interval of P99. P99/1: P99 relative to the P99 of one writer.")
 }
 
 func writePeers(p *page, peers []qualify.Peer) {

@@ -27,9 +27,9 @@ func (a *app) recoverCommand() *cobra.Command {
 		Short:   "Recover a cluster that has lost quorum for good",
 		Long: "Recover a cluster that has lost quorum for good, in three steps: collect the facts of every " +
 			"remaining\n" +
-			"host, make a plan from them, and apply the plan on each of these hosts, in any order. etcd need not\n" +
-			"run. One host, the survivor, continues alone with its whole log and a new cluster ID. The others move\n" +
-			"their data aside (nothing is deleted) and join it as new members.",
+			"host, make a plan from them, and apply the plan on each of these hosts, in any order. etcd does\n" +
+			"not have to run. One host, the survivor, continues alone with its whole log and a new cluster\n" +
+			"ID. The others move their data aside (nothing is deleted) and join it as new members.",
 		Example: examples("quorumctl recover collect > n1.json", "quorumctl recover plan --gone n3 n1.json n2.json",
 			"quorumctl recover apply plan.json"),
 	}, a.recoverCollectCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
@@ -41,7 +41,7 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 		Use:   "collect",
 		Short: "Print this host's facts for recover plan, as JSON",
 		Long: "Print the facts about this host that recover plan needs, as JSON: the last entry of its log, its\n" +
-			"members, its versions, and whether it sees a quorum. Nothing is changed; etcd may run.",
+			"members, its versions, and whether it sees a quorum. Nothing is changed; etcd may be running.",
 		Example: examples("quorumctl recover collect > n1.json", "quorumctl recover collect | jq .log"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

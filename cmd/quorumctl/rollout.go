@@ -84,10 +84,10 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	}, printed{name: "rollout", of: rollout{}})
 	flags := cmd.Flags()
 	reasonFlag(cmd, &req.Reason, inHistory)
-	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3 (default all)")
+	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these hosts, by name or ID, such as n1,n3 (default all)")
 	w.onlyWait(cmd)
-	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd version; stop if one does not "+
-		"then")
+	flags.StringVar(&req.Version, "until-version", "", "skip hosts with this etcd version; stop if a host returns "+
+		"without it")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false,
 		"with --until-version: do not require a recent snapshot")
 	c.flags(cmd)

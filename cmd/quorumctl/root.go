@@ -113,8 +113,8 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// rejectUnknownShells makes an unknown shell an error, for which cobra would print its help and exit 0. Call it after
-// the output is set.
+// rejectUnknownShells makes an unknown shell an error. cobra alone would print its help and exit 0. Call it after the
+// output is set.
 func rejectUnknownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -124,7 +124,8 @@ func rejectUnknownShells(root *cobra.Command) {
 	}
 }
 
-// parent returns cmd with subcommands. Without one it prints its help, and it suggests one for a misspelt name.
+// parent adds subcommands to cmd and returns it. Without a subcommand, cmd prints its help; for a misspelt one, it
+// suggests the nearest name.
 func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -172,7 +172,7 @@ func jobFailure(what, cause string) error {
 	return f
 }
 
-// jobName names a job in errors, as in "save a snapshot".
+// jobName names a job in errors, such as "save a snapshot".
 func jobName(do string) string {
 	switch do {
 	case control.SnapshotSave:

@@ -53,7 +53,7 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:     "wait",
 		GroupID: groupService,
-		Short:   "Wait until this host is ready, a voter, member or healthy",
+		Short:   "Wait until this host is ready, a voter, a member or healthy",
 		Long: "Wait for a condition of this host:\n" +
 			"  ready      quorumd answers and reaches the cluster\n" +
 			"  voter      this host is a voter\n" +

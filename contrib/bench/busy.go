@@ -84,7 +84,7 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// sideBySide returns the write latencies of each side, and the ratio of its p99 to that of the first side.
+// sideBySide returns the write latencies of each side, and the ratio of its p99 to the p99 of the first side.
 func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	var tails [2]float64
 	var sides [2]values

@@ -9,7 +9,7 @@
 // with -json it also writes a file, and -compare compares two such files. Measured writes also go to a bystander etcd,
 // which has no other load: its gaps are caused by the machine.
 //
-// quorumd runs with its default times or, with -quick, with those of the demo. Two things differ from a real host: a
+// quorumd runs with its default times or, with -quick, with the demo's times. Two things differ from a real host: a
 // disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
 // one disk here. The disks of joining hosts are in memory if there is room: on a shared disk the copy of a database
 // would slow down its source, which does not happen if each host has its own.

@@ -181,7 +181,7 @@ func readReport(path string) (Report, error) {
 		err = fmt.Errorf("its version is %d, and this bench reads version %d", r.Version, reportVersion)
 	}
 	if err == nil && len(r.Rows) == 0 {
-		err = errors.New("it contains no row")
+		err = errors.New("it contains no rows")
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("cannot compare %s: %w; create it with make bench JSON=FILE", path, err)

@@ -74,11 +74,11 @@ func TestAFileThatIsNotAReportIsRefusedWithReasonAndRemedy(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
 		"its version is 7, and this bench reads version 1": `{"version": 7, "rows": [{}]}`,
-		"it contains no row":             `{"version": 1}`,
-		"unexpected end of JSON input":   `{"version": 1`,
-		"it is larger than":              strings.Repeat(" ", maxReport+1),
-		"cannot unmarshal":               `{"version": 1, "rows": 3}`,
-		"create it with make bench JSON": `[]`,
+		"it contains no rows":                              `{"version": 1}`,
+		"unexpected end of JSON input":                     `{"version": 1`,
+		"it is larger than":                                strings.Repeat(" ", maxReport+1),
+		"cannot unmarshal":                                 `{"version": 1, "rows": 3}`,
+		"create it with make bench JSON":                   `[]`,
 	} {
 		path := filepath.Join(t.TempDir(), "figures.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -75,7 +75,7 @@ func rows() []row {
 		busy(), proxies(),
 		{
 			name: "rest", about: "cost of an idle agent, on one of three voters, scraped every 15 s",
-			plainly: "node_exporter with defaults, scraped as often",
+			plainly: "node_exporter with defaults, scraped every 15 s",
 			ours:    "the agent of one voter with its probe; its etcd is not counted",
 			figures: []figure{
 				{name: cpu, unit: "s/min", digits: 2},

@@ -47,7 +47,7 @@ func (d *demo) portsAreFree() error {
 	if len(taken) == 0 {
 		return nil
 	}
-	return fmt.Errorf("cannot start: %s is already in use; stop the other demo on this machine first",
+	return fmt.Errorf("cannot start: %s is already in use; stop that program first",
 		strings.Join(taken, ", "))
 }
 

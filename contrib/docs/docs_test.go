@@ -232,8 +232,8 @@ func TestTestsNamedByPagesExist(t *testing.T) {
 	}
 }
 
-// TestManualPagesReferToExistingPages checks references to quorumd's own pages, as in quorumd(8), and to their
-// sections, as in HOOKS in quorumd(8).
+// TestManualPagesReferToExistingPages checks references to quorumd's own pages, such as quorumd(8), and to
+// their sections, such as HOOKS in quorumd(8).
 func TestManualPagesReferToExistingPages(t *testing.T) {
 	t.Parallel()
 	all := pages(t)

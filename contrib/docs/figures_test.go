@@ -36,7 +36,7 @@ type figure struct {
 	Computed string         `yaml:"computed,omitempty"` // from this source
 	Measured *measurement   `yaml:"measured,omitempty,flow"`
 	Quoted   []string       `yaml:"quoted"`          // patterns, with the number in parentheses
-	Pages    map[string]int `yaml:"pages,omitempty"` // how often each page quotes it
+	Pages    map[string]int `yaml:"pages,omitempty"` // how many times each page quotes it
 }
 
 // measurement is a run that has printed a figure.
@@ -131,7 +131,7 @@ func same(quote, value string) bool {
 	return math.Round(v*unit) == math.Round(q*unit)
 }
 
-// quotes returns how often each page quotes the figure, and the quotes that differ from its value.
+// quotes returns how many times each page quotes the figure, and the quotes that differ from its value.
 func (f figure) quotes(all map[string]string) (counts map[string]int, wrong []string) {
 	counts = map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -77,8 +77,8 @@ func ends(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return !strings.HasPrefix(at, "after ") })
 }
 
-// strikeWorld has n1 as its only voter, and n2 about to become the second. n2 would not make the number of voters even
-// without a third host that is ready, so n3 always is. But n3 never joins: its settle time is longer than the test.
+// strikeWorld has n1 as its only voter, and n2 about to become the second. quorumd makes the number of voters even only
+// while a third host is ready, so n3 always is. But n3 never joins, because its settle time is longer than the test.
 func strikeWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	times := quickTimes()

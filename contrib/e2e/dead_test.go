@@ -91,7 +91,7 @@ func TestACutOffVoterThatServesIsNeverReportedDead(t *testing.T) {
 	} {
 		refuse(c.peer, c.client)
 		w.never(c.span, "n3 is reported dead although "+c.what, dead)
-		w.eventually("n3 serves where "+c.what, n3.writes)
+		w.eventually("n3 serves although "+c.what, n3.writes)
 	}
 	n3.killEtcd()
 	w.eventually("n3 is reported dead when it is", dead)

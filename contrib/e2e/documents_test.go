@@ -192,7 +192,7 @@ func TestEveryDocumentedCommandIsRunByATest(t *testing.T) {
 		for _, line := range docs.Typed(text) {
 			used[normalized(line)] = true
 			if !run[normalized(line)] {
-				t.Errorf("%s shows quorumctl %s, which no test runs: add it to asTyped", name, line)
+				t.Errorf("%s shows quorumctl %s, which no test runs: add it to documentedLines", name, line)
 			}
 		}
 	}

@@ -17,9 +17,9 @@ const (
 	// verySlowFsync is the delay of a write to the leader's disk: a linearizable read through it takes at least twice
 	// that, and a call waits 2 s for it. From about 900 ms on, etcd itself sometimes elects another leader.
 	verySlowFsync = 700 * time.Millisecond
-	// otherLedFor is how long another voter must have led by then, and transferDeadline is the deadline for that. On an
-	// idle machine a leader with such a disk leads for at most 20 s; the unit tests of the agent check this to the
-	// second. On a busy machine etcd itself sometimes elects another leader, and then elects the first one again.
+	// otherLedFor is how long another voter must have led at transferDeadline. On an idle machine a leader with such a
+	// disk leads for at most 20 s; the unit tests of the agent check this to the second. On a busy machine etcd itself
+	// sometimes elects another leader, and then elects the first one again.
 	otherLedFor, transferDeadline = 12 * time.Second, 60 * time.Second
 )
 

@@ -67,7 +67,7 @@ func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 					want = 4
 				}
 				began := time.Now()
-				w.within(3*(grace+bound), "that is over", func() bool { return w.votersServe(want) })
+				w.within(3*(grace+bound), "all voters serve again", func() bool { return w.votersServe(want) })
 				t.Logf("%d vote %v after all repairs", want, time.Since(began).Round(100*time.Millisecond))
 				w.verify(want, 0)
 				w.checkHeld()

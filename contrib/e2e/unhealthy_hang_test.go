@@ -40,7 +40,7 @@ func (s *unhealthyWorld) waitRemovedFirst() {
 	s.show("history")
 	seen, led := s.watch.stop()
 	if s.t.Logf("the members were %q", seen); led || slices.Contains(seen, "n1 n2 n3 n4") {
-		s.t.Errorf("the members were %q; that n3 led until it was removed is %v", seen, led)
+		s.t.Errorf("the members were %q; n3 led until it was removed: %v", seen, led)
 	}
 	s.checkStepOrder(policy.StepBeginReplace, policy.StepRemoveMember, policy.StepPromote)
 }

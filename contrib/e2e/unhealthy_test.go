@@ -133,7 +133,7 @@ func (s *unhealthyWorld) expectReplaced(members ...string) {
 	s.show("status")
 	s.show("history")
 	if seen, led := s.watch.stop(); !slices.Equal(seen, members) || led {
-		s.t.Errorf("the members were %q, not %q; that n3 led until it was removed is %v", seen, members, led)
+		s.t.Errorf("the members were %q, not %q; n3 led until it was removed: %v", seen, members, led)
 	}
 	s.checkStepOrder(policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
 }

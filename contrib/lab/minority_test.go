@@ -33,7 +33,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	})
 	output := time.Now()
 	if op := f.op(); op != nil {
-		t.Fatalf("its grace is over already: %+v", op)
+		t.Fatalf("the grace period is over already: %+v", op)
 	}
 	f.check(f.forHosts(minority, func(h *lab.Host) error {
 		return errors.Join(f.Cut(ctx, h, leader), f.Cut(ctx, leader, h), f.Cut(ctx, h, dead), f.Cut(ctx, dead, h))

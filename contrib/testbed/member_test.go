@@ -223,7 +223,7 @@ func TestALearnerIsReadyWithoutBeingAVoter(t *testing.T) {
 	}
 }
 
-func TestAClusterElectsAnotherLeaderAndTheLoadShowsTheGap(t *testing.T) {
+func TestAClusterReplacesItsLeaderAndTheLoadShowsTheGap(t *testing.T) {
 	t.Parallel()
 	c := testbed.StartCluster(t, 3, quick())
 	leader, err := c.Leader(within(t))

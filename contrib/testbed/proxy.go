@@ -120,9 +120,9 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Close stops listening, resets open connections, and returns when all of the proxy's goroutines have ended. It returns
-// the error of listening again after Refuse, which only a shortage of resources can cause. It may be called more than
-// once.
+// Close stops listening, resets open connections, and returns when all of the proxy's goroutines have ended. Its error
+// says why the proxy could not listen again after Refuse; only a shortage of resources can cause that. Close may be
+// called more than once.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.Set(Faults{})

@@ -99,7 +99,7 @@ func (r *Registers) last() (all []Access, err error) {
 		}
 		holds := map[string]string{}
 		for _, a := range r.all {
-			holds[a.Register] = "" // if the outcome of a write is unknown
+			holds[a.Register] = "" // etcd has no key if no write took effect
 		}
 		for _, kv := range answer.Kvs {
 			holds[string(kv.Key)] = string(kv.Value)

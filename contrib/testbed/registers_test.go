@@ -124,7 +124,7 @@ func TestALostWriteToAnUnusedRegisterIsFound(t *testing.T) {
 	r.mu.Lock()
 	first := r.all[0].Register
 	r.mu.Unlock()
-	Eventually(t, time.Minute, "both clients use another register now", func() bool {
+	Eventually(t, time.Minute, "both clients use a different register", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		on := map[int]string{}

@@ -38,7 +38,7 @@ func StartS3(t testing.TB) (address, objects string) {
 	must(err)
 	program := filepath.Join(root, ".cache", "s3", "versitygw")
 	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("cannot start an S3 server: %v; make test-s3 builds it", err)
+		t.Fatalf("cannot start an S3 server: %v; run `make test-s3`", err)
 	}
 	dir := t.TempDir()
 	data, meta := filepath.Join(dir, "data"), filepath.Join(dir, "meta")

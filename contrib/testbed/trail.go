@@ -99,9 +99,9 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory checks that the operations in the history do not overlap. A rollback step without an operation
-// begins one: another host removes a learner. A killed agent may be unable to record the beginning of its operation;
-// the end is recorded in the same transaction as the change itself.
+// CheckHistory checks that the operations in the history do not overlap. Outside an operation, a rollback step begins
+// one, in which a different host removes the learner. A killed agent may be unable to record the beginning of its
+// operation; the end is recorded in the same transaction as the change itself.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""

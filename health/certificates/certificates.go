@@ -89,8 +89,8 @@ func named(of health.Holder, name string, c *x509.Certificate, now time.Time) he
 	}
 }
 
-// subject returns a certificate's subject, shortened and reduced to characters that are safe on a terminal: it may be
-// from anywhere.
+// subject returns a certificate's subject, shortened and reduced to characters that are safe on a terminal: any server
+// may have sent it.
 func subject(c *x509.Certificate) string {
 	text := []rune(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

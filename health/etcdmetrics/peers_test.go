@@ -70,20 +70,21 @@ func TestImpossiblePeersAreIgnored(t *testing.T) {
 	}
 }
 
-// ear watches what one etcd receives from another while the leader stays the same; on a busy machine it soon changes.
-type ear struct {
+// receiver measures what one etcd receives from another while the leader stays the same. On a busy machine, the leader
+// soon changes.
+type receiver struct {
 	t       *testing.T
 	cluster *testbed.Cluster
 	choose  func(leader *testbed.Member) (at, of *testbed.Member)
 	leader  *testbed.Member
 	at, of  *testbed.Member // the receiver, and the member it receives from
-	id      uint64          // of the latter
+	id      uint64          // the sender's
 	last    float64
 }
 
-// listens returns how many more bytes were received since the last call; ok is false if that is unknown, or the count
+// growth returns how many more bytes were received since the last call; ok is false if that is unknown, or the count
 // restarts because the leader changed.
-func (e *ear) listens() (more float64, ok bool) {
+func (e *receiver) growth() (more float64, ok bool) {
 	leader, err := e.cluster.Leader(e.t.Context())
 	if err != nil {
 		e.leader = nil
@@ -129,7 +130,7 @@ func memberID(t *testing.T, m *testbed.Member) (id uint64) {
 	return id
 }
 
-func (e *ear) followers(leader *testbed.Member) []*testbed.Member {
+func (e *receiver) followers(leader *testbed.Member) []*testbed.Member {
 	return slices.DeleteFunc(slices.Clone(e.cluster.Members), func(m *testbed.Member) bool { return m == leader })
 }
 
@@ -144,11 +145,11 @@ func threeMembers(t *testing.T) *testbed.Cluster {
 
 func TestALeaderReceivesFromAMemberUntilItIsKilled(t *testing.T) {
 	t.Parallel()
-	e := &ear{t: t, cluster: threeMembers(t)}
+	e := &receiver{t: t, cluster: threeMembers(t)}
 	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) { return leader, e.followers(leader)[0] }
 	times := 0
 	testbed.Eventually(t, time.Minute, "traffic from it, three times in a row", func() bool {
-		if more, ok := e.listens(); !ok {
+		if more, ok := e.growth(); !ok {
 			times = 0
 		} else if more > 0 {
 			times++
@@ -162,7 +163,7 @@ func TestALeaderReceivesFromAMemberUntilItIsKilled(t *testing.T) {
 	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) { return leader, dead }
 	since := time.Now()
 	testbed.Eventually(t, time.Minute, "no traffic from it for a second", func() bool {
-		if more, ok := e.listens(); !ok || more != 0 {
+		if more, ok := e.growth(); !ok || more != 0 {
 			since = time.Now()
 		}
 		return time.Since(since) > time.Second
@@ -172,14 +173,14 @@ func TestALeaderReceivesFromAMemberUntilItIsKilled(t *testing.T) {
 // All members are connected, but a follower sends only to the leader.
 func TestAFollowerReceivesNothingFromAnotherFollower(t *testing.T) {
 	t.Parallel()
-	e := &ear{t: t, cluster: threeMembers(t)}
+	e := &receiver{t: t, cluster: threeMembers(t)}
 	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) {
 		both := e.followers(leader)
 		return both[0], both[1]
 	}
 	since := time.Now()
 	testbed.Eventually(t, time.Minute, "no traffic from the other for 5 s, while a third leads", func() bool {
-		if more, ok := e.listens(); !ok || more != 0 {
+		if more, ok := e.growth(); !ok || more != 0 {
 			since = time.Now()
 		}
 		return time.Since(since) > 5*time.Second

@@ -76,7 +76,7 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 		return now, 0
 	}
 	defer log.Close()
-	understands, buffer, began := newReader(), make([]byte, longest), f.now()
+	lines, buffer, began := newReader(), make([]byte, longest), f.now()
 	for n := 0; n < mostRecords && f.now()-began < allTake; n++ {
 		size, err := log.Read(buffer)
 		if errors.Is(err, errOverwritten) {
@@ -102,9 +102,9 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 		if first > 0 {
 			lost += l.number - first
 		}
-		if name, of, does := understands.holds(l); does {
+		if name, of, does := lines.deviceError(l); does {
 			now.add(name, of)
-		} else if understands.hangs(l) {
+		} else if lines.hangs(l) {
 			now.Hung++
 		}
 	}
@@ -124,7 +124,7 @@ func (s *summary) add(device string, of kind) {
 	of.count(&s.Devices[i])
 }
 
-// kmsg is the kernel's log, opened. It never blocks.
+// kmsg is an open kernel log. Reading it never blocks.
 type kmsg int
 
 func openLog() (io.ReadCloser, error) {

@@ -93,7 +93,7 @@ func TestLinesAboutDevicesAreParsed(t *testing.T) {
 	var got strings.Builder
 	r := newReader()
 	for text := range strings.Lines(string(lines)) {
-		device, of, does := r.holds(line{kernel: true, text: strings.TrimSpace(text)})
+		device, of, does := r.deviceError(line{kernel: true, text: strings.TrimSpace(text)})
 		if !does {
 			device, of.name = "-", "nothing"
 		}
@@ -264,7 +264,7 @@ func FuzzUnderstand(f *testing.F) {
 		if r.hangs(l) && (!is || !strings.Contains(l.text, " blocked ")) {
 			t.Fatalf("%q is taken for a hung task", record)
 		}
-		device, of, does := r.holds(l)
+		device, of, does := r.deviceError(l)
 		if !does {
 			return
 		}

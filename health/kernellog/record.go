@@ -113,8 +113,8 @@ func parseRecord(record []byte) (line, bool) {
 // hangs reports whether a line is about a hung task.
 func (r reader) hangs(l line) bool { return l.kernel && r.hang.MatchString(l.text) }
 
-// holds returns the device that a line is about, and the kind of its error.
-func (r reader) holds(l line) (device string, of kind, does bool) {
+// deviceError returns the device that a line is about, and the kind of its error.
+func (r reader) deviceError(l line) (device string, of kind, does bool) {
 	if !l.kernel {
 		return "", kind{}, false
 	}

@@ -31,8 +31,8 @@ const (
 )
 
 const (
-	noChrony    = absence("no chronyd responds on " + chronyAt)
-	strangeWord = absence("unsupported reply on " + chronyAt)
+	noChrony     = absence("no chronyd responds on " + chronyAt)
+	noValidReply = absence("unsupported reply on " + chronyAt)
 )
 
 // Time asks chronyd for its time source, as 'chronyc tracking' does. It takes a second at most.
@@ -76,7 +76,7 @@ func tracking(answer, request []byte, now time.Time) health.TimeSource {
 	if len(answer) != trackingSize || answer[0] != chronyVersion || answer[1] != chronyReply ||
 		binary.BigEndian.Uint16(answer[4:]) != askTracking || binary.BigEndian.Uint16(answer[6:]) != saysTracking ||
 		binary.BigEndian.Uint16(answer[status:]) != 0 || string(answer[number:number+4]) != string(request[8:12]) {
-		return health.TimeSource{Absent: strangeWord.Error()}
+		return health.TimeSource{Absent: noValidReply.Error()}
 	}
 	high, low := binary.BigEndian.Uint32(answer[when:]), binary.BigEndian.Uint32(answer[when+4:])
 	if high == 0x7fffffff { // "no upper half", which is old

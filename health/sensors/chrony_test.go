@@ -93,7 +93,7 @@ func TestAnInvalidAnswerOfChronyIsUnknown(t *testing.T) {
 		"another answer": spoilt(7, 1), "an error": spoilt(9, 1), "short": recorded(t, chronyLost)[:100],
 		"long": append(recorded(t, chronyLost), 0), "hardly anything": {0},
 	} {
-		if got := askChrony(answering(t, answer), time.Now()); got.Known || got.Absent != strangeWord.Error() {
+		if got := askChrony(answering(t, answer), time.Now()); got.Known || got.Absent != noValidReply.Error() {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}

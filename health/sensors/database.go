@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Database reads the file system of etcd's data directory, unless its device number is the given one, that of etcd's
-// log. If the directory is missing, its nearest existing ancestor counts. This is the only reading that accesses a file
-// system, for its number and its free space, so it may hang.
+// Database reads the file system of etcd's data directory, unless it is the file system of etcd's log, whose device
+// number is given. If the directory is missing, its nearest existing ancestor counts. This is the only reading that
+// accesses a file system, for its number and its free space, so it may hang.
 func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	var stat unix.Stat_t
 	at := dir

@@ -25,9 +25,9 @@ const (
 	givenUp        = 16    // seconds of error at which the kernel treats the clock as unsynchronised
 	apart          = 0.001 // most seconds between the readings of two clocks that are compared
 
-	noPressure  = absence("PSI is disabled: boot with psi=1")
-	noThrottle  = absence("no throttle counters for this CPU")
-	noExaminers = absence("no machine-check reporting for this CPU")
+	noPressure      = absence("PSI is disabled: boot with psi=1")
+	noThrottle      = absence("no throttle counters for this CPU")
+	noMachineChecks = absence("no machine-check reporting for this CPU")
 )
 
 // pressure reads the pressure (PSI) of one resource.
@@ -128,7 +128,7 @@ func (r *Reader) throttled() (float64, error) {
 func (r *Reader) machineChecks() (float64, error) {
 	const checked = 1 << 4
 	if !exists(r.sys, "devices/system/machinecheck") {
-		return 0, noExaminers
+		return 0, noMachineChecks
 	}
 	path := filepath.Join(r.proc, "sys/kernel/tainted")
 	text, err := read(path)
@@ -201,8 +201,8 @@ func begin(path string) (string, error) {
 	return string(data), err
 }
 
-// part returns two sums of a line's counters: of those named in of, which are the part, and of those named in among,
-// which are the whole.
+// part adds up a line's counters: the part is the sum of the counters named in of, and the whole is the sum of the
+// counters named in among.
 func part(path string, names, line []string, of, among []string) (out health.Part) {
 	add := func(wanted []string) float64 {
 		all := 0.0

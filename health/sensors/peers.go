@@ -123,7 +123,7 @@ func parseAnswer(answer []byte) (all []health.PeerConnection, last bool, err err
 	return all, false, nil
 }
 
-// aligned returns where the next one begins.
+// aligned returns the offset of the next message or attribute.
 func aligned(size uint32) uint32 { return (size + 3) &^ 3 }
 
 // connection parses struct inet_diag_msg and its attributes. A connection without TCP information has no segments.

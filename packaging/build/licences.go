@@ -51,7 +51,7 @@ func (j job) licences(ctx context.Context) error {
 	}
 	for _, arch := range j.arches {
 		for program := range j.product.programs {
-			if err := named(all, filepath.Join(j.stage, arch, program)); err != nil {
+			if err := checkModules(all, filepath.Join(j.stage, arch, program)); err != nil {
 				return err
 			}
 		}
@@ -138,8 +138,8 @@ func merge(a, b []source) []source {
 	})
 }
 
-// named returns an error unless all modules that a program was built from are among the sources.
-func named(all []source, program string) error {
+// checkModules returns an error unless all modules that a program was built from are among the sources.
+func checkModules(all []source, program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return fmt.Errorf("cannot read the build information of %s: %w", program, err)

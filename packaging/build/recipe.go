@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// many matches a line of the recipe with a pattern as source and a directory as destination.
-var many = regexp.MustCompile(`(?m)^( *- \{src: )([^\s,]*\*[^\s,]*)(, dst: \S*/)(,.*\n)`)
+// patternLine matches a line of the recipe whose source is a pattern and whose destination is a directory.
+var patternLine = regexp.MustCompile(`(?m)^( *- \{src: )([^\s,]*\*[^\s,]*)(, dst: \S*/)(,.*\n)`)
 
-// expand replaces such a line with one line for each file, sorted by name: nfpm does so itself, but not for the type of
-// rpm's documentation. Paths are relative to the root of the checkout.
+// expand replaces each such line with one line per file, sorted by name. nfpm expands patterns as well, but not for
+// files that are documentation in an rpm. Paths are relative to the root of the checkout.
 func expand(recipe string) (string, error) {
 	var failed error
-	expanded := many.ReplaceAllStringFunc(recipe, func(line string) string {
-		part := many.FindStringSubmatch(line)
+	expanded := patternLine.ReplaceAllStringFunc(recipe, func(line string) string {
+		part := patternLine.FindStringSubmatch(line)
 		files, err := filepath.Glob(part[2])
 		if err != nil || len(files) == 0 { // a pattern that matches nothing is also a mistake
 			failed = fmt.Errorf("cannot package %s: %d files match", part[2], len(files))

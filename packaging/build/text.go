@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// writeGzip writes a file without a name and a date in it.
+// writeGzip writes a gzip file whose header contains neither a name nor a date.
 func writeGzip(path string, data []byte) error {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

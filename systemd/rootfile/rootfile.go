@@ -190,7 +190,7 @@ func (t Tree) trusted(f *os.File, path string) error {
 	case s.Uid != t.owner:
 		return fmt.Errorf("%s belongs to user %d, who can change it: chown root", path, s.Uid)
 	case s.Mode&0o022 != 0:
-		return fmt.Errorf("%s is writable by others than its owner: chmod go-w", path)
+		return fmt.Errorf("%s is writable by users other than its owner: chmod go-w", path)
 	}
 	return nil
 }

@@ -28,28 +28,28 @@ type Client struct {
 // SetEnvironment sets the variables with which etcd's unit starts from now on.
 func (c Client) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	initial := InitialOf(vars)
-	return c.give(ctx, Request{Word: SetEnvironment, Initial: &initial})
+	return c.send(ctx, Request{Word: SetEnvironment, Initial: &initial})
 }
 
 // SetStartGuard sets or removes the start guard of etcd's unit.
 func (c Client) SetStartGuard(ctx context.Context, held bool) error {
 	if held {
-		return c.give(ctx, Request{Word: HoldBack})
+		return c.send(ctx, Request{Word: HoldBack})
 	}
-	return c.give(ctx, Request{Word: LetGo})
+	return c.send(ctx, Request{Word: LetGo})
 }
 
 // Drive queues a job for etcd's unit: Start, Stop or Restart.
 func (c Client) Drive(ctx context.Context, verb string) error {
-	return c.give(ctx, Request{Word: verb})
+	return c.send(ctx, Request{Word: verb})
 }
 
 // RunHooks starts the operator's programs, and does not wait for them.
 func (c Client) RunHooks(ctx context.Context, hooks Hooks) error {
-	return c.give(ctx, Request{Word: RunHooks, Hooks: &hooks})
+	return c.send(ctx, Request{Word: RunHooks, Hooks: &hooks})
 }
 
-func (c Client) give(ctx context.Context, o Request) error {
+func (c Client) send(ctx context.Context, o Request) error {
 	o.Agent = c.Agent
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

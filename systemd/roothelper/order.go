@@ -122,7 +122,7 @@ func (o Request) Check() error {
 	return nil
 }
 
-// Names reports whether this host is in the initial cluster as it must be: alone in a new one.
+// Names reports whether the initial cluster contains this host as required: alone in a new cluster.
 func (i Initial) Names(host string) bool {
 	return i.Cluster == host || i.State == "existing" && slices.Contains(strings.Split(i.Cluster, ","), host)
 }

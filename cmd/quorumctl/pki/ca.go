@@ -73,7 +73,7 @@ func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte,
 	if err != nil {
 		return nil, nil, err
 	}
-	// The date distinguishes two CAs for operators, and the key identifier does for programs.
+	// Operators distinguish two CAs by the date, and programs by the key identifier.
 	template.Subject = pkix.Name{CommonName: caNames()[file] + now.UTC().Format(time.DateTime)}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
@@ -182,7 +182,7 @@ func read(dir string, r *rotation, now time.Time) (*Directory, error) {
 	}
 	a.trusted = files{caCert: a.clients.pem, peerCACert: a.peers.pem}
 	if r != nil {
-		if err := a.takeUp(r); err != nil {
+		if err := a.setCAs(r); err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,7 @@ func isName(s string) bool {
 // namesOf returns the names for a host's certificates: its name, the given addresses, and localhost.
 func namesOf(host string, addresses []string) (sans, error) {
 	if !isName(host) {
-		return sans{}, mistyped("use letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
+		return sans{}, mistyped("use letters, digits, '-' and '.', such as n1", "%q cannot be the name of a host", host)
 	}
 	if slices.ContainsFunc([]string{"root", User}, func(user string) bool { return strings.EqualFold(user, host) }) {
 		return sans{}, mistyped(
@@ -230,7 +230,7 @@ func parseCertificates(name string, data []byte) ([]*x509.Certificate, error) {
 		certs = append(certs, cert)
 	}
 	if len(certs) == 0 {
-		return nil, fmt.Errorf("%s has no certificate in it", name)
+		return nil, fmt.Errorf("%s contains no certificate", name)
 	}
 	return certs, nil
 }

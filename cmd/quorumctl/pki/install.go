@@ -20,7 +20,7 @@ import (
 // Place describes the target of an installation.
 type Place struct {
 	Dir string
-	// Etcd and Quorumd are the IDs of the groups that may read etcd's keys and quorumd's key. Below zero, only the
+	// Etcd and Quorumd are the IDs of the groups that may read etcd's keys and quorumd's key. If negative, only the
 	// installing user may.
 	Etcd, Quorumd int
 	// Addresses are the addresses of this host; the certificates must contain one of them. Empty: not checked.
@@ -68,7 +68,7 @@ func (p Place) mayTrust(cas []CA) error {
 		}) {
 			return refused("compare it with 'openssl x509 -noout -fingerprint -sha256 -in "+ca.File+"' in "+
 				"quorumd-pki; if it differs there, do not install this bundle",
-				"%s of the bundle (%s) has the fingerprint %s, which is not among those given",
+				"%s of the bundle (%s) has the fingerprint %s, which --fingerprint does not list",
 				ca.File, ca.Name, ca.Fingerprint)
 		}
 	}
@@ -134,7 +134,7 @@ func (h host) isHere(addresses []netip.Addr) error {
 	if len(foreign) == 0 {
 		return nil
 	}
-	return refused("install it on "+h.name+"; if this is that host, behind an address of another machine, add "+
+	return refused("install it on "+h.name+"; if this is that host, and another machine (NAT) has its address, add "+
 		"--any-address", "the bundle is for %s at %s, and this host has no such address", h.name,
 		strings.Join(foreign, ", "))
 }

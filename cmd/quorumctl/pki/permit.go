@@ -12,7 +12,7 @@ import (
 )
 
 // permitted are the name constraints of a CA: the names and addresses that its certificates may contain. The zero value
-// permits all. Certificates without any, such as those of quorumd and of etcd's users, are not affected.
+// permits all. Certificates without names, such as the certificates of quorumd and of etcd's users, are not affected.
 type permitted struct {
 	dns []string // includes subdomains
 	ips []*net.IPNet

@@ -7,8 +7,8 @@
 // authentication does not apply there: with a single CA, the port would accept the certificates of quorumd and of all
 // users. etcd could check names instead (--peer-cert-allowed-cn, --peer-cert-allowed-hostname). A CA is simpler and
 // safer: the same file and flag work in every etcd from 3.4 to 3.7; no certificate issued later can match a shared name
-// by accident; and a member's certificate, which names its host, is not a user at the client port. A directory may also
-// have a single CA for both; a rotation of the peers' CA separates them.
+// by accident; and the client port does not accept a member's certificate, which names its host, as a user. A directory
+// may also have a single CA for both; a rotation of the peers' CA separates them.
 //
 // It promises:
 //   - Each host's keys travel only in its own bundle, and the CA keys never leave their directory.

@@ -275,7 +275,7 @@ func TestBundleWithOtherFingerprintsIsRefused(t *testing.T) {
 	} {
 		p.Fingerprints = given
 		_, err := Install(path, p, today())
-		mustRefuse(t, err, "which is not among those given")
+		mustRefuse(t, err, "which --fingerprint does not list")
 	}
 	p.Fingerprints = []string{strings.ToLower(cas[1].Fingerprint), strings.ReplaceAll(cas[0].Fingerprint, ":", "")}
 	done, err := Install(path, p, today())
@@ -463,7 +463,7 @@ func TestModifiedBundleInstallsNothing(t *testing.T) {
 		"other peers":     {with("peer-ca.crt", foreign["peer-ca.crt"]), "peer.crt cannot be used"},
 		"one CA for both": {with("peer-ca.crt", good["ca.crt"]), "peer.crt cannot be used"},
 		"missing usage":   {wrongUsage, "server.crt cannot be used: certificate specifies"},
-		"no certificate":  {with("ca.crt", []byte("hello")), "no certificate in it"},
+		"no certificate":  {with("ca.crt", []byte("hello")), "contains no certificate"},
 		"half of it":      {whole[:len(whole)/2], "is not a bundle"},
 		"nothing":         {nil, "ca.crt is missing"},
 		"no tar":          {bytes.Repeat([]byte("x"), 4096), "is not a bundle"},

@@ -32,7 +32,7 @@ const (
 	probeLife    = 10 * time.Minute
 	maxAnswer    = 1 << 20 // bytes
 	maxPorts     = 256
-	maxMemberURL = 8 // of a member
+	maxMemberURL = 8 // URLs of each type per member
 )
 
 // The CAs that may have signed the certificate of a port.
@@ -251,7 +251,7 @@ func (l trustCheck) port(ctx context.Context, p *Port) {
 	}{{of.old, &p.Old}, {of.next, &p.New}} {
 		_, leaf, asked, err := exchange(ctx, at, probe.shown, "/version")
 		if leaf != nil {
-			p.Shows = of.whose(leaf, u.Hostname(), l.now)
+			p.Shows = of.signerOf(leaf, u.Hostname(), l.now)
 			p.Host = cmp.Or(p.Host, leaf.Subject.CommonName)
 		}
 		remote, refusal := errors.AsType[*net.OpError](err)
@@ -268,8 +268,8 @@ func (l trustCheck) port(ctx context.Context, p *Port) {
 	}
 }
 
-// whose returns which CA signed the certificate of a server with this name.
-func (p probes) whose(leaf *x509.Certificate, name string, now time.Time) string {
+// signerOf returns which CA signed the certificate of a server with this name.
+func (p probes) signerOf(leaf *x509.Certificate, name string, now time.Time) string {
 	for by, roots := range map[string]*x509.CertPool{ByOld: p.oldRoots, ByNew: p.newRoots} {
 		if _, err := leaf.Verify(x509.VerifyOptions{
 			DNSName: name, Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -303,7 +303,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 	}
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: name, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: true, // whose verifies the server's certificate, and the request contains no secret
+		InsecureSkipVerify: true, // signerOf verifies the server's certificate, and the request contains no secret
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) > 0 {
 				shown = s.PeerCertificates[0]

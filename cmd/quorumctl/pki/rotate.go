@@ -126,9 +126,9 @@ func (r *rotation) write(dir string) error {
 	return atomicfile.Write(filepath.Join(dir, rotationFile), data, 0o600, true)
 }
 
-// takeUp sets the CAs that sign and the CAs that hosts trust in the step. Before the call, a.cas must be the CAs from
+// setCAs sets the CAs that sign and the CAs that hosts trust in the step. Before the call, a.cas must be the CAs from
 // before the rotation.
-func (a *Directory) takeUp(r *rotation) (err error) {
+func (a *Directory) setCAs(r *rotation) (err error) {
 	before := a.cas
 	after := before
 	if after.peers, err = openSigner(a.dir, nextPeerCert, nextPeerKey); err != nil {
@@ -167,7 +167,7 @@ func (r *rotation) beginning() cas {
 // which may be missing after an interruption.
 func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
-		return a.leaveTrust()
+		return a.writeTrust()
 	}
 	// Without a record of the step, files from an earlier attempt are not in use.
 	makes := [][3]string{{peerCACert, nextPeerCert, nextPeerKey}}
@@ -197,10 +197,10 @@ func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error
 		return err
 	}
 	a.rotation = r
-	if err := a.takeUp(r); err != nil {
+	if err := a.setCAs(r); err != nil {
 		return err
 	}
-	return a.leaveTrust()
+	return a.writeTrust()
 }
 
 // Undo reverses the rotation: its target becomes the CAs from before it began or, after an earlier reversal, the new
@@ -217,10 +217,10 @@ func (a *Directory) Undo(now time.Time) (Rotation, error) {
 	if err := r.write(a.dir); err != nil {
 		return Rotation{}, err
 	}
-	if err := a.takeUp(r); err != nil {
+	if err := a.setCAs(r); err != nil {
 		return Rotation{}, err
 	}
-	bundles, err := a.leave(now)
+	bundles, err := a.writeFiles(now)
 	if err != nil {
 		return Rotation{}, err
 	}
@@ -255,7 +255,7 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 	if r == nil {
 		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
 	}
-	bundles, err := a.leave(now)
+	bundles, err := a.writeFiles(now)
 	if err != nil {
 		return Rotation{}, err
 	}
@@ -280,10 +280,10 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 		return s, r.end(a.dir)
 	}
 	a.cas = r.beginning()
-	if err := a.takeUp(r); err != nil {
+	if err := a.setCAs(r); err != nil {
 		return s, err
 	}
-	if bundles, err = a.leave(now); err != nil {
+	if bundles, err = a.writeFiles(now); err != nil {
 		return s, err
 	}
 	s, err = a.Status(ports, without)
@@ -291,11 +291,11 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 	return s, err
 }
 
-// leave creates the missing files of this step: the trust file, or a bundle for each host whose newest certificates are
-// not all from the CAs that sign now.
-func (a *Directory) leave(now time.Time) (bundles []string, err error) {
+// writeFiles creates the missing files of this step: the trust file, or a bundle for each host whose newest
+// certificates are not all from the CAs that sign now.
+func (a *Directory) writeFiles(now time.Time) (bundles []string, err error) {
 	if a.trustFile() != "" {
-		return nil, a.leaveTrust()
+		return nil, a.writeTrust()
 	}
 	hosts, err := a.Hosts()
 	if err != nil {
@@ -332,8 +332,8 @@ func (a *Directory) trustFile() string {
 	return ""
 }
 
-// leaveTrust writes the trust file, if this step has one.
-func (a *Directory) leaveTrust() error {
+// writeTrust writes the trust file, if this step has one.
+func (a *Directory) writeTrust() error {
 	path := a.trustFile()
 	if path == "" {
 		return nil
@@ -372,7 +372,7 @@ func (r *rotation) end(dir string) error {
 	return atomicfile.SyncDir(dir)
 }
 
-// take replaces one file of the old CA with that of the new CA, or removes the latter if the rotation was reversed.
+// take replaces one file of the old CA with the new CA's file, or removes the new file if the rotation was reversed.
 func (r *rotation) take(dir, aside, next, old string) error {
 	from, to := filepath.Join(dir, next), filepath.Join(dir, old)
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {

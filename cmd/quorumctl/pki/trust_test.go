@@ -102,7 +102,7 @@ func TestTrustFileThatWouldSeparateAHostIsRefused(t *testing.T) {
 		"trusts none of the CAs in ca.crt":      {caCert: stranger.clients.pem, peerCACert: a.peers.pem},
 		"trusts none of the CAs in peer-ca.crt": {caCert: a.clients.pem, peerCACert: a.clients.pem},
 		"is not a CA":                           {caCert: slices.Concat(leaf, before), peerCACert: a.peers.pem},
-		"no certificate in it":                  {caCert: []byte("hello"), peerCACert: a.peers.pem},
+		"contains no certificate":               {caCert: []byte("hello"), peerCACert: a.peers.pem},
 		"a damaged certificate:":                {caCert: damaged, peerCACert: a.peers.pem},
 		"peer-ca.crt is missing":                {caCert: a.clients.pem},
 	} {

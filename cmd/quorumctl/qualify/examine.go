@@ -109,13 +109,13 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
-		if n == 1 && r.meetNeighbours(o.NextToEtcd) && !o.NextToEtcd {
+		if n == 1 && r.findNeighbours(o.NextToEtcd) && !o.NextToEtcd {
 			break
 		}
 	}
 	r.judgeRuns()
 	if len(o.Peers) > 0 {
-		r.meetPeers(ctx, o.Peers)
+		r.testPeers(ctx, o.Peers)
 	}
 	if ctx.Err() != nil {
 		return r, cannot("", "finish the benchmark: it was interrupted")
@@ -189,18 +189,18 @@ func plural(n int) string {
 	return fmt.Sprintf("%d writers", n)
 }
 
-// meetNeighbours reports whether an etcd writes to the same disk, and adds a finding about it.
-func (r *Report) meetNeighbours(nextToEtcd bool) bool {
+// findNeighbours reports whether an etcd writes to the same disk, and adds a finding about it.
+func (r *Report) findNeighbours(nextToEtcd bool) bool {
 	found := usualSearch().etcdOn(r.Runs[0].device)
 	r.Neighbour = found.pid
 	switch {
 	case r.Neighbour != 0:
 		only := ""
 		if !nextToEtcd {
-			only = "; so only one writer was measured; --writers allows several"
+			only = "; only one writer was measured (--writers measures several)"
 		}
 		r.find("neighbours", Warn, "examine a disk before etcd runs on it, or stop etcd",
-			"etcd, process %d, writes to the same disk: it waits for these writes, and they for it%s", r.Neighbour,
+			"etcd, process %d, writes to the same disk, so etcd and this benchmark delay each other%s", r.Neighbour,
 			only)
 	case found.hidden != 0:
 		r.find("neighbours", Warn, "run it as root",
@@ -240,7 +240,7 @@ func (r *Report) judgeRuns() {
 	case one.P99Low > r.Limit:
 		r.find("fsync", Fail, other, "%s, and certainly more than %s; limit %s", figure, show(one.P99Low), limit)
 	case one.P99High == 0:
-		r.find("fsync", Undecided, longer, "%s, and they are too few to prove it; limit %s", figure, limit)
+		r.find("fsync", Undecided, longer, "%s, but these are too few writes for a result; limit %s", figure, limit)
 	case one.P99High > r.Limit:
 		r.find("fsync", Undecided, longer, "%s (%s), too close to the limit of %s to tell", figure, between, limit)
 	default:

@@ -173,7 +173,7 @@ func TestOnlyProvenResultsPass(t *testing.T) {
 			"few",
 			[]Run{with(func(r *Run) { r.Writes, r.P99High = 300, 0 })},
 			Undecided,
-			"the 99th percentile of 300 writes is 2 ms, and they are too few to prove it; limit 10 ms",
+			"the 99th percentile of 300 writes is 2 ms, but these are too few writes for a result; limit 10 ms",
 		},
 		{"hung", []Run{with(func(r *Run) { r.Hung, r.Max = 1, 7 })}, Fail, "a write had not completed after 7 s"},
 		{"crowd", []Run{fit, crowd}, Pass, "with 16 writers at once the 99th percentile is 50 ms"},

@@ -60,7 +60,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 				continue
 			}
 			if s.processes--; s.processes < 0 || time.Since(began) > s.time {
-				found.cut = "there are too many processes to look at all"
+				found.cut = "there are too many processes to check"
 				return found
 			}
 			p, err := fs.Proc(pid)
@@ -74,7 +74,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 			case writes:
 				return neighbour{pid: pid}
 			case errors.Is(err, errTooManyFiles):
-				found.cut = fmt.Sprintf("etcd, process %d, has too many files open to look at all", pid)
+				found.cut = fmt.Sprintf("etcd, process %d, has too many files open to check", pid)
 				return found
 			case err != nil:
 				found.hidden = pid

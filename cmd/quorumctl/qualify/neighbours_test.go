@@ -66,18 +66,18 @@ func TestEtcdOnTheSameDiskIsFoundWithinLimits(t *testing.T) {
 		"as many files":    {crowd(t, 3, "etcd"), same, func(s *search) { s.files = 3 }, neighbour{pid: 100}},
 		"one file more": {
 			crowd(t, 3, "etcd"), other, func(s *search) { s.files = 2 },
-			neighbour{cut: "etcd, process 100, has too many files open to look at all"},
+			neighbour{cut: "etcd, process 100, has too many files open to check"},
 		},
 		"of two together": {
 			crowd(t, 3, "etcd", "etcd"), other, func(s *search) { s.files = 5 }, neighbour{cut: "too many files open"},
 		},
 		"many processes": {
 			crowd(t, 1, "sh", "sh", "sh"), same, func(s *search) { s.processes = 2 },
-			neighbour{cut: "there are too many processes to look at all"},
+			neighbour{cut: "there are too many processes to check"},
 		},
 		"much time": {
 			crowd(t, 1, "sh"), same, func(s *search) { s.time = -1 },
-			neighbour{cut: "there are too many processes to look at all"},
+			neighbour{cut: "there are too many processes to check"},
 		},
 	} {
 		s := usualSearch()

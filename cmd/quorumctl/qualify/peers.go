@@ -60,12 +60,12 @@ func CheckPeer(address string) error {
 	return nil
 }
 
-// meetPeers tests all addresses in parallel.
-func (r *Report) meetPeers(ctx context.Context, addresses []string) {
+// testPeers tests all addresses in parallel.
+func (r *Report) testPeers(ctx context.Context, addresses []string) {
 	r.Peers = make([]Peer, len(addresses))
 	var wait sync.WaitGroup
 	for i, address := range addresses {
-		wait.Go(func() { r.Peers[i] = meet(ctx, address) })
+		wait.Go(func() { r.Peers[i] = testPeer(ctx, address) })
 	}
 	wait.Wait()
 	for _, p := range r.Peers {
@@ -73,8 +73,8 @@ func (r *Report) meetPeers(ctx context.Context, addresses []string) {
 	}
 }
 
-// meet connects to one address repeatedly, then sends requests.
-func meet(ctx context.Context, address string) Peer {
+// testPeer connects to one address repeatedly, then sends requests.
+func testPeer(ctx context.Context, address string) Peer {
 	p := Peer{Address: address}
 	var took []time.Duration
 	rest := time.NewTicker(connectRest)
@@ -167,11 +167,12 @@ func (r *Report) judgePeer(p Peer) {
 	case p.Refused == p.Tries:
 		r.find(name, Warn, down, "no server listens there; the host refused within %s", show(p.P99))
 	case p.Small && !p.Large:
-		r.find(name, Fail, mtu, "a request of %d bytes is lost, and a small one is answered", padding)
+		r.find(name, Fail, mtu, "a request of %d bytes is lost, but a small one is answered", padding)
 	case p.P99 > heartbeat.Seconds():
 		r.find(name, Warn, slow, "%s, longer than etcd's heartbeat of %s", figure, durationfmt.Text(heartbeat))
 	case !p.Large:
-		r.find(name, NotAvailable, "", "%s; whether large packets arrive: it answers no request", figure)
+		r.find(name, NotAvailable, "", "%s; whether large packets arrive is unknown, because it answers no request",
+			figure)
 	default:
 		r.find(name, Pass, "", "%s; large packets arrive", figure)
 	}

@@ -98,10 +98,10 @@ func TestEveryStateOfAPeerIsReported(t *testing.T) {
 			"silent",
 			listening(t, func(net.Conn) {}),
 			NotAvailable,
-			"whether large packets arrive: it answers no request",
+			"whether large packets arrive is unknown, because it answers no request",
 		},
 		{
-			"deaf to what is large",
+			"large requests are lost",
 			listening(t, func(c net.Conn) {
 				b := make([]byte, 8192)
 				if n, err := c.Read(b); err == nil && n < 1000 {
@@ -109,19 +109,19 @@ func TestEveryStateOfAPeerIsReported(t *testing.T) {
 				}
 			}),
 			Fail,
-			"a request of 10240 bytes is lost, and a small one is answered",
+			"a request of 10240 bytes is lost, but a small one is answered",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var r Report
-			r.meetPeers(t.Context(), []string{c.address})
+			r.testPeers(t.Context(), []string{c.address})
 			for range 4 { // on a busy machine, a handshake may take longer than a heartbeat
 				if !strings.Contains(r.Findings[0].Text, "longer than etcd's heartbeat") {
 					break
 				}
 				r = Report{}
-				r.meetPeers(t.Context(), []string{c.address})
+				r.testPeers(t.Context(), []string{c.address})
 			}
 			p, f := r.Peers[0], r.Findings[0]
 			if p.Address != c.address || p.Tries == 0 || f.Name != "network to "+c.address || f.Result != c.result ||
@@ -156,7 +156,7 @@ func TestInterruptionEndsTheAttempts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p := meet(ctx, "127.0.0.1:1"); p.Tries != 0 {
+	if p := testPeer(ctx, "127.0.0.1:1"); p.Tries != 0 {
 		t.Errorf("%+v", p)
 	}
 }

@@ -30,8 +30,8 @@ const (
 type Run struct {
 	Writers int `json:"writers"`
 	// Writes is the number of writes that count. LeftOut writes are not evidence about the disk, because of CPU
-	// starvation. Lost writes came too fast to be recorded one by one. Hung writes had not completed at the end; they
-	// count in Writes, with the time that they had taken.
+	// starvation. Lost writes came too fast to be recorded one by one. Hung writes had not completed at the end; Writes
+	// includes them, with the time that they had taken so far.
 	Writes  int     `json:"writes"`
 	LeftOut int     `json:"leftOut"`
 	Lost    int     `json:"lost"`
@@ -169,8 +169,8 @@ func failed(f *disk.Failure) error {
 	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
 }
 
-// conclude computes the result. A write in flight counts with its age, but only if it is slower than most: otherwise
-// every run would have a few short latencies too many.
+// conclude computes the result. A write in flight counts with its age, but only if it is slower than most. Otherwise
+// the writes in flight at the end would add short latencies to every run.
 func (w *writers) conclude() {
 	usual := sorted(w.latencies).at(0.99)
 	for _, p := range w.probes {

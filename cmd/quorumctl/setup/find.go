@@ -177,7 +177,7 @@ func (f *Found) findBinary(ctx context.Context, said, execStart string) {
 			f.Version,
 		)
 	case v.Known() && !v.Safe():
-		f.warn("etcd %s is older than membership can be managed with safely: install the package quorumd-etcd "+
+		f.warn("etcd %s is too old for safe membership changes: install the package quorumd-etcd "+
 			"(make etcd-package)", f.Version)
 	}
 }
@@ -266,8 +266,8 @@ func readProc(pid, name string) ([]string, error) {
 	return strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00"), err
 }
 
-// Differs returns the settings in which a running etcd differs from the configuration. At the next start of etcd,
-// quorumd would not recognize this host's member, not find its data, or configure other certificates.
+// Differs returns the settings in which a running etcd differs from the configuration. After the next start of etcd,
+// quorumd would not recognize this host's member, would not find its data, or would configure different certificates.
 func (f Found) Differs(c config.Config) []string {
 	type setting struct{ flag, key, wanted string }
 	settings := []setting{

@@ -72,7 +72,7 @@ func TestOldEtcdCausesAWarningWithARemedy(t *testing.T) {
 	a.Binary = old
 	f, err := Find(t.Context(), a)
 	said := strings.Join(f.Warnings, "\n")
-	if err != nil || f.Version != "3.4.23" || !strings.Contains(said, "etcd 3.4.23 is older than") ||
+	if err != nil || f.Version != "3.4.23" || !strings.Contains(said, "etcd 3.4.23 is too old") ||
 		!strings.Contains(said, "quorumd-etcd") {
 		t.Errorf("%+v %v", f, err)
 	}

@@ -28,7 +28,7 @@ func NoRestoreTest(c config.Config) string {
 		return never + ": it cannot decrypt snapshots; set backup.identityFile"
 	case c.Cluster.Voters == 1 && c.Cluster.Standbys == 0:
 		return "backup.restoreTest: the only voter leads, so only a host without a member runs the scheduled restore " +
-			"test; without one, run quorumctl snapshot test-restore"
+			"test; if there is none, run quorumctl snapshot test-restore"
 	}
 	return noRestoreTestRoom(c, never)
 }
@@ -50,7 +50,7 @@ func noRestoreTestRoom(c config.Config, never string) string {
 	err = errors.Join(unix.Stat(c.Paths.State, &state), unix.Stat(c.Etcd.DataDir, &data))
 	shared := err == nil && state.Dev == data.Dev
 	if begin, _ := policy.RestoreTestRoom(size, shared); free < begin {
-		return fmt.Sprintf("%s while %d MiB are free in %s, and %d MiB are needed; free some, or set paths.state to a "+
+		return fmt.Sprintf("%s: %d MiB are free in %s, and %d MiB are needed; free some, or set paths.state to a "+
 			"directory on a different file system from etcd's", never, free>>20, c.Paths.State, begin>>20)
 	}
 	return ""

@@ -37,7 +37,7 @@ type Answers struct {
 	ID      string   // of this host; empty: from the machine ID
 	Hosts   []string // NAME=ADDRESS of all hosts that may hold a member, including this one
 	Cluster string
-	Voters  int    // 0: three, or one of fewer than three hosts
+	Voters  int    // 0: three, or one if there are fewer than three hosts
 	Mode    string // observe or manage
 	TLS     string // directory with the files of a bundle; empty: without TLS
 	OneCA   bool   // that directory has no separate CA for the peers
@@ -111,8 +111,8 @@ func (a Answers) here() (here Host, all []Host, err error) {
 	return all[i], all, nil
 }
 
-// Text returns the configuration file: the answers, with a comment on each key, without keys that have their defaults.
-// The packages ship an example with the same text.
+// Text returns the configuration file. It contains the answers, with a comment on each key, and omits keys that have
+// their defaults. The packages ship an example with the same text.
 func (a Answers) Text() ([]byte, error) {
 	here, all, err := a.here()
 	if err != nil {

@@ -75,7 +75,7 @@ func shapes() []shape {
 		},
 		{"aiza", regexp.MustCompile(`\bAIza[\w-]{30,}`), removed},
 		{"hooks.", regexp.MustCompile(`(https://hooks\.[a-z0-9.-]+/)[^\s"']+`), "${1}" + removed},
-		{"$", regexp.MustCompile(`\$(?:1|5|6|7|y|apr1|argon2(?:id|i|d)|scrypt)\$[^\s:"']{8,}`), removed}, // as in /etc/shadow
+		{"$", regexp.MustCompile(`\$(?:1|5|6|7|y|apr1|argon2(?:id|i|d)|scrypt)\$[^\s:"']{8,}`), removed}, // /etc/shadow
 		// etcdctl --user root:password, curl -u root:password
 		{"u", regexp.MustCompile(`((?:\s|^|")(?:--user|-u|ETCDCTL_USER)[\s=]+["']?[\w.@-]+:)[^\s"'\[]+`), "${1}" + removed},
 		{"basic ", regexp.MustCompile(`(?i)(\bbasic\s+)[A-Za-z0-9._~+/=-]{6,}`), "${1}" + removed},
@@ -186,14 +186,14 @@ func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
 	return append(bytes.Clone(name), quote+removed+quote...)
 }
 
-// harmless reports whether a value only looks like a secret by its name: a path, a count, or none.
+// harmless reports whether a value is not a secret although its name suggests one: a path, a count, or an empty value.
 func harmless(name, value string) bool {
 	value = strings.Trim(value, `"'`)
 	key := strings.ToLower(strings.TrimRight(name, " \t\n=:\"'"))
 	switch {
 	case strings.HasPrefix(removed, value), slices.Contains([]string{"true", "false", "null", "none"}, value):
 		return true
-	case strings.HasPrefix(value, "/"): // a path, under a key for one
+	case strings.HasPrefix(value, "/"): // a path, if the key expects one
 		return strings.HasSuffix(key, "file") || strings.HasSuffix(key, "dir")
 	case key == "token": // a lock token or a count in etcd
 		return strings.Trim(value, "0123456789") == ""

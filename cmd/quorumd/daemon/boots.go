@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// bootsWithin is how long a stop waits until the record that it was requested is on the disk.
+// bootsWithin is how long a stopping agent waits until its record of the stop request is on the disk.
 const bootsWithin = time.Second
 
 // boots records the boots of this machine for the health checks.

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumd/quorumd/health/certificates"
 )
 
-// certificateFiles returns the paths of the certificate files that connections to etcd depend on. Those of etcd itself
-// may be missing, if only etcd's unit names them, and may be unreadable for this user.
+// certificateFiles returns the paths of the certificate files that connections to etcd depend on. etcd's own files may
+// be missing from the list, if only etcd's unit names them, and may be unreadable for this user.
 func certificateFiles(conf config.Config) certificates.Files {
 	env := conf.Environment("", "") // including what follows from etcd.tls
 	files := certificates.Files{

@@ -174,7 +174,7 @@ func changesData(conf config.Config, args []string) bool {
 	return args[0] != rebuild.ReadCommand && rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 }
 
-// probeTarget returns the directory that the disk probe measures, which is that of etcd's write-ahead log.
+// probeTarget returns the directory of etcd's write-ahead log, which the disk probe measures.
 func probeTarget(c config.Config) string {
 	if c.Etcd.WALDir != "" {
 		return c.Etcd.WALDir

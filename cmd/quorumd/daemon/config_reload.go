@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// errReload is the reason why an agent ends to restart with another configuration.
+// errReload is the reason why an agent ends to restart with a changed configuration.
 var errReload = errors.New("the configuration has changed")
 
 // Serve is like Run for a program that restarts itself if again is true. At every signal, it reads and checks the

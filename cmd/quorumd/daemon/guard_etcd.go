@@ -145,7 +145,7 @@ func resolved(dir string) (string, error) {
 }
 
 // unitsDir returns the data directory that etcd would use if its unit started now. Flags on the command line override
-// the unit's environment, which is that of this process. The directory is unknown if a shell or another program starts
+// the unit's environment, which this process shares. The directory is unknown if a shell or another program starts
 // etcd.
 func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, error) {
 	args, err := g.units.Command(ctx, unit)

@@ -58,7 +58,7 @@ func TestStartGuardPreventsTheStartOnlyBeforeTheFirstDecision(t *testing.T) {
 		held   bool
 	}{
 		"nothing has been decided": {func(*testing.T, *scene) {}, true},
-		"the unit's own directory is another and empty": {func(_ *testing.T, s *scene) {
+		"the unit uses a different, empty directory": {func(_ *testing.T, s *scene) {
 			s.units.command = []string{"etcd", "$ARGS"}
 			s.env["ARGS"] = "--data-dir " + s.dir + "/own"
 		}, true},
@@ -85,7 +85,7 @@ func TestStartGuardPreventsTheStartOnlyBeforeTheFirstDecision(t *testing.T) {
 			must(t, os.MkdirAll(s.dir+"/own/member", 0o700))
 			s.env["ETCD_DATA_DIR"] = s.dir + "/own"
 		}, false},
-		"etcd reads a file of its own": {func(_ *testing.T, s *scene) {
+		"etcd reads its own configuration file": {func(_ *testing.T, s *scene) {
 			s.units.command = []string{"etcd", "--config-file", "/etc/etcd.conf"}
 		}, false},
 		"a shell starts etcd with a directory that is in no variable": {func(t *testing.T, s *scene) {

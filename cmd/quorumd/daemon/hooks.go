@@ -69,7 +69,7 @@ func makeOutcomes(dir string) error {
 }
 
 // runHooks runs the programs that the agent has requested. The last argument is one of the occasions of package hooks,
-// such as "before". The service uses no flags; in it, ":" and the name of an agent other than the main one may follow.
+// such as "before". The service passes no flags, and appends ":" and the name of an agent other than the main one.
 func runHooks(args []string) error {
 	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
 	path := flags.String("config", "", "configuration file")
@@ -106,8 +106,8 @@ func runHooksUnit(instance string) error {
 	return runExecutor(e, when)
 }
 
-// trustedProgram returns an error unless only root can write the program and its directories. It may be a link from a
-// directory that only root can write.
+// trustedProgram returns an error unless only root can write the program and its directories. The path may be a
+// symbolic link in a directory that only root can write.
 func trustedProgram(files rootfile.Tree, path string) error {
 	if err := files.Check(filepath.Dir(path)); err != nil {
 		return err

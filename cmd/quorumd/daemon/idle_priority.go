@@ -18,7 +18,7 @@ import (
 
 const (
 	leastNice = 19
-	// As sched(7) and ioprio_set(2) name them.
+	// The constants of sched(7) and ioprio_set(2).
 	schedIdle        = 5
 	ioprioWhoProcess = 1
 	ioprioIdle       = 3 << 13

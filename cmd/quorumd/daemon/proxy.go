@@ -52,7 +52,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 		return err
 	}
 	if conf.Proxy.Listen == "" {
-		return exitError{exitConfig, fmt.Errorf("cannot forward: proxy.listen in %s is empty; set it, as in "+
+		return exitError{exitConfig, fmt.Errorf("cannot forward: proxy.listen in %s is empty; set it, for example to "+
 			"127.0.0.1:2379, or disable quorumd-proxy.service", path)}
 	}
 	most, err := connections()
@@ -171,7 +171,7 @@ type voters interface {
 }
 
 // writeVoters writes the list of voters for the proxy whenever it changes, and every listEvery, in parallel to the
-// loop. While the cluster state is unknown, it writes nothing, and the last list grows old.
+// loop. While the cluster state is unknown, it writes nothing, and the last list becomes outdated.
 func writeVoters(ctx context.Context, from voters, path string, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

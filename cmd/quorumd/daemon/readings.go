@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// kernelEvery is how often the kernel's readings are taken, and hardwareEvery those of drives and sensors.
+	// kernelEvery is the interval of the kernel's readings, and hardwareEvery the interval of the readings of drives
+	// and sensors.
 	kernelEvery   = 10 * time.Second
 	hardwareEvery = time.Minute
 
@@ -82,12 +83,12 @@ func peerHost(e config.Etcd) string {
 	return u.Hostname()
 }
 
-// peersEvery is how often the peer connections are read. The kernel walks through all connections of the host to read
-// them, and the check covers minutes.
+// peersEvery is how often the peer connections are read. Each read makes the kernel walk through all connections of the
+// host, and the check covers minutes.
 const peersEvery = 30 * time.Second
 
-// linkReader returns the reader of what carries etcd's peer traffic: interfaces, and the connections over them. It is
-// for one caller at a time.
+// linkReader returns a reader of the interfaces and the connections that carry etcd's peer traffic. Only one goroutine
+// may use it at a time.
 func linkReader(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
 	host, port := peerHost(e), peerPort(e)
 	peers := health.PeersReading{Absent: "etcd's peer URL names no port"}

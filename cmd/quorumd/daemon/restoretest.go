@@ -47,7 +47,7 @@ func sharesDisk(conf config.Config) bool {
 	return false
 }
 
-// deviceOf returns the device of a directory's file system. For a missing directory, it is that of the nearest existing
+// deviceOf returns the device of a directory's file system. For a missing directory, it uses the nearest existing
 // parent.
 func deviceOf(dir string) (device uint64, ok bool) {
 	var s unix.Stat_t
@@ -83,8 +83,8 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 	return backup.Outcome{Snapshots: []backup.Snapshot{tested}, Served: served}, nil
 }
 
-// untestable distinguishes errors of this host, which say nothing about the snapshot, from failures of the test. The
-// former become the outcome's Unprovable.
+// untestable distinguishes errors of this host, which do not concern the snapshot, from failures of the test. Errors of
+// this host become the outcome's Unprovable.
 func untestable(err error) (backup.Outcome, error) {
 	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) ||
 		errors.Is(err, restoretest.ErrNoMemory) {

@@ -23,7 +23,7 @@ import (
 // helperCommand carries out one order as root; quorumd-helper@.service starts it.
 const helperCommand = "serve-helper"
 
-// ordersTo returns the client of that service; nil if the agent acts without it.
+// ordersTo returns the client of the root helper; nil if the agent acts without it.
 func ordersTo(opt Options) *roothelper.Client {
 	if opt.Helper == "" {
 		return nil
@@ -87,7 +87,7 @@ func (s orderServer) do(ctx context.Context, o roothelper.Request) error {
 		return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
 	}
 	mayDo := conf.Etcd.Runner == config.RunnerSystemd || conf.Etcd.Runner == config.RunnerExternal &&
-		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks) // that etcd has no unit to drive
+		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks) // an external etcd has no unit
 	if !mayDo {
 		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
 	}

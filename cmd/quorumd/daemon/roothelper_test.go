@@ -192,8 +192,8 @@ func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 		"is a symbolic link": func(_ *testHost, path string) error {
 			return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path))
 		},
-		"writable by others": func(d *testHost, _ string) error { return os.Chmod(d.configs, 0o775) },
-		"no such file":       func(_ *testHost, path string) error { return os.Remove(path) },
+		"writable by users other": func(d *testHost, _ string) error { return os.Chmod(d.configs, 0o775) },
+		"no such file":            func(_ *testHost, path string) error { return os.Remove(path) },
 		"runner of quorumd is": func(d *testHost, _ string) error {
 			d.configure("manage", "etcd@x.service, runner: process")
 			return nil
