@@ -48,9 +48,14 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
 			"quorumctl operation show, and try again")
 	}
-	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
+	o.noteReleased(ctx, op, req.Reason, by)
 	o.opt.Wake()
 	return nil
+}
+
+// noteReleased adds the release of an operation to the history.
+func (o *Operator) noteReleased(ctx context.Context, op record.Op, reason, by string) {
+	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+reason)
 }
 
 // releaseTxn returns the conditions and the operations that release an operation, provided that its record still has

@@ -57,6 +57,7 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 		"quorumctl retire"); err != nil {
 		return control.Retirement{}, err
 	}
+	o.noteReleased(ctx, *r.Op, req.Reason, by)
 	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s, lost in maintenance: %s", host.Name, by, req.Reason))
 	o.opt.Wake()
 	m, listed := v.LostMember()

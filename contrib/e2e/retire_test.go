@@ -172,3 +172,35 @@ func TestARetirementUndoneBeforeTheReplacementHasJoinedChangesNothing(t *testing
 	}
 	w.verify(3, 0)
 }
+
+func TestAHostLostInMaintenanceIsRetiredAndReplacedUnderWrites(t *testing.T) {
+	t.Parallel()
+	w := votersAndSpares(t, 1)
+	voters, others := w.split()
+	by, lost := voters[0], voters[2]
+	load := w.retrying(20)
+	lost.request(control.MaintenanceRequest{Work: policy.WorkMaintenance, Reason: "new disk"})
+	w.eventually("the host may be touched", func() bool { return lost.maintenance() == policy.RequestSafe })
+	req := control.RetireRequest{Host: lost.Options.Name, Lost: true}
+	if _, refused := by.retire(req); !strings.Contains(refused, "quorumd runs on "+lost.Options.Name) {
+		t.Errorf("while its quorumd runs: %q", refused)
+	}
+	by.killForGood(lost)
+	asked := time.Now()
+	w.within(4*formation, "its host record has expired, and it can be retired", func() bool {
+		_, refused := by.retire(req)
+		return refused == ""
+	})
+	recorded := time.Now()
+	w.within(4*formation, "the spare votes in its place", func() bool {
+		return by.shows(lost.Options.Name) == control.RetiredLeft && w.has(3, 0) && w.isVoter(others[0])
+	})
+	t.Logf("accepted after %s, replaced %s later", recorded.Sub(asked).Round(time.Second/10),
+		time.Since(recorded).Round(time.Second/10))
+	checkReport(t, load)
+	w.start(lost)
+	w.eventually("the lost host is back and stays out", func() bool { return lost.hasReason(policy.HostRetired) })
+	w.eventually("its request has ended", func() bool { return lost.maintenance() == "" })
+	w.never(5*time.Second, "it votes or its etcd runs", func() bool { return w.isVoter(lost) || lost.etcdRuns() })
+	w.verify(3, 0)
+}
