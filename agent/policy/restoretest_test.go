@@ -49,8 +49,8 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		run    bool
 		text   string
 	}{
-		"not yet":                {func(*View) {}, false, "the next restore test is in 14h, by n5"},
-		"due":                    {due, true, "is due now, by n5"},
+		"not yet":                {func(*View) {}, false, "n5 runs the next restore test in 14h"},
+		"due":                    {due, true, "is due, and n5 runs it"},
 		"the first":              {func(v *View) { v.Backup.RestoreTest.Passed = false }, true, "now, by n5"},
 		"off":                    {func(v *View) { due(v); v.Backup.RestoreTest.Every = 0 }, false, ""},
 		"no window for snapshot": {func(v *View) { due(v); v.Backup.WindowOpen = false }, true, "now, by n5"},
@@ -88,7 +88,7 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		"no key on any host": {func(v *View) {
 			due(v)
 			spares(*v)[0].RestoreTests, spares(*v)[1].RestoreTests = RestoreTestSealed, RestoreTestSealed
-		}, false, "encrypted to recipients whose key no host has that could run one"},
+		}, false, "encrypted, and no host that could run one has a recipient's key"},
 		"no spare": {
 			func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false,
 			"quorumctl snapshot test-restore runs one",
