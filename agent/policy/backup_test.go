@@ -30,9 +30,11 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 		take   bool
 		text   string
 	}{
-		"not yet":             {func(*View) {}, false, "n4 takes the next snapshot in 4h40m"},
-		"due":                 {due, true, "a snapshot is due, and n4 takes it"},
-		"the first":           {func(v *View) { v.Backup.HasSnapshot, v.Backup.Age = false, 0 }, true, "due, and n4 takes it"},
+		"not yet": {func(*View) {}, false, "n4 takes the next snapshot in 4h40m"},
+		"due":     {due, true, "a snapshot is due, and n4 takes it"},
+		"the first": {
+			func(v *View) { v.Backup.HasSnapshot, v.Backup.Age = false, 0 }, true, "due, and n4 takes it",
+		},
 		"off":                 {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
 		"no window":           {func(v *View) { due(v); v.Backup.WindowOpen = false }, false, "n4 waits for a window"},
 		"paused":              {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, and n4 takes it"},
@@ -47,7 +49,7 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 		"failed a moment ago": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: time.Minute}
-		}, false, "due in 9m, by n4"},
+		}, false, "n4 takes the next snapshot in 9m"},
 		"failed a while ago": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: 11 * time.Minute}
