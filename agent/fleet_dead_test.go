@@ -64,7 +64,7 @@ func (e *fleetEtcd) isSilent(id uint64) bool {
 
 // peers returns a host's etcd metrics about the other members. Traffic from a silent member does not grow.
 func (f *fleet) peers(context.Context) health.EtcdReading {
-	r := health.NotAvailable[health.EtcdReading]("this one tells of its peers alone")
+	r := health.NotAvailable[health.EtcdReading]("only its metrics about its peers are simulated")
 	r.Peers = map[uint64]health.Peer{}
 	for _, m := range f.etcd.list() {
 		received := f.now().Seconds()

@@ -202,8 +202,8 @@ func TestAFleetAsksEtcdForLittleAtAnySize(t *testing.T) {
 	}
 }
 
-// restSpan returns how long a fleet is observed at rest. In a large fleet each host rarely queries etcd, but there are
-// many.
+// restSpan returns how long a fleet is observed at rest. In a large fleet each host rarely queries etcd, but the many
+// hosts together query it often enough for a short span.
 func (f *fleet) restSpan() time.Duration {
 	if len(f.hosts) > 3000 {
 		return 3 * time.Minute

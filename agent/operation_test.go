@@ -59,7 +59,7 @@ func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 					}
 				}
 				if op, _ := f.op(); op.HostName != "v2" || !op.Started.Equal(began.Started) {
-					t.Errorf("the operation is that of %q, begun %s; want that of v2, begun %s", op.HostName,
+					t.Errorf("the operation belongs to %q, begun %s; want v2, begun %s", op.HostName,
 						op.Started, began.Started)
 				}
 				f.over("v2")

@@ -225,7 +225,7 @@ func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []st
 	// the first operation may begin before a slightly earlier request is published
 	for i, turn := range turns {
 		if i > 0 && turn.host != order[i] && turns[0].host == order[0] {
-			l.t.Errorf("operation %d is that of %s, want %s: they were requested as %v", i, turn.host, order[i], order)
+			l.t.Errorf("operation %d belongs to %s, want %s: they were requested as %v", i, turn.host, order[i], order)
 		}
 	}
 	return turns, order

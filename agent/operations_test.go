@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// TestSimultaneousRequestsAreServedOneByOneInOrder has spares request maintenance in an order other than that of their
-// names, and measures how soon the next one follows and the load on etcd.
+// TestSimultaneousRequestsAreServedOneByOneInOrder has spares request maintenance, not in the order of their names. It
+// measures how soon each operation follows the previous one, and the load on etcd.
 func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 20, 100} {
@@ -204,7 +204,7 @@ func (f *fleet) state(name string) policy.RequestState {
 func (f *fleet) alone(order []string, i int) {
 	f.t.Helper()
 	if op, _ := f.op(); op.HostName != order[i] {
-		f.t.Fatalf("operation %d is that of %s, want %s", i, op.HostName, order[i])
+		f.t.Fatalf("operation %d belongs to %s, want %s", i, op.HostName, order[i])
 	}
 	for _, name := range order {
 		got := f.state(name)

@@ -287,7 +287,7 @@ func TestAHangingSensorDoesNotHideItsDrivesFindings(t *testing.T) {
 		close(silent)
 		f.pass(10 * time.Minute)
 		if n := h.agent.publisher.Current().Hung; n != 1 {
-			t.Errorf("%d measurements hang, want that of the sensors", n)
+			t.Errorf("%d measurements hang, want only that of the sensors", n)
 		}
 		s := h.agent.Status().Health
 		failing := func(f control.Finding) bool { return f.Code == string(health.DriveFailing) }

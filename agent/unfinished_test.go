@@ -69,7 +69,7 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 		old := f.rollout()
 		f.until(20*time.Minute, "it is done", func() bool { return f.rollout().State == record.RolloutDone })
 		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("v2") })
-		for i := range old.Hosts { // the last host waits again, as in a record from before the first was done
+		for i := range old.Hosts { // s0000 is recorded as done, and v2 waits again
 			if old.Hosts[i].Name == "s0000" {
 				old.Hosts[i].State = record.HostDone
 			}
@@ -117,7 +117,7 @@ func TestAReleasedOperationCountsAsDoneUntilTheRolloutIsResumed(t *testing.T) {
 		f.until(time.Minute, "v2 has no request", func() bool { return !f.asked("v2") })
 		f.put(record.KeysFor("test").Rollout(), began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		const want = "v2 was already attempted, with another outcome (CANCELLED: its operation was released)"
+		const want = "v2 was already attempted, with a different outcome (CANCELLED: its operation was released)"
 		if r := f.rollout(); !strings.Contains(r.Text, want) {
 			t.Errorf("the text is %q", r.Text)
 		}

@@ -42,7 +42,7 @@ func ParseBlackout(text string) (Blackout, error) {
 	for _, date := range []string{first, last} {
 		if !isDate(date, b.layout) {
 			return Blackout{},
-				fmt.Errorf("%q is not a date or range; write both dates in the same form, as in "+
+				fmt.Errorf("%q is not a date or range; write both dates in the same form, such as "+
 					"2026-12-20..2027-01-06, or for "+
 					"every year 12-20..01-06", fields[0])
 		}

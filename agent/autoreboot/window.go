@@ -26,7 +26,7 @@ func ParseWindow(text string) (Window, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 2 && len(fields) != 3 {
 		return Window{},
-			fmt.Errorf("%q is not a window; write days, hours and perhaps a time zone, as in \"Mon..Fri 02:00-04:00 "+
+			fmt.Errorf("%q is not a window; write days, hours and perhaps a time zone, such as \"Mon..Fri 02:00-04:00 "+
 				"Europe/Berlin\"", text)
 	}
 	w := Window{zone: time.Local}
@@ -36,7 +36,7 @@ func ParseWindow(text string) (Window, error) {
 	}
 	from, to, is := strings.Cut(fields[1], "-")
 	if !is {
-		return Window{}, fmt.Errorf("%q is not a range of hours; write from-to, as in 02:00-04:00", fields[1])
+		return Window{}, fmt.Errorf("%q is not a range of hours; write from-to, such as 02:00-04:00", fields[1])
 	}
 	if w.from, err = parseClock(from); err == nil {
 		w.to, err = parseClock(to)
@@ -67,7 +67,7 @@ func parseDays(text string) (days [7]bool, err error) {
 		from, ok := weekday(first)
 		to, ok2 := weekday(last)
 		if !ok || !ok2 {
-			return days, fmt.Errorf("%q is not a list of days; write Mon to Sun, as in Mon..Fri or Sat,Sun, or "+
+			return days, fmt.Errorf("%q is not a list of days; write Mon to Sun, such as Mon..Fri or Sat,Sun, or "+
 				"daily", text)
 		}
 		for day := from; ; day = (day + 1) % 7 {
@@ -96,7 +96,7 @@ func parseClock(text string) (int, error) {
 	}
 	at, err := time.Parse("15:04", text)
 	if err != nil || len(text) != len("15:04") {
-		return 0, fmt.Errorf("%q is not a time of day; write hours and minutes, as in 02:00", text)
+		return 0, fmt.Errorf("%q is not a time of day; write hours and minutes, such as 02:00", text)
 	}
 	return at.Hour()*60 + at.Minute(), nil
 }
@@ -104,7 +104,7 @@ func parseClock(text string) (int, error) {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("%q is not a time zone; write its name in the IANA database, as in Europe/Berlin, or "+
+		return nil, fmt.Errorf("%q is not a time zone; write its name in the IANA database, such as Europe/Berlin, or "+
 			"UTC, or omit it for the machine's own", name)
 	}
 	return zone, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved makes the store's directory hang, as that of a dead file
-// server does.
+// TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved makes the store's directory hang, as if it were on a dead
+// file server.
 func TestStoreOnAHungDiskIsAbandonedAndTheNextSnapshotIsSaved(t *testing.T) {
 	t.Parallel()
 	back := t.TempDir()

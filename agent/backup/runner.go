@@ -149,7 +149,7 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends
 		}
 		now := r.Job().Bytes
 		if now-before < leastProgress {
-			cancel(fmt.Errorf("the store or etcd does not answer: %d bytes in %s, and %d are the least", now-before,
+			cancel(fmt.Errorf("the store or etcd does not answer: %d bytes in %s, at least %d are required", now-before,
 				durationfmt.Text(r.Patience), leastProgress))
 		}
 		before = now
@@ -164,7 +164,7 @@ func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 	case <-ends: // the cause is more specific than the child's error
 		return ending{err: context.Cause(ctx)}, true
 	case <-timer.C:
-		return ending{err: fmt.Errorf("%w; process and job end when the kernel lets go of them", context.Cause(ctx))},
+		return ending{err: fmt.Errorf("%w; the process and its job end once the kernel lets them", context.Cause(ctx))},
 			false
 	}
 }
@@ -180,7 +180,7 @@ func (r *Runner) runChild(ctx context.Context, args []string) (o Outcome, err er
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		err = fmt.Errorf("the process ended before it was done: %w", err)
 		if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signal() == syscall.SIGKILL {
-			err = fmt.Errorf("%w: it may have met the memory limit of quorumd's unit (MemoryMax=)", err)
+			err = fmt.Errorf("%w: it may have reached the memory limit of quorumd's unit (MemoryMax=)", err)
 		}
 	}
 	return Outcome{}, err

@@ -25,7 +25,7 @@ import (
 // parts, a snapshot can have 156 GiB.
 const partSize = 16 << 20
 
-// tries is how often a request is tried if it fails for a transient reason.
+// tries is how many times a request is tried if it fails for a transient reason.
 const tries = 3
 
 // maxCredentials limits a file of credentials, and maxAuthorities a file of CA certificates, in bytes.

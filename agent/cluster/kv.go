@@ -156,9 +156,8 @@ func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 }
 
 // ReadAt returns all pairs of these spans in the store of the member at that endpoint, at one revision. It needs no
-// quorum, so the answer may be stale: it contains what that member has applied. From a leader confirmed by a quorum it
-// is current. It
-// is bounded like Read.
+// quorum, so the answer may be stale: it contains what that member has applied. The answer of a leader that a quorum
+// confirms is current. ReadAt is bounded like Read.
 func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
 	return c.readAt(ctx, endpoint, spans)
 }

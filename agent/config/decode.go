@@ -258,7 +258,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 // environment reads a mapping of variables. Values are taken as written, so that numbers need no quotes.
 func (d *decoder) environment(n *yaml.Node, v reflect.Value, k key) {
 	if n.Kind != yaml.MappingNode {
-		d.add(k.path, n.Line, "must be variables and values, as in \"ETCD_LOG_LEVEL: warn\", not "+describe(n))
+		d.add(k.path, n.Line, "must be variables and values, such as \"ETCD_LOG_LEVEL: warn\", not "+describe(n))
 		return
 	}
 	if len(n.Content) > 0 {

@@ -119,9 +119,9 @@ func generateDefault(t *testing.T) string {
 	}
 	g.WriteString("# Reference of all keys in the configuration of quorumd.\n#\n" +
 		"# #key shows the default of a key: remove the # to change it.\n" +
-		"# Brackets show type and default. A duration is a number with a unit (ms, s, m, h, d), as in 300ms or " +
+		"# Brackets show type and default. A duration is a number with a unit (ms, s, m, h, d), such as 300ms or " +
 		"1h30m;\n" +
-		"# a size is a whole number with a unit (B, KiB, MiB, GiB, TiB), as in 512MiB.\n" +
+		"# a size is a whole number with a unit (B, KiB, MiB, GiB, TiB), such as 512MiB.\n" +
 		"# After a change: quorumctl config check && systemctl reload quorumd\n")
 	g.section(reflect.TypeFor[Config](), "")
 	return g.String()

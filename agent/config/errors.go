@@ -19,7 +19,7 @@ type Problem struct {
 	// as passed to Load or Parse; empty if the problem is not in the file's text
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"` // from 1; 0 if the problem has no line, as with a missing section
-	// path of the key, as in "timing.lockTTL"; empty if the file is not valid YAML
+	// path of the key, such as "timing.lockTTL"; empty if the file is not valid YAML
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`          // what is wrong and what to do
 	Source  string `json:"source,omitempty"` // the line's text, safe to print

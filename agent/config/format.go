@@ -311,7 +311,7 @@ func parseURL(s string, listen bool) (string, error) {
 	case u.Hostname() == "":
 		return "", fmt.Errorf("%s has no host; write an address before the port", quote(s))
 	case u.Port() == "":
-		return "", fmt.Errorf("%s has no port; etcd has no default for it, so add one, as in :2379", quote(s))
+		return "", fmt.Errorf("%s has no port; etcd has no default for it, so add one, such as :2379", quote(s))
 	}
 	if err := checkPort(u.Port()); err != nil {
 		return "", err

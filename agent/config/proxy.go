@@ -29,6 +29,6 @@ func (d *decoder) externalRules(c *Config) []rule {
 		c.Etcd.Runner != RunnerExternal || d.setAt[listen] > 0 || port == "" || port != etcdPort,
 		"etcd.runner is external, and that etcd may also listen on the loopback address besides " +
 			d.show(from, c.Etcd.ClientURL) + ", as kubeadm does, so " + d.show(proxy, c.Proxy.Listen) +
-			" must use another port; or set " + listen + " to etcd's address, if it listens on only one",
+			" must use a different port; or set " + listen + " to etcd's address, if it listens on only one",
 	}}
 }

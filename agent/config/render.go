@@ -68,7 +68,7 @@ func valueNode(v reflect.Value) *yaml.Node {
 	return plainNode(fmt.Sprint(v.Interface()))
 }
 
-// textNode returns a text node, quoted if YAML would read it as another type.
+// textNode returns a text node, quoted if YAML would read it as a different type.
 func textNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }

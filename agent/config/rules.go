@@ -191,7 +191,7 @@ func maintenanceRules(m *Maintenance) []rule {
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
 		!m.AutoReboot || len(m.Windows) > 0,
 		"maintenance.windows is empty, but maintenance.autoReboot is true and requests a reboot only in a window; " +
-			"add one, as in \"Mon..Fri 02:00-04:00\", or remove autoReboot",
+			"add one, such as \"Mon..Fri 02:00-04:00\", or remove autoReboot",
 	}}
 }
 

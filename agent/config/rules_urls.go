@@ -210,7 +210,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 				[]string{a.path, b.path, a.from, b.from},
 				!overlap(address(a.value), address(b.value)),
 				d.show(a.path, a.value) + " and " + d.show(b.path, b.value) +
-					" listen on the same address and port; give one of them another port",
+					" listen on the same address and port; give one of them a different port",
 			})
 		}
 	}

@@ -121,7 +121,7 @@ func parseDuration(s string, zeroAllowed bool) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m, h or d, as in 300ms, 2s, "+
+		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m, h or d, such as 300ms, 2s, "+
 			"1h30m or 2d", quote(s))
 	case value == 0 && zeroAllowed:
 		return 0, nil
@@ -138,7 +138,7 @@ func parseSize(s string) (Size, error) {
 	suffix := strings.TrimSpace(s[len(digits):])
 	number, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a size; write a whole number with a unit, as in 512MiB or 1GiB", quote(s))
+		return 0, fmt.Errorf("%s is not a size; write a whole number with a unit, such as 512MiB or 1GiB", quote(s))
 	}
 	for _, u := range sizeUnits() {
 		switch {
@@ -152,7 +152,7 @@ func parseSize(s string) (Size, error) {
 			return 0, fmt.Errorf("%s has an unknown unit; write %s%s", quote(s), digits, u.name)
 		}
 	}
-	return 0, fmt.Errorf("%s needs one of the units B, KiB, MiB, GiB, TiB, as in 512MiB", quote(s))
+	return 0, fmt.Errorf("%s needs one of the units B, KiB, MiB, GiB, TiB, for example 512MiB", quote(s))
 }
 
 func parseInt(s string, k key) (int, error) {

@@ -457,12 +457,12 @@ type Maintenance struct {
 	// if that is installed. At most once a day.
 	AutoReboot bool `yaml:"autoReboot" default:"false"`
 
-	// When autoReboot may request one: days, hours and optionally a time zone, as in "Mon..Fri 02:00-04:00
+	// When autoReboot may request one: days, hours and optionally a time zone, such as "Mon..Fri 02:00-04:00
 	// Europe/Berlin". The default zone is the machine's own. A window that ends before it begins ends on the next
 	// day.
 	Windows []string `yaml:"windows" default:"daily 02:00-05:00" is:"window"`
 
-	// Days on which autoReboot requests none: dates or ranges, with a year or for every year, as in "2026-11-27" and
+	// Days on which autoReboot requests none: dates or ranges, with a year or for every year, such as "2026-11-27" and
 	// "12-20..01-06".
 	Blackouts []string `yaml:"blackouts" default:"" is:"blackout"`
 

@@ -86,7 +86,7 @@ func (t *text) parse(data []byte) *Problem {
 	case isNull(t.root), t.root.Kind == yaml.MappingNode && len(t.root.Content) == 0:
 		return t.problem(0, noSettings())
 	case t.root.Kind != yaml.MappingNode:
-		return t.problem(t.root.Line, "must be keys with values, as in \"mode: observe\", not "+describe(t.root))
+		return t.problem(t.root.Line, "must be keys with values, such as \"mode: observe\", not "+describe(t.root))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type Limits struct {
 const (
 	// sendBuffer is how much of an answer the kernel buffers for a slow reader, in bytes. A scrape has about 40 KiB.
 	sendBuffer = 128 << 10
-	// logEvery is how often rejected connections are logged.
+	// logEvery is the minimum interval between two log lines about rejected connections.
 	logEvery = time.Minute
 )
 

@@ -66,8 +66,8 @@ type HostRecord struct {
 	// SilentSeconds is how long the host may have been down although its record has not expired: its member does not
 	// answer or, without a member, the record's renewals are overdue. The record's lease bounds it.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
-	// Former reports that the cluster does not list the member named in the host's record, as for hosts that died
-	// before a recovery. The record is outdated, so role and health are unknown.
+	// Former reports that the cluster does not list the member named in the host's record, for example because the host
+	// died before a recovery. The record is outdated, so role and health are unknown.
 	Former  bool   `json:"former,omitempty"`
 	Retired string `json:"retired,omitempty"` // if it is retired: leaves, left or unreadable
 	Waiting string `json:"waiting,omitempty"` // code of the reason why it waits
@@ -101,8 +101,8 @@ type Lock struct {
 
 // Op is the operation in flight.
 type Op struct {
-	Kind     string `json:"kind"` // join, cycle or remove
-	Host     string `json:"host"` // the host that it changes
+	Kind     string `json:"kind"` // join, replace, cycle, remove or leave
+	Host     string `json:"host"` // the host that it changes, or that received the request to remove a member
 	HostName string `json:"hostName"`
 	// voter or standby for a join, the member's name for a removal
 	Target   string    `json:"target,omitempty"`

@@ -35,7 +35,7 @@ type HistoryLine struct {
 	Kind     string    `json:"kind"` // step, refusal or op
 	Code     string    `json:"code"`
 	Text     string    `json:"text"`
-	// Operation is the kind of an ended operation: join, cycle or remove; otherwise absent.
+	// Operation is the kind of an ended operation: join, replace, cycle, remove or leave; otherwise absent.
 	Operation string `json:"operation,omitempty"`
 	// Outcome is the result: "ok" or "error" for a step, the code of its end for an operation. It is absent if nothing
 	// has ended.

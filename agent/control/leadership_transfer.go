@@ -54,7 +54,7 @@ type TransferStanding struct {
 type TransferEnd struct {
 	RequestedTransfer
 	Ended time.Time `json:"ended"`
-	// empty if the voter leads, or the code of the reason for another end
+	// empty if the voter leads; otherwise the code of the reason why it ended
 	Code policy.ReasonCode `json:"code,omitempty"`
 	Text string            `json:"text"`
 }

@@ -61,7 +61,7 @@ type MaintenanceEnd struct {
 	By     string            `json:"by"` // who requested it
 	Since  time.Time         `json:"since"`
 	Ended  time.Time         `json:"ended"`
-	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, or the code of the reason for another end
+	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, or the code of another reason why it ended
 	Text   string            `json:"text"`
 }
 

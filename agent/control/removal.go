@@ -59,7 +59,7 @@ type Removal struct {
 type RemovalEnd struct {
 	RequestedRemoval
 	Ended time.Time `json:"ended"`
-	// REMOVED, CANCELLED if it expired, or the code of the reason for another end
+	// REMOVED, CANCELLED if it expired, or the code of another reason why it ended
 	Code policy.ReasonCode `json:"code"`
 	Text string            `json:"text"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// ResizeRequest requests another number of voters. Later hosts join or voters leave, one at a time.
+// ResizeRequest requests a different number of voters. Hosts then join, or voters leave, one at a time.
 type ResizeRequest struct {
 	Voters int    `json:"voters"`           // odd, 1 to 9
 	Reason string `json:"reason,omitempty"` // one line
@@ -43,6 +43,6 @@ type Resize struct {
 	FaultTolerance int               `json:"faultTolerance"`
 	Steps          []policy.PlanStep `json:"steps"` // in order; empty if the cluster has its size
 	Warnings       []string          `json:"warnings"`
-	Unchanged      bool              `json:"unchanged,omitempty"` // the cluster has been resized to that size before
+	Unchanged      bool              `json:"unchanged,omitempty"` // the cluster had already been resized to that size
 	DryRun         bool              `json:"dryRun,omitempty"`    // nothing was recorded
 }

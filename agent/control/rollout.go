@@ -31,7 +31,7 @@ type RolloutRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// RolloutStateRequest requests another state of the rollout.
+// RolloutStateRequest requests a new state of the rollout.
 type RolloutStateRequest struct {
 	State string `json:"state"` // running, paused or aborted
 }

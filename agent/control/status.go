@@ -52,7 +52,7 @@ type Host struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Domain  string `json:"domain,omitempty"` // failure domain
-	Mode    string `json:"mode"`             // observe, gate or manage
+	Mode    string `json:"mode"`             // observe or manage
 	Version string `json:"version"`          // version of quorumd
 	BootID  string `json:"bootID"`
 }

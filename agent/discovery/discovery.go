@@ -34,8 +34,8 @@ const (
 	maxURL = 300 // a DNS name has 253 at most
 )
 
-// Source returns the current endpoints, unchecked. It may outlive its context, such as when it reads a file on a hung
-// disk.
+// Source returns the current endpoints, unchecked. It may outlive its context, for example while it reads a file on a
+// hung disk.
 type Source func(ctx context.Context) ([]string, error)
 
 // Options configure the source and the frequency of lookups.

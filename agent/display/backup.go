@@ -24,7 +24,7 @@ func Backup(s control.Status) []Line {
 	if b.Saved != nil || b.Next != "" {
 		lines = append(lines, Line{{Text: last + After("; ", b.Next)}})
 	}
-	lines = append(lines, inVain(s.Time, "no snapshot was saved", b.Failed, b.FailedHost, b.Cause)...)
+	lines = append(lines, failedAttempt(s.Time, "saving a snapshot failed", b.Failed, b.FailedHost, b.Cause)...)
 	if b.RestoreTest != nil {
 		lines = append(lines, restoreTest(s.Time, *b.RestoreTest)...)
 	}
@@ -41,11 +41,11 @@ func restoreTest(now time.Time, d control.RestoreTest) []Line {
 	if d.RestoreTested != nil || d.Next != "" {
 		lines = append(lines, Line{{Text: last + After("; ", d.Next)}})
 	}
-	return append(lines, inVain(now, "the restore test failed", d.Failed, d.FailedHost, d.Cause)...)
+	return append(lines, failedAttempt(now, "a restore test failed", d.Failed, d.FailedHost, d.Cause)...)
 }
 
-// inVain describes a failed attempt, if there was one.
-func inVain(now time.Time, what string, at *time.Time, host, cause string) []Line {
+// failedAttempt describes a failed attempt, if there was one.
+func failedAttempt(now time.Time, what string, at *time.Time, host, cause string) []Line {
 	if at == nil {
 		return nil
 	}

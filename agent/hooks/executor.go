@@ -27,7 +27,7 @@ import (
 const (
 	// killGrace is the time between SIGTERM and SIGKILL.
 	killGrace = 5 * time.Second
-	// EndWithin is how long after its deadline a program has ended in any case, killed if necessary.
+	// EndWithin is the time after its deadline within which a program has certainly ended, killed if necessary.
 	EndWithin = 2*killGrace + 5*time.Second
 	// defaultPath is the PATH of programs if none is set.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -10,7 +10,7 @@
 // unit of its own and runs as root; otherwise it is a child of the agent.
 //
 // It promises:
-//   - Each run, identified by its ID, runs once, however often it is started, and continues if the agent restarts.
+//   - Each run, identified by its ID, runs once, however many times it is started, and continues if the agent restarts.
 //   - The first failure ends the run: the remaining programs do not run. A program that exceeds its time limit is
 //     killed with its children. A program that is not executable, or that users other than its owner may write, is a
 //     failure.

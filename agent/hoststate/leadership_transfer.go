@@ -11,7 +11,7 @@ import (
 )
 
 // Transfers is the leadership transfer that this host was asked for, and how the last one ended. It is in memory only,
-// so a restart of the agent forgets it: the request is short, and nothing is left over if it is lost.
+// so a restart of the agent forgets it: the request is short-lived, and losing it leaves nothing behind.
 type Transfers struct {
 	Transfer *Transfer
 	Last     *control.TransferEnd

@@ -32,7 +32,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		case pair.Key == o.keys.Lock():
 			kind, r.LockAt = policy.RecordLock, pair.CreateRevision
 			if r.Lock, err = o.parsed.lock.of(pair); err != nil {
-				r.Lock = &record.Lock{Name: "one whose record cannot be read"}
+				r.Lock = &record.Lock{Name: "an unknown host: the lock's record cannot be read"}
 			}
 		case pair.Key == o.keys.Op():
 			kind, r.OpAt = policy.RecordOp, pair.ModRevision

@@ -67,7 +67,7 @@ var errFull = errors.New("etcd's database is full and rejects writes: free space
 
 // claim takes the claim on a job.
 func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
-	const hint = "without a quorum it is unknown whether another host is already doing it"
+	const hint = "without a quorum it is unknown whether another host already runs this job"
 	value, err := record.Encode(record.Saving{Host: o.opt.Config.Host.Name, Since: o.opt.Wall()})
 	if err != nil {
 		return 0, err

@@ -18,7 +18,7 @@ import (
 func (o *Operator) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {
-	const cannot = "cannot ask for maintenance: "
+	const cannot = "cannot request maintenance: "
 	now := o.opt.Wall().UTC()
 	request := hoststate.Request{
 		Request: policy.Request{

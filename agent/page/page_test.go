@@ -83,11 +83,11 @@ func backedUp(t *testing.T, s control.Status) control.Status {
 	t.Helper()
 	saved, tested := s.Time.Add(-2*time.Minute-33*time.Second), s.Time.Add(-time.Minute)
 	s.Backup = &control.Backup{
-		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "the next snapshot is due in 57m27s, by n3",
+		Name: snapshot, Saved: &saved, Host: "n3", Revision: 4711, Next: "n3 takes the next snapshot in 57m27s",
 		RestoreTest: &control.RestoreTest{
 			Name: snapshot, RestoreTested: &tested, Host: "n4", Revision: 4711, Keys: 538, Etcd: "3.6.16",
 			TookSeconds: 1.29,
-			Next:        "the next restore test is in 23h59m, by n4",
+			Next:        "n4 runs the next restore test in 23h59m",
 		},
 	}
 	for i := range s.Hosts {

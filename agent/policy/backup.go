@@ -17,10 +17,10 @@ import (
 type Backup struct {
 	HasStore    bool           // this host's configuration names a backup store
 	Every       time.Duration  // the interval; 0: no automatic snapshots
-	Spread      time.Duration  // less than a tenth of Every, by cluster name: not all clusters are due at once
+	Spread      time.Duration  // less than a tenth of Every, from the cluster name, so that clusters take turns
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
-	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, since when this agent found none
+	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, since this agent's first round
 	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
 }
@@ -36,7 +36,7 @@ type BackupFailure struct {
 // nothing in the cluster.
 type BackupNote struct {
 	Take   bool          // this host takes a snapshot now
-	Member uint64        // the source
+	Member uint64        // the member from which it is taken
 	By     string        // the host that takes the next one; empty if none can
 	Due    time.Duration // until the next snapshot; 0 or less if it is due
 	Text   string        // when the next snapshot is due and which host takes it, or why none is taken
@@ -61,11 +61,11 @@ func noteBackup(v View) BackupNote {
 	n := BackupNote{Member: from.ID, By: taker.Name, Due: v.backupDue()}
 	switch {
 	case n.Due > 0:
-		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)), n.By)
+		n.Text = fmt.Sprintf("%s takes the next snapshot in %s", n.By, durationfmt.Text(n.Due.Round(time.Minute)))
 	case !v.Backup.WindowOpen && !first:
-		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
+		n.Text = fmt.Sprintf("a snapshot is due, and %s waits for a window", n.By)
 	default:
-		n.Text = fmt.Sprintf("the next snapshot is due, by %s", n.By)
+		n.Text = fmt.Sprintf("a snapshot is due, and %s takes it", n.By)
 		n.Take = taker.PeerURL == v.Self.PeerURL && v.Self.Mode == Manage
 	}
 	return n
@@ -200,8 +200,8 @@ func snapshotFirst(v View) (string, bool) {
 	}
 	taker, _ := v.hostOf(from)
 	if f := v.Backup.Failed; f != nil {
-		return fmt.Sprintf("no snapshot was saved %s, on %s: %s; %s tries again in %s", before, f.Host, f.Text,
-			taker.Name, durationfmt.Text(max(0, v.Backup.retry()).Round(time.Minute))), true
+		return fmt.Sprintf("a snapshot is needed %s, but %s failed to save it: %s; %s tries again in %s", before,
+			f.Host, f.Text, taker.Name, durationfmt.Text(max(0, v.Backup.retry()).Round(time.Minute))), true
 	}
 	return fmt.Sprintf("%s takes a snapshot %s", taker.Name, before), true
 }

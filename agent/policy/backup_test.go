@@ -30,30 +30,32 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 		take   bool
 		text   string
 	}{
-		"not yet":             {func(*View) {}, false, "the next snapshot is due in 4h40m, by n4"},
-		"due":                 {due, true, "the next snapshot is due, by n4"},
-		"the first":           {func(v *View) { v.Backup.HasSnapshot, v.Backup.Age = false, 0 }, true, "due, by n4"},
+		"not yet": {func(*View) {}, false, "n4 takes the next snapshot in 4h40m"},
+		"due":     {due, true, "a snapshot is due, and n4 takes it"},
+		"the first": {
+			func(v *View) { v.Backup.HasSnapshot, v.Backup.Age = false, 0 }, true, "due, and n4 takes it",
+		},
 		"off":                 {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
 		"no window":           {func(v *View) { due(v); v.Backup.WindowOpen = false }, false, "n4 waits for a window"},
-		"paused":              {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, by n4"},
-		"elsewhere":           {func(v *View) { due(v); v.Self.PeerURL = "http://n3" }, false, "due, by n4"},
-		"only observed there": {func(v *View) { due(v); v.Hosts[3].Manage = false }, false, "due, by n3"},
+		"paused":              {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, and n4 takes it"},
+		"elsewhere":           {func(v *View) { due(v); v.Self.PeerURL = "http://n3" }, false, "due, and n4 takes it"},
+		"only observed there": {func(v *View) { due(v); v.Hosts[3].Manage = false }, false, "due, and n3 takes it"},
 		"without the standby": {func(v *View) {
 			due(v)
 			v.Cluster.Members, v.Self.PeerURL = v.Cluster.Members[:3], "http://n3"
-		}, true, "due, by n3"},
-		"observing":    {func(v *View) { due(v); v.Self.Mode = Observe }, false, "due, by n4"},
+		}, true, "due, and n3 takes it"},
+		"observing":    {func(v *View) { due(v); v.Self.Mode = Observe }, false, "due, and n4 takes it"},
 		"out of reach": {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
 		"failed a moment ago": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: time.Minute}
-		}, false, "due in 9m, by n4"},
+		}, false, "n4 takes the next snapshot in 9m"},
 		"failed a while ago": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: 11 * time.Minute}
-		}, true, "due, by n4"},
+		}, true, "due, and n4 takes it"},
 		"taken with a clock that was a day ahead": {
-			func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, by n4",
+			func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, and n4 takes it",
 		},
 	} {
 		v := backedUp()

@@ -130,7 +130,7 @@ func bringUp(v View) Decision {
 	return wait(Starting, "etcd is %s", v.Unit.State)
 }
 
-// BootstrapAttempt is this host's view of a bootstrap by the hosts in bootstrap.hosts, from its disk and from their
+// BootstrapAttempt is this host's view of a bootstrap by the hosts in bootstrap.hosts, according to its disk and their
 // answers. The zero value means that no hosts are listed.
 //
 // Only the first host of the list may create the cluster. Its attempt has a name that is never used again, and it
@@ -273,14 +273,14 @@ type answersResult struct {
 	waiting string // why it waits
 }
 
-// clusterElsewhere returns a text that names another listed host with a cluster, one that creates a cluster, or one
-// with a request that precedes the named host's; empty if there is none. With an empty name, any request counts.
+// clusterElsewhere returns a text that names another listed host that has a cluster, creates one, or has a request that
+// takes precedence over the named host's; empty if there is none. If name is empty, any request takes precedence.
 func (b BootstrapAttempt) clusterElsewhere(name string) string {
 	for _, a := range b.Others {
 		switch {
 		case a.Silent != "" || a.List != b.List:
 		case a.Phase == BootstrapCluster:
-			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows a cluster")
+			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows of a cluster")
 		case a.Phase == BootstrapDecided:
 			return a.Name + " creates the cluster"
 		case a.Phase == BootstrapAsking && (name == "" || a.Name < name):

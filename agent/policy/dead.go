@@ -73,7 +73,7 @@ func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 		switch here := h.PeerURL == m.PeerURL; {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
-		case here || m.Name != "" && h.Name == m.Name: // even if it reports on a member at a different URL
+		case here || m.Name != "" && h.Name == m.Name: // even if its record has a different peer URL
 			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}
@@ -111,10 +111,9 @@ func (v View) reportAwaited() time.Duration {
 // end of its grace period until another host has recorded its replacement.
 const silenceWindow = 15 * time.Second
 
-// repairDue returns how soon a host that may replace a voter, or that must report whether a voter is dead, observes the
-// cluster again: when a dead voter's grace period ends, or within lookSoon while the host waits for the reports of the
-// hosts in behind or for the record of the replacement. It returns 0 if the host need not observe before the next
-// round.
+// repairDue returns how soon this host observes the cluster again if it may replace a voter, or must report whether one
+// is dead. It does so when a dead voter's grace period ends, and within lookSoon while it waits for the reports of the
+// hosts in behind or for the record of the replacement. If soon is 0, the next round is early enough.
 func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
@@ -290,8 +289,8 @@ func DeadVoters(v View) []Dead {
 }
 
 // deadBlocked returns why no host replaces a dead voter; empty if one may. over reports whether the grace period is
-// over: a host that still waits for the voter then does not report it dead, or has not reported it dead for long
-// enough, for example because its agent has restarted.
+// over. If it is, a host that still waits for the voter does not report it dead, or has not done so for long enough,
+// for example because its agent has restarted.
 func (v View) deadBlocked(m Member, over bool) string {
 	if why := v.repairBlocked("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why

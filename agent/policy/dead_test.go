@@ -36,7 +36,7 @@ func TestAVoterIsDeadForAsLongAsTheLastLiveVoterReportsIt(t *testing.T) {
 	v := deadView()
 	m, _ := v.memberByID(3)
 	if since, why := v.deadFor(m); since != 10*time.Minute || why != "" {
-		t.Errorf("dead for %s, not because %q", since, why)
+		t.Errorf("dead for %s, or not dead because %q", since, why)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 			c.change(&v)
 			m, _ := v.memberByID(3)
 			if since, why := v.deadFor(m); since != 0 || !strings.Contains(why, c.why) {
-				t.Errorf("dead for %s, not because %q", since, why)
+				t.Errorf("dead for %s, or not dead because %q", since, why)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestAMemberWithoutDataIsDeadThoughItsAgentLives(t *testing.T) {
 	v.Cluster.Members[2].AgentGoneFor = 0
 	m, _ := v.memberByID(3)
 	if since, why := v.deadFor(m); since != 5*time.Minute {
-		t.Errorf("dead for %s, not because %q", since, why)
+		t.Errorf("dead for %s, or not dead because %q", since, why)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestTheOthersWaitForAnAgentThatHasJustGone(t *testing.T) {
 	v.Cluster.Members[2].AgentGoneFor = time.Minute
 	m, _ := v.memberByID(3)
 	if since, why := v.deadFor(m); since != time.Minute {
-		t.Errorf("dead for %s, not because %q", since, why)
+		t.Errorf("dead for %s, or not dead because %q", since, why)
 	}
 }
 

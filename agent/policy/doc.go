@@ -80,7 +80,7 @@
 // without the survivor's.
 //
 // A separate exploration covers rollouts and the queue, in which no host joins or leaves. It leaves out hooks and
-// programs; hosts with operators' requests in addition; calls that take effect after their agent has moved on; and a
+// programs; hosts that also have operators' requests; calls that take effect after their agent has moved on; and a
 // spare that is off while the record of its operation is deleted, which no host can detect.
 //
 // Constant: versions, space, qualification, unique names, one cluster and readable data. No hooks are installed, a

@@ -145,8 +145,8 @@ func records() []recordInfo {
 		{RecordRetired, false, "so that host does not join", "quorumctl retire HOST --undo deletes it"},
 		{RecordLock, false, "so the lock counts as held by another host", "if it stays: etcdctl del %s"},
 		{
-			RecordHost, false, "so nothing is known of that host",
-			"restart quorumd there, as new as here; if there is no such host: etcdctl del %s",
+			RecordHost, false, "so nothing is known about that host",
+			"run the same quorumd version there as here, and restart it; if there is no such host: etcdctl del %s",
 		},
 	}
 }

@@ -287,12 +287,12 @@ func finishJoin(v View, m Member) Decision {
 	case v.Op.Phase != PhasePromoted:
 		return do(Step{Kind: StepSetPhase, Phase: PhasePromoted, MemberID: m.ID})
 	case !m.Live || m.ThinksLearner:
-		return wait(Starting, "the member list says voter, the member itself does not serve as one yet")
+		return wait(Starting, "it is listed as a voter, but does not serve as one yet")
 	}
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
 
-// leaveStopped leaves a new voter down that was stopped on purpose, and ends the operation after a while.
+// leaveStopped leaves a new voter down if it was stopped on purpose, and ends the operation after a while.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and its etcd was stopped on purpose"})
@@ -406,7 +406,7 @@ const (
 )
 
 // noteJoin returns the result of this host's attempt to join if the step ends it. A replacement that ended before
-// anything was sent to etcd does not count as failed, unless it timed out: uncounted, it would begin again at once.
+// anything was sent to etcd does not count as failed, unless it timed out: otherwise it would begin again at once.
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A member leaves for good in an operation of its own host, which the others only watch: a host that removes its own
-// member needs no other host's word that the member may go. So a record in etcd alone removes no member of a host whose
-// agent does not agree. Members leave because the cluster was resized, or because their host was retired.
+// A member leaves for good in an operation that its own host carries out and the other hosts only watch. Therefore a
+// record in etcd alone never removes a member whose own host's agent does not agree. Members leave because the cluster
+// was resized, or because their host was retired.
 //
 // A voter leaves only while all other voters are known to be live and healthy. The cluster therefore never has fewer
 // healthy voters than the new quorum, and a dead or unhealthy voter goes first: it is removed as a surplus voter.
@@ -80,7 +80,7 @@ func leaveVetoes() []veto {
 }
 
 // removalPending reports whether a removal that was sent for an earlier operation may still take effect, which it does
-// within the lock's TTL or never. If it removed the other one of two voters, none would be left.
+// within the lock's TTL or never. If it removed the other of two voters, none would be left after this one leaves.
 func removalPending(v View) (string, bool) {
 	left := v.Limits.LockTTL - v.IdleFor
 	if left <= 0 {
@@ -202,7 +202,7 @@ func (v View) nextToLeave() string {
 	if text, holds := aloneWithoutSnapshot(v); holds {
 		return text
 	}
-	for m := range v.Cluster.voters() { // what keeps the first voter keeps all others
+	for m := range v.Cluster.voters() { // a doubt that keeps the first voter keeps all others, too
 		if doubt := v.notProven(m, health.Maintenance); doubt != "" && m.PeerURL != list[0].PeerURL {
 			return fmt.Sprintf("%s leaves next, but voter %s %s", list[0].Name, m.label(), doubt)
 		}
@@ -296,7 +296,7 @@ func leaveEnds(v View, m Member) (ReasonCode, string) {
 	case v.Op.MemberID != m.ID: // otherwise any client that writes the record could get other members removed
 		return OperationRejected, "the operation names a member that is not this host's"
 	case !v.leavesNow(m) && m.Learner:
-		return TargetMet, "it is no longer to leave"
+		return TargetMet, "it no longer has to leave"
 	case !v.leavesNow(m):
 		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
 	case v.Op.Elapsed > v.Limits.LearnerStall:

@@ -16,8 +16,8 @@ import (
 // acknowledged. If the data is gone once the work on its host is over, that host abandons its member: it records this
 // on disk, ends the operation with MEMBER_LOST, and replaces itself. It removes the member, if the other voters allow
 // that, and joins as a learner; if a standby is ready, that standby becomes the voter. Gone means that the file systems
-// that held the data are mounted, were read after the work ended, and hold no member. An unmounted file system is not
-// gone.
+// that held the data are mounted, were read after the work ended, and hold no member. Data on an unmounted file system
+// is not gone.
 
 // onKnownMount reports whether the file systems that last held this host's member's data are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }

@@ -94,7 +94,7 @@ type Asked struct {
 	EndChanged bool   // the end time in the operation's record differs from the request's
 	Released   bool   // an operator has released its operation: it does not begin again
 	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
-	// etcd has no record of it, or another host's.
+	// etcd has no record, or the record of another host's operation.
 	RecordDeleted bool
 	// RebootFor is the time since this agent last requested a reboot; Never if it has not.
 	RebootFor time.Duration
@@ -385,8 +385,8 @@ type Program struct {
 	OtherBoot    bool // it was started in an earlier boot of the machine
 	CanRun       bool // this agent can run programs
 	Begun        bool // the operation that it is for has begun
-	// Observed is the observed state, which is due if the program has reported nothing. Unobserved is why the program
-	// could not be observed.
+	// Observed is the observed state: HooksDue if the program has reported nothing. Unobserved is why the program could
+	// not be observed.
 	Observed      Hooks
 	Unobserved    string
 	StartTimedOut bool // the time limit for its start has passed

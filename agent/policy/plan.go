@@ -11,15 +11,15 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Every planned change has a plan, which a dry run shows. It is made by the functions that later decide, so the steps
-// are those that are then taken if nothing fails.
+// Every planned change has a plan, which a dry run shows. The functions that later decide also make the plan, so it
+// lists the steps that they take if nothing fails.
 
 // PlanStep is a step of a planned change.
 type PlanStep struct {
 	Text      string `json:"text"`
 	Voters    int    `json:"voters"`         // after it
 	Tolerance int    `json:"faultTolerance"` // after it
-	// it cannot be undone: a removed member does not come back as the same member
+	// the step cannot be undone: a removed member does not come back as the same member
 	Final    bool   `json:"final"`
 	WaitsFor string `json:"waitsFor,omitempty"`
 }
@@ -36,7 +36,7 @@ func joinText(h Host) string {
 func nextLeave(v View) (string, View) {
 	list := leavers(v)
 	if len(list) == 0 {
-		return "a voter leaves whose host runs quorumd in mode manage; none does now", v
+		return "a voter on a host with quorumd in mode manage leaves; there is none now", v
 	}
 	first := list[0]
 	text := first.Name + " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is " +

@@ -43,7 +43,7 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 			}
 		}, []PlanStep{
 			{
-				Text:   "a voter leaves whose host runs quorumd in mode manage; none does now",
+				Text:   "a voter on a host with quorumd in mode manage leaves; there is none now",
 				Voters: 4, Tolerance: 1, Final: true,
 				WaitsFor: "no voter's host runs quorumd in mode manage; quorumctl explain on the hosts shows why",
 			},

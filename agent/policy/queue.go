@@ -75,8 +75,8 @@ func keepsQueue(v View, role Role) bool {
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// candidates returns the hosts that are ready to become a voter or standby, best first. All ranks come from published
-// records, so that all hosts rank alike; only this host's readiness is its current one.
+// candidates returns the hosts that are ready to become a voter or standby, best first. It ranks by published records,
+// so that all hosts rank alike; for this host, it uses the current readiness.
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, except those to be replaced
 	for _, h := range v.Hosts {

@@ -378,7 +378,7 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			HealthAwaited, "another voter's host has not published its health state since this operation began",
-			"if it persists, check that quorumd runs on that host and is as new as here: quorumctl version",
+			"if it persists, check that quorumd runs on that host, in the same version as here: quorumctl version",
 		},
 		{
 			LeadershipNotTransferred, "leadership cannot be transferred to another voter",
@@ -441,8 +441,8 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			TooManyVoters, "there are more voters than the size of the cluster",
-			"if the cluster was resized, wait; otherwise quorumctl cluster resize: the size it has to have, and " +
-				"surplus voters leave, or the number of voters it has now",
+			"if the cluster was resized, wait; otherwise run quorumctl cluster resize: with the intended size, " +
+				"surplus voters leave; with the current number of voters, all stay",
 		},
 		{
 			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",
@@ -479,7 +479,7 @@ type Reason struct {
 type Decision struct {
 	Step    Step
 	Reasons []Reason // the most important first; at least one if there is no step
-	// Would is the step that is withheld, as in observe mode or during a pause.
+	// Would is the step that is withheld, for example in observe mode or during a pause.
 	Would Step
 	Role  Role
 	// Waiting is the host's own reason not to act next, independent of other hosts; empty if the host is ready. The
@@ -498,7 +498,7 @@ type Decision struct {
 func plannedReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
-			HostRetired, "an operator has retired this host: it holds no member, or leaves",
+			HostRetired, "an operator has retired this host: its member leaves, and it does not join",
 			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
 		},
 		{

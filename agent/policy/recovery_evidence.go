@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// HostRemains describes, from a host's facts, the parts of a cluster that are left on that host after quorum loss.
+// HostRemains holds a host's facts about what is left of a cluster on that host after quorum loss.
 type HostRemains struct {
 	HostID, Host string
 	Cluster      string // its name

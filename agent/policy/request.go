@@ -139,7 +139,8 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 
 // Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
 // that has ended or its command has been started, since a command runs once. Any other request is refused. If the
-// refused request reports that the machine goes down now, that is recorded anyway, if the pending one allows for it.
+// refused request reports that the machine goes down now, the pending one records that, provided that the machine may
+// go down during its work.
 func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External

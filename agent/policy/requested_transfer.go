@@ -47,8 +47,8 @@ func requestedTransfer(v View) (Decision, bool) {
 	return do(Step{Kind: StepTransferLeadership, MemberID: to.ID, Why: why}), true
 }
 
-// transferVetoes returns the vetoes against a requested transfer, in the order in which they are reported. The ones
-// against its voter follow.
+// transferVetoes returns the vetoes against any requested transfer, in the order in which they are reported.
+// againstLeader then checks the requested voter.
 func transferVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
@@ -164,9 +164,9 @@ func TransferWaits(v View) Reason {
 	return Reason{LeadershipNotTransferred, m.label() + " does not lead yet"}
 }
 
-// TransferTarget returns the voter to which leadership would be transferred: the one of the named host, or the best one
-// if the name is empty. It refuses a request that cannot be carried out now. If the named voter leads already, it is
-// returned.
+// TransferTarget returns the voter to which leadership would be transferred: the named host's voter, or the best voter
+// if the name is empty. It refuses a request that cannot be carried out now. A named voter that leads already is
+// returned as well.
 func TransferTarget(v View, host string) (Member, *Refusal) {
 	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
 		return Member{}, r
@@ -219,7 +219,7 @@ func (v View) voterNamed(host string) (Member, *Refusal) {
 	return m, against
 }
 
-// bestLeader returns the best voter but the one that leads.
+// bestLeader returns the best voter other than the leader.
 func (v View) bestLeader() (Member, *Refusal) {
 	best, found := bestVoterOf(v, func(m Member) bool { return !m.Leader && v.againstLeader(m) == nil })
 	if found {

@@ -165,8 +165,8 @@ func nextRestoreTest(v View) RestoreTestNote {
 	}
 	fit := v.restoreTesters(RestoreTestReady)
 	if len(fit) == 0 && len(v.restoreTesters(RestoreTestSealed)) > 0 {
-		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted to recipients whose key " +
-			"no host has that could run one; set backup.identityFile on one"}
+		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted, and no host that could " +
+			"run one has a recipient's key; set backup.identityFile on one"}
 	}
 	if len(fit) == 0 {
 		return RestoreTestNote{Text: "no restore test: " + v.whyNoRestoreTest() +
@@ -174,15 +174,15 @@ func nextRestoreTest(v View) RestoreTestNote {
 	}
 	n := RestoreTestNote{By: fit[0].Name, Due: v.restoreTestDue()}
 	if n.Due > 0 {
-		n.Text = fmt.Sprintf("the next restore test is in %s, by %s", durationfmt.Text(n.Due.Round(time.Minute)),
-			n.By)
+		n.Text = fmt.Sprintf("%s runs the next restore test in %s", n.By,
+			durationfmt.Text(n.Due.Round(time.Minute)))
 		return n
 	}
 	if why := v.restoreTestWaits(fit[0]); why != "" {
-		n.Text = fmt.Sprintf("the next restore test is due, and %s waits: %s", n.By, why)
+		n.Text = fmt.Sprintf("a restore test is due, and %s waits: %s", n.By, why)
 		return n
 	}
-	n.Text = fmt.Sprintf("the next restore test is due now, by %s", n.By)
+	n.Text = fmt.Sprintf("a restore test is due, and %s runs it", n.By)
 	n.Run = fit[0].ID == v.Self.ID && v.Self.Mode == Manage
 	return n
 }
@@ -307,8 +307,8 @@ func (v View) restoreTestDue() time.Duration {
 	return due
 }
 
-// overdueAfter is the number of intervals without a passed restore test after which that is reported. By then a failed
-// test has been retried many times.
+// overdueAfter is the number of intervals without a passed restore test before one is reported as overdue. By then a
+// failed test has been retried many times.
 const overdueAfter = 3
 
 // restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key: then the

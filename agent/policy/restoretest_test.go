@@ -49,19 +49,19 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		run    bool
 		text   string
 	}{
-		"not yet":                {func(*View) {}, false, "the next restore test is in 14h, by n5"},
-		"due":                    {due, true, "is due now, by n5"},
-		"the first":              {func(v *View) { v.Backup.RestoreTest.Passed = false }, true, "now, by n5"},
+		"not yet":                {func(*View) {}, false, "n5 runs the next restore test in 14h"},
+		"due":                    {due, true, "is due, and n5 runs it"},
+		"the first":              {func(v *View) { v.Backup.RestoreTest.Passed = false }, true, "due, and n5 runs it"},
 		"off":                    {func(v *View) { due(v); v.Backup.RestoreTest.Every = 0 }, false, ""},
-		"no window for snapshot": {func(v *View) { due(v); v.Backup.WindowOpen = false }, true, "now, by n5"},
-		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "now, by n5"},
-		"observing":              {func(v *View) { due(v); v.Self.Mode = Observe }, false, "now, by n5"},
+		"no window for snapshot": {func(v *View) { due(v); v.Backup.WindowOpen = false }, true, "due, and n5 runs it"},
+		"paused":                 {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, and n5 runs it"},
+		"observing":              {func(v *View) { due(v); v.Self.Mode = Observe }, false, "due, and n5 runs it"},
 		"out of reach":           {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
 		"no snapshot to test": {
 			func(v *View) { due(v); v.Backup.HasSnapshot = false }, false, "there is no snapshot yet",
 		},
 		"maintenance is requested": {
-			func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "now, by n6",
+			func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "due, and n6 runs it",
 		},
 		"joining":            {joins("n5"), false, "due, and n6 waits: n5 is in an operation"},
 		"another host joins": {joins("n6"), false, "due, and n5 waits: n6 is in an operation"},
@@ -69,33 +69,35 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 			due(v)
 			v.Cluster.Members[1].Live = false
 		}, false, "does not answer"},
-		"unhealthy": {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "now, by n6"},
-		"joins":     {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "now, by n6"},
-		"warm":      {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "now, by n6"},
+		"unhealthy": {func(v *View) { due(v); spares(*v)[0].Health = health.Slow }, false, "due, and n6 runs it"},
+		"joins":     {func(v *View) { due(v); spares(*v)[0].Role = RoleJoining }, false, "due, and n6 runs it"},
+		"warm":      {func(v *View) { due(v); spares(*v)[0].Health = health.Warm }, false, "due, and n6 runs it"},
 		"no free space": {
 			func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false,
-			"now, by n6",
+			"due, and n6 runs it",
 		},
-		"it no longer can": {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "now, by n6"},
+		"it no longer can": {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "due, and n6 runs it"},
 		"it has no key": {
 			func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false,
-			"now, by n6",
+			"due, and n6 runs it",
 		},
-		"it observes":            {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
-		"failed on that host":    {failed("n5", 2*time.Hour), false, "now, by n6"},
-		"failed on another host": {failed("n6", 2*time.Hour), true, "now, by n5"},
-		"failed a moment ago":    {failed("n6", time.Minute), false, "in 59m, by n5"},
+		"it observes": {
+			func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "due, and n6 runs it",
+		},
+		"failed on that host":    {failed("n5", 2*time.Hour), false, "due, and n6 runs it"},
+		"failed on another host": {failed("n6", 2*time.Hour), true, "due, and n5 runs it"},
+		"failed a moment ago":    {failed("n6", time.Minute), false, "n5 runs the next restore test in 59m"},
 		"no key on any host": {func(v *View) {
 			due(v)
 			spares(*v)[0].RestoreTests, spares(*v)[1].RestoreTests = RestoreTestSealed, RestoreTestSealed
-		}, false, "encrypted to recipients whose key no host has that could run one"},
+		}, false, "encrypted, and no host that could run one has a recipient's key"},
 		"no spare": {
 			func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false,
 			"quorumctl snapshot test-restore runs one",
 		},
 		"with a clock that was two days ahead": {func(v *View) {
 			v.Backup.RestoreTest.Age = -48 * time.Hour
-		}, true, "now, by n5"},
+		}, true, "due, and n5 runs it"},
 	} {
 		v := restoreTestView()
 		c.change(&v)
@@ -138,18 +140,18 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 		by     string
 		text   string
 	}{
-		"a standby is first": {func(*View) {}, "n4", "now, by n4"},
-		"a voter is next":    {voters, "n3", "now, by n3"},
+		"a standby is first": {func(*View) {}, "n4", "due, and n4 runs it"},
+		"a voter is next":    {voters, "n3", "due, and n3 runs it"},
 		"not a WARM one": {
-			func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "now, by n2",
+			func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "due, and n2 runs it",
 		},
 		"not one without free space": {
-			func(v *View) { voters(v); v.Hosts[2].RestoreTests = RestoreTestNoRoom }, "n2", "now, by n2",
+			func(v *View) { voters(v); v.Hosts[2].RestoreTests = RestoreTestNoRoom }, "n2", "due, and n2 runs it",
 		},
 		"not an unanswering one": {func(v *View) {
 			v.Cluster.Members[3].Live = false
-		}, "n3", "now, by n3"},
-		"not a lagging standby": {func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "now, by n3"},
+		}, "n3", "due, and n3 runs it"},
+		"not a lagging standby": {func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "due, and n3 runs it"},
 		"not while a voter is slow": {func(v *View) {
 			voters(v)
 			v.Hosts[0].Health = health.Slow

@@ -11,7 +11,7 @@ import (
 // An operator retires a host to keep it out of the cluster for good, whether or not it is healthy. If it holds a voter,
 // another host joins first; then the voter leaves, as in a cluster that becomes smaller. A retired standby leaves at
 // once. The record in etcd has no lease, so the host stays out across reboots and reinstallations until an operator
-// undoes the retirement. A dead voter's host is not waited for: the voter is replaced or removed like any dead one.
+// undoes the retirement. If the retired host's voter is dead, it is replaced or removed like any other dead voter.
 
 // Retired is a host that an operator has retired.
 type Retired struct {
@@ -40,8 +40,9 @@ func (v View) retires(m Member) bool {
 	return slices.ContainsFunc(v.Retired, func(r Retired) bool { return v.Owns(r, m) })
 }
 
-// Owns reports whether a member is that of a retired host. A new host may have the address of a retired one, so the
-// present host at the address decides. Without one, the member is that of the retired host, whose agent may be down.
+// Owns reports whether a member belongs to a retired host. A new host may have the address of a retired one, so the
+// host that is present at the address counts. If none is present, the member belongs to the retired host, whose agent
+// may be down.
 func (v View) Owns(r Retired, m Member) bool {
 	h, present := v.hostOf(m)
 	if present {
@@ -50,8 +51,8 @@ func (v View) Owns(r Retired, m Member) bool {
 	return m.PeerURL == r.PeerURL
 }
 
-// retiring returns the number of voters on retired hosts: another host joins for each. While the size of the cluster
-// cannot be read, no host joins for it, so it returns 0.
+// retiring returns the number of voters on retired hosts: for each of them, another host joins. While the size of the
+// cluster cannot be read, no host joins, and retiring returns 0.
 func (v View) retiring() int {
 	n := 0
 	if v.cannotRead(RecordSize) {
@@ -84,8 +85,8 @@ func retired(v View) (string, bool) {
 	return text + "; it can be switched off", true
 }
 
-// surplusVoters returns how many more voters there are than the size of the cluster, from the point of view of a voter:
-// only a retired host's voter may leave while the others are as many as the size.
+// surplusVoters returns how many voters exceed the size of the cluster, to decide whether a member may leave. Voters on
+// retired hosts count only if the member is on one, too: otherwise another voter could leave in their place.
 func (v View) surplusVoters(m Member) int {
 	voters, _ := v.Cluster.Counts()
 	if !v.retires(m) {

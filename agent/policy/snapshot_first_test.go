@@ -45,10 +45,11 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed a moment ago": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
-		}, "no snapshot was saved before etcd on n4 becomes 3.7.3, on n4: no space; n4 tries again in 9m", false},
+		}, "a snapshot is needed before etcd on n4 becomes 3.7.3, but n4 failed to save it: no space; n4 tries " +
+			"again in 9m", false},
 		"failed a while ago, without schedule": {func(v *View) {
 			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
-		}, "no snapshot was saved", true},
+		}, "a snapshot is needed before etcd on n4 becomes 3.7.3, but n4 failed to save it", true},
 		"no host can take one": {func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Manage = v.Hosts[i].ID == v.Self.ID

@@ -20,7 +20,10 @@ func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 		{RecordPause, true, "quorumctl resume deletes it"},
 		{RecordRollout, false, "quorumctl rollout abort deletes it"},
 		{RecordLock, false, "if it stays: etcdctl del KEY"},
-		{RecordHost, false, "restart quorumd there, as new as here; if there is no such host: etcdctl del KEY"},
+		{
+			RecordHost, false,
+			"run the same quorumd version there as here, and restart it; if there is no such host: etcdctl del KEY",
+		},
 		{RecordRetired, false, "quorumctl retire HOST --undo deletes it"},
 		{"dance", true, ""},
 	} {

@@ -5,7 +5,7 @@
 // process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
 // It promises:
-//   - Wanted voters only. The agent selects them (policy.Forwards) and writes them to a file. The proxy first tries
+//   - Wanted voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first tries
 //     the voter with the fewest connections from this host, and tries voters that recently refused a connection last.
 //   - Independence from the agent. A list that is no longer updated stays in force until the next one; it then only
 //     ranks the excluded voters last. Before the first list, the proxy uses cluster.endpoints.
@@ -252,7 +252,7 @@ func (f *Proxy) follow() {
 	l, news, err := f.list.look()
 	switch {
 	case err != nil && news:
-		f.log.Warn("cannot use the new list of voters; saving the previous one", "error", err,
+		f.log.Warn("cannot use the new list of voters; keeping the previous one", "error", err,
 			"remedy", "restart quorumd.service, which rewrites it")
 	case err == nil && news:
 		if f.table.update(l) {

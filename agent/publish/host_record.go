@@ -49,7 +49,7 @@ func newPresence(opt Options, keys record.Keys, files *hoststate.State) *presenc
 }
 
 // mine reports whether a record with this host's ID is this host's own: written by this agent, or by an earlier one
-// that could not delete it before a reboot, as after a power loss.
+// that could not delete it, for example because of a power loss.
 func (p *presence) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }

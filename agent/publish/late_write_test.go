@@ -74,7 +74,7 @@ func newSlowHost(t *testing.T) *slowHost {
 	return s
 }
 
-// writes publishes the record as in a round whose reads completed.
+// writes publishes the record after a round whose reads completed.
 func (s *slowHost) writes(state health.State, answers int64) {
 	s.t.Helper()
 	s.etcd.slow = false

@@ -51,7 +51,7 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 			Name: "quorumd_steps_total", Help: "Steps attempted, by step and result.",
 		}, []string{"step", "result"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_refusals_total", Help: "Times that this became the first reason for doing nothing.",
+			Name: "quorumd_refusals_total", Help: "How many times a reason became the first one for doing nothing.",
 		}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_operations_total", Help: "Operations ended by this agent, by outcome.",

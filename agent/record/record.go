@@ -52,7 +52,7 @@ type Host struct {
 	Role         string   `json:"role"`
 	Health       string   `json:"health"`
 	HealthText   string   `json:"healthText,omitempty" bound:"text"`
-	Spares       []string `json:"spares,omitempty"` // names of package health that no current finding gates
+	Spares       []string `json:"spares,omitempty"` // the names of the health gates that no current finding closes
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`    // the work of its maintenance request
@@ -123,11 +123,11 @@ type Lock struct {
 type Op struct {
 	Version  int    `json:"version"`
 	Kind     string `json:"kind"`
-	Host     string `json:"host"` // the host that is operated on
+	Host     string `json:"host"` // the host that is operated on, or that received the request to remove a member
 	HostName string `json:"hostName"`
 	// the role that a join leads to, voter or standby; for a removal, the member's name
 	Target   string    `json:"target,omitempty"`
-	Work     string    `json:"work,omitempty"` // what a cycle is for: maintenance, restart, reboot or command
+	Work     string    `json:"work,omitempty"` // the work of a cycle: maintenance, restart, reboot or command
 	Phase    string    `json:"phase"`
 	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
 	BootID   string    `json:"bootID,omitempty"`

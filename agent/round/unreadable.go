@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// unreadableKept is the number of unreadable records from which on a round omits further host records.
+// unreadableKept is the number of unreadable records after which a round omits unreadable host records.
 const unreadableKept = 100
 
 // NoteUnreadable adds an unreadable record to the round.
@@ -48,7 +48,7 @@ func Oversized[T any](pair cluster.Pair) error {
 	return nil
 }
 
-// DecodeRetired decodes the retirement of a host. On an error it returns the host's ID, as its key has it.
+// DecodeRetired decodes the retirement of a host. On an error it returns the host's ID, taken from the key.
 func DecodeRetired(pair cluster.Pair, keys record.Keys) (Retired, error) {
 	retired := Retired{Host: keys.RetiredHost(pair.Key), At: pair.ModRevision}
 	err := Oversized[record.Retired](pair)

@@ -102,7 +102,7 @@ func (p *promises) checkExclusive(by *process, next record.Op) {
 				continue
 			}
 		}
-		p.breach("P1", by.host, "an operation begins while that of "+h.Name+" is in flight")
+		p.breach("P1", by.host, "an operation begins during the operation of "+h.Name)
 	}
 }
 

@@ -74,7 +74,7 @@ func Mistakes() []Mistake {
 				return &downAsLive{Etcd: c}
 			}),
 		},
-		{Name: "a change does not wait for the one before to settle", Promise: "P2", timing: func(t *config.Timing) {
+		{Name: "a change does not wait for the previous one to settle", Promise: "P2", timing: func(t *config.Timing) {
 			t.Settle, t.Cooldown = 0, 0
 		}},
 		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) {

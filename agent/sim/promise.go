@@ -19,7 +19,7 @@ import (
 
 // Breach is a broken promise of the design.
 type Breach struct {
-	Promise string // P1 to P8, or liveness
+	Promise string // P1 to P9, or liveness
 	Text    string
 	At      time.Duration // since the world began
 	Host    string        // the host whose agent broke it, if any

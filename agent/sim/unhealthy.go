@@ -22,7 +22,7 @@ type fsyncs struct {
 	fast, slow float64
 }
 
-// fsyncsPerSecond is the number of log fsyncs that an etcd makes per second, which is a slow disk's number.
+// fsyncsPerSecond is the number of log fsyncs of every etcd per second: as many as a slow disk completes.
 const fsyncsPerSecond = 5
 
 // countFsyncs adds the fsyncs since the last call. A hanging or failing disk completes none.

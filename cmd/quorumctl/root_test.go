@@ -271,7 +271,7 @@ func (d *fakeBackend) RequestMaintenance(_ context.Context, req control.Maintena
 	}
 	if m := d.status.Maintenance; m.Work != req.Work {
 		return control.Maintenance{}, &control.Error{
-			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + string(m.Work) +
+			Status: 409, Code: control.CodeConflict, Message: "cannot request maintenance: another " + string(m.Work) +
 				" was already requested", Hint: "quorumctl maintenance off",
 		}
 	}

@@ -95,11 +95,11 @@ func TestSnapshotCommands(t *testing.T) {
 	d := scene(t, "steady")
 	saved, failed := d.status.Time.Add(-time.Hour), d.status.Time.Add(-5*time.Minute)
 	d.status.Backup = &control.Backup{
-		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "the next snapshot is due in 5h, by n4",
+		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "n4 takes the next snapshot in 5h",
 		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", RestoreTest: &control.RestoreTest{
 			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", RestoreTested: &saved, Host: "n5",
 			Keys:        1200,
-			TookSeconds: 12, Next: "the next restore test is in 23h, by n5",
+			TookSeconds: 12, Next: "n5 runs the next restore test in 23h",
 			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
 		},
 	}

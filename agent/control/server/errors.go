@@ -39,7 +39,7 @@ func toError(err error) *control.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &control.Error{
 			Status: http.StatusGatewayTimeout, Code: control.CodeTimeout, Message: err.Error(), Err: err,
-			Hint: "etcd may be slow or without a quorum: quorumctl status shows it",
+			Hint: "etcd may be slow or without a quorum: see quorumctl status",
 		}
 	}
 	return &control.Error{

@@ -186,7 +186,7 @@ func checkReason(reason *string, text bodyText) error {
 		return badRequest(hint, "%s: the reason is missing", text.cannot)
 	}
 	if n := utf8.RuneCountInString(*reason); n > control.MaxReason {
-		return badRequest(hint, "%s: the reason has %d characters, at most %d are kept", text.cannot, n,
+		return badRequest(hint, "%s: the reason has %d characters, at most %d are allowed", text.cannot, n,
 			control.MaxReason)
 	}
 	if !isPrintable(*reason) {

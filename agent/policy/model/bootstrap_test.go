@@ -45,10 +45,10 @@ type bootstrapScope struct {
 	lists           [2][]int // the hosts in each list
 	initial         [bootstrapHosts]int
 	losses, changes int
-	forgets         int   // how often quorumd loses its notes while etcd keeps its data, as in a reinstallation
+	forgets         int   // how many times quorumd loses its notes while etcd keeps its data, as after a reinstallation
 	foreign         []int // hosts that begin with data of another cluster, which no host joins
-	requests        int   // how often an operator requests a cluster; 0: the listed hosts create one automatically
-	cancels         int   // how often a request is cancelled
+	requests        int   // how many times an operator requests a cluster; 0: the listed hosts create one automatically
+	cancels         int   // how many times a request is cancelled
 	mistake         string
 	answers         *[]policy.BootstrapAnswer // all answers so far, by number
 	cache           map[hostState]bootstrapDecision

@@ -43,10 +43,11 @@
 // The program of a command may succeed or fail at any time after its start, fails if its machine goes down, and may be
 // missing. Etcd does not start while it runs, and it does not run while etcd runs.
 //
-// An operator resizes the cluster at any moment, and back (resize.go). A voter leaves only while all others are known
-// to be healthy and there are more voters than the size, never as the leader, and its operation ends even if its agent
-// is gone. A host that joins although the new size leaves no place for it leaves again. Operators also retire a host
-// and undo that: another host joins first, no other voter leaves instead, and the retired host does not join.
+// An operator resizes the cluster at any moment, and may resize it back (resize.go). A voter leaves only while all
+// others are known to be healthy and there are more voters than the size, never as the leader, and its operation ends
+// even if its agent is gone. A host that joins although the new size leaves no place for it leaves again. Operators
+// also retire a host and undo that: another host joins first, no other voter leaves instead, and the retired host does
+// not join.
 //
 // An ejected host (ejected.go) may join again once its agent has observed it as healthy for a while; the end of that
 // time is an event. An unhealthy state, a cut connection or the agent's death restarts that time. The model leaves out
@@ -63,9 +64,9 @@
 // at which member lists differ.
 //
 // Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
-// request to stop, until systemd kills it. And if one of two voters is removed and the other one is killed at once,
-// that one may start with the old list and wait for the removed member forever; quorumd removes one of two
-// voters only if an operator resizes the cluster to one, and then not without a recent snapshot.
+// request to stop, until systemd kills it. And if one of two voters is removed and the other is killed at once, the
+// killed one may start with the old list and wait for the removed member forever. quorumd removes one of two voters
+// only if an operator resizes the cluster to one, and then not without a recent snapshot.
 //
 // # Quorum loss
 //

@@ -61,7 +61,7 @@ const (
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
 	evRetire // an operator retires a host, or undoes that
-	evResize // an operator resizes the cluster, or back to the size it had
+	evResize // an operator resizes the cluster, or restores its previous size
 
 	// Faults and operators' actions.
 	evAgentDies

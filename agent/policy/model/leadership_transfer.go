@@ -162,7 +162,7 @@ func stepDownMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "a slow leader transfers leadership to a voter whose writes take as long",
+			Name:   "a slow leader transfers leadership to a voter whose writes are just as slow",
 			breach: steppedDownToSlower,
 			scope:  clusterWith(2, 2, 1, HealthChange),
 			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
@@ -183,7 +183,7 @@ func stepDownMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
-			Name:   "a leader inverts which voters are down, and transfers leadership to one that is",
+			Name:   "a leader mistakes voters that are down for live ones, and transfers leadership to one",
 			breach: steppedDownToDead, scope: clusterWith(3, 3, 2, HealthChange|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live == (m.PeerURL == v.Self.PeerURL) })

@@ -327,7 +327,7 @@ func abortedReplacementMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an etcd that runs again in its operation, and is recorded as stopped, keeps the operation",
+			Name:   "an operation continues although its etcd runs again while still recorded as stopped",
 			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Asked != nil && v.Asked.Stopped && v.Unit.State == policy.UnitActive {

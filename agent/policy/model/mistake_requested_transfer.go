@@ -92,7 +92,7 @@ func transferMistakes() []Mistake {
 			scope: transferring(0, 0), rules: asked(func(v *policy.View) { v.TransferAsked.Expired = false }),
 		},
 		{
-			Name: "leadership is transferred to another voter than requested", breach: transferredUnasked,
+			Name: "leadership is transferred to a different voter than requested", breach: transferredUnasked,
 			scope: transferring(0, 0),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Step.Kind == policy.StepTransferLeadership {

@@ -166,7 +166,7 @@ var generalPromises = map[breach]promise{
 	},
 	steppedDownToDead:   {"P2", "leadership is transferred to a voter that does not serve"},
 	steppedDownToWorse:  {"P6", "leadership is transferred to a host that is not known to be healthy"},
-	steppedDownToSlower: {"P6", "leadership is transferred for slow writes to a voter not known to be faster"},
+	steppedDownToSlower: {"P6", "a leader with slow writes transfers leadership to a voter not known to be faster"},
 	steppedDownToTaken: {
 		"P1",
 		"leadership is transferred to a host with an operation or removal, pending or running",

@@ -56,7 +56,7 @@ type bench struct {
 	hosts       [maxHosts]*realHost
 	net         *peerProxies
 	story       []string
-	openAnswers map[string]int // by answer: how often etcd returned one that the model leaves open
+	openAnswers map[string]int // by answer: how many times etcd returned one that the model leaves open
 	calls       int
 }
 

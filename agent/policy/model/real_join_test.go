@@ -63,7 +63,7 @@ func getMembers(ctx context.Context, peer string) error {
 	return answer.Body.Close()
 }
 
-// replaceWhilePaused adds a learner, and replaces it with another one while a voter is paused.
+// replaceWhilePaused adds a learner, and replaces it with a different one while a voter is paused.
 func (b *bench) replaceWhilePaused(sleeper, before, after int) {
 	b.t.Helper()
 	for i := range 3 {

@@ -93,7 +93,7 @@ func exploredPairs(t *testing.T) (map[pair]int, map[cluster]int) {
 //
 // The removal of one of two voters is left out. If the remaining voter is killed before its next write, it may start
 // with the old list and wait forever for the vote of the removed one: etcd has not written to disk that the removal is
-// committed. quorumd never removes one of two voters.
+// committed. quorumd removes one of two voters only if an operator resizes the cluster to one.
 func extraPairs(at cluster) (list []pair) {
 	w := at.world(maxHosts)
 	if !w.quorum() {

@@ -228,7 +228,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool, size policy.Target
 	if who == h && (begins || w.replaces(h)) {
 		return w.judgeOwnReplacement(h, c)
 	}
-	others, serving, unhealthy, known := 0, 0, 0, 0 // the replaced voter counts for nothing
+	others, serving, unhealthy, known := 0, 0, 0, 0 // the replaced voter is not counted
 	for i := range w.n {
 		g := &w.hosts[i]
 		strained := g.health == slow || g.health == clockWrong && w.isUnhealthy(who)
@@ -331,9 +331,9 @@ func (w *world) judgeReplacementEnd() breach {
 }
 
 // mustReplace reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
-// can replace it with the same number of voters. A host that has stopped its etcd for work that an operator ends, or is
-// about to, may cost the quorum while a voter is dead, until the operator ends that work. For any other work the host
-// starts its etcd again.
+// can replace it with the same number of voters. While a voter is dead, a host that stops its etcd for work that only
+// an operator ends may cost the quorum until that work ends. After any other work, the host starts its etcd again by
+// itself.
 func (w *world) mustReplace(target policy.Target) bool {
 	owner := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {
@@ -374,7 +374,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 		return fine
 	}
 	want := min(target.Voters, others)
-	enough := voters == want || want%2 == 0 && voters == want-1 // no host makes the number even alone
+	enough := voters == want || want%2 == 0 && voters == want-1 // no single host makes the number even
 	if !enough || w.op != 0 || w.lock >= 0 || !w.allServe() {
 		return notReplaced
 	}

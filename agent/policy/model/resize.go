@@ -15,7 +15,7 @@ type resizeState struct {
 	// opLeave: the operation is a leave; its phase is begun, ready once the removal may have been sent, or rollback.
 	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
-	retires uint8 // the number of retirements and undone ones so far
+	retires uint8 // how many times operators have retired a host or undone that
 }
 
 // packSize packs the size of the cluster and what follows from it.

@@ -152,7 +152,7 @@ type world struct {
 	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
 	lock          int8  // the host that holds the lock, or -1
-	holderUnaware uint8 // the holder's agent does not have the token, such as after a restart
+	holderUnaware uint8 // the holder's agent does not have the token, for example after a restart
 
 	op        uint8
 	opHost    uint8

@@ -7,15 +7,16 @@
 //     them is deleted or overwritten.
 //   - Every entry in the member's log is kept: an acknowledged write that reached this log is not lost. A log with a
 //     torn last record is read up to that record.
-//   - The copy has another cluster ID, so that no old member takes it for its own cluster. Its revision is far above
+//   - The copy has a new cluster ID, so that no old member takes it for its own cluster. Its revision is far above
 //     the old ones, so that watchers notice.
 //   - It may be killed at any moment and started again: it continues, or starts the copy over.
 //
 // All of it runs in a child of the agent as etcd's own user, never in the agent.
 //
 // The database is not restored from a snapshot file but used as etcd leaves it after --force-new-cluster. A restore
-// would add another cluster ID in the log and a bumped, compacted revision. These are two small changes, while etcd's
-// own package for a restore links the whole server and writes the format of one version only.
+// would in addition change the cluster ID in the log, and bump and compact the revision. This package makes these two
+// small changes itself, because etcd's own package for a restore links the whole server and writes the format of one
+// version only.
 package rebuild
 
 import (

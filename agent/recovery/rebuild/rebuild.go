@@ -174,7 +174,7 @@ const (
 	forcedSuffix = ".forced"
 )
 
-// setIdentity writes another cluster ID into the copy and raises its revision far above the old one. All older
+// setIdentity writes a new cluster ID into the copy and raises its revision far above the old one. All older
 // revisions are compacted: a watcher that resumes gets an error, and never sees history rewound.
 func setIdentity(c Place, w recovery.Work) (recovery.Result, error) {
 	result := recovery.Result{Plan: w.Plan, Cluster: w.Cluster, Member: w.Member}
