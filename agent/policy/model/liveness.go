@@ -258,11 +258,11 @@ func (w *world) lateRemovalsExpire() bool {
 // judgeQuiescent checks a world in which nothing changes any more.
 func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	if !e.healed {
-		if w.op != 0 && w.quorum() && w.hasVoterAgent() && !w.removalMustContinue() {
-			return operationStuck
-		}
 		if w.recallDue() {
 			return neverRecalled
+		}
+		if w.op != 0 && w.quorum() && w.hasVoterAgent() && !w.removalMustContinue() {
+			return operationStuck
 		}
 		return fine
 	}

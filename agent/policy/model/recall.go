@@ -108,11 +108,10 @@ func asked(change func(v *policy.View)) rules {
 
 // recallMistakes returns the mistakes about calling work off.
 func recallMistakes() []Mistake {
-	crash := EtcdCrash | HostCrash
 	return []Mistake{
 		{
 			Name: "work that is not interruptible is called off", breach: recalledUnasked,
-			scope: recallScope(3, maintenance, 1, crash),
+			scope: recallScope(3, maintenance, 1, EtcdCrash|HostCrash),
 			rules: asked(func(v *policy.View) { v.Asked.Interruptible = true }),
 		},
 		{
@@ -122,8 +121,13 @@ func recallMistakes() []Mistake {
 		},
 		{
 			Name: "an external reboot is called off", breach: recalledUnasked,
-			scope: recallScope(3, externalReboot, 1, crash),
-			rules: asked(func(v *policy.View) { v.Asked.External = false }),
+			scope: recallScope(5, externalReboot, 1, EtcdCrash),
+			rules: asked(func(v *policy.View) {
+				if v.Cluster.Reachable && v.Unit.State == policy.UnitInactive {
+					v.Asked.External, v.Asked.RebootFor = false, policy.Never
+					eachMember(v, func(m *policy.Member) { m.DownFor = ages })
+				}
+			}),
 		},
 		{
 			Name: "a host that reaches no member calls its work off", breach: recalledBlindly,
