@@ -75,7 +75,7 @@ func recalled(v View) (string, bool) {
 // stayText describes the work of a host that stays down, and that the cluster needs the host if it does.
 func stayText(v View) string {
 	text := "by " + v.Asked.By + ": " + v.Asked.Reason
-	if why, needed := neededBack(v); needed && v.Asked.Work.info().operatorEnds && !mayCallOff(v) {
+	if why, needed := neededBack(v); needed && v.Asked.Work.info().operatorEnds && !v.Asked.Interruptible {
 		text += "; " + why + ", and the maintenance is not interruptible: end it as soon as possible"
 	}
 	return text

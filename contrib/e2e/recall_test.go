@@ -9,6 +9,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,11 +94,14 @@ func TestAHostThatReachesNoMemberStaysInItsInterruptibleMaintenance(t *testing.T
 	w := threeIdleVoters(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 	n3.inMaintenance(true)
-	n1.powerOff()
+	n1.signalEtcd(syscall.SIGSTOP)
 	n2.powerOff()
-	w.eventually("n3 observes that no voter answers", func() bool { return n3.waitsFor(policy.InMaintenance) })
+	w.eventually("n3 observes that no voter answers", func() bool {
+		s, ok := n3.status()
+		return ok && !s.Cluster.Reachable && s.Reasons[0].Code == string(policy.InMaintenance)
+	})
 	w.never(quiet, "n3's etcd was started although n3 reaches no member", n3.etcdRuns)
-	w.start(n1)
+	n1.signalEtcd(syscall.SIGCONT)
 	w.eventually("n3's etcd runs once n1 answers", n3.etcdRuns)
 	w.start(n2)
 	w.verify(3, 0)
