@@ -20,7 +20,7 @@ func leaderlessView() View {
 	return v
 }
 
-// fiveView is downView of an interruptible maintenance in a cluster of five voters, of which one more is down.
+// fiveView is downView of an interruptible maintenance in a cluster of five voters, while one more is down.
 func fiveView() View {
 	v := downView()
 	v.Asked.Interruptible, v.Asked.Seen = true, true

@@ -84,7 +84,6 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 			"not cancel the request;\nquorumctl maintenance off does.",
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
 			"quorumctl maintenance on --reason 'new kernel' --interruptible",
-			"quorumctl maintenance on --reason 'firmware' --wait 10m",
 			"quorumctl maintenance on --reason 'cabling' --keep-running"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
