@@ -88,9 +88,13 @@ func recalls() []Scenario {
 		set(&sc)
 		return sc
 	}
+	long := func(sc Scenario) Scenario {
+		sc.Long = true
+		return sc
+	}
 	return []Scenario{
 		scope("3 voters, interruptible maintenance, 1 fault", recallScope(3, interruptible, 1, AllFaults|Swap)),
-		scope("3 voters, interruptible maintenance, 2 faults", recallScope(3, interruptible, 2, AllFaults|Swap)),
+		long(scope("3 voters, interruptible maintenance, 2 faults", recallScope(3, interruptible, 2, AllFaults|Swap))),
 		scope("5 voters, interruptible maintenance, crashes", recallScope(5, interruptible, 1,
 			EtcdCrash|HostCrash|AgentCrash|AgentCutOff|AgentBlind|MemberCutOff)),
 		scope("5 voters, a reboot, an etcd crashes", recallScope(5, agentReboot, 1, EtcdCrash|HostCrash)),

@@ -5,7 +5,7 @@ package model
 
 import "testing"
 
-// The scopes of two seconds; the full exploration includes the others.
+// The full exploration includes the long scopes as well.
 func TestWorkIsCalledOffOnlyWhenTheClusterNeedsTheHost(t *testing.T) {
 	t.Parallel()
 	for _, sc := range recalls() {
