@@ -45,6 +45,7 @@ func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
 		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
 		Started: k.Began, Until: k.Until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
+		Interruptible: k.Interruptible,
 	}
 	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)

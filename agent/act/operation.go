@@ -21,7 +21,7 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	r, op := t.on, *t.on.Op
 	op.Phase, op.MemberID = string(t.step.Phase), record.MemberID(t.step.MemberID)
 	if policy.TakesDown(op.Kind) && r.Request != nil {
-		op.Until = r.Request.Until()
+		op.Until, op.Interruptible = r.Request.Until(), r.Request.Interruptible
 	}
 	also, err := a.repaired(r, op)
 	if err != nil {

@@ -113,7 +113,9 @@ type Op struct {
 	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Progress string    `json:"progress,omitempty"` // progress as text, such as "applied 8000 of 9000 entries"
-	Orphaned bool      `json:"orphaned"`           // the operation's host no longer holds the lock
+	// Interruptible means that its host calls the work off and returns if the cluster needs its vote.
+	Interruptible bool `json:"interruptible,omitempty"`
+	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock
 }
 
 // Pause stops all steps of all hosts. It always expires.

@@ -28,6 +28,8 @@ type MaintenanceRequest struct {
 	For Duration `json:"for,omitempty"`
 	// reserve the operation only: etcd keeps running
 	KeepRunning bool `json:"keepRunning,omitempty"`
+	// with maintenance: quorumd may call it off and start etcd again, if the cluster needs the vote of this host
+	Interruptible bool `json:"interruptible,omitempty"`
 	// with a reboot: quorumd makes it safe and waits for it, the requester reboots
 	External bool `json:"external,omitempty"`
 	// only check the request, and return the maintenance that would start
@@ -47,6 +49,10 @@ type Maintenance struct {
 	Overdue     bool        `json:"overdue"`
 	KeepRunning bool        `json:"keepRunning"`
 	External    bool        `json:"external"`
+	// Interruptible means that quorumd calls the work off if the cluster needs the vote of this host.
+	Interruptible bool `json:"interruptible"`
+	// Recalled is why quorumd has called the work off: the host comes back.
+	Recalled string `json:"recalled,omitempty"`
 	// ByOthers means that another program runs etcd, and stops it when it is safe.
 	ByOthers bool                `json:"byOthers,omitempty"`
 	Rollout  string              `json:"rollout,omitempty"` // ID of the rollout that requested it
@@ -61,7 +67,7 @@ type MaintenanceEnd struct {
 	By     string            `json:"by"` // who requested it
 	Since  time.Time         `json:"since"`
 	Ended  time.Time         `json:"ended"`
-	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, or the code of another reason why it ended
+	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, RECALLED, or the code of another reason why it ended
 	Text   string            `json:"text"`
 }
 

@@ -89,6 +89,9 @@ func Operation(op control.Op, now time.Time) Line {
 	if progress == "" && policy.TakesDown(op.Kind) && op.Reason != "" {
 		progress = " · by " + op.By + ": " + op.Reason
 	}
+	if op.Interruptible {
+		progress += " · interruptible"
+	}
 	return say("%s of %s%s: %s for %s%s%s", Styled{op.Kind, Strong}, op.HostName, After(" as ", op.Target), op.Phase,
 		took, patience(op, now), progress)
 }

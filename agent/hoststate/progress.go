@@ -83,6 +83,15 @@ func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	return inForce, err
 }
 
+// CalledOff records why the work of that request is called off, if this exact request is still current.
+func (f *State) CalledOff(of *Request, why string) error {
+	return f.markRequest(func(k *Request) {
+		if *k == *of {
+			k.becomes(k.At("").CalledOff(why))
+		}
+	})
+}
+
 // EtcdStarted records that etcd was started again.
 func (f *State) EtcdStarted() error { return f.moves(policy.Request.EtcdStarted) }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -45,6 +46,27 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 		return errors.New(enumerate(runs, "answers, but has no quorum", "answer, but have no quorum"))
 	}
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
+}
+
+// leaderless adds the voters of this host's own cluster that answer and have no leader. One member with a leader is
+// enough to contradict them: the others may be cut off from it.
+func (b *Builder) leaderless(v *policy.View, r *round.Round) {
+	var names []string
+	led := false
+	for _, m := range r.Answers.Membership.Members {
+		s, asked := r.Answers.Of[m.ID]
+		own := slices.Contains(m.PeerURLs, b.config.Etcd.PeerURL)
+		if !asked || s.Err != nil || m.Learner || s.Learner || own || s.ClusterID != v.Cluster.ExpectedID {
+			continue
+		}
+		led = led || s.Leader != 0
+		names = append(names, cmp.Or(m.Name, firstOf(m.PeerURLs)))
+	}
+	if holds := !r.Reachable && !led && v.Cluster.ExpectedID != 0 && len(names) > 0; holds {
+		slices.Sort(names)
+		v.Cluster.Leaderless = enumerate(names, "answers and has no leader", "answer and have no leader")
+	}
+	v.Cluster.LeaderlessFor = b.since.truth("leaderless", v.Cluster.Leaderless != "", r.At, r.Number)
 }
 
 // lastListed returns the members of this host's cluster from the last list. Before the first list, it assumes a member

@@ -134,6 +134,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		}
 	}
 	v.Cluster.ExpectedID = belongs(c, r)
+	b.leaderless(&v, r)
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
 	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, environment(c, r, &v))
 	v.Self.Conflict = policy.Conflict(v)

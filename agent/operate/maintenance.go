@@ -24,6 +24,7 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 		Request: policy.Request{
 			By: by, Reason: req.Reason, Work: req.Work, Program: req.Command,
 			KeepRunning: req.KeepRunning, External: req.External, Hurried: req.Hurried,
+			Interruptible: req.Interruptible,
 		},
 		For: time.Duration(req.For), Since: now, AskedIn: o.opt.BootID,
 	}
@@ -65,7 +66,7 @@ func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.M
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,
 		Since: now, Until: now.Add(time.Duration(req.For)),
-		KeepRunning: req.KeepRunning, External: req.External, State: policy.RequestWaiting, DryRun: true,
+		KeepRunning: req.KeepRunning, External: req.External, Interruptible: req.Interruptible, State: policy.RequestWaiting, DryRun: true,
 	}
 }
 

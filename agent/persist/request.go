@@ -17,7 +17,7 @@ import (
 func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the steps themselves write the last two
-	case policy.RequestSeen, policy.RequestEnds:
+	case policy.RequestSeen, policy.RequestEnds, policy.RequestRecalled:
 		k.noteAsked(ctx, r, note)
 	case policy.RequestTurn:
 		k.takeTurn(ctx, r)
@@ -32,16 +32,23 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	}
 }
 
-// noteAsked records that the request's operation was observed in etcd, or that the request has ended. It writes in the
-// background because the disk may hang.
+// noteAsked records that the request's operation was observed in etcd, that its work is called off, or that the request
+// has ended. It writes in the background because the disk may hang.
 func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
 	k.note(ctx, &k.request, "request", "cannot save the state of the request", func(ctx context.Context) error {
-		if note.Change == policy.RequestEnds {
+		switch note.Change {
+		case policy.RequestEnds:
 			if err := k.guard(ctx, note.Guard); err != nil {
 				return err
 			}
 			return k.files.StandingEnds(asked, note.Code, note.Text, r.Wall)
+		case policy.RequestRecalled:
+			k.log.Warn("maintenance called off: the cluster needs this host's vote", "work", asked.Work, "by", asked.By,
+				"cause", note.Text)
+			err := k.files.CalledOff(asked, note.Text)
+			k.opt.Wake()
+			return err
 		}
 		return k.files.OperationSeen(asked, hoststate.Beginning{
 			BootID: op.BootID, At: op.Started, Clock: op.Clock, Cluster: in,

@@ -33,6 +33,9 @@ func ownCycle(v View) Decision {
 	m, listed := v.member()
 	// a learner that never started is removed by another operation
 	listed = listed && !neverStarted(m)
+	if why, off := callsOff(v); off {
+		return wait(Recalled, "%s", why)
+	}
 	// a returning member is not taken down again, whatever its etcd does
 	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !workDone(v) {
 		return takeDown(v, m, listed)
@@ -110,9 +113,9 @@ func safeToTouch(v View) Decision {
 	case a.Work == WorkRestart: // the host has no member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
-		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
+		return wait(MaintenanceOverdue, "%s", stayText(v))
 	}
-	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+	return wait(InMaintenance, "%s", stayText(v))
 }
 
 // launchPrograms launches programs. A launched program is not observed until it begins, so launchPrograms waits instead
@@ -259,11 +262,14 @@ func endHealthy(v View) Decision {
 }
 
 // end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the outcome
-// is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled.
+// is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled. If the work was called
+// off, it is Recalled.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
 		return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
+	case a != nil && a.Recalled != "" && outcome == Cycled:
+		return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: a.Recalled})
 	case a == nil || !a.Work.RunsProgram():
 	case a.Command.State == HooksFailed:
 		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
@@ -331,10 +337,14 @@ func stoppedWithoutOperation(v View) Decision {
 		return bringUp(v)
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "etcd is stopped: %s", a.Reason)
-	case a.Overdue:
-		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
 	}
-	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+	if why, off := callsOff(v); off {
+		return wait(Recalled, "%s", why)
+	}
+	if a.Overdue {
+		return wait(MaintenanceOverdue, "%s", stayText(v))
+	}
+	return wait(InMaintenance, "%s", stayText(v))
 }
 
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.

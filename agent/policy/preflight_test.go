@@ -102,7 +102,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{LeaderSlow, true},
 		}},
 		"from nothing": {cautions(), []vetoEntry{
-			{VersionUnsafe, true},
+			{Recalled, true}, {VersionUnsafe, true},
 			{VersionUntested, true},
 			{UnitDisabled, true},
 			{EtcdExternal, true},

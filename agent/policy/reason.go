@@ -88,6 +88,7 @@ const (
 	NotBack                  ReasonCode = "NOT_BACK"
 	Cycled                   ReasonCode = "CYCLED"
 	Cancelled                ReasonCode = "CANCELLED"
+	Recalled                 ReasonCode = "RECALLED"
 	RecordUnreadable         ReasonCode = "RECORD_UNREADABLE"
 	MemberLive               ReasonCode = "MEMBER_LIVE"
 	Removed                  ReasonCode = "REMOVED"
@@ -415,6 +416,10 @@ func memberReasons() []ReasonInfo {
 			"follow the hint after its key; check who else writes under /quorumd/ and that all agents run one version",
 		},
 		{Cancelled, "the request was cancelled, its operation was released, or it is no longer needed", ""},
+		{
+			Recalled, "the work on this host was called off, because the cluster needs its vote",
+			"bring the failed voter back; once all voters are live, request the maintenance again",
+		},
 		{
 			MemberLive, "the voter to remove answers, or answered until just now",
 			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",

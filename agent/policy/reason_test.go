@@ -30,7 +30,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, HealthAwaited,
 		LeadershipNotTransferred, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping,
 		Returning, NotBack,
-		Cycled, Cancelled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead, VoterUnhealthy,
+		Cycled, Cancelled, Recalled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead, VoterUnhealthy,
 		VoterSuspect,
 		StandbyLost, TooManyVoters, SizeDiffers, HostRetired, Recovering, Recovered, RecoveryGivenUp, QuorumRestored,
 		BackupOld, BackupFailed,

@@ -8,14 +8,15 @@ type RequestChange uint8
 
 // The changes. The zero value leaves the request as it is.
 const (
-	RequestStays   RequestChange = iota
-	RequestSeen                  // record on disk that its operation is in flight
-	RequestEnds                  // delete the request
-	RequestEnding                // delete the request with the step, which ends its operation
-	RequestRetried               // keep the request, although the step ends its operation
-	RequestTurn                  // a rollout has reached this host: make a request
-	RequestAgain                 // a rollout has reached this host a second time: stop the rollout
-	RequestTooNew                // a rollout has reached this host, but this agent does not know its work
+	RequestStays    RequestChange = iota
+	RequestSeen                   // record on disk that its operation is in flight
+	RequestEnds                   // delete the request
+	RequestEnding                 // delete the request with the step, which ends its operation
+	RequestRetried                // keep the request, although the step ends its operation
+	RequestTurn                   // a rollout has reached this host: make a request
+	RequestAgain                  // a rollout has reached this host a second time: stop the rollout
+	RequestTooNew                 // a rollout has reached this host, but this agent does not know its work
+	RequestRecalled               // record on disk that its work is called off
 )
 
 // RequestNote is a change of this host's request on its disk.
@@ -32,7 +33,10 @@ type RequestNote struct {
 // request. A step that ends the operation may end the request as well.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
-		return RequestNote{Change: endsWith(step.Outcome)}
+		return RequestNote{Change: endsWith(v.Asked, step.Outcome)}
+	}
+	if why, off := callsOff(v); off {
+		return RequestNote{Change: RequestRecalled, Code: Recalled, Text: why}
 	}
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // the operation in flight is unknown
 		return RequestNote{}
@@ -57,13 +61,21 @@ func noteRequest(v View, step Step) RequestNote {
 	case a.Seen && !listed && (!a.Work.info().operatorEnds || v.isRetired(v.Self.ID)): // its etcd does not start again
 		return ends(Cancelled, "its operation was released, and the member of this host was removed")
 	case a.Done() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
-		return ends(Cycled, "its operation has ended")
+		return doneEnds(a)
 	case a.TooLate():
 		return ends(Cancelled, "the machine was rebooted before the operation began")
 	case halted(v) && !v.cannotRead(RecordRollout): // an unreadable rollout may continue later
 		return ends(Cancelled, "the rollout that requested it does not continue")
 	}
 	return RequestNote{}
+}
+
+// doneEnds ends a request whose work is done or was called off.
+func doneEnds(a *Asked) RequestNote {
+	if a.Recalled != "" {
+		return ends(Recalled, a.Recalled)
+	}
+	return ends(Cycled, "its operation has ended")
 }
 
 func ends(code ReasonCode, text string) RequestNote {
@@ -82,9 +94,14 @@ func halted(v View) bool {
 }
 
 // endsWith returns the change of the request when its operation ends. If nothing was done and nothing has failed, the
-// request waits for a new operation.
-func endsWith(outcome ReasonCode) RequestChange {
+// request waits for a new operation. A reboot that was called off waits as well: it is due when the cluster allows it.
+func endsWith(a *Asked, outcome ReasonCode) RequestChange {
 	switch outcome {
+	case Recalled:
+		if a != nil && a.Work.info().rebootEnds && !a.Ended {
+			return RequestRetried
+		}
+		return RequestEnding
 	case Cycled, Cancelled, HookFailed, CommandFailed, MemberLost, HealthBad:
 		return RequestEnding
 	}
@@ -125,6 +142,12 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 			"quorumctl maintenance on, and reboot by hand")
 	case request.Work == WorkRestart && request.KeepRunning:
 		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "omit one of the two options"}
+	case request.Interruptible && (!request.Work.info().operatorEnds || request.KeepRunning):
+		return &Refusal{Wrong, "", "only maintenance that stops etcd can be interruptible", "omit --interruptible"}
+	case request.Interruptible && !v.Self.Drives:
+		return conflicts(EtcdExternal,
+			"this host's etcd is managed externally, and quorumd cannot start it again to interrupt the maintenance",
+			"omit --interruptible")
 	case !MayTakeDown(v, request.Work):
 		return conflicts(EtcdExternal,
 			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
@@ -144,11 +167,11 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
-	if s.Ended || !same {
+	if s.over() || !same {
 		s.Hurried = s.Hurried || request.Hurried && s.OutlastsReboot()
 	}
 	switch {
-	case s.Ended:
+	case s.over():
 		return s, conflicts("", "the last request, by "+s.By+", is just ending",
 			"wait for it: quorumctl maintenance status")
 	case !same:
@@ -160,6 +183,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 			"wait until the host is back, and ask again: quorumctl maintenance status")
 	}
 	s.Hurried, s.Reason = s.Hurried || request.Hurried, request.Reason
+	s.Interruptible = request.Interruptible
 	return s, nil
 }
 
@@ -203,8 +227,18 @@ func (s Request) Recorded() Request {
 // StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. guardOf decides
 // about the start guard.
 func (s Request) StopsEtcd() (next Request, valid bool) {
-	s.Stopped = s.Stopped || !s.Ended
-	return s, !s.Ended
+	s.Stopped = s.Stopped || !s.over()
+	return s, !s.over()
+}
+
+// CalledOff records why the work is called off, while etcd is stopped for it. The request may have changed since that
+// was decided.
+func (s Request) CalledOff(why string) Request {
+	interruptible := s.Interruptible || s.Work.info().rebootEnds
+	if s.Stopped && interruptible && !s.over() {
+		s.Recalled = why
+	}
+	return s
 }
 
 // EtcdStarted records that etcd was started again.
@@ -238,7 +272,7 @@ func (s Request) OperationEnds() Request {
 // GivenUp records that the operation is about to end, and that the request waits for a new one. Otherwise, if the agent
 // crashed after the operation's record is deleted, the missing record would look like a release.
 func (s Request) GivenUp() Request {
-	s.Seen, s.Begun = false, false
+	s.Seen, s.Begun, s.Recalled = false, false, ""
 	return s
 }
 
@@ -254,11 +288,15 @@ type Request struct {
 	KeepRunning bool   `json:"keepRunning,omitempty"` // the operation is only a reservation: etcd keeps running
 	External    bool   `json:"external,omitempty"`    // something other than the agent reboots the machine
 	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds in any case
+	// Interruptible lets the agent call the work off and start etcd again if the cluster needs this host's vote.
+	Interruptible bool `json:"interruptible,omitempty"`
 
 	Ended   bool `json:"ended,omitempty"`   // an operator has ended it, or its operation is about to end
 	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks after it had failed
 	Seen    bool `json:"seen,omitempty"`    // its operation was observed in etcd, and is in flight
 	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for it, and has not started it since
+	// Recalled is why the agent has called the work off; empty if it has not.
+	Recalled string `json:"recalled,omitempty"`
 	// Ran is the recorded state of a command's program: running, done or failed; empty before it was started.
 	Ran HookState `json:"ran,omitempty"`
 
@@ -277,13 +315,16 @@ func (s Request) Rebooted() bool { return s.Begun && s.OtherBoot }
 func (s Request) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
 
 // Done reports whether the work is done, so that the host need not be taken down.
-func (s Request) Done() bool { return s.Work.over(s.Ended, s.Rebooted()) }
+func (s Request) Done() bool { return s.Work.over(s.over(), s.Rebooted()) }
+
+// over reports whether an operator has ended the request, its operation is about to end, or its work was called off.
+func (s Request) over() bool { return s.Ended || s.Recalled != "" }
 
 // Untouched reports whether nothing has been done for the request: an operator's end cancels it at once.
 func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 
 // OutlastsReboot reports whether the machine may also go down during the operation.
-func (s Request) OutlastsReboot() bool { return !s.Ended && s.Work.info().outlastsReboot }
+func (s Request) OutlastsReboot() bool { return !s.over() && s.Work.info().outlastsReboot }
 
 // Gone reports what happened to an operation that was observed and is no longer recorded in etcd. It is released if an
 // operator released it or it was an operation of a different cluster. Otherwise its record was deleted, and the

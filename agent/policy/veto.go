@@ -153,7 +153,8 @@ func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffer
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
 }
-func vetoSurplus() veto { return veto{TooManyVoters, false, surplus} }
+func vetoRecalled() veto { return veto{Recalled, true, recalled} }
+func vetoSurplus() veto  { return veto{TooManyVoters, false, surplus} }
 
 // Refusal is the reason why an operator's request is rejected.
 type Refusal struct {
@@ -247,6 +248,7 @@ func AgainstMoreMutes(others int) *Refusal {
 // after its other reasons, in any mode.
 func cautions() []veto {
 	return []veto{
+		vetoRecalled(),
 		vetoTooOld(),
 		vetoTooNew(),
 		vetoUnitDisabled(),

@@ -16,7 +16,7 @@ func (p *Publisher) Maintenance(r *round.Round, k *hoststate.Request) control.Ma
 	out := control.Maintenance{
 		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
 		KeepRunning: k.KeepRunning, External: k.External,
-		Rollout: k.Rollout,
+		Interruptible: k.Interruptible, Recalled: k.Recalled, Rollout: k.Rollout,
 	}
 	out.Until = k.Until()
 	out.Overdue = round.Overdue(out.Until, p.opt.Wall())

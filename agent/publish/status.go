@@ -285,7 +285,8 @@ func recordsStatus(r *round.Round) (l control.Lock, op *control.Op, pause *contr
 		op = &control.Op{
 			Kind: r.Op.Kind, Host: r.Op.Host, HostName: r.Op.HostName, Target: r.Op.Target, Phase: r.Op.Phase,
 			Started: r.Op.Started, Deadline: r.Op.Until, Reason: r.Op.Reason, By: r.Op.By,
-			Orphaned: r.View.Op != nil && r.View.Op.OrphanedFor > 0,
+			Orphaned:      r.View.Op != nil && r.View.Op.OrphanedFor > 0,
+			Interruptible: r.Op.Interruptible,
 		}
 		if r.Op.MemberID != 0 {
 			op.MemberID = r.Op.MemberID.String()

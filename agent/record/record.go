@@ -137,6 +137,8 @@ type Op struct {
 	Started  time.Time `json:"started"`
 	// when a cycle becomes overdue; the other hosts need this time if the operated host is silent
 	Until time.Time `json:"until,omitzero"`
+	// its host calls the work off and returns if the cluster needs its vote
+	Interruptible bool `json:"interruptible,omitempty"`
 	// the operated host's time since boot when the operation started; valid for BootID only
 	Clock   time.Duration `json:"clock,omitempty"`
 	Reason  string        `json:"reason,omitempty" bound:"text"`

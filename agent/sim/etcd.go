@@ -51,6 +51,7 @@ type member struct {
 	rate           uint64        // entries per second that a learner applies; 0 if it is stuck
 	promotedAt     time.Duration
 	downAt         time.Duration // when it last stopped serving; 0 while it serves
+	upAt           time.Duration // when it last began to serve
 	// reachedAt is the time since which other serving voters have reached its ports without a break, 0 if none does;
 	// reachedTo is when one last did.
 	reachedAt, reachedTo time.Duration
@@ -142,8 +143,9 @@ func (e *etcd) update() {
 		}
 		m.follows = follows
 		switch serves := follows && m.host.unit.ready(); {
+		case serves && m.downAt != 0:
+			m.downAt, m.upAt = 0, e.w.now()
 		case serves:
-			m.downAt = 0
 		case m.downAt == 0:
 			m.downAt = e.w.now()
 		}

@@ -42,6 +42,9 @@ func (p plan) faultTable() []fault {
 	if p.Resizes {
 		table = append(table, resizeFaults()...)
 	}
+	if p.Recalls {
+		table = append(table, recallFaults()...)
+	}
 	return table
 }
 

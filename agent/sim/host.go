@@ -48,6 +48,7 @@ type host struct {
 	maintenanceRequested bool // a request is pending until an agent has accepted its end
 	program              program
 	workedOn             bool // an operator works on it and relies on its etcd staying down
+	interruptible        bool // its maintenance may be called off
 	dataCopy             *dataCopy
 	stoppedForPlan       string // the last recovery plan that guards its etcd against a start
 }

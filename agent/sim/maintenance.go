@@ -144,7 +144,7 @@ func (w *world) requestMaintenance(h *host, req control.MaintenanceRequest) (end
 
 // endMaintenance lets an operator end the maintenance, and retries until an agent has accepted that.
 func (w *world) endMaintenance(h *host) {
-	h.workedOn = false
+	h.workedOn, h.interruptible = false, false
 	w.operator(h, func(ctx context.Context, p *process) {
 		err := p.agent.EndMaintenance(ctx, "an operator")
 		w.mu.Lock()
@@ -236,7 +236,11 @@ func (p *promises) checkVoterStop(by *process, m *member) {
 // checkStartDuringWork checks that an etcd which was stopped for maintenance is not started while an operator works on
 // its host.
 func (p *promises) checkStartDuringWork(h *host) {
-	if h.workedOn && h.unit.takenDown {
+	switch {
+	case !h.workedOn || !h.unit.takenDown:
+	case h.interruptible:
+		p.checkCalledOff(h)
+	default:
 		p.breach("P4", h, "an etcd is started while an operator works on its host")
 	}
 }

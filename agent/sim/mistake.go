@@ -131,7 +131,7 @@ func Mistakes() []Mistake {
 				return &othersHealthy{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes(), resizeMistakes())...)
+	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes(), resizeMistakes(), recallMistakes())...)
 }
 
 // longLeases makes every lease look twenty times longer than it is.

@@ -31,6 +31,7 @@ type plan struct {
 	LostAt        time.Duration // when quorum is lost for good; 0: never
 	LateVoter     bool          // a voter that was believed lost returns with its data
 	Resizes       bool          // operators resize the cluster
+	Recalls       bool          // operators request interruptible maintenance
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
 }
@@ -79,7 +80,7 @@ func newPlan(opt Options) (plan, error) {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
 		p.Dead, p.PerDay, p.Timing, p.Unhealthy = 6*time.Minute, 1, timingSection(19), opt.Mistake.unhealthy
 	}
-	p.Resizes = p.drawResizes()
+	p.Resizes, p.Recalls = p.drawResizes(), p.drawRecalls()
 	if opt.plan != nil {
 		opt.plan(&p)
 	}
@@ -151,6 +152,9 @@ func (p plan) String() string {
 	}
 	if p.Resizes {
 		lost += ", it is resized"
+	}
+	if p.Recalls {
+		lost += ", maintenance is interruptible"
 	}
 	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s%s, timing %s %s",
 		p.Hosts, p.Voters, p.Standbys, p.Load, p.FaultInterval, p.Faulty, lost, p.Timing, p.repairSection())

@@ -78,10 +78,12 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is " +
 			"transferred,\netcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, " +
 			"across reboots\nand restarts of quorumd. After --for it is overdue, which raises an alert and changes " +
-			"nothing else.\nA second request replaces the reason and the duration. Interrupting this command does " +
+			"nothing else.\nWith --interruptible, quorumd calls the work off and starts etcd again if another voter fails " +
+			"and the quorum is\nlost, or fault tolerance is 0 because of that. Use it only if etcd may start at any " +
+			"moment.\nA second request replaces the reason, the duration and --interruptible. Interrupting this command does " +
 			"not cancel the request;\nquorumctl maintenance off does.",
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
-			"quorumctl maintenance on --reason 'firmware' --wait 10m",
+			"quorumctl maintenance on --reason 'new kernel' --interruptible",
 			"quorumctl maintenance on --reason 'cabling' --keep-running"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,6 +104,8 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep other hosts from going down")
+	flags.BoolVar(&req.Interruptible, "interruptible", false,
+		"let quorumd end it if the cluster needs this host's vote")
 	w.flags(cmd)
 	return cmd
 }
@@ -208,7 +212,7 @@ func (a *app) followEnd(ctx context.Context, since time.Time, f *follower) error
 // maintenanceFailure returns an error unless the host is back or the request was cancelled.
 func maintenanceFailure(s control.Status, since time.Time) error {
 	end := maintenanceEnd(s, since)
-	if end.Code == policy.Cycled || end.Code == policy.Cancelled {
+	if end.Code == policy.Cycled || end.Code == policy.Cancelled || end.Code == policy.Recalled {
 		return nil
 	}
 	hint := "quorumctl explain"

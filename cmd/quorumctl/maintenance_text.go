@@ -34,6 +34,9 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("    asked    %s by %s%s", display.Since(m.Since, s.Time), m.By,
 			display.After(", for the rollout ", m.Rollout))
 		p.line("    until    %s", display.Until(*m, s.Time))
+		if m.Recalled != "" {
+			p.line("    recalled %s", word{m.Recalled, warn})
+		}
 		if len(s.Reasons) > 0 && m.State != policy.RequestSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
 			writeRemedy(p, s.Reasons[0].Remedy)
@@ -100,6 +103,8 @@ func workOf(m control.Maintenance) string {
 	switch {
 	case m.KeepRunning:
 		return string(m.Work) + ", etcd keeps running"
+	case m.Interruptible:
+		return string(m.Work) + ", interruptible: quorumd ends it if the cluster needs this host"
 	case m.External:
 		return string(m.Work) + ", started outside quorumd"
 	}

@@ -84,6 +84,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored,
 		policy.Cancelled:        Explored,
+		policy.Recalled:         Explored,
 		policy.RecordUnreadable: recordsRead,
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairLimitReached: repairsLeft,
 		policy.VoterDead:      Explored,

@@ -219,7 +219,7 @@ func (w *world) judgeStop(h int, leads bool) breach {
 	switch {
 	case voters < 3 || voters%2 == 0 || unhealthy > 1 || a.work == maintenanceRunning:
 		return stopAtRisk
-	case leads && (a.stepFailed == 0 || w.opOld == 0 || a.work != maintenance):
+	case leads && (a.stepFailed == 0 || w.opOld == 0 || !a.isMaintenance()):
 		return leaderStopped
 	}
 	return fine
@@ -256,14 +256,21 @@ func (w *world) judgeEnd(h int, c choice) breach {
 		return endedEarly
 	case a.work == command && a.program != programSucceeded && c.outcome == policy.Cycled:
 		return notRun
+	case c.outcome == policy.Cycled && a.recalled != 0, c.outcome == policy.Recalled && a.recalled == 0:
+		return recallMisreported
 	case a.list != voter || a.work == maintenanceRunning:
-	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
+	case !returned(c.outcome) && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
 		return endedEarly
 	case c.step == endCycle && a.unit != inactive && a.unit != stoppedForRequest && w.opRestarted != 0 &&
 		(!w.serves(h) || w.servedLong == 0):
 		return endedEarly
-	case c.outcome == policy.Cycled && (!w.serves(h) || w.servedLong == 0):
+	case returned(c.outcome) && (!w.serves(h) || w.servedLong == 0):
 		return endedEarly
 	}
 	return fine
+}
+
+// returned reports whether an outcome means that the host's member is back.
+func returned(outcome policy.ReasonCode) bool {
+	return outcome == policy.Cycled || outcome == policy.Recalled
 }

@@ -556,6 +556,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		found = w.judgeRequest(h, *c)
 	}
 	if found == fine {
+		found = w.judgeRecall(h, *c)
+	}
+	if found == fine {
 		found = w.judgeRemovalNote(h, c.removed)
 	}
 	if found == fine {

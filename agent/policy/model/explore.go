@@ -22,11 +22,12 @@ type Scenario struct {
 	Voters    int // hosts that are live voters at the start; with 0 a bootstrap is requested
 	Target    policy.Target
 	Faults    Faults
-	Budget    int // the maximum number of faults in a trace
-	MaxStates int // the exploration stops at this number; 0 for no limit
-	Requests  int // the maximum number of requested host operations
-	Removals  int // the maximum number of requested removals
-	ResizeTo  int // the size to which an operator resizes the cluster at any moment, and back; 0: never
+	Budget    int   // the maximum number of faults in a trace
+	MaxStates int   // the exploration stops at this number; 0 for no limit
+	Requests  int   // the maximum number of requested host operations
+	Work      uint8 // the only work that is requested; 0: any
+	Removals  int   // the maximum number of requested removals
+	ResizeTo  int   // the size to which an operator resizes the cluster at any moment, and back; 0: never
 	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they
 	// undo.
 	Retirements int

@@ -13,7 +13,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // reports it as safe to stop.
 func (w *world) mayStopExternally(i int) bool {
 	h := &w.hosts[i]
-	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.work == maintenance
+	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.isMaintenance()
 }
 
 func (m *machine) externalStop(w *world, h int) (ok bool, found breach) {

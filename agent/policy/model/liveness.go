@@ -145,8 +145,9 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	healed := e.healed
 	mark := endingHash(w, e)
 	for range maxPasses {
-		// Without healing, only the end of joins and removals is checked: a host operation is ended only by its host.
-		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
+		// Without healing, only the end of joins and removals is checked, and that a host returns which the cluster needs:
+		// a host operation is ended only by its host.
+		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0) && !w.recallDue()) {
 			break
 		}
 		path = append(path, mark)
@@ -163,6 +164,8 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	switch {
 	case len(path) == maxPasses && healed:
 		return neverQuiescent
+	case len(path) == maxPasses && w.recallDue():
+		return neverRecalled
 	case len(path) == maxPasses && w.hasVoterAgent():
 		return operationStuck
 	}
@@ -255,6 +258,9 @@ func (w *world) lateRemovalsExpire() bool {
 // judgeQuiescent checks a world in which nothing changes any more.
 func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	if !e.healed {
+		if w.recallDue() {
+			return neverRecalled
+		}
 		if w.op != 0 && w.quorum() && w.hasVoterAgent() && !w.removalMustContinue() {
 			return operationStuck
 		}

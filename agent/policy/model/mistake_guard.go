@@ -33,11 +33,11 @@ func guardMistakes() []Mistake {
 		{
 			Name: "maintenance sets no start guard for an etcd that is already down", breach: startedEarly,
 			scope: oneRequest(3, 2, HostCrash|EtcdCrash),
-			rules: seeing(func(v *policy.View) {
+			rules: after(seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Unit.State != policy.UnitActive {
 					v.Asked.Stopped = true
 				}
-			}),
+			}), recalledNeedlessly),
 		},
 		{
 			Name: "a reboot, restart or command sets the start guard", breach: startGuardStays,

@@ -102,7 +102,13 @@ const (
 	memberUnrecorded
 	requestDropped
 	begunInAlarm
+	recalledUnasked
+	recalledBlindly
+	recalledNeedlessly
+	recallMisreported
+	recallRepeated
 	targetMissed // this and the following are breaches in liveness runs
+	neverRecalled
 	hostNotBack
 	operationStuck
 	neverQuiescent
@@ -216,8 +222,17 @@ var generalPromises = map[breach]promise{
 		"P1",
 		"a request is dropped before it is finished or released, or while etcd is down for it",
 	},
-	targetMissed: {"liveness", "all faults are healed, time passes, and the target is not reached"},
-	hostNotBack:  {"liveness", "all faults are healed, the request is finished, and a host is not back"},
+	recalledUnasked: {"P4", "work that is not interruptible is called off, or a reboot that may take effect at any moment"},
+	recalledBlindly: {"P6", "a host that reaches no other member calls its work off"},
+	recalledNeedlessly: {
+		"P4",
+		"work is called off although the cluster has a fault tolerance or lacks only the host taken down",
+	},
+	recallMisreported: {"P8", "the end of an operation does not report that its work was called off"},
+	recallRepeated:    {"P4", "maintenance that was called off begins again without a request"},
+	neverRecalled:     {"liveness", "the cluster needs the vote of a host in interruptible maintenance, and it does not return"},
+	targetMissed:      {"liveness", "all faults are healed, time passes, and the target is not reached"},
+	hostNotBack:       {"liveness", "all faults are healed, the request is finished, and a host is not back"},
 	begunInAlarm: {
 		"P2",
 		"a host joins during an etcd alarm, or a voter is taken down or removed during a CORRUPT alarm",
@@ -392,15 +407,18 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	a := &w.hosts[h]
 	cycles, reaches := w.cycles(h), w.reaches(h)
 	down := a.stopped != 0 && a.list != unlisted && a.unit != active
-	done := a.ended != 0 || a.begun == tooLate || a.begun == begunBefore && a.isReboot()
+	done := a.ended|a.recalled != 0 || a.begun == tooLate || a.begun == begunBefore && a.isReboot()
 	freed := a.opSeen != 0 && a.released != 0
 	down = down && !a.lossRecorded()
 	switch {
 	case note == policy.RequestEnds && (!reaches || cycles || w.recordDeleted(h) || down || !done && !freed):
 		return requestDropped
 	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Cancelled &&
-		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.MemberLost:
+		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.MemberLost &&
+		c.outcome != policy.Recalled:
 		return requestDropped
+	case c.outcome == policy.Recalled && a.isMaintenance() != (note == policy.RequestEnding) && a.ended == 0:
+		return recallRepeated
 	case c.step == endCycle || c.step == endKeep: // with its operation
 	case a.work != noWork && a.ended == 0 && a.opSeen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return opSeenUnrecorded

@@ -16,6 +16,7 @@ type hostRequest struct {
 	released   uint8 // an operator has released the operation
 	program    uint8 // the state of a command's program
 	startGuard uint8 // the start guard is set: etcd does not start at a boot
+	recalled   uint8 // the agent has called the work off
 }
 
 // The work that a request asks for.
@@ -26,6 +27,7 @@ const (
 	restart
 	agentReboot    // a reboot by its agent
 	externalReboot // an external reboot
+	interruptible  // maintenance that its agent may call off
 	command
 	workCount
 )
@@ -33,7 +35,7 @@ const (
 func workText(ask uint8) string {
 	return [...]string{
 		"nothing", "maintenance", "maintenance with etcd running", "a restart", "a reboot",
-		"an external reboot", "a command",
+		"an external reboot", "interruptible maintenance", "a command",
 	}[ask]
 }
 
@@ -55,7 +57,7 @@ const (
 
 func (h *host) tidyRequest() {
 	if h.work == noWork {
-		h.ended, h.stopped, h.begun, h.opSeen, h.released, h.program = 0, 0, 0, 0, 0, 0
+		h.ended, h.stopped, h.begun, h.opSeen, h.released, h.program, h.recalled = 0, 0, 0, 0, 0, 0, 0
 		if h.unit == stoppedForRequest {
 			h.unit = inactive
 		}
@@ -73,7 +75,10 @@ func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
 		if arg == noWork || h.work != noWork || int(w.requests) >= m.Requests {
 			return false
 		}
-		if m.External && (arg == restart || arg == command) { // the request is refused
+		if m.External && (arg == restart || arg == command || arg == interruptible) { // the request is refused
+			return false
+		}
+		if m.Work != noWork && arg != m.Work {
 			return false
 		}
 		h.work = arg
@@ -105,6 +110,8 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 			s.OtherBoot = w.opBoot == 0
 		}
 		m.transition(h, s.Recorded())
+	case policy.RequestRecalled:
+		m.transition(h, h.standing().CalledOff(calledOff))
 	case policy.RequestEnds:
 		if c.removesGuard {
 			h.startGuard = 0
@@ -162,7 +169,7 @@ func (w *world) keptDown(i int) bool {
 
 // awaitsOthers reports whether an operator or an external system, not the agent, completes the work.
 func (c *hostRequest) awaitsOthers() bool {
-	return c.work == maintenance || c.work == maintenanceRunning || c.work == externalReboot
+	return c.isMaintenance() || c.work == maintenanceRunning || c.work == externalReboot
 }
 
 // ranAfterReboot reports whether an etcd that is down ran after the requested reboot. Only maintenance sets the start
@@ -201,6 +208,7 @@ func (m *machine) transition(h *host, next policy.Request) {
 
 func (h *host) setStanding(next policy.Request) {
 	h.ended, h.stopped, h.opSeen = bit(next.Ended), bit(next.Stopped), bit(next.Seen)
+	h.recalled = bit(next.Recalled != "")
 	switch {
 	case next.Begun:
 		h.begun = begunNow + bit(next.OtherBoot)
@@ -243,6 +251,7 @@ func program(did uint8) policy.Program {
 // standing returns the request as the policy's type for transitions.
 func (c *hostRequest) standing() policy.Request {
 	return policy.Request{
+		Interruptible: c.work == interruptible, Recalled: [...]string{"", calledOff}[c.recalled],
 		Work: work(c.work), External: c.work == externalReboot, Ended: c.ended != 0, Stopped: c.stopped != 0,
 		Begun:     c.begun == begunNow || c.begun == begunBefore,
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
@@ -253,13 +262,19 @@ func (c *hostRequest) standing() policy.Request {
 }
 
 // inMaintenance reports whether etcd was stopped for maintenance that is not over.
-func (h *host) inMaintenance() bool { return h.work == maintenance && h.stopped != 0 && h.ended == 0 }
+func (h *host) inMaintenance() bool { return h.stopped != 0 && h.atWork() }
+
+// isMaintenance reports whether the request is for maintenance that stops etcd.
+func (c *hostRequest) isMaintenance() bool { return c.work == maintenance || c.work == interruptible }
+
+// atWork reports whether operators may be working on the host in a maintenance.
+func (c *hostRequest) atWork() bool { return c.isMaintenance() && c.ended|c.recalled == 0 }
 
 // finishRequests ends requests that wait for an operator.
 func (w *world) finishRequests() {
 	for i := range w.n {
 		switch h := &w.hosts[i]; h.work {
-		case maintenance, maintenanceRunning, externalReboot:
+		case maintenance, maintenanceRunning, externalReboot, interruptible:
 			h.finishRequest()
 		}
 	}
@@ -347,13 +362,13 @@ func (w *world) boots(i int) breach {
 		return fine
 	case h.startGuard != 0:
 		h.unit = stoppedForRequest
-		if h.work != maintenance || h.stopped == 0 {
+		if !h.isMaintenance() || h.stopped == 0 {
 			return startGuardStays
 		}
 		return fine
 	}
 	w.starts(i)
-	safe := w.cycles(i) && w.opPhase == phaseDown && h.work == maintenance && h.ended == 0
+	safe := w.cycles(i) && w.opPhase == phaseDown && h.atWork()
 	if h.list != unlisted && (safe || h.inMaintenance()) {
 		return startedEarly
 	}

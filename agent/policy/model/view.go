@@ -25,6 +25,7 @@ type observedHost struct {
 type observation struct {
 	n, self            uint8
 	reachable          uint8
+	leaderless         uint8 // it is not reachable, but a voter answers and has no leader
 	hosts              [maxHosts]observedHost
 	unit, data         uint8
 	recorded           uint8 // as in host
@@ -81,6 +82,7 @@ func (w *world) observe(h int) observation {
 		s.unit = inactive
 	}
 	s.startGuard = 0 // no decision depends on it
+	s.leaderless = bit(w.seesLeaderless(h))
 	s.removalState = w.removalSeen(h)
 	s.transferState = w.transferSeen(h)
 	if s.reachable == 0 {
@@ -228,6 +230,9 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		if s.recorded|s.dataLost != 0 {
 			v.Cluster.ExpectedID = clusterID
 		}
+		if s.leaderless != 0 {
+			v.Cluster.Leaderless, v.Cluster.LeaderlessFor = "B answers and has no leader", ages
+		}
 		return v
 	}
 	v.Cluster, v.HostsFresh = s.clusterView(), true
@@ -300,7 +305,8 @@ func (s *observation) clusterView() policy.Cluster {
 			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leadershipOf())))
 			led = led || m.Leader
 			m.SteadyFor = long(g.live)
-			m.DownFor = long((s.learnerStalled | bit(s.removalNames(i)) | s.confirmedUnhealthy(i)) & (1 - g.live))
+			m.DownFor = long((s.learnerStalled | bit(s.removalNames(i)) | s.confirmedUnhealthy(i) |
+				bit(s.mayBeCalledOff())) & (1 - g.live))
 			if i == int(s.self) && s.ownCycle() {
 				m.SteadyFor, m.LiveFor = long(s.servedLong), long(s.servedLong)
 			}

@@ -72,6 +72,6 @@ func askedAt(self bool, r rank) int64 {
 func work(ask uint8) policy.Work {
 	return [...]policy.Work{
 		"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
-		policy.WorkReboot, policy.WorkCommand,
+		policy.WorkReboot, policy.WorkMaintenance, policy.WorkCommand,
 	}[ask]
 }

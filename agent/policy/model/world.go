@@ -244,7 +244,7 @@ func (h *host) pack() uint64 {
 	p.put(h.faulted, 1)
 	p.put(h.absent, 1)
 	p.put(h.lateAbsent, 1)
-	p.put(h.work+h.program, 4) // only a command has a program, and command is the last value of work
+	p.put(h.packedWork(), 4)
 	p.put(h.ended, 1)
 	p.put(h.stopped, 1)
 	p.put(h.begun, 2)
@@ -290,9 +290,7 @@ func unpackHost(v uint64) (h host) {
 	h.faulted = p.get(1)
 	h.absent = p.get(1)
 	h.lateAbsent = p.get(1)
-	h.work = p.get(4)
-	h.program = max(h.work, command) - command
-	h.work -= h.program
+	h.unpackWork(p.get(4))
 	h.ended = p.get(1)
 	h.stopped = p.get(1)
 	h.begun = p.get(2)
@@ -301,6 +299,36 @@ func unpackHost(v uint64) (h host) {
 	h.released = p.get(1)
 	h.target = p.get(3)
 	return h
+}
+
+// Work that was called off, in a packed host.
+const (
+	packedRecalledWork   = command + programCutOff + 1 + iota // an interruptible maintenance
+	packedRecalledReboot                                      // a reboot by the agent
+)
+
+// packedWork packs the work with its program or that it was called off: only a command, the last value of work, has a
+// program, and only two other kinds of work are called off.
+func (c *hostRequest) packedWork() uint8 {
+	switch {
+	case c.recalled == 0:
+		return c.work + c.program
+	case c.work == interruptible:
+		return packedRecalledWork
+	}
+	return packedRecalledReboot
+}
+
+func (c *hostRequest) unpackWork(v uint8) {
+	switch {
+	case v == packedRecalledWork:
+		c.work, c.recalled = interruptible, 1
+	case v == packedRecalledReboot:
+		c.work, c.recalled = agentReboot, 1
+	default:
+		c.program = max(v, command) - command
+		c.work = v - c.program
+	}
 }
 
 // packRest packs the state that belongs to no host.
