@@ -190,7 +190,7 @@ func (v *configCheck) checkListeners(ctx context.Context, c config.Config) confi
 	return config.Errors{{
 		Key: "proxy.listen",
 		Message: "proxy.listen (" + c.Proxy.Listen + ") and the running etcd (" + c.Etcd.Unit + ", " + url +
-			") listen on the same address and port; use another port for proxy.listen",
+			") listen on the same address and port; use a different port for proxy.listen",
 	}}
 }
 
