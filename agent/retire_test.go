@@ -199,9 +199,9 @@ func TestAHostLostInMaintenanceIsRetiredAndReplaced(t *testing.T) {
 			return f.vote("s0000", "v1", "v2") && f.retired("v1") == "id-v3 left"
 		})
 		refused("again", "it is not in maintenance")
-		if want := []string{"v2: v3 by root, lost in maintenance: its mainboard is dead"}; !slices.Equal(f.noted("RETIRED"),
-			want) {
-			t.Errorf("the history has %q", f.noted("RETIRED"))
+		want := []string{"v2: v3 by root, lost in maintenance: its mainboard is dead"}
+		if got := f.noted("RETIRED"); !slices.Equal(got, want) {
+			t.Errorf("the history has %q", got)
 		}
 	})
 }

@@ -66,7 +66,8 @@ func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.M
 	return control.Maintenance{
 		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,
 		Since: now, Until: now.Add(time.Duration(req.For)),
-		KeepRunning: req.KeepRunning, External: req.External, Interruptible: req.Interruptible, State: policy.RequestWaiting, DryRun: true,
+		KeepRunning: req.KeepRunning, External: req.External, Interruptible: req.Interruptible,
+		State: policy.RequestWaiting, DryRun: true,
 	}
 }
 

@@ -35,7 +35,9 @@ func TestWorkIsCalledOffOnlyOnEvidenceThatTheClusterNeedsTheHost(t *testing.T) {
 	t.Parallel()
 	play(t, leaderlessView, []scene{
 		{name: "without a quorum", reason: Recalled},
-		{name: "for less than the settle time", reason: InMaintenance, change: func(v *View) { v.Cluster.LeaderlessFor-- }},
+		{name: "for less than the settle time", reason: InMaintenance, change: func(v *View) {
+			v.Cluster.LeaderlessFor--
+		}},
 		{name: "and no member answers", reason: InMaintenance, change: func(v *View) { v.Cluster.Leaderless = "" }},
 		{name: "and the work is not interruptible", reason: InMaintenance, change: func(v *View) {
 			v.Asked.Interruptible = false
@@ -65,7 +67,9 @@ func TestWorkIsCalledOffOnlyOnEvidenceThatTheClusterNeedsTheHost(t *testing.T) {
 		{name: "and this host's data is not the member's", reason: InMaintenance, change: func(v *View) {
 			v.Data.MemberID = 9
 		}},
-		{name: "carried over from an earlier round", reason: InMaintenance, change: func(v *View) { v.Cluster.Fresh = false }},
+		{name: "carried over from an earlier round", reason: InMaintenance, change: func(v *View) {
+			v.Cluster.Fresh = false
+		}},
 		{name: "only this host is down", reason: InMaintenance, change: func(v *View) {
 			v.Cluster.Members[3] = voter(4, "n4")
 		}},

@@ -91,7 +91,7 @@ type Asked struct {
 	OverFor    time.Duration
 	Rollout    string // the rollout that requested it; empty if none
 	Overdue    bool   // it has exceeded its announced duration, which is only reported
-	EndChanged bool   // the operation's record differs from the request in its end time or in whether it is interruptible
+	EndChanged bool   // the operation's record differs from the request in its end time or in Interruptible
 	Released   bool   // an operator has released its operation: it does not begin again
 	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
 	// etcd has no record, or the record of another host's operation.

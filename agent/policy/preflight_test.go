@@ -102,7 +102,8 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{LeaderSlow, true},
 		}},
 		"from nothing": {cautions(), []vetoEntry{
-			{Recalled, true}, {VersionUnsafe, true},
+			{Recalled, true},
+			{VersionUnsafe, true},
 			{VersionUntested, true},
 			{UnitDisabled, true},
 			{EtcdExternal, true},

@@ -417,10 +417,6 @@ func memberReasons() []ReasonInfo {
 		},
 		{Cancelled, "the request was cancelled, its operation was released, or it is no longer needed", ""},
 		{
-			Recalled, "the work on this host was called off, because the cluster needs its vote",
-			"bring the failed voter back; once all voters are live, request the maintenance again",
-		},
-		{
 			MemberLive, "the voter to remove answers, or answered until just now",
 			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",
 		},
@@ -499,9 +495,13 @@ type Decision struct {
 	Notes  Notes    // the notes to record and publish, whatever the step
 }
 
-// plannedReasons returns the reasons about the size of the cluster and retired hosts.
+// plannedReasons returns the reasons about the size of the cluster, retired hosts and work that was called off.
 func plannedReasons() []ReasonInfo {
 	return []ReasonInfo{
+		{
+			Recalled, "the work on this host was called off, because the cluster needs its vote",
+			"bring the failed voter back; once all voters are live, request the maintenance again",
+		},
 		{
 			HostRetired, "an operator has retired this host: its member leaves, and it does not join",
 			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",

@@ -70,7 +70,8 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 
 func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) {
 	t.Parallel()
-	const ends, stays = "the maintenance of n1 ends without it", "n1 stays out of the cluster until the retirement is undone"
+	const ends = "the maintenance of n1 ends without it"
+	const stays = "n1 stays out of the cluster until the retirement is undone"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		want   []PlanStep

@@ -252,8 +252,8 @@ type Cluster struct {
 	Unread     bool     // with Led: the last linearizable read failed
 	OtherNames []string // other cluster names with host records in this etcd; read while no member uses this host's
 	Denied     bool     // it is unreachable because etcd's users and roles deny access to quorumd
-	// Leaderless names the voters of this host's own cluster that answer and have no leader, as a clause for texts, while
-	// no member has one; empty if there are none or the cluster is reachable. LeaderlessFor is for how long.
+	// Leaderless names the voters of this host's own cluster that answer and have no leader, as a clause for texts,
+	// while no member has one; empty if there are none or the cluster is reachable. LeaderlessFor is for how long.
 	Leaderless    string
 	LeaderlessFor time.Duration
 }

@@ -130,8 +130,8 @@ func (w *world) retire(by *host, req control.RetireRequest) {
 		default:
 			w.counts.Retired++
 		}
-		w.event(by, eventFault, uint64(len(req.Host)), "%s is to be retired, lost: %t, undone: %t: %v", req.Host, req.Lost,
-			req.Undo, err)
+		w.event(by, eventFault, uint64(len(req.Host)), "%s is to be retired, lost: %t, undone: %t: %v", req.Host,
+			req.Lost, req.Undo, err)
 	})
 }
 

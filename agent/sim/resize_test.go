@@ -26,8 +26,8 @@ func TestNoFaultBreaksAPromiseWhileTheClusterIsResized(t *testing.T) {
 				if r.Breach != nil {
 					t.Fatalf("seed %d: %v\n%s", seed, r.Breach, r.Plan)
 				}
-				t.Logf("resized %d times, %d retirements, %d of hosts lost in maintenance, %d changes: %s", r.Resized, r.Retired,
-					r.Lost, r.Changes, r.Plan)
+				t.Logf("resized %d times, %d retirements, %d of hosts lost in maintenance, %d changes: %s", r.Resized,
+					r.Retired, r.Lost, r.Changes, r.Plan)
 			})
 		})
 	}

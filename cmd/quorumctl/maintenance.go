@@ -78,9 +78,10 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is " +
 			"transferred,\netcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, " +
 			"across reboots\nand restarts of quorumd. After --for it is overdue, which raises an alert and changes " +
-			"nothing else.\nWith --interruptible, quorumd calls the work off and starts etcd again if another voter fails " +
-			"and the quorum is\nlost, or fault tolerance is 0 because of that. Use it only if etcd may start at any " +
-			"moment.\nA second request replaces the reason, the duration and --interruptible. Interrupting this command does " +
+			"nothing else.\nWith --interruptible, quorumd calls the work off and starts etcd again if another voter " +
+			"fails and the quorum is\nlost, or fault tolerance is 0 because of that. Use it only if etcd may start " +
+			"at any moment.\nA second request replaces the reason, the duration and --interruptible. " +
+			"Interrupting this command does " +
 			"not cancel the request;\nquorumctl maintenance off does.",
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
 			"quorumctl maintenance on --reason 'new kernel' --interruptible",

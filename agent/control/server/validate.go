@@ -68,7 +68,8 @@ func validateMaintenance(r *control.MaintenanceRequest) error {
 		return badRequest("leave keepRunning out", "%s: keepRunning is not possible with %s", cannot, r.Work)
 	}
 	if r.Interruptible && (r.Work != policy.WorkMaintenance || r.KeepRunning) {
-		return badRequest("leave interruptible out", "%s: only maintenance that stops etcd can be interruptible", cannot)
+		return badRequest("leave interruptible out", "%s: only maintenance that stops etcd can be interruptible",
+			cannot)
 	}
 	if r.External && r.Work != policy.WorkReboot {
 		return badRequest("leave external out", "%s: only a reboot can be external", cannot)

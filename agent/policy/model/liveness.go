@@ -145,8 +145,8 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	healed := e.healed
 	mark := endingHash(w, e)
 	for range maxPasses {
-		// Without healing, only the end of joins and removals is checked, and that a host returns which the cluster needs:
-		// a host operation is ended only by its host.
+		// Without healing, only two things are checked: joins and removals end, and a host that the cluster needs
+		// returns. A host operation is ended only by its host.
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0) && !w.recallDue()) {
 			break
 		}

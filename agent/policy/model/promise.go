@@ -222,7 +222,10 @@ var generalPromises = map[breach]promise{
 		"P1",
 		"a request is dropped before it is finished or released, or while etcd is down for it",
 	},
-	recalledUnasked: {"P4", "work that is not interruptible is called off, or a reboot that may take effect at any moment"},
+	recalledUnasked: {
+		"P4",
+		"work that is not interruptible is called off, or a reboot that may take effect at any moment",
+	},
 	recalledBlindly: {"P6", "a host that reaches no other member calls its work off"},
 	recalledNeedlessly: {
 		"P4",
@@ -230,9 +233,12 @@ var generalPromises = map[breach]promise{
 	},
 	recallMisreported: {"P8", "the end of an operation does not report that its work was called off"},
 	recallRepeated:    {"P4", "maintenance that was called off begins again without a request"},
-	neverRecalled:     {"liveness", "the cluster needs the vote of a host in interruptible maintenance, and it does not return"},
-	targetMissed:      {"liveness", "all faults are healed, time passes, and the target is not reached"},
-	hostNotBack:       {"liveness", "all faults are healed, the request is finished, and a host is not back"},
+	neverRecalled: {
+		"liveness",
+		"the cluster needs the vote of a host in interruptible maintenance, and it does not return",
+	},
+	targetMissed: {"liveness", "all faults are healed, time passes, and the target is not reached"},
+	hostNotBack:  {"liveness", "all faults are healed, the request is finished, and a host is not back"},
 	begunInAlarm: {
 		"P2",
 		"a host joins during an etcd alarm, or a voter is taken down or removed during a CORRUPT alarm",

@@ -3,7 +3,11 @@
 
 package model
 
-import "github.com/quorumd/quorumd/agent/policy"
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
 
 // calledOff is why work is called off. No decision depends on the text.
 const calledOff = "needed"
@@ -111,7 +115,10 @@ func asked(change func(v *policy.View)) rules {
 }
 
 // recallMistakes returns the mistakes about calling work off.
-func recallMistakes() []Mistake {
+func recallMistakes() []Mistake { return slices.Concat(needlessRecalls(), recallEndMistakes()) }
+
+// needlessRecalls returns the mistakes that call work off although they must not.
+func needlessRecalls() []Mistake {
 	return []Mistake{
 		{
 			Name: "work that is not interruptible is called off", breach: recalledUnasked,
@@ -190,6 +197,12 @@ func recallMistakes() []Mistake {
 				}
 			}), startedEmpty),
 		},
+	}
+}
+
+// recallEndMistakes returns the mistakes about how work that was called off ends, and those that never call it off.
+func recallEndMistakes() []Mistake {
+	return []Mistake{
 		{
 			Name: "the end of the operation does not report that its work was called off", breach: recallMisreported,
 			scope: recallScope(3, interruptible, 1, EtcdCrash),

@@ -320,10 +320,10 @@ func (c *hostRequest) packedWork() uint8 {
 }
 
 func (c *hostRequest) unpackWork(v uint8) {
-	switch {
-	case v == packedRecalledWork:
+	switch v {
+	case packedRecalledWork:
 		c.work, c.recalled = interruptible, 1
-	case v == packedRecalledReboot:
+	case packedRecalledReboot:
 		c.work, c.recalled = agentReboot, 1
 	default:
 		c.program = max(v, command) - command
