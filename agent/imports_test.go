@@ -46,7 +46,7 @@ func layers() []layer {
 		{"sim", "agent observe hoststate policy config control cluster network hooks datadir recovery record " +
 			"sim/keyspace disk health systemd"},
 		{"sim/keyspace", ""},
-		{"policy/model", "policy health"},
+		{"policy/model", "policy record health"},
 		{"agent", "operate publish act observe persist round hoststate policy config control proxy " +
 			"cluster hooks datadir recovery record disk health systemd"},
 		{"operate", "publish round hoststate poll policy config control cluster hooks recovery backup record health " +
@@ -74,7 +74,7 @@ func layers() []layer {
 		{"control/internal/errtext", ""},
 		{"cluster", "lock execshim smallfile durationfmt"},
 		{"lock", "record durationfmt"},
-		{"network", ""},
+		{"network", "record"},
 		{"bootstrap", "policy"},
 		{"proxy", "disk/atomicfile"},
 		{"hooks", "disk/atomicfile durationfmt"},
@@ -86,7 +86,7 @@ func layers() []layer {
 		{"backup", "record etcddb child smallfile durationfmt"},
 		{"execshim", ""},
 		{"recovery", "policy record"},
-		{"policy", "health durationfmt"},
+		{"policy", "record health durationfmt"},
 		{"scratchetcd", "etcddb socketpath durationfmt"},
 		{"etcddb", "record"},
 		{"record", ""},

@@ -35,7 +35,7 @@ import (
 // Network probes the members from this host. Its methods never block.
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
-	Sights() []network.Sight
+	Readings() []network.Reading
 	ProbeNow(member uint64, since time.Duration)
 }
 
