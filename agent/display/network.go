@@ -28,7 +28,9 @@ func Reachability(from string, sees []record.Reachability, to string) Styled {
 		return Styled{"not known", Plain}
 	}
 	s := sees[i]
-	well := func(port record.PortState) bool { return port == record.PortAnswers || port == record.PortUnknown } // unknown does not count as a failure
+	well := func(port record.PortState) bool { // unknown does not count as a failure
+		return port == record.PortAnswers || port == record.PortUnknown
+	}
 	switch {
 	case s.Lost() && well(s.Peer) && well(s.Client):
 		return Styled{"lost", Bad} // the cause is not known yet

@@ -64,7 +64,10 @@ func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	}{
 		{"packets from here are dropped", "output", "ip daddr " + far, record.PortUnreachable},
 		{"packets to here are dropped", "input", "ip saddr " + far, record.PortUnreachable},
-		{"packets over 1300 bytes are dropped", "output", "ip daddr " + far + " meta length > 1300", record.PortLargeLost},
+		{
+			"packets over 1300 bytes are dropped", "output", "ip daddr " + far + " meta length > 1300",
+			record.PortLargeLost,
+		},
 		{"etcd hangs", "", "", record.PortSilent},
 	} {
 		heal := w.drop(fault.hook, fault.drop)

@@ -301,7 +301,9 @@ func TestThreeLostRequestsInARowCountAndOneDoesNot(t *testing.T) {
 func TestSegmentsOfUnansweredProbesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	var w portProbe
-	for _, s := range []record.PortState{record.PortAnswers, record.PortSilent, record.PortLargeLost, record.PortUnreachable, record.PortAnswers} {
+	for _, s := range []record.PortState{
+		record.PortAnswers, record.PortSilent, record.PortLargeLost, record.PortUnreachable, record.PortAnswers,
+	} {
 		w.record(result{state: s, sent: 10, resent: 3})
 	}
 	if w.published.Sent != 20 || w.published.Resent != 6 {
@@ -334,8 +336,9 @@ func TestProberForgetsMembersThatItNoLongerWatches(t *testing.T) {
 	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}, {1, "n1", url, url}}, 20*time.Millisecond)
 	testbed.Eventually(t, 30*time.Second, "both are reached", func() bool {
 		s := p.Readings()
-		return len(s) == 2 && s[0].Member == 1 && s[0].Peer.State == record.PortAnswers && s[0].Client.State == record.PortAnswers &&
-			s[1].Name == "n2" && s[1].Peer.State == record.PortAnswers && s[1].Peer.RTT > 0 && s[1].Client.State == record.PortUnknown
+		return len(s) == 2 && s[0].Member == 1 && s[0].Peer.State == record.PortAnswers &&
+			s[0].Client.State == record.PortAnswers && s[1].Name == "n2" && s[1].Peer.State == record.PortAnswers &&
+			s[1].Peer.RTT > 0 && s[1].Client.State == record.PortUnknown
 	})
 	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}}, 20*time.Millisecond)
 	if s := p.Readings(); len(s) != 1 || s[0].Peer.State != record.PortAnswers {
@@ -368,7 +371,8 @@ func TestMemberIsLostAfterTwoFailedProbesOfBothPortsUntilOneConnects(t *testing.
 		m.ports[1].recordConnection(at+time.Second, client)
 		return m.reading(at - time.Minute)
 	}
-	gone, closed, hangs := result{state: record.PortUnreachable}, result{state: record.PortRefused}, result{state: record.PortSilent}
+	gone, closed := result{state: record.PortUnreachable}, result{state: record.PortRefused}
+	hangs := result{state: record.PortSilent}
 	answers, unsure := result{state: record.PortAnswers}, result{state: record.PortUnreachable, unsure: true}
 	for i, c := range []struct {
 		what         string

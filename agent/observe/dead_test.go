@@ -130,7 +130,8 @@ func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t 
 	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.LinkKnown() {
 		t.Errorf("unknown link state: %+v", s)
 	}
-	if s := says(7, 16*time.Second, "b", record.Reachability{MemberID: 3, Peer: "unreachable"}); s.Lost() || !s.Unsure() {
+	unreachable := record.Reachability{MemberID: 3, Peer: record.PortUnreachable}
+	if s := says(7, 16*time.Second, "b", unreachable); s.Lost() || !s.Unsure() {
 		t.Errorf("not reported lost: %+v", s)
 	}
 	silent := record.Reachability{MemberID: 3, Peer: "unreachable", Client: "silent"}

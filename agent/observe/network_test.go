@@ -74,7 +74,8 @@ func TestAMemberIsProbedAgainInTheRoundInWhichItFallsSilent(t *testing.T) {
 // n1 probes itself; n2 and n3 report what they observe; n4 is down and has no record; s1 is a spare.
 func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 	t.Parallel()
-	answers, none := network.Port{State: record.PortAnswers, Sent: 20, Resent: 1}, network.Port{State: record.PortUnreachable}
+	answers := network.Port{State: record.PortAnswers, Sent: 20, Resent: 1}
+	none := network.Port{State: record.PortUnreachable}
 	r := &round.Round{
 		Probes: []network.Reading{
 			{Member: 2, Peer: answers, Client: network.Port{State: record.PortRefused, Sent: 5, Resent: 2}},

@@ -110,8 +110,8 @@ func crowded(s control.Status) control.Status {
 		id, name := fmt.Sprintf("%x", 1<<60+i), fmt.Sprintf("%s-%02d.example.org", strings.Repeat("long", 10), i)
 		s.Cluster.Members = append(s.Cluster.Members, control.Member{ID: id, Name: name, Role: policy.RoleVoter})
 		sees = append(sees, record.Reachability{
-			MemberID: record.MemberID(1<<60 + i), Peer: []record.PortState{"answers", "refuses"}[i%2], Client: "answers",
-			RTTSeconds: 0.0004,
+			MemberID: record.MemberID(1<<60 + i), Peer: []record.PortState{"answers", "refuses"}[i%2],
+			Client: record.PortAnswers, RTTSeconds: 0.0004,
 		})
 		s.Health.Certificates = append(s.Health.Certificates, control.Certificate{
 			Of: "member", Name: name + ":2379", Until: s.Time.Add(time.Duration(i-1) * 24 * time.Hour), State: "SLOW",
@@ -315,7 +315,10 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	for i := range 10_000 {
 		h := control.HostRecord{
 			ID: fmt.Sprint(i), Name: fmt.Sprintf("spare-%05d", i), Role: policy.RoleSpare, Health: "OK", Waiting: long,
-			Sees: []record.Reachability{{MemberID: memberID(t, s.Cluster.Members[0].ID), Peer: record.PortState(long), Client: record.PortState(long)}},
+			Sees: []record.Reachability{{
+				MemberID: memberID(t, s.Cluster.Members[0].ID),
+				Peer:     record.PortState(long), Client: record.PortState(long),
+			}},
 		}
 		if i == 9_999 {
 			h.Health = "SLOW"

@@ -93,7 +93,9 @@ func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 				v.Hosts = append(v.Hosts, h5, h6)
 			}, "n5 reaches it",
 		},
-		"the deciding host reaches it": {func(v *View) { v.Hosts[2].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}} }, "n4 reaches it"},
+		"the deciding host reaches it": {func(v *View) {
+			v.Hosts[2].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
+		}, "n4 reaches it"},
 		"its agent is present, and etcd is stopped": {
 			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "its host record has not expired",
 		},

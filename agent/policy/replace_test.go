@@ -248,7 +248,9 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			reportedDomains("rack", "rack", "rack")(v)
 			for i := range v.Hosts {
 				if h := &v.Hosts[i]; h.Name == "n5" {
-					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s record.Reachability) bool { return s.MemberID == 6 })
+					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s record.Reachability) bool {
+						return s.MemberID == 6
+					})
 				}
 			}
 		}, StepNone, CommonCause},

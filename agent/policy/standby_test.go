@@ -32,7 +32,9 @@ func lostStandby() View {
 	}
 	v.Hosts[0].Own = true
 	for i := range 3 {
-		v.Hosts[i].Sees = []record.Reachability{{MemberID: 4, LostSince: lostOn, Link: record.LinkNone, For: 6 * time.Minute}}
+		v.Hosts[i].Sees = []record.Reachability{
+			{MemberID: 4, LostSince: lostOn, Link: record.LinkNone, For: 6 * time.Minute},
+		}
 	}
 	return v
 }

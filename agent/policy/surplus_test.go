@@ -262,7 +262,9 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 		m.Live, m.LiveFor, m.DownFor, m.AgentGoneFor = false, 0, time.Hour, time.Hour
 		v.Hosts = slices.Delete(v.Hosts, 4, 5)
 		for i := range v.Hosts {
-			v.Hosts[i].Sees = []record.Reachability{{MemberID: 5, LostSince: lostOn, Link: record.LinkNone, For: time.Hour}}
+			v.Hosts[i].Sees = []record.Reachability{
+				{MemberID: 5, LostSince: lostOn, Link: record.LinkNone, For: time.Hour},
+			}
 		}
 	}
 	scenes := func(first string, step, gone StepKind) []scene {

@@ -93,7 +93,8 @@ func hostBytes(h *control.HostRecord) int {
 		n += jsonBytes(s)
 	}
 	for _, s := range h.Sees {
-		n += reachabilityBytes + jsonBytes(string(s.Peer)) + jsonBytes(string(s.Client)) + jsonBytes(s.Link) + jsonBytes(s.Domain)
+		n += reachabilityBytes + jsonBytes(string(s.Peer)) + jsonBytes(string(s.Client)) + jsonBytes(s.Link) +
+			jsonBytes(s.Domain)
 	}
 	return n
 }

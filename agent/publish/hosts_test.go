@@ -29,8 +29,9 @@ func largeHost(i int) record.Host {
 	}
 	for m := range record.MaxReachability {
 		h.Sees = append(h.Sees, record.Reachability{
-			MemberID: record.MemberID(m), Peer: record.PortState(strings.Repeat("p", 32)), Client: "\x01\x01\x01\x01\x01",
-			Link: record.LinkNone, LostSince: time.Unix(1, 1e6).UTC(), RTTSeconds: 0.000125,
+			MemberID: record.MemberID(m), Peer: record.PortState(strings.Repeat("p", 32)),
+			Client: "\x01\x01\x01\x01\x01",
+			Link:   record.LinkNone, LostSince: time.Unix(1, 1e6).UTC(), RTTSeconds: 0.000125,
 		})
 	}
 	return h

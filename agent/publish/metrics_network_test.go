@@ -61,7 +61,9 @@ func TestADeadVoterIsAMetricAndTheOthersAreZero(t *testing.T) {
 	host := func(name string) policy.Host {
 		return policy.Host{
 			ID: name, Name: name, PeerURL: "http://" + name, Role: policy.RoleVoter,
-			Sees: []record.Reachability{{MemberID: 3, LostSince: time.Unix(1, 0), Link: record.LinkNone, For: time.Minute}},
+			Sees: []record.Reachability{
+				{MemberID: 3, LostSince: time.Unix(1, 0), Link: record.LinkNone, For: time.Minute},
+			},
 		}
 	}
 	r := &round.Round{}

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// reachability is what this host publishes about its network to the other members. While the set of members is unchanged, it
-// changes at most once in six probes, or once in ten minutes if only a response time changes. Therefore, an unsteady
-// network makes a member write at most once a minute, and all spares of a fleet together less than twice a second. A
-// member publishes at once that another member is lost, or reachable again.
+// reachability is what this host publishes about its network to the other members. While the set of members is
+// unchanged, it changes at most once in six probes, or once in ten minutes if only a response time changes. Therefore,
+// an unsteady network makes a member write at most once a minute, and all spares of a fleet together less than twice a
+// second. A member publishes at once that another member is lost, or reachable again.
 type reachability struct {
 	shown []record.Reachability
 	begun bool
@@ -79,7 +79,8 @@ func (s *reachability) addLost(next []record.Reachability, r *round.Round) {
 func lostDiffers(list, other []record.Reachability) bool {
 	return slices.ContainsFunc(list, func(a record.Reachability) bool {
 		return !a.LostSince.IsZero() && !slices.ContainsFunc(other, func(b record.Reachability) bool {
-			return a.MemberID == b.MemberID && a.LostSince.Equal(b.LostSince) && a.Link == b.Link && a.Domain == b.Domain
+			return a.MemberID == b.MemberID && a.LostSince.Equal(b.LostSince) && a.Link == b.Link &&
+				a.Domain == b.Domain
 		})
 	})
 }

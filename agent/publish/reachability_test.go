@@ -46,7 +46,8 @@ func TestASteadyNetworkIsWrittenOnceAndAnUnsteadyOneOnceAMinute(t *testing.T) {
 		t.Errorf("a network that stays the same is written %d times in an hour", n)
 	}
 	noisy := func(second int) []network.Reading {
-		return probed([]record.PortState{record.PortAnswers, record.PortUnreachable}[second%2], time.Duration(second%9+1)*time.Millisecond)
+		states := []record.PortState{record.PortAnswers, record.PortUnreachable}
+		return probed(states[second%2], time.Duration(second%9+1)*time.Millisecond)
 	}
 	if n := writes(noisy); n < 2 || n > 60 {
 		t.Errorf("a network that never stays the same is written %d times in an hour", n)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -47,7 +46,7 @@ func reportDead(v *policy.View, id uint64) {
 	})
 	v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h policy.Host) bool { return h.PeerURL == url })
 	for i := range v.Hosts {
-		v.Hosts[i].Sees = []record.Reachability{{MemberID: record.MemberID(id), LostSince: lostOn, Link: record.LinkNone, For: ages}}
+		v.Hosts[i].Sees = reportsLost(id)
 	}
 }
 
@@ -96,9 +95,7 @@ func deadMistakes() []Mistake {
 					v.Hosts[i].MemberLostFor = ages
 					for _, m := range v.Cluster.Members {
 						if !m.Live && !m.Learner {
-							v.Hosts[i].Sees = []record.Reachability{{
-								MemberID: record.MemberID(m.ID), LostSince: lostOn, Link: record.LinkNone, For: ages,
-							}}
+							v.Hosts[i].Sees = reportsLost(m.ID)
 						}
 					}
 				}
