@@ -89,7 +89,6 @@ type Options struct {
 	// BootstrapAnswers returns what the other listed hosts report; nil when no hosts are listed.
 	BootstrapAnswers func() []policy.BootstrapAnswer
 	Local            *hoststate.State
-	Files            hoststate.Files // keeps the health state across restarts of the agent
 	// Testing reports whether a restore test runs on this host; nil without a snapshot store.
 	Testing func() bool
 
