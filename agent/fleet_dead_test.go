@@ -37,18 +37,18 @@ func (n *fleetNetwork) Watch(members []network.Member, _ time.Duration) {
 
 func (n *fleetNetwork) ProbeNow(uint64, time.Duration) {} // its probes are always current
 
-func (n *fleetNetwork) Sights() (all []network.Sight) {
+func (n *fleetNetwork) Readings() (all []network.Reading) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.h.f.now()
 	for _, m := range n.members {
-		s := network.Sight{Member: m.ID, Name: m.Name, LookedAt: now}
-		s.Peer = network.Port{State: network.Answers, RTT: time.Millisecond}
+		s := network.Reading{Member: m.ID, Name: m.Name, LookedAt: now}
+		s.Peer = network.Port{State: record.PortAnswers, RTT: time.Millisecond}
 		if n.h.f.etcd.isSilent(m.ID) {
 			if n.lostAt[m.ID] == 0 {
 				n.lostAt[m.ID] = now
 			}
-			s.Peer.State, s.Lost, s.LostAt = network.Unreachable, true, n.lostAt[m.ID]
+			s.Peer.State, s.Lost, s.LostAt = record.PortUnreachable, true, n.lostAt[m.ID]
 		}
 		s.Client = s.Peer
 		all = append(all, s)

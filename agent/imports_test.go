@@ -39,14 +39,15 @@ func layers() []layer {
 				"datadir record " +
 				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
-				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd contrib/prometheus",
+				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd " +
+				"disk/atomicfile contrib/prometheus",
 		},
 		{"packaging/build", "journalcatalog"},
 		{"packaging", ""},
 		{"sim", "agent observe hoststate policy config control cluster network hooks datadir recovery record " +
 			"sim/keyspace disk health systemd"},
 		{"sim/keyspace", ""},
-		{"policy/model", "policy health"},
+		{"policy/model", "policy record health"},
 		{"agent", "operate publish act observe persist round hoststate policy config control proxy " +
 			"cluster hooks datadir recovery record disk health systemd"},
 		{"operate", "publish round hoststate poll policy config control cluster hooks recovery backup record health " +
@@ -74,7 +75,7 @@ func layers() []layer {
 		{"control/internal/errtext", ""},
 		{"cluster", "lock execshim smallfile durationfmt"},
 		{"lock", "record durationfmt"},
-		{"network", ""},
+		{"network", "record"},
 		{"bootstrap", "policy"},
 		{"proxy", "disk/atomicfile"},
 		{"hooks", "disk/atomicfile durationfmt"},
@@ -86,7 +87,7 @@ func layers() []layer {
 		{"backup", "record etcddb child smallfile durationfmt"},
 		{"execshim", ""},
 		{"recovery", "policy record"},
-		{"policy", "health durationfmt"},
+		{"policy", "record health durationfmt"},
 		{"scratchetcd", "etcddb socketpath durationfmt"},
 		{"etcddb", "record"},
 		{"record", ""},
@@ -202,6 +203,52 @@ func TestTheClientOfTheSocketHasNoServerDependencies(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Only agent/hoststate reads and writes its files: other packages pass an implementation on, and do not call it.
+func TestOnlyTheHostStateUsesItsFiles(t *testing.T) {
+	t.Parallel()
+	passed := 0
+	for _, r := range layers() {
+		if r.name == "hoststate" || r.name == "sim" { // the simulation implements a disk that fails
+			continue
+		}
+		for _, file := range shipped(t, r.dir()) {
+			set := token.NewFileSet()
+			tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			must(t, err)
+			ast.Inspect(tree, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					if made, ok := n.X.(*ast.CompositeLit); ok && isOf(made.Type, "hoststate", "HostFiles") {
+						t.Errorf("%s calls %s: add a method to hoststate.State", set.Position(n.Pos()), n.Sel.Name)
+					}
+				case *ast.CompositeLit:
+					if isOf(n.Type, "hoststate", "HostFiles") {
+						passed++
+					}
+				case *ast.Field:
+					if isOf(n.Type, "hoststate", "Files") && r.name != "agent" { // agent.Options passes it to Open
+						t.Errorf("%s keeps the files of the host's state: use hoststate.State", set.Position(n.Pos()))
+					}
+				}
+				return true
+			})
+		}
+	}
+	if passed == 0 {
+		t.Error("no package opens the host's state: has hoststate.HostFiles been renamed?")
+	}
+}
+
+// isOf reports whether an expression names an identifier of a package.
+func isOf(e ast.Expr, from, name string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != name {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == from
 }
 
 // importsOf returns the quorumd packages that a package imports outside its tests, each with a file that imports it.

@@ -86,7 +86,7 @@ func New(opt Options) (*Agent, error) {
 	looks := observe.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID, Sources: opt.Sources,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, InspectData: opt.Data.Inspect, Programs: opt.Hooks,
-		Recovery: opt.Recovery, Local: files, Files: opt.Files,
+		Recovery: opt.Recovery, Local: files,
 		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
 	if opt.Snapshots == nil {

@@ -20,28 +20,28 @@ type NetworkReading struct {
 	Known  bool
 	Absent string // why nothing is known, as a stable text
 	Self   string // the name of this host
-	Ways   []Way  // between present hosts, each way once
+	Paths  []Path // between present hosts, each direction once
 }
 
 func (n NetworkReading) absent() string { return Figure{Known: n.Known, Absent: n.Absent}.absent() }
 
-// Way is the connection from one host to the member of another host.
-type Way struct {
+// Path is the connection from one host to the member of another host.
+type Path struct {
 	From, To string // names of hosts
-	State    WayState
+	State    PathState
 	// Segments are the TCP segments of From's probes of To, and the part that was retransmitted.
 	Segments Part
 }
 
-// WayState is the state of a way.
-type WayState uint8
+// PathState is the state of a path.
+type PathState uint8
 
-// The states of a way.
+// The states of a path.
 const (
-	WayUnknown   WayState = iota
-	WayWell               // the host is reached
-	WayLost               // no connection is made
-	WayLargeLost          // small packets get through, larger ones do not
+	PathUnknown   PathState = iota
+	PathWell                // the host is reached
+	PathLost                // no connection is made
+	PathLargeLost           // small packets get through, larger ones do not
 )
 
 const (
@@ -69,7 +69,7 @@ var checkPartition = advice{
 		"works as long as a leader reaches a majority; the next failure may end that.",
 	remedy: "check 'quorumctl network' for what the failing connections have in common: a cable, a switch, a route, " +
 		"a firewall",
-	measure: ways(NetworkReading.parted),
+	measure: paths(NetworkReading.parted),
 }
 
 // checkOneWay is the check of hosts that reach each other in one direction only.
@@ -80,7 +80,7 @@ var checkOneWay = advice{
 	title:   "Connections between two hosts succeed in one direction only.",
 	meaning: "etcd members need both directions: each sends to the other over its own connections.",
 	remedy:  "check the firewall rules on and between the two hosts for etcd's ports",
-	measure: ways(NetworkReading.oneWay),
+	measure: paths(NetworkReading.oneWay),
 }
 
 // checkLargeLost is the check of connections that only small packets get through.
@@ -94,11 +94,11 @@ var checkLargeLost = advice{
 		"hole).",
 	remedy: "compare the MTU of both hosts and of the path between them ('ip link', 'tracepath'); allow ICMP " +
 		"\"fragmentation needed\"",
-	measure: ways(NetworkReading.large),
+	measure: paths(NetworkReading.large),
 }
 
-// ways returns the evidence of a check of connections from or to this host.
-func ways(wrong func(NetworkReading) []string) func(advice, *track) evidence {
+// paths returns the evidence of a check of connections from or to this host.
+func paths(wrong func(NetworkReading) []string) func(advice, *track) evidence {
 	return func(a advice, at *track) evidence {
 		return lists(networkBad, networkWell, listed{
 			bad: a.limit.Of, well: "no " + a.limit.Of + " " + networkUnit,
@@ -108,19 +108,19 @@ func ways(wrong func(NetworkReading) []string) func(advice, *track) evidence {
 	}
 }
 
-// state returns the state of a way, as the host at its start reports it.
-func (n NetworkReading) state(from, to string) WayState {
-	for _, w := range n.Ways {
+// state returns the state of a path, as the host that it begins at reports it.
+func (n NetworkReading) state(from, to string) PathState {
+	for _, w := range n.Paths {
 		if w.From == from && w.To == to {
 			return w.State
 		}
 	}
-	return WayUnknown
+	return PathUnknown
 }
 
-// each returns a text for each way from or to this host in that state.
-func (n NetworkReading) each(state WayState, say func(from, to string) string) (said []string) {
-	for _, w := range n.Ways {
+// each returns a text for each path from or to this host in that state.
+func (n NetworkReading) each(state PathState, say func(from, to string) string) (said []string) {
+	for _, w := range n.Paths {
 		if w.State != state || w.From != n.Self && w.To != n.Self {
 			continue
 		}
@@ -132,8 +132,8 @@ func (n NetworkReading) each(state WayState, say func(from, to string) string) (
 }
 
 func (n NetworkReading) oneWay() []string {
-	return n.each(WayLost, func(from, to string) string {
-		if n.state(to, from) != WayWell {
+	return n.each(PathLost, func(from, to string) string {
+		if n.state(to, from) != PathWell {
 			return ""
 		}
 		return fmt.Sprintf("%s cannot reach %s, but %s reaches %s", from, to, to, from)
@@ -141,20 +141,20 @@ func (n NetworkReading) oneWay() []string {
 }
 
 func (n NetworkReading) parted() []string {
-	return n.each(WayLost, func(from, to string) string {
+	return n.each(PathLost, func(from, to string) string {
 		back := n.state(to, from)
 		observers := 0
-		for _, w := range n.Ways {
-			if w.To == to && w.State == WayLost {
+		for _, w := range n.Paths {
+			if w.To == to && w.State == PathLost {
 				observers++
 			}
 		}
 		switch {
-		case back == WayLost && to == n.Self:
-			return "" // reported for the way from here
-		case back == WayLost:
+		case back == PathLost && to == n.Self:
+			return "" // reported for the path from here
+		case back == PathLost:
 			return fmt.Sprintf("%s and %s cannot reach each other, but both reach the cluster", from, to)
-		case back == WayUnknown && observers >= observersAgree:
+		case back == PathUnknown && observers >= observersAgree:
 			return fmt.Sprintf("%d hosts including %[3]s cannot reach %[2]s, but it reaches the cluster",
 				observers, to, from)
 		}
@@ -163,7 +163,7 @@ func (n NetworkReading) parted() []string {
 }
 
 func (n NetworkReading) large() []string {
-	return n.each(WayLargeLost, func(from, to string) string {
+	return n.each(PathLargeLost, func(from, to string) string {
 		return fmt.Sprintf("large packets are lost from %s to %s, small ones get through", from, to)
 	})
 }

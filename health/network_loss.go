@@ -61,9 +61,9 @@ type wayLosses struct {
 }
 
 func (e *wayLosses) look(in Input, bad bool) (all []string) {
-	own := slices.DeleteFunc(slices.Clone(in.Network.Ways), func(w Way) bool { return w.From != in.Network.Self })
+	own := slices.DeleteFunc(slices.Clone(in.Network.Paths), func(w Path) bool { return w.From != in.Network.Self })
 	maps.DeleteFunc(e.by, func(to string, _ *window) bool {
-		return !slices.ContainsFunc(own, func(w Way) bool { return w.To == to })
+		return !slices.ContainsFunc(own, func(w Path) bool { return w.To == to })
 	})
 	for _, w := range own {
 		if e.by[w.To] == nil {

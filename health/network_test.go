@@ -19,18 +19,18 @@ func network(otherwise string) NetworkReading {
 	n := NetworkReading{Known: true, Self: "n1"}
 	for _, from := range []string{"n1", "n2", "n3"} {
 		for _, to := range []string{"n1", "n2", "n3"} {
-			way := Way{From: from, To: to, State: WayWell}
+			way := Path{From: from, To: to, State: PathWell}
 			for text := range strings.SplitSeq(otherwise, ",") {
 				name, state, _ := strings.Cut(text, " ")
 				if name == from+">"+to {
-					way.State = map[string]WayState{"lost": WayLost, "large": WayLargeLost}[state]
+					way.State = map[string]PathState{"lost": PathLost, "large": PathLargeLost}[state]
 				}
 			}
 			if from == n.Self {
 				way.Segments = Part{Of: 3, Among: 10_000, Known: true}
 			}
 			if from != to {
-				n.Ways = append(n.Ways, way)
+				n.Paths = append(n.Paths, way)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func TestAHostThatIsDownIsNotCutOff(t *testing.T) {
 	b.each(10*time.Minute, ms)
 	b.network = network("n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?")
 	b.each(75*time.Second, ms) // found dead after some probes, and its record stays for a minute at most
-	b.network.Ways = b.network.Ways[:1]
+	b.network.Paths = b.network.Paths[:1]
 	b.each(10*time.Minute, ms)
 	for _, c := range b.changes {
 		if c.Component == Network {
@@ -150,9 +150,9 @@ func networkEdges() []edge {
 
 // sends lets this host send segments to n2, and retransmit some of them.
 func (n *NetworkReading) sends(again, among float64) {
-	n.Ways = slices.Clone(n.Ways)
-	for i := range n.Ways {
-		if w := &n.Ways[i]; w.From == n.Self && w.To == "n2" {
+	n.Paths = slices.Clone(n.Paths)
+	for i := range n.Paths {
+		if w := &n.Paths[i]; w.From == n.Self && w.To == "n2" {
 			w.Segments.Of, w.Segments.Among = w.Segments.Of+again, w.Segments.Among+among
 		}
 	}
@@ -162,7 +162,7 @@ func (n *NetworkReading) sends(again, among float64) {
 // It returns how long that took.
 func (e *wayLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Duration) (after time.Duration, seen bool) {
 	const every, sent = 10 * time.Second, 5
-	sum := &in.Network.Ways[0].Segments
+	sum := &in.Network.Paths[0].Segments
 	for ; after < bound && !seen; after += every {
 		for range sent {
 			if sum.Among++; r.Float64() < lost {
@@ -181,8 +181,8 @@ func TestALossOfFivePercentIsFoundWithinHalfAnHourAndOfOnePercentNever(t *testin
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		e := &wayLosses{limit: Limit{Enter: loss, Leave: lossLeave}, by: map[string]*window{}}
-		in := Input{Now: time.Hour, Network: NetworkReading{Known: true, Self: "n1", Ways: []Way{
-			{From: "n1", To: "n2", State: WayWell, Segments: Part{Among: 1, Known: true}},
+		in := Input{Now: time.Hour, Network: NetworkReading{Known: true, Self: "n1", Paths: []Path{
+			{From: "n1", To: "n2", State: PathWell, Segments: Part{Among: 1, Known: true}},
 		}}}
 		if after, seen := e.asks(r, &in, 0.01, 48*time.Hour); seen {
 			t.Errorf("seed %d: 1 %% is found after %s", seed, after)
@@ -207,7 +207,7 @@ func TestLossIsNamedAndForgottenOnceItIsNotProbedAnyMore(t *testing.T) {
 	b.network.sends(10, 0)
 	b.each(2*time.Minute, ms)
 	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were retransmitted in the last half hour, limit 3 %")
-	b.network.Ways[0].Segments, b.network.Ways[1].Segments = Part{}, Part{} // it probes others now
+	b.network.Paths[0].Segments, b.network.Paths[1].Segments = Part{}, Part{} // it probes others now
 	if b.each(2*time.Minute, ms); len(b.result.Findings) > 0 {
 		t.Errorf("without probes: %+v", b.result.Findings)
 	}

@@ -84,10 +84,10 @@ func TestReplacedSnapshotIsRefused(t *testing.T) {
 		t.Errorf("another one of the same revision: %v", err)
 	}
 	seen := evidence.Seen(Snapshot{Manifest: m})
-	if seen.Origin != OriginExchanged || seen.RecordedBy != "n1" {
+	if seen.Origin != record.OriginExchanged || seen.RecordedBy != "n1" {
 		t.Errorf("it is listed as %q", seen.Origin)
 	}
-	if seen = (Evidence{}).Seen(Snapshot{Manifest: m}); seen.Origin != OriginUnproven || seen.RecordedAt != nil {
+	if seen = (Evidence{}).Seen(Snapshot{Manifest: m}); seen.Origin != record.OriginUnproven || seen.RecordedAt != nil {
 		t.Errorf("without evidence it is listed as %q", seen.Origin)
 	}
 }
@@ -101,7 +101,7 @@ func TestManifestHashMatchesTheStoredObject(t *testing.T) {
 	again, err := ReadManifest(t.Context(), d, m.Name)
 	must(t, err)
 	evidence := Evidence(record.Manifests{}.Add(record.Manifest{Name: m.Name, SHA256: m.SHA256}).Saved)
-	if origin, _ := evidence.Origin(again); origin != OriginRecorded {
+	if origin, _ := evidence.Origin(again); origin != record.OriginRecorded {
 		t.Errorf("the origin is %s: saved %q, read %q", origin, m.SHA256, again.SHA256)
 	}
 }

@@ -3,19 +3,13 @@
 
 package backup
 
-import "time"
+import "github.com/quorumd/quorumd/agent/record"
 
 // Snapshot is a snapshot in a store.
 type Snapshot struct {
 	Manifest
 
-	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`      // when its content last matched its manifest
-	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when it last passed a restore test
-
-	ManifestSHA256 string     `json:"manifestSha256,omitempty"` // of the manifest as stored
-	Origin         Origin     `json:"origin,omitempty"`
-	RecordedAt     *time.Time `json:"recordedAt,omitempty"` // when its hash was recorded, if it was
-	RecordedBy     string     `json:"recordedBy,omitempty"` // host name
+	record.SnapshotEvidence
 }
 
 // Outcome is the result of a job.

@@ -74,7 +74,7 @@ type HostRecord struct {
 	// position in the join queue, from 1; absent if the host votes or is not ready to join
 	Rank int `json:"rank,omitempty"`
 	// how it reaches the other members that it has probed
-	Sees []record.Sight `json:"sees,omitempty"`
+	Sees []record.Reachability `json:"sees,omitempty"`
 }
 
 // Bounds of the hosts that a status lists. An ordinary host takes about 400 bytes; the largest permitted host record

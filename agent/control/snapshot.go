@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // The kinds of snapshot jobs.
@@ -18,13 +19,6 @@ const (
 	SnapshotVerify      = "verify"
 	SnapshotPrune       = "prune"
 	SnapshotRestoreTest = "restoreTest"
-)
-
-// The origins of a snapshot.
-const (
-	OriginRecorded  = "recorded"
-	OriginUnproven  = "unproven"
-	OriginExchanged = "exchanged"
 )
 
 // CodeSnapshotRunning means that another snapshot job is running.
@@ -72,18 +66,11 @@ type Snapshot struct {
 	CompactRevision int64  `json:"compactRevision"` // -1 if nothing was ever compacted
 	StoredSHA256    string `json:"storedSha256"`    // of the stored data
 
-	Size            int64      `json:"size"`
-	StoredSize      int64      `json:"storedSize"`
-	Encrypted       bool       `json:"encrypted"`
-	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`
-	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when an etcd last served it
+	Size       int64 `json:"size"`
+	StoredSize int64 `json:"storedSize"`
+	Encrypted  bool  `json:"encrypted"`
 
-	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
-	// Origin reports whether this is the snapshot that was saved: recorded (it matches its record), exchanged (it does
-	// not) or unproven (this host has no record of it).
-	Origin     string     `json:"origin,omitempty"`
-	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded
-	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded it
+	record.SnapshotEvidence
 }
 
 // Backup holds the results of the cluster's last snapshots.

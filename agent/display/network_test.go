@@ -14,7 +14,7 @@ import (
 func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		peer, client string
+		peer, client record.PortState
 		want         display.Styled
 	}{
 		{"answers", "answers", display.Styled{Text: "≤ 0.5 ms", Tone: display.Good}},
@@ -27,8 +27,8 @@ func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
 		{"answers", "silent", display.Styled{Text: "client silent", Tone: display.Bad}},
 		{"refused", "silent", display.Styled{Text: "peer refused, client silent", Tone: display.Bad}},
 	} {
-		sees := []record.Sight{{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.0005}}
-		if got := display.Way("a", sees, "b"); got != c.want {
+		sees := []record.Reachability{{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.0005}}
+		if got := display.Reachability("a", sees, "b"); got != c.want {
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestUnknownPortStateIsNotShownAsAFailure(t *testing.T) {
 func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		peer, client string
+		peer, client record.PortState
 		want         display.Styled
 	}{
 		{"answers", "answers", display.Styled{Text: "lost", Tone: display.Bad}},
@@ -45,10 +45,10 @@ func TestLostMemberIsShownBeforeTheStatesOfItsPorts(t *testing.T) {
 		{"refused", "refused", display.Styled{Text: "refused", Tone: display.Bad}},
 		{"unreachable", "answers", display.Styled{Text: "peer unreachable", Tone: display.Bad}},
 	} {
-		sees := []record.Sight{
-			{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: time.Unix(1, 0)},
+		sees := []record.Reachability{
+			{MemberID: 0xb, Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, LostSince: time.Unix(1, 0)},
 		}
-		if got := display.Way("a", sees, "b"); got != c.want {
+		if got := display.Reachability("a", sees, "b"); got != c.want {
 			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
 		}
 		if display.ReachesAll(sees, []string{"b"}) {

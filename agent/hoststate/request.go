@@ -129,6 +129,15 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	return nil
 }
 
+// Maintenance returns the request for operators. The caller adds what it has observed of its operation.
+func (k *Request) Maintenance() control.Maintenance {
+	return control.Maintenance{
+		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since, Until: k.Until(),
+		KeepRunning: k.KeepRunning, External: k.External, Interruptible: k.Interruptible, Recalled: k.Recalled,
+		Rollout: k.Rollout,
+	}
+}
+
 // End returns how the request ended.
 func (k *Request) End(code policy.ReasonCode, text string, at time.Time) *End {
 	return &End{

@@ -4,9 +4,9 @@
 // Package hoststate keeps what an agent must know after a restart and cannot read from etcd: a few files on its host's
 // disk.
 //
-// It promises that changes are written one at a time and never read half-written; that no reader waits for the disk,
-// where a write may hang; and that what must survive a reboot is on disk before readers see it. Other packages decide
-// what to do with it.
+// It promises that no other package writes these files; that changes are written one at a time and never read
+// half-written; that no reader waits for the disk, where a write may hang; and that what must survive a reboot is on
+// disk before readers see it. Other packages decide what to do with it.
 package hoststate
 
 import (

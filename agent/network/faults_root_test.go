@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -47,29 +48,32 @@ func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	go func() { defer close(done); p.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{1, "n2", "http://" + far + ":2380", "http://" + far + ":2379"}}, probeEvery)
-	becomes := func(what string, want State) {
+	becomes := func(what string, want record.PortState) {
 		t.Helper()
 		from := time.Now()
 		testbed.Eventually(t, 3*time.Minute, what, func() bool {
-			s := p.Sights()
+			s := p.Readings()
 			return s[0].Peer.State == want && s[0].Client.State == want
 		})
 		t.Logf("%-45s %-12s after %s", what, want, time.Since(from).Round(100*time.Millisecond))
 	}
-	becomes("healthy network", Answers)
+	becomes("healthy network", record.PortAnswers)
 	for _, fault := range []struct {
 		what, hook, drop string
-		state            State
+		state            record.PortState
 	}{
-		{"packets from here are dropped", "output", "ip daddr " + far, Unreachable},
-		{"packets to here are dropped", "input", "ip saddr " + far, Unreachable},
-		{"packets over 1300 bytes are dropped", "output", "ip daddr " + far + " meta length > 1300", LargeLost},
-		{"etcd hangs", "", "", Silent},
+		{"packets from here are dropped", "output", "ip daddr " + far, record.PortUnreachable},
+		{"packets to here are dropped", "input", "ip saddr " + far, record.PortUnreachable},
+		{
+			"packets over 1300 bytes are dropped", "output", "ip daddr " + far + " meta length > 1300",
+			record.PortLargeLost,
+		},
+		{"etcd hangs", "", "", record.PortSilent},
 	} {
 		heal := w.drop(fault.hook, fault.drop)
 		becomes(fault.what, fault.state)
 		heal()
-		becomes("  healed", Answers)
+		becomes("  healed", record.PortAnswers)
 	}
 	for _, percent := range []int{1, 5} {
 		heal := w.lose(percent)

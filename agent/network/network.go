@@ -12,8 +12,9 @@
 package network
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // MaxMembers limits the probed members. A cluster has at most 9 voters and a few learners.
@@ -26,50 +27,9 @@ type Member struct {
 	Peer, Client string // URLs; "" if the member has none
 }
 
-// State is the state of a member's port, as seen from this host.
-type State uint8
-
-// The states of a port.
-const (
-	Unknown     State = iota // not probed often enough yet
-	Answers                  // data comes back
-	Refused                  // the host is up, and nothing listens on the port
-	Unreachable              // no connection: no answer, or no route
-	Silent                   // connections succeed, but no data comes back
-	LargeLost                // small requests are answered, but large ones are not
-)
-
-func stateNames() []string {
-	return []string{"unknown", "answers", "refused", "unreachable", "silent", "large-lost"}
-}
-
-// String returns the state's name in records and documents.
-func (s State) String() string {
-	if names := stateNames(); int(s) < len(names) {
-		return names[s]
-	}
-	return fmt.Sprintf("state %d", s)
-}
-
-// ParseState returns the state with that name, or Unknown for a name from a newer version.
-func ParseState(name string) State {
-	for i, known := range stateNames() {
-		if name == known {
-			return State(i)
-		}
-	}
-	return Unknown
-}
-
-// Broken reports whether the network or the host fails. A refused connection does not count: the host was reached.
-func (s State) Broken() bool { return s == Unreachable || s == Silent || s == LargeLost }
-
-// Accepts reports whether the port accepts connections. It does so even if the process that listens hangs.
-func (s State) Accepts() bool { return s == Answers || s == Silent || s == LargeLost }
-
 // Port is the state of one port of a member.
 type Port struct {
-	State State
+	State record.PortState
 	// RTT is the median of the last times to connect; 0 if no probe has connected.
 	RTT time.Duration
 	// Sent counts the TCP segments sent by answered probes, and Resent the retransmissions. Unanswered probes do not
@@ -77,8 +37,8 @@ type Port struct {
 	Sent, Resent uint64
 }
 
-// Sight is what this host observes of a member.
-type Sight struct {
+// Reading is what this host observes of a member.
+type Reading struct {
 	Member       uint64
 	Name         string
 	Peer, Client Port

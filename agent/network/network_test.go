@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -47,20 +47,20 @@ func TestDeadMemberThatRefusedTheCertificateIsLostAsSoon(t *testing.T) {
 	p.members[0].ports[1].due = 0 // the client port is due now, the peer port in an hour
 	p.mu.Unlock()
 	p.wake()
-	testbed.Eventually(t, 30*time.Second, "the member is lost", func() bool { return p.Sights()[0].Lost })
+	testbed.Eventually(t, 30*time.Second, "the member is lost", func() bool { return p.Readings()[0].Lost })
 }
 
 func TestRecoveringPortThatRefusesTheCertificateIsProbedOften(t *testing.T) {
 	t.Parallel()
 	p := New(Options{Now: func() time.Duration { return 0 }})
-	w := portProbe{published: Port{State: Unreachable}}
+	w := portProbe{published: Port{State: record.PortUnreachable}}
 	for range recoverAfter {
 		if wait := p.wait(&w); wait >= certRefusedEvery*3/4 {
 			t.Fatalf("the port is %s and probed again after %s", w.published.State, wait)
 		}
-		w.record(result{state: Answers, certRefused: true})
+		w.record(result{state: record.PortAnswers, certRefused: true})
 	}
-	if wait := p.wait(&w); w.published.State != Answers || wait < certRefusedEvery*3/4 {
+	if wait := p.wait(&w); w.published.State != record.PortAnswers || wait < certRefusedEvery*3/4 {
 		t.Errorf("the port is %s and probed again after %s", w.published.State, wait)
 	}
 }
@@ -113,7 +113,7 @@ func TestEtcdAnswersSmallAndLargeRequestsAndLogsNoWarning(t *testing.T) {
 		for _, url := range []string{m.Options.PeerURL, m.Options.ClientURL} {
 			for _, large := range []bool{false, true} {
 				got := l.probe(t.Context(), targetOf(t, url), large)
-				if got.state != Answers || got.certRefused || got.took <= 0 || got.sent < 2 {
+				if got.state != record.PortAnswers || got.certRefused || got.took <= 0 || got.sent < 2 {
 					t.Errorf("%s, large %t: %+v", url, large, got)
 				}
 			}
@@ -132,7 +132,7 @@ func TestEtcdThatRefusesTheCertificateIsReachedAndProbedRarely(t *testing.T) {
 	t.Parallel()
 	m, _ := etcd(t, true)
 	got := requester{answer: 10 * time.Second}.probe(t.Context(), targetOf(t, m.Options.PeerURL), true)
-	if got.state != Answers || !got.certRefused {
+	if got.state != record.PortAnswers || !got.certRefused {
 		t.Errorf("got %+v", got)
 	}
 	p := New(Options{Now: func() time.Duration { return 0 }})
@@ -173,7 +173,7 @@ func TestClosedPortIsRefusedAndTheNetworkIsGood(t *testing.T) {
 	t.Parallel()
 	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	got := short.probe(t.Context(), targetOf(t, "http://"+address), false)
-	if got.state != Refused || got.state.Broken() {
+	if got.state != record.PortRefused || got.state.Broken() {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestServerThatNeverAnswersIsSilent(t *testing.T) {
 	held := listen(t, func(conn net.Conn) { _ = readUntilClosed(conn) })
 	for _, scheme := range []string{"http", "https"} {
 		for _, large := range []bool{false, true} {
-			if got := short.probe(t.Context(), targetOf(t, scheme+held), large); got.state != Silent {
+			if got := short.probe(t.Context(), targetOf(t, scheme+held), large); got.state != record.PortSilent {
 				t.Errorf("%s, large %t: got %+v", scheme, large, got)
 			}
 		}
@@ -213,10 +213,10 @@ func TestPathThatDropsLargePacketsIsDetected(t *testing.T) {
 		_ = readUntilClosed(conn)
 	}
 	url := "http" + listen(t, small)
-	if got := short.probe(t.Context(), targetOf(t, url), true); got.state != LargeLost {
+	if got := short.probe(t.Context(), targetOf(t, url), true); got.state != record.PortLargeLost {
 		t.Errorf("got %+v", got)
 	}
-	if got := short.probe(t.Context(), targetOf(t, url), false); got.state != Answers {
+	if got := short.probe(t.Context(), targetOf(t, url), false); got.state != record.PortAnswers {
 		t.Errorf("a small request: %+v", got)
 	}
 }
@@ -231,7 +231,7 @@ func TestLostLargeAnswerIsReportedAsLargeLost(t *testing.T) {
 		}
 	}
 	got := short.probe(t.Context(), targetOf(t, "https"+listen(t, hello)), false)
-	if got.state != LargeLost {
+	if got.state != record.PortLargeLost {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -273,27 +273,27 @@ func TestEndlessAnswerIsCutOff(t *testing.T) {
 func TestThreeLostRequestsInARowCountAndOneDoesNot(t *testing.T) {
 	t.Parallel()
 	var w portProbe
-	record := func(states ...State) {
+	probe := func(states ...record.PortState) {
 		for _, s := range states {
 			w.record(result{state: s, took: time.Millisecond})
 		}
 	}
-	record(Answers)
-	if w.published.State != Answers || w.published.RTT != time.Millisecond {
+	probe(record.PortAnswers)
+	if w.published.State != record.PortAnswers || w.published.RTT != time.Millisecond {
 		t.Errorf("after an answer: %+v", w.published)
 	}
-	record(Unreachable, Unreachable, Answers, Silent, Unreachable)
-	if w.published.State != Answers {
+	probe(record.PortUnreachable, record.PortUnreachable, record.PortAnswers, record.PortSilent, record.PortUnreachable)
+	if w.published.State != record.PortAnswers {
 		t.Errorf("after two without an answer: %+v", w.published)
 	}
-	if record(Unreachable); w.published.State != Unreachable {
+	if probe(record.PortUnreachable); w.published.State != record.PortUnreachable {
 		t.Errorf("after three: %+v", w.published)
 	}
-	record(Answers, Answers, Answers, Answers, Answers)
-	if w.published.State != Unreachable {
+	probe(record.PortAnswers, record.PortAnswers, record.PortAnswers, record.PortAnswers, record.PortAnswers)
+	if w.published.State != record.PortUnreachable {
 		t.Errorf("after five answers: %+v", w.published)
 	}
-	if record(Answers); w.published.State != Answers {
+	if probe(record.PortAnswers); w.published.State != record.PortAnswers {
 		t.Errorf("after six: %+v", w.published)
 	}
 }
@@ -301,7 +301,9 @@ func TestThreeLostRequestsInARowCountAndOneDoesNot(t *testing.T) {
 func TestSegmentsOfUnansweredProbesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	var w portProbe
-	for _, s := range []State{Answers, Silent, LargeLost, Unreachable, Answers} {
+	for _, s := range []record.PortState{
+		record.PortAnswers, record.PortSilent, record.PortLargeLost, record.PortUnreachable, record.PortAnswers,
+	} {
 		w.record(result{state: s, sent: 10, resent: 3})
 	}
 	if w.published.Sent != 20 || w.published.Resent != 6 {
@@ -312,11 +314,11 @@ func TestSegmentsOfUnansweredProbesAreNotCounted(t *testing.T) {
 func TestLargeRequestIsSentEachMinuteAndRepeatedWhileUnanswered(t *testing.T) {
 	t.Parallel()
 	w := portProbe{largeSent: true, largeAt: time.Hour}
-	w.record(result{state: Answers, large: true})
+	w.record(result{state: record.PortAnswers, large: true})
 	if w.large(time.Hour+largeEvery-1) || !w.large(time.Hour+largeEvery) {
 		t.Error("no large request each minute")
 	}
-	w.record(result{state: LargeLost, large: true})
+	w.record(result{state: record.PortLargeLost, large: true})
 	if !w.large(time.Hour) {
 		t.Error("the lost request is not repeated at once")
 	}
@@ -333,16 +335,17 @@ func TestProberForgetsMembersThatItNoLongerWatches(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}, {1, "n1", url, url}}, 20*time.Millisecond)
 	testbed.Eventually(t, 30*time.Second, "both are reached", func() bool {
-		s := p.Sights()
-		return len(s) == 2 && s[0].Member == 1 && s[0].Peer.State == Answers && s[0].Client.State == Answers &&
-			s[1].Name == "n2" && s[1].Peer.State == Answers && s[1].Peer.RTT > 0 && s[1].Client.State == Unknown
+		s := p.Readings()
+		return len(s) == 2 && s[0].Member == 1 && s[0].Peer.State == record.PortAnswers &&
+			s[0].Client.State == record.PortAnswers && s[1].Name == "n2" && s[1].Peer.State == record.PortAnswers &&
+			s[1].Peer.RTT > 0 && s[1].Client.State == record.PortUnknown
 	})
 	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}}, 20*time.Millisecond)
-	if s := p.Sights(); len(s) != 1 || s[0].Peer.State != Answers {
+	if s := p.Readings(); len(s) != 1 || s[0].Peer.State != record.PortAnswers {
 		t.Errorf("the result of the remaining member is %+v", s)
 	}
 	p.Watch(make([]Member, 100), time.Second)
-	if n := len(p.Sights()); n != MaxMembers {
+	if n := len(p.Readings()); n != MaxMembers {
 		t.Errorf("%d members are probed", n)
 	}
 }
@@ -360,28 +363,17 @@ func TestPaceSlowsDownSparesOfALargeFleetOnly(t *testing.T) {
 	}
 }
 
-func TestParseStateReadsNames(t *testing.T) {
-	t.Parallel()
-	for s := Unknown; s <= LargeLost; s++ {
-		if ParseState(s.String()) != s {
-			t.Errorf("%s is read as %s", s, ParseState(s.String()))
-		}
-	}
-	if ParseState("of a later version") != Unknown || slices.Contains(stateNames(), State(99).String()) {
-		t.Error("an unknown state or name is accepted")
-	}
-}
-
 func TestMemberIsLostAfterTwoFailedProbesOfBothPortsUntilOneConnects(t *testing.T) {
 	t.Parallel()
 	m := member{Member: Member{ID: 2}}
-	sees := func(at time.Duration, peer, client result) Sight {
+	sees := func(at time.Duration, peer, client result) Reading {
 		m.ports[0].recordConnection(at, peer)
 		m.ports[1].recordConnection(at+time.Second, client)
-		return m.sight(at - time.Minute)
+		return m.reading(at - time.Minute)
 	}
-	gone, closed, hangs := result{state: Unreachable}, result{state: Refused}, result{state: Silent}
-	answers, unsure := result{state: Answers}, result{state: Unreachable, unsure: true}
+	gone, closed := result{state: record.PortUnreachable}, result{state: record.PortRefused}
+	hangs := result{state: record.PortSilent}
+	answers, unsure := result{state: record.PortAnswers}, result{state: record.PortUnreachable, unsure: true}
 	for i, c := range []struct {
 		what         string
 		peer, client result
@@ -411,13 +403,13 @@ func TestOldProbeDoesNotMakeAMemberLost(t *testing.T) {
 	t.Parallel()
 	m := member{}
 	for _, at := range []time.Duration{time.Minute, 70 * time.Second} {
-		m.ports[0].recordConnection(at, result{state: Unreachable})
-		m.ports[1].recordConnection(at, result{state: Unreachable})
+		m.ports[0].recordConnection(at, result{state: record.PortUnreachable})
+		m.ports[1].recordConnection(at, result{state: record.PortUnreachable})
 	}
-	if s := m.sight(70 * time.Second); !s.Lost {
+	if s := m.reading(70 * time.Second); !s.Lost {
 		t.Errorf("%+v", s)
 	}
-	if s := m.sight(71 * time.Second); s.Lost {
+	if s := m.reading(71 * time.Second); s.Lost {
 		t.Errorf("%+v", s)
 	}
 }
@@ -434,11 +426,11 @@ func TestClosedPortIsProbedAgainWithinSecondsAndAtOnceOnDemand(t *testing.T) {
 	p.Watch([]Member{{2, "n2", url, url}}, time.Hour)
 	p.ProbeNow(2, 1)
 	testbed.Eventually(t, 30*time.Second, "the member is lost, although the interval is an hour", func() bool {
-		return p.Sights()[0].Lost
+		return p.Readings()[0].Lost
 	})
 	asked := time.Since(began)
 	p.ProbeNow(2, asked)
 	testbed.Eventually(t, 30*time.Second, "the member is probed again", func() bool {
-		return p.Sights()[0].LookedAt >= asked
+		return p.Readings()[0].LookedAt >= asked
 	})
 }

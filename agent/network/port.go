@@ -6,6 +6,8 @@ package network
 import (
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 const (
@@ -44,21 +46,21 @@ type portProbe struct {
 // record updates the state with the result of one probe.
 func (w *portProbe) record(l result) {
 	w.certRefused = l.certRefused
-	if l.state != Unreachable && l.state != Refused {
+	if l.state != record.PortUnreachable && l.state != record.PortRefused {
 		w.connectTimes = append(w.connectTimes, l.took)
 		w.connectTimes = w.connectTimes[max(0, len(w.connectTimes)-keptConnections):]
 		w.published.RTT = median(w.connectTimes)
 	}
-	if l.state == Answers {
+	if l.state == record.PortAnswers {
 		w.published.Sent, w.published.Resent = w.published.Sent+l.sent, w.published.Resent+l.resent
 	}
 	if l.large {
-		w.largeFailed = l.state != Answers
+		w.largeFailed = l.state != record.PortAnswers
 	}
-	if l.state == Answers {
+	if l.state == record.PortAnswers {
 		w.successes, w.failures = w.successes+1, 0
-		if w.published.State == Unknown || w.successes >= recoverAfter {
-			w.published.State = Answers
+		if w.published.State == record.PortUnknown || w.successes >= recoverAfter {
+			w.published.State = record.PortAnswers
 		}
 		return
 	}
@@ -86,7 +88,7 @@ func (w *portProbe) recordConnection(began time.Duration, l result) {
 // large reports whether the next request should be larger than a packet: every largeEvery, and until a large request is
 // answered again.
 func (w *portProbe) large(now time.Duration) bool {
-	return !w.largeSent || w.largeFailed || w.published.State == LargeLost || now-w.largeAt >= largeEvery
+	return !w.largeSent || w.largeFailed || w.published.State == record.PortLargeLost || now-w.largeAt >= largeEvery
 }
 
 func median(times []time.Duration) time.Duration {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 const (
@@ -92,25 +94,25 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 	p.wake()
 }
 
-// Sights returns the last results, sorted by member ID.
-func (p *Prober) Sights() []Sight {
+// Readings returns the last results, sorted by member ID.
+func (p *Prober) Readings() []Reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []Sight
+	var all []Reading
 	for _, m := range p.members {
-		all = append(all, m.sight(p.opt.Now()-staleAfter*p.every))
+		all = append(all, m.reading(p.opt.Now()-staleAfter*p.every))
 	}
-	slices.SortFunc(all, func(a, b Sight) int { return cmp.Compare(a.Member, b.Member) })
+	slices.SortFunc(all, func(a, b Reading) int { return cmp.Compare(a.Member, b.Member) })
 	return all
 }
 
 // staleAfter is the age, in intervals, at which a probe no longer counts for a lost member.
 const staleAfter = 3
 
-// sight returns the result for a member. A probe from before oldest does not count as evidence that a member is lost.
-func (m *member) sight(oldest time.Duration) Sight {
+// reading returns the result for a member. A probe from before oldest does not count as evidence that a member is lost.
+func (m *member) reading(oldest time.Duration) Reading {
 	peer, client := &m.ports[0], &m.ports[1]
-	s := Sight{
+	s := Reading{
 		Member: m.ID, Name: m.Name, Peer: peer.published, Client: client.published,
 		LookedAt: min(peer.lookedAt, client.lookedAt), Missed: peer.missed+client.missed > 0,
 	}
@@ -199,7 +201,7 @@ func (p *Prober) wait(w *portProbe) time.Duration {
 	every := p.every
 	switch {
 	// A rare probe must not delay a change of the published state.
-	case w.certRefused && w.published.State == Answers && w.failures == 0:
+	case w.certRefused && w.published.State == record.PortAnswers && w.failures == 0:
 		every = max(every, certRefusedEvery)
 	case w.missed > 0 && w.missed < lostAfter:
 		every = min(every, missedEvery)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 
 // result is the outcome of one probe of a port.
 type result struct {
-	state       State
+	state       record.PortState
 	took        time.Duration // to connect
 	large       bool          // the request was larger than a packet
 	certRefused bool
@@ -64,18 +66,18 @@ type requester struct {
 func (l requester) probe(ctx context.Context, at target, large bool) result {
 	found := l.send(ctx, at, l.version(at, large))
 	found.large = large
-	if found.state != Silent {
+	if found.state != record.PortSilent {
 		return found
 	}
-	again := result{state: Silent}
+	again := result{state: record.PortSilent}
 	switch {
 	case large && !at.secured:
 		again = l.send(ctx, at, l.version(at, false))
 	case at.secured: // a TLS answer has certificates and is large; the answer to plain text is a closed connection
 		again = l.send(ctx, at, raw("GET / HTTP/1.0\r\n\r\n"))
 	}
-	if again.state == Answers {
-		found.state = LargeLost
+	if again.state == record.PortAnswers {
+		found.state = record.PortLargeLost
 	}
 	return found
 }
@@ -96,23 +98,23 @@ func (l requester) send(ctx context.Context, at target, request exchange) result
 	conn, err := dialer.DialContext(ctx, "tcp", at.address)
 	took := time.Since(began)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return result{state: Refused}
+		return result{state: record.PortRefused}
 	}
 	if err != nil {
-		return result{state: Unreachable, unsure: !peerUnreachable(err)}
+		return result{state: record.PortUnreachable, unsure: !peerUnreachable(err)}
 	}
 	defer conn.Close() // the request needs no orderly end
 	if err := conn.SetDeadline(time.Now().Add(l.answer)); err != nil {
-		return result{state: Unreachable, unsure: true}
+		return result{state: record.PortUnreachable, unsure: true}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // cancelled: stop waiting
 	defer stop()
 	counted := &limited{Conn: conn}
 	certRefused, err := request(ctx, counted)
-	found := result{state: Answers, took: took, certRefused: certRefused}
+	found := result{state: record.PortAnswers, took: took, certRefused: certRefused}
 	found.sent, found.resent = segments(conn)
 	if counted.bytes == 0 && isTimeout(err) {
-		found.state = Silent
+		found.state = record.PortSilent
 	}
 	return found
 }

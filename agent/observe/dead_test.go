@@ -95,46 +95,47 @@ func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T)
 	}
 }
 
-func TestSightCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
+func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
-	says := func(number uint64, at time.Duration, instance string, s record.Sight) policy.Sight {
+	says := func(number uint64, at time.Duration, instance string, s record.Reachability) record.Reachability {
 		r := quiet(number, at)
-		r.Hosts[0].Instance, r.Hosts[0].Sees = instance, []record.Sight{s, {MemberID: 99}}
+		r.Hosts[0].Instance, r.Hosts[0].Sees = instance, []record.Reachability{s, {MemberID: 99}}
 		v := b.View(r, nil)
 		if len(v.Hosts[0].Sees) != 1 {
 			t.Fatalf("reports %+v", v.Hosts[0].Sees)
 		}
 		return v.Hosts[0].Sees[0]
 	}
-	lost := record.Sight{MemberID: 3, Lost: on, Link: record.LinkNone, Domain: "a"}
+	lost := record.Reachability{MemberID: 3, LostSince: on, Link: record.LinkNone, Domain: "a"}
 	says(1, time.Second, "a", lost)
-	if s := says(2, 11*time.Second, "a", lost); !s.Lost || s.Connected || !s.ConnectedKnown || s.Domain != "a" ||
+	if s := says(2, 11*time.Second, "a", lost); !s.Lost() || s.Link != record.LinkNone || s.Domain != "a" ||
 		s.For != 10*time.Second {
 		t.Errorf("%+v", s)
 	}
 	again := lost
-	again.Lost = on.Add(5 * time.Second) // it was reachable in between, but no round observed that
-	if s := says(3, 12*time.Second, "a", again); !s.Lost || s.For != 0 {
+	again.LostSince = on.Add(5 * time.Second) // it was reachable in between, but no round observed that
+	if s := says(3, 12*time.Second, "a", again); !s.Lost() || s.For != 0 {
 		t.Errorf("lost again: %+v", s)
 	}
 	if s := says(4, 13*time.Second, "b", again); s.For != 0 {
 		t.Errorf("reported by another agent: %+v", s)
 	}
 	again.Link = record.LinkUp
-	if s := says(5, 14*time.Second, "b", again); s.For != 0 || !s.Connected || !s.ConnectedKnown {
+	if s := says(5, 14*time.Second, "b", again); s.For != 0 || s.Link != record.LinkUp {
 		t.Errorf("connected: %+v", s)
 	}
 	again.Link = "of a later version"
-	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.Connected || s.ConnectedKnown {
+	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.LinkKnown() {
 		t.Errorf("unknown link state: %+v", s)
 	}
-	if s := says(7, 16*time.Second, "b", record.Sight{MemberID: 3, Peer: "unreachable"}); s.Lost || !s.Unsure {
+	unreachable := record.Reachability{MemberID: 3, Peer: record.PortUnreachable}
+	if s := says(7, 16*time.Second, "b", unreachable); s.Lost() || !s.Unsure() {
 		t.Errorf("not reported lost: %+v", s)
 	}
-	silent := record.Sight{MemberID: 3, Peer: "unreachable", Client: "silent"}
-	if s := says(8, 17*time.Second, "b", silent); s.Lost || s.Unsure {
+	silent := record.Reachability{MemberID: 3, Peer: "unreachable", Client: "silent"}
+	if s := says(8, 17*time.Second, "b", silent); s.Lost() || s.Unsure() {
 		t.Errorf("one port accepts connections: %+v", s)
 	}
 }
@@ -231,7 +232,7 @@ func TestDeadReportsSurviveAShortOutageOfEtcdButNotALongOne(t *testing.T) {
 		{36, true, on.Add(time.Second), 0, 60},
 	} {
 		r := quiet(uint64(i)+1, time.Duration(k.at)*time.Second)
-		r.Hosts[0].Sees = []record.Sight{{MemberID: 3, Lost: k.lost, Link: record.LinkNone}}
+		r.Hosts[0].Sees = []record.Reachability{{MemberID: 3, LostSince: k.lost, Link: record.LinkNone}}
 		r.Hosts = r.Hosts[:2]
 		if !k.reachable {
 			r.ClusterState = round.ClusterState{EtcdAt: r.At, Problem: "no voter answers"}
@@ -254,13 +255,13 @@ func TestSpareUsesItsOwnProbesInsteadOfItsRecord(t *testing.T) {
 	b := NewBuilder(c, "boot-1", "i", false)
 	r := quiet(1, time.Second)
 	r.Hosts = append(r.Hosts, record.Host{
-		ID: c.Host.ID, PeerURL: "http://of-no-member", Sees: []record.Sight{{MemberID: 3, Peer: "reached"}},
+		ID: c.Host.ID, PeerURL: "http://of-no-member", Sees: []record.Reachability{{MemberID: 3, Peer: "reached"}},
 	})
-	r.Sights = []network.Sight{
-		{Member: 1, Peer: network.Port{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},
+	r.Probes = []network.Reading{
+		{Member: 1, Peer: network.Port{State: record.PortAnswers}}, {Member: 2}, {Member: 3, Lost: true},
 	}
-	got := b.sights(r, r.Hosts[len(r.Hosts)-1])
-	want := []policy.Sight{{MemberID: 1}, {MemberID: 3, Lost: true}}
+	got := b.reachability(r, r.Hosts[len(r.Hosts)-1])
+	want := []record.Reachability{{MemberID: 1, Peer: record.PortAnswers}, {MemberID: 3, LostSince: r.Wall.Add(-r.At)}}
 	if !slices.Equal(got, want) {
 		t.Errorf("reports %+v", got)
 	}
@@ -276,7 +277,7 @@ func TestOwnProbesCountForOwnReplacementOnceTheyAreNewerThanTheRecord(t *testing
 	}{
 		"probed since": {func(*round.Round, *record.Host) {}, true},
 		"not probed since": {
-			func(r *round.Round, _ *record.Host) { r.Sights[0].LookedAt = time.Second }, false,
+			func(r *round.Round, _ *record.Host) { r.Probes[0].LookedAt = time.Second }, false,
 		},
 		"record just read":           {func(r *round.Round, _ *record.Host) { r.AskedSince = 0 }, false},
 		"another host's replacement": {func(r *round.Round, _ *record.Host) { r.Op.Host = "other" }, false},
@@ -290,7 +291,7 @@ func TestOwnProbesCountForOwnReplacementOnceTheyAreNewerThanTheRecord(t *testing
 			func(r *round.Round, _ *record.Host) { r.Op.Kind = policy.KindCycle }, false,
 		},
 	} {
-		r := &round.Round{AskedSince: time.Minute, Sights: []network.Sight{{Member: 3, LookedAt: time.Hour}}}
+		r := &round.Round{AskedSince: time.Minute, Probes: []network.Reading{{Member: 3, LookedAt: time.Hour}}}
 		r.Op, r.OpAt = &record.Op{Kind: policy.KindReplace, Host: self, Replaces: 3}, 41
 		h := record.Host{ID: self}
 		c.change(r, &h)

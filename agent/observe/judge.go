@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +34,6 @@ type judge struct {
 	returned time.Duration   // when a member last started to answer again
 
 	health *health.Judge
-	path   string
 	now    func() time.Duration
 
 	saved     time.Duration
@@ -49,14 +47,10 @@ type judge struct {
 // saveEvery is the interval between two saves of a health state that does not change.
 const saveEvery = 10 * time.Second
 
-// healthName is the file in the runtime directory that keeps the health state across restarts of the agent.
-const healthName = "health.json"
-
 func newJudge(opt Options) (*judge, error) {
-	path := filepath.Join(opt.Config.Paths.Runtime, healthName)
-	j := &judge{opt: opt, log: opt.Logger, path: path, now: opt.Monotonic}
+	j := &judge{opt: opt, log: opt.Logger, now: opt.Monotonic}
 	limits := thresholds(opt)
-	data, err := opt.Files.Read(j.path)
+	data, err := opt.Local.Health()
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
 			return j, nil
@@ -208,7 +202,7 @@ func (j *judge) save(force bool) {
 	}
 	data, err := j.health.Snapshot(j.opt.BootID)
 	if err == nil {
-		err = j.opt.Files.Write(j.path, append(data, '\n'), false)
+		err = j.opt.Local.SaveHealth(append(data, '\n'))
 	}
 	if err != nil {
 		j.log.Warn("cannot save the health state; a restarted agent would start from UNKNOWN", "error", err)

@@ -111,12 +111,12 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 // metricsPace returns the interval between two readings of the local etcd's metrics. It depends on the last reading, if
 // there is one.
 func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
-	missed := func(s network.Sight) bool { return s.Missed }
-	lately := func(s network.Sight) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }
+	missed := func(s network.Reading) bool { return s.Missed }
+	lately := func(s network.Reading) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }
 	switch {
-	case asked, r.FellSilent, slices.ContainsFunc(r.Sights, lately):
+	case asked, r.FellSilent, slices.ContainsFunc(r.Probes, lately):
 		return askedEvery
-	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Sights, missed):
+	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Probes, missed):
 		return silentEvery
 	}
 	return metricsEvery

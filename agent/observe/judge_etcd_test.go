@@ -87,17 +87,17 @@ func TestOnlyAHostWithAMemberChecksTheCertificatesOfMembers(t *testing.T) {
 
 func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentThenLessOften(t *testing.T) {
 	t.Parallel()
-	missed := network.Sight{Member: 3, Missed: true, MissedAt: time.Hour}
+	missed := network.Reading{Member: 3, Missed: true, MissedAt: time.Hour}
 	for name, c := range map[string]struct {
-		seen network.Sight
+		seen network.Reading
 		at   time.Duration
 		want time.Duration
 	}{
-		"all accept connections":            {network.Sight{Member: 3}, time.Hour, metricsEvery},
+		"all accept connections":            {network.Reading{Member: 3}, time.Hour, metricsEvery},
 		"one accepts none":                  {missed, time.Hour + 10*time.Second, askedEvery},
 		"one has accepted none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
 	} {
-		r := &round.Round{At: c.at, Sights: []network.Sight{c.seen}}
+		r := &round.Round{At: c.at, Probes: []network.Reading{c.seen}}
 		seen := health.EtcdReading{HasLeader: known(1)}
 		if got := metricsPace(r, false, seen, true); got != c.want {
 			t.Errorf("%s: every %s, want %s", name, got, c.want)

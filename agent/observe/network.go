@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
@@ -18,7 +19,7 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	if o.opt.Network == nil {
 		return
 	}
-	r.SightEvery = network.Pace(!o.pace.attends, o.pace.size)
+	r.ProbeEvery = network.Pace(!o.pace.attends, o.pace.size)
 	if r.Listed {
 		var others []network.Member
 		for _, m := range r.Membership.Members {
@@ -29,9 +30,9 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 				ID: m.ID, Name: m.Name, Peer: firstOf(m.PeerURLs), Client: firstOf(m.ClientURLs),
 			})
 		}
-		o.opt.Network.Watch(others, r.SightEvery)
+		o.opt.Network.Watch(others, r.ProbeEvery)
 	}
-	r.Sights = o.opt.Network.Sights()
+	r.Probes = o.opt.Network.Readings()
 	o.noteAsked(r)
 	o.lookAgain(r)
 }
@@ -43,7 +44,7 @@ func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
 		return
 	}
-	for _, s := range r.Sights {
+	for _, s := range r.Probes {
 		since := r.AskedSince
 		for _, m := range o.before.View.Cluster.Members {
 			switch {
@@ -104,14 +105,14 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		}
 	}
 	said := map[[2]string]bool{}
-	add := func(from string, member uint64, state health.WayState, sent health.Part) {
-		if to := names[member]; to != "" && to != from && state != health.WayUnknown && !said[[2]string{from, to}] {
+	add := func(from string, member uint64, state health.PathState, sent health.Part) {
+		if to := names[member]; to != "" && to != from && state != health.PathUnknown && !said[[2]string{from, to}] {
 			said[[2]string{from, to}] = true
-			out.Ways = append(out.Ways, health.Way{From: from, To: to, State: state, Segments: sent})
+			out.Paths = append(out.Paths, health.Path{From: from, To: to, State: state, Segments: sent})
 		}
 	}
-	for _, s := range r.Sights {
-		add(self, s.Member, wayState(s.Peer.State, s.Client.State), segments(s))
+	for _, s := range r.Probes {
+		add(self, s.Member, pathState(s.Peer.State, s.Client.State), segments(s))
 	}
 	for _, h := range r.Hosts {
 		// Leave out spares: there are many, and the cluster does not depend on their connectivity.
@@ -119,7 +120,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 			continue
 		}
 		for _, s := range h.Sees {
-			state := wayState(network.ParseState(s.Peer), network.ParseState(s.Client))
+			state := pathState(s.Peer, s.Client)
 			add(h.Name, uint64(s.MemberID), state, health.Part{})
 		}
 	}
@@ -127,22 +128,22 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 }
 
 // segments returns how many of the TCP segments that probe a member were retransmitted.
-func segments(s network.Sight) health.Part {
+func segments(s network.Reading) health.Part {
 	sent := s.Peer.Sent + s.Client.Sent
 	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}
 }
 
-// wayState returns the state of the path to a host from its two ports. If only one port is silent, etcd hangs. If one
+// pathState returns the state of the path to a host from its two ports. If only one port is silent, etcd hangs. If one
 // port refuses the connection, etcd is not running. In both cases the host is reachable.
-func wayState(peer, client network.State) health.WayState {
-	either := func(s network.State) bool { return peer == s || client == s }
+func pathState(peer, client record.PortState) health.PathState {
+	either := func(s record.PortState) bool { return peer == s || client == s }
 	switch {
-	case either(network.Unreachable):
-		return health.WayLost
-	case either(network.LargeLost):
-		return health.WayLargeLost
-	case either(network.Answers) || either(network.Refused):
-		return health.WayWell
+	case either(record.PortUnreachable):
+		return health.PathLost
+	case either(record.PortLargeLost):
+		return health.PathLargeLost
+	case either(record.PortAnswers) || either(record.PortRefused):
+		return health.PathWell
 	}
-	return health.WayUnknown
+	return health.PathUnknown
 }

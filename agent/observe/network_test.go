@@ -35,8 +35,8 @@ func TestAHostProbesAllOtherMembersEvenIfTheListIsNotRead(t *testing.T) {
 		{}, // no answer
 	} {
 		o.lookAtNetwork(r)
-		if len(r.Sights) != 2 || r.Sights[0].Member != 2 || r.Sights[1].Name != "n3" {
-			t.Errorf("sights %+v", r.Sights)
+		if len(r.Probes) != 2 || r.Probes[0].Member != 2 || r.Probes[1].Name != "n3" {
+			t.Errorf("probes %+v", r.Probes)
 		}
 	}
 }
@@ -46,8 +46,8 @@ type asks map[uint64]time.Duration
 
 func (asks) Watch([]network.Member, time.Duration) {}
 
-func (asks) Sights() []network.Sight {
-	return []network.Sight{{Member: 1, LookedAt: 50}, {Member: 2, LookedAt: 50}, {Member: 3, LookedAt: 50}}
+func (asks) Readings() []network.Reading {
+	return []network.Reading{{Member: 1, LookedAt: 50}, {Member: 2, LookedAt: 50}, {Member: 3, LookedAt: 50}}
 }
 
 func (a asks) ProbeNow(member uint64, since time.Duration) { a[member] = since }
@@ -74,10 +74,11 @@ func TestAMemberIsProbedAgainInTheRoundInWhichItFallsSilent(t *testing.T) {
 // n1 probes itself; n2 and n3 report what they observe; n4 is down and has no record; s1 is a spare.
 func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 	t.Parallel()
-	answers, none := network.Port{State: network.Answers, Sent: 20, Resent: 1}, network.Port{State: network.Unreachable}
+	answers := network.Port{State: record.PortAnswers, Sent: 20, Resent: 1}
+	none := network.Port{State: record.PortUnreachable}
 	r := &round.Round{
-		Sights: []network.Sight{
-			{Member: 2, Peer: answers, Client: network.Port{State: network.Refused, Sent: 5, Resent: 2}},
+		Probes: []network.Reading{
+			{Member: 2, Peer: answers, Client: network.Port{State: record.PortRefused, Sent: 5, Resent: 2}},
 			{Member: 3, Peer: none, Client: answers},
 			{Member: 4, Peer: none, Client: none},
 		},
@@ -86,28 +87,28 @@ func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 			HostsAt:    time.Hour,
 			Membership: members(1, 2, 3, 4),
 			Hosts: []record.Host{
-				{Name: "n1", MemberID: 1, Sees: []record.Sight{
+				{Name: "n1", MemberID: 1, Sees: []record.Reachability{
 					{MemberID: 3, Peer: "answers"},
-				}}, // older than the sights
+				}}, // older than the probes
 				{
 					Name: "n2", MemberID: 2,
-					Sees: []record.Sight{
+					Sees: []record.Reachability{
 						{MemberID: 1, Peer: "large-lost"},
 						{MemberID: 3, Peer: "silent"},
 						{MemberID: 1, Peer: "answers"}, // twice
 					},
 				},
-				{Name: "n3", MemberID: 3, Sees: []record.Sight{{MemberID: 1, Peer: "of a later version"}}},
-				{Name: "s1", Sees: []record.Sight{{MemberID: 1, Peer: "unreachable"}}},
+				{Name: "n3", MemberID: 3, Sees: []record.Reachability{{MemberID: 1, Peer: "of a later version"}}},
+				{Name: "s1", Sees: []record.Reachability{{MemberID: 1, Peer: "unreachable"}}},
 				// etcd lists no such member
-				{Name: "x1", MemberID: 9, Sees: []record.Sight{{MemberID: 1, Peer: "unreachable"}}},
+				{Name: "x1", MemberID: 9, Sees: []record.Reachability{{MemberID: 1, Peer: "unreachable"}}},
 			},
 		},
 	}
-	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{
-		{From: "n1", To: "n2", State: health.WayWell, Segments: health.Part{Of: 3, Among: 25, Known: true}},
-		{From: "n1", To: "n3", State: health.WayLost, Segments: health.Part{Of: 1, Among: 20, Known: true}},
-		{From: "n2", To: "n1", State: health.WayLargeLost},
+	want := health.NetworkReading{Known: true, Self: "n1", Paths: []health.Path{
+		{From: "n1", To: "n2", State: health.PathWell, Segments: health.Part{Of: 3, Among: 25, Known: true}},
+		{From: "n1", To: "n3", State: health.PathLost, Segments: health.Part{Of: 1, Among: 20, Known: true}},
+		{From: "n2", To: "n1", State: health.PathLargeLost},
 	}}
 	if got := networkReading(r, "n1"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)

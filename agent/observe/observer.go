@@ -35,7 +35,7 @@ import (
 // Network probes the members from this host. Its methods never block.
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
-	Sights() []network.Sight
+	Readings() []network.Reading
 	ProbeNow(member uint64, since time.Duration)
 }
 
@@ -89,7 +89,6 @@ type Options struct {
 	// BootstrapAnswers returns what the other listed hosts report; nil when no hosts are listed.
 	BootstrapAnswers func() []policy.BootstrapAnswer
 	Local            *hoststate.State
-	Files            hoststate.Files // keeps the health state across restarts of the agent
 	// Testing reports whether a restore test runs on this host; nil without a snapshot store.
 	Testing func() bool
 

@@ -280,7 +280,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
 			InOperation: r.Released.InOperation(h),
 			Own:         h.ID == b.config.Host.ID && b.ours(r, h.Instance),
-			Sees:        b.sights(r, h), MemberLostFor: b.memberLost(r, h),
+			Sees:        b.reachability(r, h), MemberLostFor: b.memberLost(r, h),
 			UnhealthySince: b.unhealthySince(r, h, state), Recovers: h.Recovers, Strained: b.strained(r, h, state),
 			RestoreTests: policy.RestoreTestAbility(h.RestoreTests), Stores: h.Stores, Writes: b.writes(r, h),
 		})

@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/network"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sights returns what a host reports about the members. Only this host and hosts with a member are considered.
-func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
+// reachability returns how a host reaches the members, as it reports. Only this host and hosts with a member are
+// considered.
+func (b *Builder) reachability(r *round.Round, h record.Host) (all []record.Reachability) {
 	if h.ID == b.config.Host.ID {
-		return b.ownSights(r)
+		return b.ownReachability(r)
 	}
 	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member {
 		return nil
@@ -29,38 +28,32 @@ func (b *Builder) sights(r *round.Round, h record.Host) (all []policy.Sight) {
 		}
 		// The report's time and agent identify it: a report that was retracted and repeated between two rounds counts
 		// as a new one.
-		all = append(all, b.reportedSince(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
-			MemberID: uint64(s.MemberID), Lost: !s.Lost.IsZero(),
-			Unsure: s.Lost.IsZero() && !network.ParseState(s.Peer).Accepts() &&
-				!network.ParseState(s.Client).Accepts(),
-			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
-			Domain: s.Domain,
-		}))
+		s.For = b.reportedFor(r, h.ID, s.MemberID, fmt.Sprint(h.Instance, s.LostSince.UnixMilli(), s.Link))
+		all = append(all, s)
 	}
 	return all
 }
 
-// ownSights returns what this host observes now. Its host record may be older, and a spare does not publish these
-// observations.
-func (b *Builder) ownSights(r *round.Round) (all []policy.Sight) {
-	for _, s := range r.Sights {
-		if !s.Lost && s.Peer.State == network.Unknown && s.Client.State == network.Unknown {
+// ownReachability returns how this host reaches the members now. Its host record may be older, and a spare does not
+// publish that a member is lost.
+func (b *Builder) ownReachability(r *round.Round) (all []record.Reachability) {
+	for _, m := range r.Probes {
+		s := r.Reachability(m)
+		if !m.Lost && s.Peer == record.PortUnknown && s.Client == record.PortUnknown {
 			continue
 		}
-		known := s.Lost && r.Connections.Known
-		up := known && r.Connections.Of[s.Member]
-		all = append(all, b.reportedSince(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
-			MemberID: s.Member, Lost: s.Lost, Connected: up, ConnectedKnown: known,
-			Unsure: !s.Lost && !s.Peer.State.Accepts() && !s.Client.State.Accepts(),
-		}))
+		if m.Lost {
+			s.Link = r.Link(m.Member)
+		}
+		s.For = b.reportedFor(r, b.config.Host.ID, s.MemberID, fmt.Sprint(m.LostAt, s.Link))
+		all = append(all, s)
 	}
 	return all
 }
 
-// reportedSince returns the sight with the time for which the host has reported it unchanged.
-func (b *Builder) reportedSince(r *round.Round, host, words string, s policy.Sight) policy.Sight {
-	s.For = b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
-	return s
+// reportedFor returns how long a host has reported the same on a member.
+func (b *Builder) reportedFor(r *round.Round, host string, member record.MemberID, report string) time.Duration {
+	return b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, uint64(member)), report, r.At, r.Number)
 }
 
 // agentGone returns for how long the agent of a member's host has been gone. It adds the TTL of the host record,

@@ -44,7 +44,7 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 		return control.Maintenance{}, err
 	}
 	if req.DryRun {
-		return wouldBe(req, by, now), nil
+		return wouldBe(request), nil
 	}
 	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.Ask(request) })
 	if err != nil {
@@ -61,14 +61,11 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
 
-// wouldBe returns the maintenance that RequestMaintenance would record.
-func wouldBe(req control.MaintenanceRequest, by string, now time.Time) control.Maintenance {
-	return control.Maintenance{
-		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by,
-		Since: now, Until: now.Add(time.Duration(req.For)),
-		KeepRunning: req.KeepRunning, External: req.External, Interruptible: req.Interruptible,
-		State: policy.RequestWaiting, DryRun: true,
-	}
+// wouldBe returns the maintenance that RequestMaintenance would record, as if its operation began at once.
+func wouldBe(request hoststate.Request) control.Maintenance {
+	out := request.Maintenance()
+	out.Until, out.State, out.DryRun = request.Since.Add(request.For), policy.RequestWaiting, true
+	return out
 }
 
 // EndMaintenance ends the requested maintenance. If the operation has not begun, the request is cancelled. If etcd on

@@ -49,7 +49,7 @@ func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 	n1, n2 := onEtcd(t, endpoints, "n1"), onEtcd(t, endpoints, "n2")
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	save := func(i int) record.Manifest {
-		s := backup.Snapshot{ManifestSHA256: fmt.Sprintf("%064x", i)}
+		s := backup.Snapshot{SnapshotEvidence: record.SnapshotEvidence{ManifestSHA256: fmt.Sprintf("%064x", i)}}
 		s.Name, s.TakenAt, s.Host = fmt.Sprintf("snapshot-%d", i), noon.Add(time.Duration(i)*time.Hour), "n1"
 		n1.saved(t.Context(), backup.Job{Outcome: backup.Outcome{Snapshots: []backup.Snapshot{s}}})
 		return record.Manifest{Name: s.Name, SHA256: s.ManifestSHA256, Saved: s.TakenAt, Host: "n1"}

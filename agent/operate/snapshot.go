@@ -194,9 +194,7 @@ func shownJob(j backup.Job) control.SnapshotJob {
 			CompactRevision: s.CompactRevision, StoredSHA256: s.StoredSHA256,
 			Name: s.Name, TakenAt: s.TakenAt, Host: s.Host, Member: s.Member, ClusterID: s.ClusterID,
 			Etcd: s.EtcdVersion, Revision: s.Revision, Keys: s.Keys, Hash: s.Hash, Size: s.Size,
-			StoredSize: s.StoredSize, Encrypted: s.Encrypted(), VerifiedAt: s.VerifiedAt,
-			RestoreTestedAt: s.RestoreTestedAt, ManifestSHA256: s.ManifestSHA256, Origin: string(s.Origin),
-			RecordedAt: s.RecordedAt, RecordedBy: s.RecordedBy,
+			StoredSize: s.StoredSize, Encrypted: s.Encrypted(), SnapshotEvidence: s.SnapshotEvidence,
 		})
 	}
 	for _, s := range j.Outcome.Orphans {

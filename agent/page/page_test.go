@@ -93,7 +93,7 @@ func backedUp(t *testing.T, s control.Status) control.Status {
 	for i := range s.Hosts {
 		for _, m := range s.Cluster.Members {
 			if m.ID != s.Hosts[i].MemberID {
-				s.Hosts[i].Sees = append(s.Hosts[i].Sees, record.Sight{
+				s.Hosts[i].Sees = append(s.Hosts[i].Sees, record.Reachability{
 					MemberID: memberID(t, m.ID), Peer: "answers", Client: "answers", RTTSeconds: 0.00025,
 				})
 			}
@@ -105,13 +105,13 @@ func backedUp(t *testing.T, s control.Status) control.Status {
 // crowded fills the tables of a status with long names.
 func crowded(s control.Status) control.Status {
 	s.Cluster.Members, s.Hosts, s.Health.Certificates = nil, nil, nil
-	var sees []record.Sight
+	var sees []record.Reachability
 	for i := range 18 {
 		id, name := fmt.Sprintf("%x", 1<<60+i), fmt.Sprintf("%s-%02d.example.org", strings.Repeat("long", 10), i)
 		s.Cluster.Members = append(s.Cluster.Members, control.Member{ID: id, Name: name, Role: policy.RoleVoter})
-		sees = append(sees, record.Sight{
-			MemberID: record.MemberID(1<<60 + i), Peer: []string{"answers", "refuses"}[i%2], Client: "answers",
-			RTTSeconds: 0.0004,
+		sees = append(sees, record.Reachability{
+			MemberID: record.MemberID(1<<60 + i), Peer: []record.PortState{"answers", "refuses"}[i%2],
+			Client: record.PortAnswers, RTTSeconds: 0.0004,
 		})
 		s.Health.Certificates = append(s.Health.Certificates, control.Certificate{
 			Of: "member", Name: name + ":2379", Until: s.Time.Add(time.Duration(i-1) * 24 * time.Hour), State: "SLOW",
@@ -292,7 +292,7 @@ func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
 		h.Name, h.Domain, h.Health, h.Waiting, h.EtcdVersion = evil, evil, evil, evil, evil
-		h.Sees = []record.Sight{{MemberID: memberID(t, s.Cluster.Members[0].ID), Peer: evil, Client: evil}}
+		h.Sees = []record.Reachability{{MemberID: memberID(t, s.Cluster.Members[0].ID), Peer: evil, Client: evil}}
 	}
 	for i := range s.Cluster.Members {
 		s.Cluster.Members[i].Name = evil
@@ -315,7 +315,10 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	for i := range 10_000 {
 		h := control.HostRecord{
 			ID: fmt.Sprint(i), Name: fmt.Sprintf("spare-%05d", i), Role: policy.RoleSpare, Health: "OK", Waiting: long,
-			Sees: []record.Sight{{MemberID: memberID(t, s.Cluster.Members[0].ID), Peer: long, Client: long}},
+			Sees: []record.Reachability{{
+				MemberID: memberID(t, s.Cluster.Members[0].ID),
+				Peer:     record.PortState(long), Client: record.PortState(long),
+			}},
 		}
 		if i == 9_999 {
 			h.Health = "SLOW"

@@ -306,7 +306,7 @@ func networkOf(s control.Status) *network {
 		}
 		row := wayRow{Name: cell(h.Name)}
 		for _, id := range ids {
-			row.Ways = append(row.Ways, cellWord(display.Way(h.MemberID, h.Sees, id)))
+			row.Ways = append(row.Ways, cellWord(display.Reachability(h.MemberID, h.Sees, id)))
 		}
 		n.Rows = append(n.Rows, row)
 	}

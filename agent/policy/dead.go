@@ -10,28 +10,12 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // A voter is dead only if the agents of all live voters report it dead. A single agent is not enough. A single
 // contradiction is enough to count the voter as alive: if any host reaches it, or the leader's etcd is connected to it,
 // it may still serve.
-
-// Sight is a host's report about a member. A host publishes no report about a member that it has not probed often
-// enough.
-type Sight struct {
-	MemberID uint64
-	// Lost: in the last probes, more than once in a row, neither its client port nor its peer port accepted a
-	// connection. A refused connection counts: the machine is up, but nothing listens there.
-	Lost bool
-	// Unsure: it is not Lost, but neither port is known to accept a connection either.
-	Unsure bool
-	// Connected: the reporting host's etcd received messages from the member recently. It is evaluated only for a lost
-	// member.
-	Connected, ConnectedKnown bool
-	Domain                    string // for a lost member: its host's failure domain, if known
-	// For is how long this report has been unchanged, as observed by the deciding agent.
-	For time.Duration
-}
 
 // deadFor returns for how long the agents of all live voters and the leader's etcd have reported a member dead without
 // a contradiction; 0 and the reason if it is not dead. Decisions use this function, because it requires that this round
@@ -167,7 +151,7 @@ func (v View) deadReports(m Member) (since time.Duration, why string) {
 	}
 	for _, h := range v.Hosts { // a host whose report is not required must not contradict either
 		if s, says := h.reportOn(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
-			if why := s.contradicts(h.Name); why != "" {
+			if why := contradiction(h.Name, s); why != "" {
 				return 0, why
 			}
 		}
@@ -191,34 +175,35 @@ func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	if !says {
 		return 0, voter.label() + " has not reported yet whether it reaches it"
 	}
-	if why := s.contradicts(voter.label()); why != "" {
+	if why := contradiction(voter.label(), s); why != "" {
 		return 0, why
 	}
-	if voter.Leader && !s.ConnectedKnown {
+	if voter.Leader && !s.LinkKnown() {
 		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it receives messages from it",
 			voter.label())
 	}
 	return s.For, ""
 }
 
-// contradicts returns why a member counts as alive according to a report; empty if the report does not contradict.
-func (s Sight) contradicts(name string) string {
+// contradiction returns why a member counts as alive according to the report of the host with that name; empty if the
+// report does not contradict.
+func contradiction(name string, r record.Reachability) string {
 	switch {
-	case s.Unsure:
+	case r.Unsure():
 		return name + " cannot determine whether it reaches it"
-	case !s.Lost:
+	case !r.Lost():
 		return name + " reaches it"
-	case s.ConnectedKnown && s.Connected:
+	case r.Link == record.LinkUp:
 		return "the etcd of " + name + " receives messages from it"
 	}
 	return ""
 }
 
 // reportOn returns what a host reports about a member, if anything.
-func (h Host) reportOn(id uint64) (Sight, bool) {
-	i := slices.IndexFunc(h.Sees, func(s Sight) bool { return s.MemberID == id })
+func (h Host) reportOn(id uint64) (record.Reachability, bool) {
+	i := slices.IndexFunc(h.Sees, func(s record.Reachability) bool { return s.MemberID == record.MemberID(id) })
 	if i < 0 {
-		return Sight{}, false
+		return record.Reachability{}, false
 	}
 	return h.Sees[i], true
 }

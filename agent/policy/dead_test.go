@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -22,11 +23,11 @@ func deadView() View {
 	lost.AgentGoneFor = 11 * time.Minute
 	v.Cluster.Members = append(v.Cluster.Members, lost)
 	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n4", RoleSpare)}
-	v.Hosts[0].Sees = []Sight{
-		{MemberID: 2, For: time.Hour},
-		{MemberID: 3, Lost: true, ConnectedKnown: true, For: 11 * time.Minute},
+	v.Hosts[0].Sees = []record.Reachability{
+		{MemberID: 2, Peer: record.PortAnswers, For: time.Hour},
+		{MemberID: 3, LostSince: lostOn, Link: record.LinkNone, For: 11 * time.Minute},
 	}
-	v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true, For: 10 * time.Minute}}
+	v.Hosts[1].Sees = []record.Reachability{{MemberID: 3, LostSince: lostOn, For: 10 * time.Minute}}
 	v.Hosts[2].Own = true
 	return v
 }
@@ -53,21 +54,21 @@ func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 		"the records were read a while ago": {func(v *View) { v.Resting = true }, "not observed in this round"},
 		"it answers this host":              {func(v *View) { v.Cluster.Members[2].Live = true }, "it answers"},
 		"one voter reaches it": {
-			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, "n2 reaches it",
+			func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, "n2 reaches it",
 		},
 		"one voter is not sure": {
-			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot determine",
+			func(v *View) { v.Hosts[1].Sees[0].LostSince = time.Time{} }, "n2 cannot determine",
 		},
-		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
+		"the leader reaches it": {func(v *View) { markReached(&v.Hosts[0].Sees[1]) }, "n1 reaches it"},
 		"the leader's etcd receives messages from it": {
-			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 receives messages from it",
+			func(v *View) { v.Hosts[0].Sees[1].Link = record.LinkUp }, "etcd of n1 receives messages from it",
 		},
 		"a follower's etcd receives messages from it": {
-			func(v *View) { v.Hosts[1].Sees[0].Connected, v.Hosts[1].Sees[0].ConnectedKnown = true, true },
+			func(v *View) { v.Hosts[1].Sees[0].Link = record.LinkUp },
 			"etcd of n2 receives messages from it",
 		},
 		"the leader's metrics cannot be read": {
-			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, the leader, does not report",
+			func(v *View) { v.Hosts[0].Sees[1].Link = "" }, "n1, the leader, does not report",
 		},
 		"the leader has not reported": {func(v *View) { v.Hosts[0].Sees = nil }, "n1 has not reported yet"},
 		"a follower has not reported": {func(v *View) { v.Hosts[1].Sees = nil }, "n2 has not reported yet"},
@@ -87,12 +88,14 @@ func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 				v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 				v.Cluster.Members[3].Live = false
 				h5, h6 := ready("n5", RoleVoter), ready("n6", RoleVoter)
-				h5.Sees = []Sight{{MemberID: 3}}
-				h6.Sees = []Sight{{MemberID: 3, Lost: true, For: time.Hour}}
+				h5.Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
+				h6.Sees = []record.Reachability{{MemberID: 3, LostSince: lostOn, For: time.Hour}}
 				v.Hosts = append(v.Hosts, h5, h6)
 			}, "n5 reaches it",
 		},
-		"the deciding host reaches it": {func(v *View) { v.Hosts[2].Sees = []Sight{{MemberID: 3}} }, "n4 reaches it"},
+		"the deciding host reaches it": {func(v *View) {
+			v.Hosts[2].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
+		}, "n4 reaches it"},
 		"its agent is present, and etcd is stopped": {
 			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "its host record has not expired",
 		},
@@ -129,7 +132,7 @@ func TestTheReportOfASpareDoesNotCount(t *testing.T) {
 	t.Parallel()
 	v := deadView()
 	other := ready("n5", RoleSpare)
-	other.Sees = []Sight{{MemberID: 3}}
+	other.Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
 	v.Hosts = append(v.Hosts, other)
 	m, _ := v.memberByID(3)
 	if since, why := v.deadFor(m); since == 0 {
@@ -212,7 +215,7 @@ func TestADeadVoterIsNamedWithItsReportersAndItsReplacement(t *testing.T) {
 				"in more than one failure domain: n2 is SLOW, n3 does not answer",
 		},
 		"one voter reaches it": {
-			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, VoterNotLive,
+			func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, VoterNotLive,
 			down + "n3 does not count as dead: n2 reaches it",
 		},
 		"it was stopped": {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -328,7 +329,7 @@ func activities() []activity {
 		}},
 		{"a host cannot reach a member", func(v View) bool {
 			return slices.ContainsFunc(v.Hosts, func(h Host) bool {
-				unreached := func(s Sight) bool { return s.Lost || s.Unsure }
+				unreached := func(s record.Reachability) bool { return s.Lost() || s.Unsure() }
 				return h.MemberLostFor > 0 || slices.ContainsFunc(h.Sees, unreached)
 			})
 		}},

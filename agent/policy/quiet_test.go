@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -51,8 +52,8 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 		},
 		"a host cannot reach a member": {
 			func(v *View) { v.Hosts[1].MemberLostFor = 1 },
-			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true}} },
-			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Unsure: true}} },
+			func(v *View) { v.Hosts[1].Sees = []record.Reachability{{MemberID: 3, LostSince: lostOn}} },
+			func(v *View) { v.Hosts[1].Sees = []record.Reachability{{MemberID: 3}} },
 		},
 	}
 	if len(active) != len(activities()) {

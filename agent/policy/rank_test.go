@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -85,8 +86,10 @@ func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 			m := &v.Cluster.Members[2]
 			m.Live, m.LiveFor, m.DownFor = false, 0, 11*time.Minute
 			v.Hosts[2].MemberLostFor = 11 * time.Minute
-			v.Hosts[0].Sees = []Sight{{MemberID: 3, Lost: true, ConnectedKnown: true, For: 11 * time.Minute}}
-			v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true, For: 11 * time.Minute}}
+			v.Hosts[0].Sees = []record.Reachability{
+				{MemberID: 3, LostSince: lostOn, Link: record.LinkNone, For: 11 * time.Minute},
+			}
+			v.Hosts[1].Sees = []record.Reachability{{MemberID: 3, LostSince: lostOn, For: 11 * time.Minute}}
 		}, "n5"},
 	} {
 		v := unhealthyView()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -69,9 +70,9 @@ func lostToo(v *View, name, domain string) {
 	for i := range v.Hosts {
 		for _, gone := range v.Cluster.Members {
 			if gone.Name == name && gone.ID != m.ID {
-				sees := append([]Sight(nil), v.Hosts[i].Sees...)
-				v.Hosts[i].Sees = append(sees, Sight{
-					MemberID: gone.ID, Lost: true, ConnectedKnown: true, For: 11 * time.Minute,
+				sees := append([]record.Reachability(nil), v.Hosts[i].Sees...)
+				v.Hosts[i].Sees = append(sees, record.Reachability{
+					MemberID: record.MemberID(gone.ID), LostSince: lostOn, Link: record.LinkNone, For: 11 * time.Minute,
 				})
 			}
 		}
@@ -103,7 +104,7 @@ func reportedDomains(domains ...string) func(v *View) {
 		voters := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Own })
 		for i, h := range voters {
 			for j := range h.Sees {
-				if h.Sees[j].Lost {
+				if h.Sees[j].Lost() {
 					h.Sees[j].Domain = domains[i]
 				}
 			}
@@ -176,7 +177,7 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 		}, StepBeginReplace, ""},
 		{"the grace period is not over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterNotLive},
 		{"replacement is off by default", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterNotLive},
-		{"one voter still reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepNone, VoterNotLive},
+		{"one voter still reaches it", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, StepNone, VoterNotLive},
 		{"another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"another voter was WARM recently", func(v *View) {
 			strain(0, 1)(v)
@@ -247,7 +248,9 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			reportedDomains("rack", "rack", "rack")(v)
 			for i := range v.Hosts {
 				if h := &v.Hosts[i]; h.Name == "n5" {
-					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s Sight) bool { return s.MemberID == 6 })
+					h.Sees = slices.DeleteFunc(slices.Clone(h.Sees), func(s record.Reachability) bool {
+						return s.MemberID == 6
+					})
 				}
 			}
 		}, StepNone, CommonCause},
@@ -286,7 +289,7 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 		{"all have reported it", nil, StepSetPhase, ""},
 		{"a voter has not reported it", func(v *View) { v.Hosts[1].Answered = false }, StepNone, HealthAwaited},
 		{"it answers again", aliveAgain, StepEndOp, ""},
-		{"a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepEndOp, ""},
+		{"a voter reaches it", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, StepEndOp, ""},
 		{"another voter is unhealthy by now", func(v *View) { v.Hosts[1].Health = health.Slow }, StepEndOp, ""},
 		{"this host's health is unknown", func(v *View) {
 			v.Health = Health{State: health.Unknown}
@@ -304,7 +307,7 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
 		{"nor if it answers again after etcd may have been asked", aliveAgain, StepRollBack, ""},
-		{"nor if a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepRollBack, ""},
+		{"nor if a voter reaches it", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, StepRollBack, ""},
 		{"nor while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
@@ -348,7 +351,7 @@ func TestAReplacementContinuesWhileTheOtherVoterOfItsFailureDomainIsDeadAsWell(t
 		{"but not if a voter reaches the second", func(v *View) {
 			removed(v)
 			for i := range v.Hosts[0].Sees {
-				v.Hosts[0].Sees[i].Lost = false
+				markReached(&v.Hosts[0].Sees[i])
 			}
 		}, StepNone, VoterNotLive},
 	})
@@ -363,7 +366,7 @@ func TestAReplacementBegunTooEarlyDoesNotEndAsIfTheVoterAnswered(t *testing.T) {
 		if code != VoterDead || text != "n3 has been dead for 1m of 10m" {
 			t.Errorf("%s: it ends with %s: %s", phase, code, text)
 		}
-		v.Hosts[1].Sees[0].Lost = false
+		markReached(&v.Hosts[1].Sees[0])
 		if code, text = abortReason(v); code != MemberLive || text != "n3 is not dead: n2 reaches it" {
 			t.Errorf("%s: it ends with %s: %s", phase, code, text)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -43,7 +44,7 @@ func silentUnhealthy(v *View) {
 func unreached(v *View) {
 	m := &v.Cluster.Members[2]
 	m.Live, m.LiveFor, m.DownFor = false, 0, time.Minute
-	v.Hosts[0].Sees = []Sight{{MemberID: 3, For: time.Hour}}
+	v.Hosts[0].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers, For: time.Hour}}
 }
 
 // agentGone removes the host records of these voters, as if their agents were dead; their etcds still answer.
@@ -185,7 +186,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 		}, StepNone, VoterNotLive},
 		{"nor if no voter has a connection to it", func(v *View) {
 			unreached(v)
-			v.Hosts[0].Sees[0].Lost = true
+			v.Hosts[0].Sees[0].LostSince = lostOn
 		}, StepNone, VoterNotLive},
 		{"nor with that, while another one does not answer", func(v *View) {
 			unreached(v)

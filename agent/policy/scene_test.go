@@ -7,8 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
+
+// lostOn is a time since which a member is lost. The policy evaluates only that there is one.
+var lostOn = time.Unix(1, 0)
+
+// markReached changes a report on a lost member: it is reached again.
+func markReached(r *record.Reachability) { r.LostSince, r.Peer = time.Time{}, record.PortAnswers }
 
 func v36(patch int64) Version { return Version{3, 6, patch} }
 

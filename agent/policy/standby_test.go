@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -31,7 +32,9 @@ func lostStandby() View {
 	}
 	v.Hosts[0].Own = true
 	for i := range 3 {
-		v.Hosts[i].Sees = []Sight{{MemberID: 4, Lost: true, ConnectedKnown: true, For: 6 * time.Minute}}
+		v.Hosts[i].Sees = []record.Reachability{
+			{MemberID: 4, LostSince: lostOn, Link: record.LinkNone, For: 6 * time.Minute},
+		}
 	}
 	return v
 }
@@ -48,7 +51,7 @@ func lags(since time.Duration) func(v *View) {
 		m.StalledFor, m.BehindFor = since, since
 		v.Hosts = append(v.Hosts, ready("n4", RoleStandby))
 		for i := range 3 {
-			v.Hosts[i].Sees = []Sight{{MemberID: 4, For: time.Hour}}
+			v.Hosts[i].Sees = []record.Reachability{{MemberID: 4, Peer: record.PortAnswers, For: time.Hour}}
 		}
 	}
 }
@@ -73,8 +76,8 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
 			v.Data.MemberID, v.Self.MemberID, v.Limits.LearnerStall = 2, 2, 345*time.Second
 		}, StepNone, Idle},
-		{"one voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepNone, Idle},
-		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Connected = true }, StepNone, Idle},
+		{"one voter reaches it", func(v *View) { markReached(&v.Hosts[2].Sees[0]) }, StepNone, Idle},
+		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Link = record.LinkUp }, StepNone, Idle},
 		{"its agent is there: etcd was stopped cleanly", func(v *View) {
 			v.Hosts, v.Cluster.Members[3].AgentGoneFor = append(v.Hosts, ready("n4", RoleStandby)), 0
 		}, StepNone, Idle},
@@ -123,8 +126,8 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			m.Live, m.LiveFor, m.DownFor, m.AgentGoneFor = false, 0, time.Hour, time.Hour
 			v.Hosts = slices.Delete(slices.Clone(v.Hosts), 2, 3)
 			for i := range 2 {
-				v.Hosts[i].Sees = append(v.Hosts[i].Sees, Sight{
-					MemberID: 3, Lost: true, ConnectedKnown: true, For: time.Hour,
+				v.Hosts[i].Sees = append(v.Hosts[i].Sees, record.Reachability{
+					MemberID: 3, LostSince: lostOn, Link: record.LinkNone, For: time.Hour,
 				})
 			}
 		}, StepTakeLock, ""},
@@ -157,7 +160,7 @@ func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 		{"it is back", lags(0), StepEndOp, ""},
 		{"it has followed since", lags(time.Minute), StepEndOp, ""},
 		{"it is removed even if it is behind", lags(6 * time.Minute), StepRemoveLearner, ""},
-		{"a voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepEndOp, ""},
+		{"a voter reaches it", func(v *View) { markReached(&v.Hosts[2].Sees[0]) }, StepEndOp, ""},
 		{"it is removed", func(v *View) { without(v, 4) }, StepEndOp, ""},
 		{"an orphaned operation removes no standby", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
 		{"the agent that removes it is gone, and another one continues the removal", func(v *View) {
@@ -205,7 +208,7 @@ func TestALostStandbyIsReported(t *testing.T) {
 				"removed, because voter n2 has no quorumd that reports whether it reaches it",
 		},
 		"nor while one reaches it": {
-			func(v *View) { v.Hosts[2].Sees[0].Lost = false }, "it is not removed, because n3 reaches it",
+			func(v *View) { markReached(&v.Hosts[2].Sees[0]) }, "it is not removed, because n3 reaches it",
 		},
 		"its agent is silent, and so is that of a voter": {
 			func(v *View) { v.Hosts, v.Cluster.Members[3].Live = slices.Delete(v.Hosts, 1, 2), true }, "",

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -73,7 +74,7 @@ func deadOfFour() View {
 	v := leaderSeesDead()
 	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 	v.Hosts[2] = ready("n4", RoleVoter)
-	v.Hosts[2].Sees = []Sight{{MemberID: 3, Lost: true, For: 11 * time.Minute}}
+	v.Hosts[2].Sees = []record.Reachability{{MemberID: 3, LostSince: lostOn, For: 11 * time.Minute}}
 	v.Self.MemberID = 1
 	return v
 }
@@ -110,9 +111,9 @@ func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 		{"nor before the grace period is over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
 		{"nor without a surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},
 		{"nor if one voter reaches it", func(v *View) {
-			v.Hosts[1].Sees[0].Lost = false
+			markReached(&v.Hosts[1].Sees[0])
 		}, StepNone, VoterNotLive},
-		{"nor if this host reaches it", func(v *View) { v.Hosts[0].Sees[1].Lost = false }, StepNone, VoterNotLive},
+		{"nor if this host reaches it", func(v *View) { markReached(&v.Hosts[0].Sees[1]) }, StepNone, VoterNotLive},
 		{"nor if another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"nor if another one's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
@@ -147,7 +148,7 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 			}, StepNone, QuorumAtRisk},
 			{"another one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 			{"it is back", back, gone, ""},
-			{"one voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, gone, ""},
+			{"one voter reaches it", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, gone, ""},
 			{"it has not been dead for long enough by now", func(v *View) {
 				v.Hosts[1].Sees[0].For = time.Minute
 			}, gone, ""},
@@ -261,7 +262,9 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 		m.Live, m.LiveFor, m.DownFor, m.AgentGoneFor = false, 0, time.Hour, time.Hour
 		v.Hosts = slices.Delete(v.Hosts, 4, 5)
 		for i := range v.Hosts {
-			v.Hosts[i].Sees = []Sight{{MemberID: 5, Lost: true, ConnectedKnown: true, For: time.Hour}}
+			v.Hosts[i].Sees = []record.Reachability{
+				{MemberID: 5, LostSince: lostOn, Link: record.LinkNone, For: time.Hour},
+			}
 		}
 	}
 	scenes := func(first string, step, gone StepKind) []scene {

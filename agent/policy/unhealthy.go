@@ -324,7 +324,7 @@ func (v View) onlySlowIsDown() bool {
 func (v View) reached(m Member) bool {
 	for _, h := range v.Hosts {
 		s, reports := h.reportOn(m.ID)
-		if reports && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost && !s.Unsure {
+		if reports && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost() && !s.Unsure() {
 			return true
 		}
 	}

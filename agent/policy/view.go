@@ -6,6 +6,7 @@ package policy
 import (
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -318,10 +319,11 @@ type Host struct {
 	Waiting          ReasonCode    // its own reason not to act next; empty if it is ready
 	// Answered reports that the host has published its health state and observations since the operation's record last
 	// changed. In the deciding host's own replacement, that host's current observations count as well.
-	Answered    bool
-	InOperation bool    // its own disk records an operation that was not released, whatever etcd's record shows
-	Own         bool    // this is the deciding host's record, written by the running agent
-	Sees        []Sight // its reports on the other members, if it is a member or the deciding host
+	Answered bool
+	// InOperation reports that its own disk records an operation that was not released, whatever etcd's record shows.
+	InOperation bool
+	Own         bool                  // this is the deciding host's record, written by the running agent
+	Sees        []record.Reachability // its reports on the other members, if it is a member or the deciding host
 	// MemberLostFor is how long it has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration
 	UnhealthySince UnhealthySince // how long it has reported that it harms the cluster

@@ -20,7 +20,7 @@ import (
 // fleetWithReplacement returns a round with what each agent observes in a cluster of five: the member list, the
 // members' answers, and the other hosts' records. n4 is dead, n5 was dead and has been removed, and n6 joins to replace
 // n5.
-func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining *sights) *round.Round {
+func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining *reachability) *round.Round {
 	t.Helper()
 	r := roundWith(at)
 	r.Number = number
@@ -36,7 +36,7 @@ func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining
 			continue
 		}
 		observed := roundWith(at, reaches(2), loses(4, time.Second))
-		role, sees := policy.RoleVoter, &sights{}
+		role, sees := policy.RoleVoter, &reachability{}
 		if id == 6 {
 			role, sees = policy.RoleJoining, joining
 		}
@@ -54,7 +54,7 @@ func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining
 		r.Hosts = append(r.Hosts, host)
 		r.Statuses[id] = cluster.Status{MemberID: id, Leader: 1, Term: 2, Linearizable: true, Learner: id == 6}
 	}
-	r.Sights = []network.Sight{reaches(1), reaches(2), loses(4, time.Second)}
+	r.Probes = []network.Reading{reaches(1), reaches(2), loses(4, time.Second)}
 	return r
 }
 
@@ -64,7 +64,7 @@ func TestASecondVoterStaysDeadForAllWhileTheFirstIsReplaced(t *testing.T) {
 		var c config.Config
 		c.Host.ID, c.Host.Name, c.Timing.HostRecordTTL = "id-"+id, id, time.Minute
 		c.Etcd.PeerURL = "http://p" + id[1:]
-		b, joining := observe.NewBuilder(c, "boot-1", "i", false), &sights{}
+		b, joining := observe.NewBuilder(c, "boot-1", "i", false), &reachability{}
 		var v policy.View
 		for i := range 3 {
 			v = b.View(fleetWithReplacement(t, uint64(i)+1, time.Minute+time.Duration(i)*10*time.Second, joining), nil)
@@ -81,8 +81,8 @@ func TestAJoiningHostCountsALostVoterBeforeItsRecordIsWritten(t *testing.T) {
 	var c config.Config
 	c.Host.ID, c.Host.Name, c.Etcd.PeerURL, c.Timing.HostRecordTTL = "id-n6", "n6", "http://p6", time.Minute
 	b := observe.NewBuilder(c, "boot-1", "i", false)
-	r := fleetWithReplacement(t, 1, time.Minute, &sights{})
-	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{
+	r := fleetWithReplacement(t, 1, time.Minute, &reachability{})
+	r.Hosts[len(r.Hosts)-1].Sees = []record.Reachability{
 		{MemberID: 4, Peer: "answers"},
 	} // published before the member was lost
 	if dead := policy.DeadVoters(b.View(r, nil)); len(dead) != 1 {

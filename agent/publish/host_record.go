@@ -27,20 +27,20 @@ import (
 // presence keeps this host's record in etcd. It writes the record when it changes. The loop renews the lease, so the
 // record expires if the loop hangs.
 type presence struct {
-	opt       Options
-	keys      record.Keys
-	log       *slog.Logger
-	lease     clientv3.LeaseID // or 0; keys of other records that expire with this agent may be attached to it
-	written   record.Host
-	writtenAt int64 // its revision
-	renewed   time.Duration
-	p99       float64       // the disk's p99 as last published
-	p99At     time.Duration // when p99 last changed
-	p99Of     health.State  // the health state at that time
-	sights    sights
-	writes    writeMean
-	files     *hoststate.State
-	noting    poll.Poller[struct{}]
+	opt          Options
+	keys         record.Keys
+	log          *slog.Logger
+	lease        clientv3.LeaseID // or 0; keys of other records that expire with this agent may be attached to it
+	written      record.Host
+	writtenAt    int64 // its revision
+	renewed      time.Duration
+	p99          float64       // the disk's p99 as last published
+	p99At        time.Duration // when p99 last changed
+	p99Of        health.State  // the health state at that time
+	reachability reachability
+	writes       writeMean
+	files        *hoststate.State
+	noting       poll.Poller[struct{}]
 }
 
 // newPresence returns a presence that has written no record yet.
@@ -241,7 +241,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
 	h.Turn = r.OperationBegan()
-	h.Sees = p.sights.steady(r)
+	h.Sees = p.reachability.steady(r)
 	h.MemberLost = policy.OwnMemberLost(v)
 	b := c.Backup
 	h.Stores = b.Store.Directory != "" || b.Store.S3 != nil

@@ -15,8 +15,8 @@ import (
 
 // Upper bounds in bytes on the JSON of a row and of a member report, without their strings.
 const (
-	rowBytes   = 320
-	sightBytes = 192
+	rowBytes          = 320
+	reachabilityBytes = 192
 )
 
 // boundHosts returns the hosts that fit into a status, in their original order, and counts the omitted ones. If not all
@@ -93,7 +93,8 @@ func hostBytes(h *control.HostRecord) int {
 		n += jsonBytes(s)
 	}
 	for _, s := range h.Sees {
-		n += sightBytes + jsonBytes(s.Peer) + jsonBytes(s.Client) + jsonBytes(s.Link) + jsonBytes(s.Domain)
+		n += reachabilityBytes + jsonBytes(string(s.Peer)) + jsonBytes(string(s.Client)) + jsonBytes(s.Link) +
+			jsonBytes(s.Domain)
 	}
 	return n
 }

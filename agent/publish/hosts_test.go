@@ -27,10 +27,11 @@ func largeHost(i int) record.Host {
 		HealthText: strings.Repeat("é", 2000), Waiting: name,
 		Extra: record.Extra{"pad": json.RawMessage(`"` + strings.Repeat("x", 5<<10) + `"`)},
 	}
-	for m := range record.MaxSights {
-		h.Sees = append(h.Sees, record.Sight{
-			MemberID: record.MemberID(m), Peer: strings.Repeat("p", 32), Client: strings.Repeat("\x01", 5),
-			Link: record.LinkNone, Lost: time.Unix(1, 1e6).UTC(), RTTSeconds: 0.000125,
+	for m := range record.MaxReachability {
+		h.Sees = append(h.Sees, record.Reachability{
+			MemberID: record.MemberID(m), Peer: record.PortState(strings.Repeat("p", 32)),
+			Client: "\x01\x01\x01\x01\x01",
+			Link:   record.LinkNone, LostSince: time.Unix(1, 1e6).UTC(), RTTSeconds: 0.000125,
 		})
 	}
 	return h

@@ -13,12 +13,7 @@ import (
 
 // Maintenance returns a request as an API value, with the progress observed in the round.
 func (p *Publisher) Maintenance(r *round.Round, k *hoststate.Request) control.Maintenance {
-	out := control.Maintenance{
-		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
-		KeepRunning: k.KeepRunning, External: k.External,
-		Interruptible: k.Interruptible, Recalled: k.Recalled, Rollout: k.Rollout,
-	}
-	out.Until = k.Until()
+	out := k.Maintenance()
 	out.Overdue = round.Overdue(out.Until, p.opt.Wall())
 	v := p.viewOf(r, k)
 	out.State = policy.StateOf(v)

@@ -36,9 +36,9 @@ func networkGauges() []gauge {
 			"1 if that port of a member answers this host, including large packets, or refuses the connection.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				eachWay(r, func(way network.Port, of ...string) {
-					if way.State != network.Unknown {
-						emit(truth(!way.State.Broken()), of...)
+				eachPort(r, func(port network.Port, of ...string) {
+					if port.State != record.PortUnknown {
+						emit(truth(!port.State.Broken()), of...)
 					}
 				})
 			},
@@ -47,9 +47,9 @@ func networkGauges() []gauge {
 			"quorumd_network_rtt_seconds",
 			"Time to connect to that port of a member: median of the last 30 connections.", labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-				eachWay(r, func(way network.Port, of ...string) {
-					if way.RTT > 0 {
-						emit(way.RTT.Seconds(), of...)
+				eachPort(r, func(port network.Port, of ...string) {
+					if port.RTT > 0 {
+						emit(port.RTT.Seconds(), of...)
 					}
 				})
 			},
@@ -90,11 +90,11 @@ func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.V
 // labelBytes limits a member's name in a label, because etcd accepts any name.
 const labelBytes = 64
 
-func eachWay(r *round.Round, each func(way network.Port, of ...string)) {
+func eachPort(r *round.Round, each func(port network.Port, of ...string)) {
 	if r == nil {
 		return
 	}
-	for _, s := range r.Sights {
+	for _, s := range r.Probes {
 		id, name := record.MemberID(s.Member).String(), labelName(s.Name)
 		each(s.Peer, id, name, "peer")
 		each(s.Client, id, name, "client")

@@ -13,23 +13,24 @@ import (
 
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestTheNetworkToEachMemberIsAMetricUnlessUnknown(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil, func() time.Duration { return 0 })
-	sights := []network.Sight{
+	probes := []network.Reading{
 		{
-			Member: 10, Name: "n2", Peer: network.Port{State: network.Answers, RTT: time.Millisecond},
-			Client: network.Port{State: network.Refused},
+			Member: 10, Name: "n2", Peer: network.Port{State: record.PortAnswers, RTT: time.Millisecond},
+			Client: network.Port{State: record.PortRefused},
 		},
-		{Member: 11, Name: "n\xff" + strings.Repeat("3", 99), Peer: network.Port{State: network.LargeLost}},
+		{Member: 11, Name: "n\xff" + strings.Repeat("3", 99), Peer: network.Port{State: record.PortLargeLost}},
 		{Member: 12, Name: "n2"}, // names may be ambiguous
 	}
 	got := map[string]float64{}
 	for _, g := range networkGauges() {
-		g.read(m, &round.Round{Sights: sights}, func(value float64, labels ...string) {
+		g.read(m, &round.Round{Probes: probes}, func(value float64, labels ...string) {
 			metric := prometheus.MustNewConstMetric(g.desc(), prometheus.GaugeValue, value, labels...)
 			if metric.Desc() == nil {
 				t.Errorf("%s has labels that no scrape can contain", g.name)
@@ -60,7 +61,9 @@ func TestADeadVoterIsAMetricAndTheOthersAreZero(t *testing.T) {
 	host := func(name string) policy.Host {
 		return policy.Host{
 			ID: name, Name: name, PeerURL: "http://" + name, Role: policy.RoleVoter,
-			Sees: []policy.Sight{{MemberID: 3, Lost: true, ConnectedKnown: true, For: time.Minute}},
+			Sees: []record.Reachability{
+				{MemberID: 3, LostSince: time.Unix(1, 0), Link: record.LinkNone, For: time.Minute},
+			},
 		}
 	}
 	r := &round.Round{}
@@ -77,7 +80,7 @@ func TestADeadVoterIsAMetricAndTheOthersAreZero(t *testing.T) {
 	if got, want := read(), (map[string]float64{"1 n1": 0, "2 n2": 0, "3 n3": 50}); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	r.View.Hosts[1].Sees[0].Lost = false
+	r.View.Hosts[1].Sees[0] = record.Reachability{MemberID: 3, Peer: record.PortAnswers}
 	if got := read(); got["3 n3"] != 0 {
 		t.Errorf("a host reaches it: %v", got)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
-	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -123,18 +122,18 @@ func TestARecordOfAnUnlistedMemberIsNoVoterAndNotOK(t *testing.T) {
 // TestAMemberReportedAsLostIsShownAsLost checks a member whose ports answered until a moment ago.
 func TestAMemberReportedAsLostIsShownAsLost(t *testing.T) {
 	t.Parallel()
-	r := &round.Round{Wall: time.Unix(1, 0), Sights: sight(network.Answers, time.Millisecond)}
-	other := record.Host{ID: "2", Sees: []record.Sight{{MemberID: 10, Peer: "answers", Client: "answers"}}}
+	r := &round.Round{Wall: time.Unix(1, 0), Probes: probed(record.PortAnswers, time.Millisecond)}
+	other := record.Host{ID: "2", Sees: []record.Reachability{{MemberID: 10, Peer: "answers", Client: "answers"}}}
 	shown := func() [2]bool {
 		hosts := []control.HostRecord{{ID: "1"}, {ID: "2", Sees: other.Sees}}
 		ownRow(hosts, "1", r)
-		return [2]bool{!hosts[0].Sees[0].Lost.IsZero(), !hosts[1].Sees[0].Lost.IsZero()}
+		return [2]bool{!hosts[0].Sees[0].LostSince.IsZero(), !hosts[1].Sees[0].LostSince.IsZero()}
 	}
 	if got := shown(); got != [2]bool{} {
 		t.Errorf("a member that answers is lost to %v", got)
 	}
-	r.Sights[0].Lost = true
-	other.Sees[0].Lost = time.Unix(1, 0)
+	r.Probes[0].Lost = true
+	other.Sees[0].LostSince = time.Unix(1, 0)
 	if got := shown(); got != [2]bool{true, true} {
 		t.Errorf("a member that is lost is so to %v", got)
 	}

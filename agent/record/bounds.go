@@ -34,8 +34,8 @@ const (
 	dayOfHours = 24 * 3600 // no time zone is as far from UTC
 )
 
-// MaxSights bounds the members in a host record.
-const MaxSights = 16
+// MaxReachability bounds the members in a host record.
+const MaxReachability = 16
 
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
@@ -67,6 +67,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 		return err
 	case string:
 		return stringWithin(v, value, bound, strictly)
+	case PortState:
+		return stringWithin(v, string(value), bound, strictly)
 	case float64:
 		return secondsWithin(v, value, strictly)
 	case []string:
@@ -78,8 +80,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 				return err
 			}
 		}
-	case []Sight:
-		return sightsWithin(v, value, strictly)
+	case []Reachability:
+		return reachabilityWithin(v, value, strictly)
 	case []Repair:
 		return repairsWithin(v, value, strictly)
 	case []Manifest:
@@ -167,12 +169,12 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	return nil
 }
 
-// sightsWithin changes a copy, too.
-func sightsWithin(v reflect.Value, sights []Sight, strictly bool) error {
-	if len(sights) > MaxSights {
-		return fmt.Errorf("%d members, the bound is %d", len(sights), MaxSights)
+// reachabilityWithin changes a copy, too.
+func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) error {
+	if len(list) > MaxReachability {
+		return fmt.Errorf("%d members, the bound is %d", len(list), MaxReachability)
 	}
-	held := slices.Clone(sights)
+	held := slices.Clone(list)
 	for i := range held {
 		if err := within(&held[i], strictly); err != nil {
 			return fmt.Errorf("member %d: %w", i, err)

@@ -88,8 +88,8 @@ func TestValueAboveABoundIsNeitherWrittenNorRead(t *testing.T) {
 		"hosts": func() ([]byte, error) {
 			return record.Encode(record.Rollout{Hosts: make([]record.RolloutHost, 1001)})
 		},
-		"members":        func() ([]byte, error) { return record.Encode(record.Host{Sees: sights(17, 1)}) },
-		"a word":         func() ([]byte, error) { return record.Encode(record.Host{Sees: sights(1, 33)}) },
+		"members":        func() ([]byte, error) { return record.Encode(record.Host{Sees: reachability(17, 1)}) },
+		"a word":         func() ([]byte, error) { return record.Encode(record.Host{Sees: reachability(1, 33)}) },
 		"unknown fields": func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(65, 1)}) },
 		"unknown bytes":  func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(1, 17<<10)}) },
 	} {
@@ -142,7 +142,7 @@ func fields(n, size int) record.Extra {
 // An operation or a history line that could be started but not updated would never end.
 func TestLargestPossibleRecordsFitIntoMaxBytes(t *testing.T) {
 	t.Parallel()
-	roomy(t, record.Host{Spares: filled(32, 512), Sees: sights(record.MaxSights, 32)})
+	roomy(t, record.Host{Spares: filled(32, 512), Sees: reachability(record.MaxReachability, 32)})
 	roomy(t, record.Lock{})
 	roomy(t, record.Op{})
 	roomy(t, record.Pause{})
@@ -152,11 +152,11 @@ func TestLargestPossibleRecordsFitIntoMaxBytes(t *testing.T) {
 	roomy(t, record.Queue{Next: filled(32, 512), Down: filled(32, 512)})
 }
 
-func sights(n, size int) []record.Sight {
-	word := strings.Repeat("w", size)
-	out := make([]record.Sight, n)
+func reachability(n, size int) []record.Reachability {
+	word := record.PortState(strings.Repeat("w", size))
+	out := make([]record.Reachability, n)
 	for i := range out {
-		out[i] = record.Sight{MemberID: math.MaxUint64, Peer: word, Client: word, RTTSeconds: 1.0 / 3}
+		out[i] = record.Reachability{MemberID: math.MaxUint64, Peer: word, Client: word, RTTSeconds: 1.0 / 3}
 	}
 	return out
 }

@@ -73,7 +73,7 @@ type Host struct {
 	// the host remains in that operation even if the operation record was deleted.
 	Turn time.Time `json:"turn,omitzero"`
 	// Sees is how the host reaches the other members, once that is stable; it lists no member with an unknown state.
-	Sees []Sight `json:"sees,omitempty"`
+	Sees []Reachability `json:"sees,omitempty"`
 	// MemberLost means that the host's member can never come back: its disk lost writes that the member acknowledged.
 	MemberLost bool `json:"memberLost,omitempty"`
 	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or
@@ -83,32 +83,6 @@ type Host struct {
 	Stores bool  `json:"stores,omitempty"`
 	Extra  Extra `json:"-"`
 }
-
-// Sight is how a host reaches a member, in its host record and in the status.
-type Sight struct {
-	MemberID MemberID `json:"memberID"` // hexadecimal, as etcdctl prints it
-	// State of the member's peer port and of its client port: answers, refused, unreachable, silent or large-lost;
-	// absent if unknown.
-	Peer   string `json:"peer,omitempty" bound:"word"`
-	Client string `json:"client,omitempty" bound:"word"`
-	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
-	RTTSeconds float64 `json:"rttSeconds,omitempty"`
-	// Lost is the time since which both ports have failed several consecutive probes; absent if a port accepted a
-	// connection, or if that is unknown. A different time is a new report. Members and hosts about to become a member
-	// publish it at once.
-	Lost time.Time `json:"lostSince,omitzero"`
-	// Link is, for a lost member, whether the host's own etcd receives messages from it: up or none; absent
-	// if unknown.
-	Link string `json:"link,omitempty" bound:"word"`
-	// Domain is, for a lost member, the last failure domain of its host that this host has observed itself.
-	Domain string `json:"domain,omitempty"`
-}
-
-// The values of Link.
-const (
-	LinkUp   = "up"
-	LinkNone = "none"
-)
 
 // Lock describes the holder of the lock. It has the lock's lease.
 type Lock struct {

@@ -5,9 +5,11 @@ package round
 
 import (
 	"slices"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // Answers are the status replies of the individual members while there is no quorum.
@@ -38,8 +40,30 @@ func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true
 	}
-	old := func(m network.Sight) bool {
+	old := func(m network.Reading) bool {
 		return m.Member == uint64(r.Op.Replaces) && m.LookedAt != 0 && m.LookedAt <= r.AskedSince
 	}
-	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Sights, old)
+	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Probes, old)
+}
+
+// Reachability returns how this host reaches a member according to its probes, with the time since which a lost member
+// is lost by this host's wall clock.
+func (r *Round) Reachability(m network.Reading) record.Reachability {
+	to := record.Reachability{MemberID: record.MemberID(m.Member), Peer: m.Peer.State, Client: m.Client.State}
+	if m.Lost {
+		to.LostSince = r.Wall.Add(m.LostAt - r.At).UTC().Truncate(time.Millisecond)
+	}
+	return to
+}
+
+// Link returns whether this host's etcd receives messages from a member: [record.LinkUp], [record.LinkNone], or empty
+// if that is unknown.
+func (r *Round) Link(member uint64) string {
+	switch {
+	case !r.Connections.Known:
+		return ""
+	case r.Connections.Of[member]:
+		return record.LinkUp
+	}
+	return record.LinkNone
 }

@@ -57,13 +57,13 @@ type Round struct {
 	Programs Programs
 	// Fsyncs are the counters of unhealthy voters' etcds, by member ID, as this host has read them.
 	Fsyncs      map[uint64]policy.Fsyncs
-	FellSilent  bool            // a member that answered in the previous round did not answer in this one
-	SightEvery  time.Duration   // how often this host checks a member
-	Sights      []network.Sight // this host's checks of the members
-	Connections Connections     // connections of its etcd to the members
-	AskedSince  time.Duration   // when this host first saw the record that asks which members are dead; 0 if none
-	Resting     bool            // this host checks rarely because other hosts act first
-	ViewedAt    time.Duration   // when the view was built
+	FellSilent  bool              // a member that answered in the previous round did not answer in this one
+	ProbeEvery  time.Duration     // how often this host checks a member
+	Probes      []network.Reading // what this host observes of the members
+	Connections Connections       // connections of its etcd to the members
+	AskedSince  time.Duration     // when this host first saw the record that asks which members are dead; 0 if none
+	Resting     bool              // this host checks rarely because other hosts act first
+	ViewedAt    time.Duration     // when the view was built
 	// ReasonFor maps each of the decision's reasons to how long it has been present.
 	ReasonFor map[policy.ReasonCode]time.Duration
 }

@@ -149,10 +149,12 @@ func (l *unreachableAsDead) Read(ctx context.Context, spans ...cluster.Span) (cl
 	})
 	for i, pair := range out.Pairs {
 		if h, err := record.Decode[record.Host](pair.Value); strings.HasPrefix(pair.Key, prefix) && err == nil {
-			h.Sees = slices.DeleteFunc(h.Sees, func(s record.Sight) bool { return l.dead[uint64(s.MemberID)] != "" })
+			h.Sees = slices.DeleteFunc(h.Sees, func(s record.Reachability) bool {
+				return l.dead[uint64(s.MemberID)] != ""
+			})
 			for id := range l.dead {
-				h.Sees = append(h.Sees, record.Sight{
-					MemberID: record.MemberID(id), Lost: time.Unix(1, 0).UTC(), Link: record.LinkNone,
+				h.Sees = append(h.Sees, record.Reachability{
+					MemberID: record.MemberID(id), LostSince: time.Unix(1, 0).UTC(), Link: record.LinkNone,
 				})
 			}
 			if value, err := record.Encode(h); err == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -20,11 +21,11 @@ type portProbes struct {
 	members []*probedMember
 }
 
-// probedMember is a member with the results of its last probes. Both ports always have the same state.
+// probedMember is a member with the results of its last probes. Both ports alports have the same state.
 type probedMember struct {
 	network.Member
 
-	state    network.State
+	state    record.PortState
 	missed   int // consecutive probes without a connection
 	missedAt time.Duration
 	probedAt time.Duration
@@ -72,29 +73,29 @@ func (s *portProbes) ProbeNow(id uint64, since time.Duration) {
 	s.begin()
 }
 
-// Sights returns the last results.
-func (s *portProbes) Sights() (all []network.Sight) {
+// Readings returns the last results.
+func (s *portProbes) Readings() (all []network.Reading) {
 	w := s.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range s.members {
-		way := network.Port{State: m.state}
-		if m.state == network.Answers {
-			way.RTT = time.Millisecond
+		port := network.Port{State: m.state}
+		if m.state == record.PortAnswers {
+			port.RTT = time.Millisecond
 		}
-		sight := network.Sight{
-			Member: m.ID, Name: m.Name, Peer: way, Client: way, LookedAt: m.probedAt, Missed: m.missed > 0,
+		reading := network.Reading{
+			Member: m.ID, Name: m.Name, Peer: port, Client: port, LookedAt: m.probedAt, Missed: m.missed > 0,
 			Lost: m.missed >= missesUntilLost && m.probedAt >= s.now()-3*max(s.every, w.plan.timing().Interval),
 		}
-		if sight.Missed {
-			sight.MissedAt = m.missedAt
+		if reading.Missed {
+			reading.MissedAt = m.missedAt
 		}
-		if sight.Lost {
-			sight.LostAt = m.missedAt
+		if reading.Lost {
+			reading.LostAt = m.missedAt
 		}
-		all = append(all, sight)
+		all = append(all, reading)
 	}
-	slices.SortFunc(all, func(a, b network.Sight) int { return cmp.Compare(a.Member, b.Member) })
+	slices.SortFunc(all, func(a, b network.Reading) int { return cmp.Compare(a.Member, b.Member) })
 	return all
 }
 
@@ -110,7 +111,7 @@ func (s *portProbes) begin() {
 	w := s.p.host.world
 	if len(due) > 0 {
 		at := between(w.draw(uint64(s.p.host.index), 61), time.Millisecond, 5*time.Millisecond)
-		w.after(at, laneSights, func() { s.probe(due) })
+		w.after(at, laneProbes, func() { s.probe(due) })
 	}
 }
 
@@ -124,19 +125,19 @@ func (s *portProbes) probe(due []*probedMember) {
 		case stopped:
 			m.busy = false
 		case !w.linked(from, to):
-			w.after(connectTimeout, laneSights, func() { m.setResult(network.Unreachable, began) })
+			w.after(connectTimeout, laneProbes, func() { m.setResult(record.PortUnreachable, began) })
 		case !to.unit.running:
-			m.setResult(network.Refused, began)
+			m.setResult(record.PortRefused, began)
 		case to.unit.frozen:
-			m.setResult(network.Silent, began)
+			m.setResult(record.PortSilent, began)
 		default:
-			m.setResult(network.Answers, began)
+			m.setResult(record.PortAnswers, began)
 		}
 	}
 }
 
 // setResult records the result of a probe, and schedules the next one soon if the first connections fail.
-func (m *probedMember) setResult(state network.State, began time.Duration) {
+func (m *probedMember) setResult(state record.PortState, began time.Duration) {
 	m.busy, m.state, m.probedAt = false, state, began
 	if state.Accepts() {
 		m.missed = 0

@@ -70,7 +70,7 @@ const (
 	laneEtcd
 	laneLate
 	laneWatchdog
-	laneSights
+	laneProbes
 )
 
 // now returns the time since the world began.

@@ -47,10 +47,10 @@ type networkMember struct {
 
 // networkHost is a host that connects to the members.
 type networkHost struct {
-	Name       string         `json:"name"`
-	MemberID   string         `json:"memberID,omitempty"`
-	AgeSeconds *float64       `json:"ageSeconds,omitempty"` // of its record
-	Sees       []record.Sight `json:"sees"`
+	Name       string                `json:"name"`
+	MemberID   string                `json:"memberID,omitempty"`
+	AgeSeconds *float64              `json:"ageSeconds,omitempty"` // of its record
+	Sees       []record.Reachability `json:"sees"`
 }
 
 func networkOf(s control.Status) networkDocument {
@@ -62,13 +62,13 @@ func networkOf(s control.Status) networkDocument {
 		named := networkMember{m.ID, cmp.Or(m.Name, m.ID)}
 		doc.Members = append(doc.Members, named)
 		if !slices.ContainsFunc(s.Hosts, func(h control.HostRecord) bool { return h.MemberID == m.ID }) {
-			doc.Hosts = append(doc.Hosts, networkHost{Name: named.Name, MemberID: m.ID, Sees: []record.Sight{}})
+			doc.Hosts = append(doc.Hosts, networkHost{Name: named.Name, MemberID: m.ID, Sees: []record.Reachability{}})
 		}
 	}
 	for _, h := range s.Hosts {
 		seen := h.Sees
 		if seen == nil {
-			seen = []record.Sight{}
+			seen = []record.Reachability{}
 		}
 		doc.Hosts = append(doc.Hosts, networkHost{h.Name, h.MemberID, h.AgeSeconds, seen})
 	}
@@ -101,7 +101,7 @@ func writeNetwork(p *page, doc networkDocument) {
 		}
 		row := cells(h.Name)
 		for _, m := range doc.Members {
-			row = append(row, word(display.Way(h.MemberID, h.Sees, m.ID)))
+			row = append(row, word(display.Reachability(h.MemberID, h.Sees, m.ID)))
 		}
 		t.add(row...)
 	}

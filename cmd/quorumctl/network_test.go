@@ -21,23 +21,23 @@ func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 	for _, h := range d.status.Hosts {
 		ids[h.Name] = h.MemberID
 	}
-	see := func(name, peer, client string, rtt float64) record.Sight {
-		return record.Sight{MemberID: memberID(t, ids[name]), Peer: peer, Client: client, RTTSeconds: rtt}
+	see := func(name string, peer, client record.PortState, rtt float64) record.Reachability {
+		return record.Reachability{MemberID: memberID(t, ids[name]), Peer: peer, Client: client, RTTSeconds: rtt}
 	}
 	hosts := d.status.Hosts
-	hosts[0].Sees = []record.Sight{
+	hosts[0].Sees = []record.Reachability{
 		see("n2", "large-lost", "large-lost", 0.00025), see("n3", "answers", "answers", 0.0005),
 		see("n4", "refused", "refused", 0),
 	}
-	hosts[1].Sees = []record.Sight{
+	hosts[1].Sees = []record.Reachability{
 		see("n1", "large-lost", "answers", 0.00025), see("n3", "answers", "answers", 0.0005),
 		see("n4", "", "silent", 0),
 	}
-	hosts[2].Sees = []record.Sight{
+	hosts[2].Sees = []record.Reachability{
 		see("n1", "unreachable", "silent", 0.001), see("n2", "answers", "refused", 0.0005),
 		see("n4", "answers", "answers", 0.128),
 	}
-	spare := func(name string, all ...record.Sight) {
+	spare := func(name string, all ...record.Reachability) {
 		d.status.Hosts = append(d.status.Hosts, control.HostRecord{ID: name, Name: name, Role: "spare", Sees: all})
 	}
 	spare("s1", see("n1", "answers", "answers", 0.001), see("n2", "answers", "answers", 0.001),

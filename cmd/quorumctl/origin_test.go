@@ -26,23 +26,25 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 		}}}
 	}
 	for name, c := range map[string]struct {
-		origin   string
+		origin   record.Origin
 		facts    []recovery.Facts
 		unproven bool
 		want     string // part of the evidence
 		refused  string
 	}{
-		"recorded here":                   {control.OriginRecorded, nil, false, "matches the hash recorded at", ""},
-		"replaced, by this host's record": {control.OriginExchanged, nil, true, "", "was replaced in the store"},
-		"recorded by another host":        {control.OriginUnproven, recordedBy("one", 1), false, "as stored on n3", ""},
+		"recorded here":                   {record.OriginRecorded, nil, false, "matches the hash recorded at", ""},
+		"replaced, by this host's record": {record.OriginExchanged, nil, true, "", "was replaced in the store"},
+		"recorded by another host":        {record.OriginUnproven, recordedBy("one", 1), false, "as stored on n3", ""},
 		"replaced, by another host's record": {
-			control.OriginRecorded, recordedBy("one", 2), true, "", "was replaced in the store",
+			record.OriginRecorded, recordedBy("one", 2), true, "", "was replaced in the store",
 		},
-		"recorded by no host": {control.OriginUnproven, recordedBy("two", 1), false, "", "--unproven-origin"},
-		"accepted":            {control.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
+		"recorded by no host": {record.OriginUnproven, recordedBy("two", 1), false, "", "--unproven-origin"},
+		"accepted":            {record.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
-			Name: "one", ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",
+			Name: "one", SnapshotEvidence: record.SnapshotEvidence{
+				ManifestSHA256: sum(1), Origin: c.origin, RecordedAt: &at, RecordedBy: "n1",
+			},
 		}
 		got, err := originOf(s, c.facts, c.unproven)
 		if c.refused != "" {

@@ -87,9 +87,9 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	}
 	origin := ""
 	switch s.Origin {
-	case control.OriginExchanged:
+	case record.OriginExchanged:
 		return "", replaced(s.RecordedBy, *cmp.Or(s.RecordedAt, &time.Time{}))
-	case control.OriginRecorded:
+	case record.OriginRecorded:
 		origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s",
 			display.Timestamp(*cmp.Or(s.RecordedAt, &time.Time{})), s.RecordedBy)
 	}

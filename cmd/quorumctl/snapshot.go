@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func (a *app) snapshotCommand() *cobra.Command {
@@ -273,13 +274,13 @@ func writeTested(p *page, j control.SnapshotJob) {
 // writeOrigin shows whether the recorded hash proves that a snapshot was not replaced.
 func writeOrigin(p *page, s control.Snapshot) {
 	switch s.Origin {
-	case control.OriginRecorded:
+	case record.OriginRecorded:
 		at := "?"
 		if s.RecordedAt != nil {
 			at = display.Timestamp(*s.RecordedAt)
 		}
 		p.line("    origin: its manifest matches the hash recorded at %s by %s", at, s.RecordedBy)
-	case control.OriginUnproven:
+	case record.OriginUnproven:
 		p.line("    %s", word{"no hash of this snapshot is recorded: origin unproven", warn})
 		if s.Encrypted {
 			p.line("    encryption does not prove the origin: the recipient's key is public")
@@ -300,11 +301,11 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 		row := cells(display.Span(now.Sub(s.TakenAt)), display.Size(float64(s.Size)),
 			display.Size(float64(s.StoredSize)),
 			ago(now, s.VerifiedAt), ago(now, s.RestoreTestedAt))
-		origin := word{Text: s.Origin}
+		origin := word{Text: string(s.Origin)}
 		switch s.Origin {
-		case control.OriginUnproven:
+		case record.OriginUnproven:
 			origin.Tone = warn
-		case control.OriginExchanged:
+		case record.OriginExchanged:
 			origin.Tone = bad
 		}
 		row = append(row, origin, word{Text: s.Name})
@@ -317,7 +318,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	}
 	p.table(t)
 	for _, s := range j.Snapshots {
-		if s.Origin == control.OriginExchanged {
+		if s.Origin == record.OriginExchanged {
 			p.line("%s %s: its manifest does not match the hash recorded by %s; do not restore it",
 				word{"exchanged:", bad}, s.Name, s.RecordedBy)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestPruneDoesNotAskIfThereIsNothingToRemove(t *testing.T) {
@@ -55,11 +56,11 @@ func finishedJob() control.SnapshotJob {
 		Member: "801595c3b5d588bf", ClusterID: "a1", Etcd: "3.6.16", Revision: 4711, Keys: 1200, Hash: 0xbeef,
 		Size: 700 << 20, StoredSize: 90 << 20,
 	}
-	one.Origin, one.RecordedAt, one.RecordedBy = control.OriginRecorded, &one.TakenAt, "n4"
+	one.Origin, one.RecordedAt, one.RecordedBy = record.OriginRecorded, &one.TakenAt, "n4"
 	two := one
 	two.Name, two.TakenAt = "0000000000000000815-20261121T060000Z-n4-fedcba9876543210", began.Add(-54*time.Hour)
 	two.Revision, two.VerifiedAt, two.Encrypted = 815, &verified, true
-	two.Origin, two.RecordedAt, two.RecordedBy = control.OriginUnproven, nil, ""
+	two.Origin, two.RecordedAt, two.RecordedBy = record.OriginUnproven, nil, ""
 	return control.SnapshotJob{Started: began, Ended: &ended, Bytes: 1, Snapshots: []control.Snapshot{one, two}}
 }
 

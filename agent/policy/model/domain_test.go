@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // lastReport is what the last of three live voters reports about the failure domain of two dead voters. The other two
@@ -56,8 +57,8 @@ func withFiveVoters(v *policy.View, last lastReport) bool {
 				h.Sees[j].Domain = report.domain
 			}
 			if report.bothDead {
-				h.Sees = append(h.Sees, policy.Sight{
-					MemberID: second, Lost: true, ConnectedKnown: true, For: ages, Domain: report.domain,
+				h.Sees = append(h.Sees, record.Reachability{
+					MemberID: second, LostSince: lostOn, Link: record.LinkNone, For: ages, Domain: report.domain,
 				})
 			}
 		}

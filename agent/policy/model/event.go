@@ -45,7 +45,7 @@ const (
 	evHostBoots
 	evLinkHeals
 	evMemberHeals
-	evSightHeals
+	evReachHeals
 	evHealthy
 	evOperatorResumes
 	evAlarmEnds
@@ -70,7 +70,7 @@ const (
 	evHostDies
 	evLinkCut
 	evMemberCut
-	evSightLost
+	evReachLost
 	evHealthChanges // arg: the new health state
 	evTooLong
 	evFallsBehind
@@ -131,7 +131,7 @@ func (e event) class() Faults {
 		return AgentCutOff
 	case evMemberCut:
 		return MemberCutOff
-	case evSightLost:
+	case evReachLost:
 		return AgentBlind
 	case evHealthChanges:
 		if e.arg == clockWrong {
@@ -271,7 +271,7 @@ func (w *world) possible(k kind, i int) bool {
 		return h.cutOff != 0
 	case evMemberHeals:
 		return h.isolated != 0
-	case evSightHeals:
+	case evReachHeals:
 		return h.blind != 0
 	case evHealthy:
 		return h.health != healthy

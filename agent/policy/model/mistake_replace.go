@@ -46,7 +46,7 @@ func reportDead(v *policy.View, id uint64) {
 	})
 	v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h policy.Host) bool { return h.PeerURL == url })
 	for i := range v.Hosts {
-		v.Hosts[i].Sees = []policy.Sight{{MemberID: id, Lost: true, ConnectedKnown: true, For: ages}}
+		v.Hosts[i].Sees = reportsLost(id)
 	}
 }
 
@@ -95,9 +95,7 @@ func deadMistakes() []Mistake {
 					v.Hosts[i].MemberLostFor = ages
 					for _, m := range v.Cluster.Members {
 						if !m.Live && !m.Learner {
-							v.Hosts[i].Sees = []policy.Sight{{
-								MemberID: m.ID, Lost: true, ConnectedKnown: true, For: ages,
-							}}
+							v.Hosts[i].Sees = reportsLost(m.ID)
 						}
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // replacementState is what the agents report about a dead or unhealthy voter, and the operation in which a host
@@ -206,17 +207,25 @@ func (s *observation) replacementOp() *policy.Op {
 	return op
 }
 
+// lostOn is a time since which a member is lost. The policy evaluates only that there is one.
+var lostOn = time.Unix(1, 0)
+
+// reportsLost returns a host's report that a member is lost, and that its etcd receives no messages from it.
+func reportsLost(id uint64) []record.Reachability {
+	return []record.Reachability{{MemberID: record.MemberID(id), LostSince: lostOn, Link: record.LinkNone, For: ages}}
+}
+
 // connectionReports returns a voter's host's report on its member's connection to the dead or slow voter: the
 // connection to a dead voter is lost, and the connection to a voter that is too slow to answer is established.
-func (s *observation) connectionReports(i int) []policy.Sight {
+func (s *observation) connectionReports(i int) []record.Reachability {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
-		who := memberID(int(s.dead - 1))
-		return []policy.Sight{{MemberID: who, Connected: true, ConnectedKnown: true, For: ages}}
+		who := record.MemberID(memberID(int(s.dead - 1)))
+		return []record.Reachability{{MemberID: who, Peer: record.PortAnswers, Link: record.LinkUp, For: ages}}
 	}
 	if s.dead == 0 || s.witness != 0 || s.hosts[i].list != voter || i == int(s.dead-1) {
 		return nil
 	}
-	return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Lost: true, ConnectedKnown: true, For: ages}}
+	return reportsLost(memberID(int(s.dead - 1)))
 }
 
 // judgeReplacement checks a step of a replacement against the world at the time of the view.

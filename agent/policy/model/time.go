@@ -147,7 +147,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		return compareAndSet(&h.cutOff, 1, 0), fine
 	case evMemberHeals:
 		return compareAndSet(&h.isolated, 1, 0), fine
-	case evSightHeals:
+	case evReachHeals:
 		return compareAndSet(&h.blind, 1, 0), fine
 	case evHealthy:
 		if h.health == healthy {
@@ -209,7 +209,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		}
 		h.isolated = 1
 		w.markFaulted()
-	case evSightLost:
+	case evReachLost:
 		ok = compareAndSet(&h.blind, 0, 1)
 	case evHealthChanges:
 		if arg == healthy || h.health != healthy {

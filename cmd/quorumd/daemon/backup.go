@@ -262,7 +262,8 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	if err != nil {
 		return backup.Outcome{}, err
 	}
-	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m, ManifestSHA256: m.SHA256}}}, nil
+	saved := backup.Snapshot{Manifest: m, SnapshotEvidence: record.SnapshotEvidence{ManifestSHA256: m.SHA256}}
+	return backup.Outcome{Snapshots: []backup.Snapshot{saved}}, nil
 }
 
 func (j job) list(ctx context.Context) (backup.Outcome, error) {
@@ -300,7 +301,9 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 	if err := backup.MarkVerified(ctx, j.store, m); err != nil {
 		return backup.Outcome{}, err
 	}
-	verified := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: &j.options.Now})
+	verified := j.evidence.Seen(backup.Snapshot{
+		Manifest: m, SnapshotEvidence: record.SnapshotEvidence{VerifiedAt: &j.options.Now},
+	})
 	return backup.Outcome{Snapshots: []backup.Snapshot{verified}}, nil
 }
 

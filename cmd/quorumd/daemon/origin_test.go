@@ -54,17 +54,17 @@ func TestAReplacedSnapshotIsNeitherVerifiedNorTestedNorFetched(t *testing.T) {
 		t.Errorf("marks were written: %v, %v", marks, err)
 	}
 	out, err := j.do(t.Context(), "list", nil)
-	if err != nil || len(out.Snapshots) != 1 || out.Snapshots[0].Origin != backup.OriginExchanged {
+	if err != nil || len(out.Snapshots) != 1 || out.Snapshots[0].Origin != record.OriginExchanged {
 		t.Errorf("listed: %+v, %v", out.Snapshots, err)
 	}
 	j.evidence = backup.Evidence{record.Manifest{Name: m.Name, SHA256: m.SHA256, Saved: o.Now, Host: "n1"}}
 	out, err = j.do(t.Context(), "verify", nil)
-	if err != nil || out.Snapshots[0].Origin != backup.OriginRecorded || out.Snapshots[0].RecordedBy != "n1" {
+	if err != nil || out.Snapshots[0].Origin != record.OriginRecorded || out.Snapshots[0].RecordedBy != "n1" {
 		t.Errorf("saved snapshot: %+v, %v", out.Snapshots, err)
 	}
 	j.evidence = nil
 	out, err = j.do(t.Context(), "verify", nil)
-	if err != nil || out.Snapshots[0].Origin != backup.OriginUnproven {
+	if err != nil || out.Snapshots[0].Origin != record.OriginUnproven {
 		t.Errorf("snapshot without a record: %+v, %v", out.Snapshots, err)
 	}
 }

@@ -26,8 +26,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/connlimit"
-	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/proxy"
+	"github.com/quorumd/quorumd/disk/atomicfile"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -211,5 +211,8 @@ func writeList(path string, list proxy.List) error {
 	if err != nil {
 		return err
 	}
-	return hoststate.HostFiles{}.Write(path, text, false)
+	if err := atomicfile.Write(path, text, 0o644, false); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/backup/restoretest"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // spoolOf returns the directory for snapshots that this host processes.
@@ -79,7 +80,9 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 		return backup.Outcome{}, err
 	}
 	now := &j.options.Now
-	tested := j.evidence.Seen(backup.Snapshot{Manifest: m, VerifiedAt: now, RestoreTestedAt: now})
+	tested := j.evidence.Seen(backup.Snapshot{
+		Manifest: m, SnapshotEvidence: record.SnapshotEvidence{VerifiedAt: now, RestoreTestedAt: now},
+	})
 	return backup.Outcome{Snapshots: []backup.Snapshot{tested}, Served: served}, nil
 }
 

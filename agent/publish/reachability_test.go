@@ -14,18 +14,18 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-func sight(state network.State, rtt time.Duration) []network.Sight {
+func probed(state record.PortState, rtt time.Duration) []network.Reading {
 	way := network.Port{State: state, RTT: rtt}
-	return []network.Sight{{Member: 10, Name: "n1", Peer: way, Client: way}}
+	return []network.Reading{{Member: 10, Name: "n1", Peer: way, Client: way}}
 }
 
 // writes returns the number of published changes in an hour with one probe per second.
-func writes(of func(second int) []network.Sight) (n int) {
-	var s sights
-	var before []record.Sight
+func writes(of func(second int) []network.Reading) (n int) {
+	var s reachability
+	var before []record.Reachability
 	for second := range 3600 {
 		at := time.Duration(second) * time.Second
-		now := s.steady(&round.Round{At: at, SightEvery: network.Every, Sights: of(second)})
+		now := s.steady(&round.Round{At: at, ProbeEvery: network.Every, Probes: of(second)})
 		if !reflect.DeepEqual(now, before) {
 			n++
 		}
@@ -36,32 +36,36 @@ func writes(of func(second int) []network.Sight) (n int) {
 
 func TestASteadyNetworkIsWrittenOnceAndAnUnsteadyOneOnceAMinute(t *testing.T) {
 	t.Parallel()
-	steady := func(second int) []network.Sight {
+	steady := func(second int) []network.Reading {
 		if second < 5 {
-			return sight(network.Unknown, 0)
+			return probed(record.PortUnknown, 0)
 		}
-		return sight(network.Answers, time.Duration(180+second%70)*time.Microsecond)
+		return probed(record.PortAnswers, time.Duration(180+second%70)*time.Microsecond)
 	}
 	if n := writes(steady); n != 1 {
 		t.Errorf("a network that stays the same is written %d times in an hour", n)
 	}
-	noisy := func(second int) []network.Sight {
-		return sight(network.Answers+network.State(second%2*2), time.Duration(second%9+1)*time.Millisecond)
+	noisy := func(second int) []network.Reading {
+		states := []record.PortState{record.PortAnswers, record.PortUnreachable}
+		return probed(states[second%2], time.Duration(second%9+1)*time.Millisecond)
 	}
 	if n := writes(noisy); n < 2 || n > 60 {
 		t.Errorf("a network that never stays the same is written %d times in an hour", n)
 	}
-	joined := func(second int) []network.Sight {
-		of := network.State(min(second/5, 1))
-		both := append(sight(network.Answers, time.Millisecond), sight(of, time.Millisecond)...)
+	joined := func(second int) []network.Reading {
+		of := record.PortAnswers
+		if second < 5 {
+			of = record.PortUnknown
+		}
+		both := append(probed(record.PortAnswers, time.Millisecond), probed(of, time.Millisecond)...)
 		both[1].Member = 11
 		return both[:min(second/2, 2)]
 	}
 	if n := writes(joined); n != 2 {
 		t.Errorf("a second member that was probed is written %d times", n)
 	}
-	slower := func(second int) []network.Sight {
-		return sight(network.Answers, time.Duration(second%9+1)*time.Millisecond)
+	slower := func(second int) []network.Reading {
+		return probed(record.PortAnswers, time.Duration(second%9+1)*time.Millisecond)
 	}
 	if n := writes(slower); n < 2 || n > 6 {
 		t.Errorf("a network whose times alone change is written %d times in an hour", n)
@@ -70,12 +74,12 @@ func TestASteadyNetworkIsWrittenOnceAndAnUnsteadyOneOnceAMinute(t *testing.T) {
 
 func TestTheStatesOfPortsAndARoundedUpTimeArePublished(t *testing.T) {
 	t.Parallel()
-	var s sights
-	got := s.steady(&round.Round{At: time.Hour, SightEvery: network.Every, Sights: []network.Sight{{
-		Member: 10, Name: "n1", Peer: network.Port{State: network.LargeLost, RTT: 300 * time.Microsecond},
-		Client: network.Port{State: network.Unreachable},
+	var s reachability
+	got := s.steady(&round.Round{At: time.Hour, ProbeEvery: network.Every, Probes: []network.Reading{{
+		Member: 10, Name: "n1", Peer: network.Port{State: record.PortLargeLost, RTT: 300 * time.Microsecond},
+		Client: network.Port{State: record.PortUnreachable},
 	}}})
-	want := []record.Sight{{MemberID: 10, Peer: "large-lost", Client: "unreachable", RTTSeconds: 0.0005}}
+	want := []record.Reachability{{MemberID: 10, Peer: "large-lost", Client: "unreachable", RTTSeconds: 0.0005}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("it is %+v", got)
 	}
@@ -89,22 +93,22 @@ func TestTheStatesOfPortsAndARoundedUpTimeArePublished(t *testing.T) {
 }
 
 // roundWith is a round of a voter with these observations. Member 2 is n2, and so on.
-func roundWith(at time.Duration, seen ...network.Sight) *round.Round {
+func roundWith(at time.Duration, seen ...network.Reading) *round.Round {
 	r := &round.Round{
-		At: at, Wall: time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC).Add(at), SightEvery: network.Every, Sights: seen,
+		At: at, Wall: time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC).Add(at), ProbeEvery: network.Every, Probes: seen,
 		Connections: round.Connections{Known: true, At: at, Of: map[uint64]bool{2: true}},
 	}
 	r.Decision.Role = policy.RoleVoter
 	return r
 }
 
-func reaches(id uint64) network.Sight {
-	way := network.Port{State: network.Answers, RTT: time.Millisecond}
-	return network.Sight{Member: id, Peer: way, Client: way}
+func reaches(id uint64) network.Reading {
+	way := network.Port{State: record.PortAnswers, RTT: time.Millisecond}
+	return network.Reading{Member: id, Peer: way, Client: way}
 }
 
 // loses returns the observation of a member that was just lost, while the states of its ports have not changed yet.
-func loses(id uint64, at time.Duration) network.Sight {
+func loses(id uint64, at time.Duration) network.Reading {
 	s := reaches(id)
 	s.Lost, s.LostAt = true, at
 	return s
@@ -112,7 +116,7 @@ func loses(id uint64, at time.Duration) network.Sight {
 
 func TestALostOrRecoveredMemberIsPublishedAtOnce(t *testing.T) {
 	t.Parallel()
-	var s sights
+	var s reachability
 	on := func(at time.Duration) time.Time { return roundWith(at).Wall }
 	for i, c := range []struct {
 		r    *round.Round
@@ -126,7 +130,7 @@ func TestALostOrRecoveredMemberIsPublishedAtOnce(t *testing.T) {
 		{roundWith(17*time.Second, reaches(2), loses(3, 16*time.Second)), on(16 * time.Second), record.LinkNone},
 	} {
 		got := s.steady(c.r)
-		if len(got) != 2 || !got[0].Lost.IsZero() || !got[1].Lost.Equal(c.lost) || got[1].Link != c.link {
+		if len(got) != 2 || !got[0].LostSince.IsZero() || !got[1].LostSince.Equal(c.lost) || got[1].Link != c.link {
 			t.Errorf("%d: %+v, want lost %s, link %q", i, got, c.lost, c.link)
 		}
 	}
@@ -137,7 +141,7 @@ func TestALostOrRecoveredMemberIsPublishedAtOnce(t *testing.T) {
 	}
 	stepped := roundWith(18*time.Second, reaches(2), loses(3, 16*time.Second))
 	stepped.Wall = stepped.Wall.Add(-time.Hour)
-	if got := s.steady(stepped); !got[1].Lost.Equal(on(16 * time.Second)) {
+	if got := s.steady(stepped); !got[1].LostSince.Equal(on(16 * time.Second)) {
 		t.Errorf("a step of the wall clock has changed the observation: %+v", got[1])
 	}
 	encoded, err := record.Encode(record.Host{Sees: s.shown, MemberLost: true})
@@ -166,11 +170,11 @@ func TestTheLinkToALostMemberIsTheOneThatEtcdReports(t *testing.T) {
 		"a spare reports nothing":  {func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, ""},
 		"nor does an unknown role": {func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, ""},
 	} {
-		var s sights
+		var s reachability
 		r := roundWith(time.Minute, reaches(2), loses(3, 50*time.Second))
 		c.change(r)
 		got := s.steady(r)
-		if len(got) != 2 || got[1].Lost.IsZero() == c.lost || got[1].Link != c.link {
+		if len(got) != 2 || got[1].LostSince.IsZero() == c.lost || got[1].Link != c.link {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -178,10 +182,10 @@ func TestTheLinkToALostMemberIsTheOneThatEtcdReports(t *testing.T) {
 
 func TestAFreshAgentPublishesALostMemberBeforeItKnowsMore(t *testing.T) {
 	t.Parallel()
-	var s sights
-	lost := network.Sight{Member: 3, Lost: true, LostAt: time.Second}
-	got := s.steady(roundWith(8*time.Second, network.Sight{Member: 2}, lost))
-	if len(got) != 1 || got[0].MemberID != 3 || got[0].Lost.IsZero() {
+	var s reachability
+	lost := network.Reading{Member: 3, Lost: true, LostAt: time.Second}
+	got := s.steady(roundWith(8*time.Second, network.Reading{Member: 2}, lost))
+	if len(got) != 1 || got[0].MemberID != 3 || got[0].LostSince.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -193,16 +197,16 @@ func TestAQueryForDeadVotersIsAnsweredByNewerProbes(t *testing.T) {
 		answers bool
 	}{
 		"all were probed since":         {func(*round.Round) {}, true},
-		"no host asks":                  {func(r *round.Round) { r.AskedSince, r.Sights[1].LookedAt = 0, 1 }, true},
-		"it was probed before":          {func(r *round.Round) { r.Sights[1].LookedAt = r.AskedSince }, false},
-		"another one was probed before": {func(r *round.Round) { r.Sights[0].LookedAt = r.AskedSince }, true},
+		"no host asks":                  {func(r *round.Round) { r.AskedSince, r.Probes[1].LookedAt = 0, 1 }, true},
+		"it was probed before":          {func(r *round.Round) { r.Probes[1].LookedAt = r.AskedSince }, false},
+		"another one was probed before": {func(r *round.Round) { r.Probes[0].LookedAt = r.AskedSince }, true},
 		"etcd reported before":          {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
 		"etcd reports nothing":          {func(r *round.Round) { r.Connections = round.Connections{} }, true},
-		"it cannot be probed":           {func(r *round.Round) { r.Sights[1].LookedAt = 0 }, true},
+		"it cannot be probed":           {func(r *round.Round) { r.Probes[1].LookedAt = 0 }, true},
 	} {
 		r := roundWith(time.Minute, reaches(2), loses(3, time.Second))
 		r.AskedSince, r.Op = 50*time.Second, &record.Op{Kind: policy.KindReplace, Replaces: 3}
-		r.Sights[0].LookedAt, r.Sights[1].LookedAt = 51*time.Second, 52*time.Second
+		r.Probes[0].LookedAt, r.Probes[1].LookedAt = 51*time.Second, 52*time.Second
 		c.change(r)
 		if got := r.AnswersNow(); got != c.answers {
 			t.Errorf("%s: answered %t", name, got)

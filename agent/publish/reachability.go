@@ -1,0 +1,126 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// reachability is what this host publishes about its network to the other members. While the set of members is
+// unchanged, it changes at most once in six probes, or once in ten minutes if only a response time changes. Therefore,
+// an unsteady network makes a member write at most once a minute, and all spares of a fleet together less than twice a
+// second. A member publishes at once that another member is lost, or reachable again.
+type reachability struct {
+	shown []record.Reachability
+	begun bool
+	at    time.Duration // when the published observations last changed
+	lost  map[uint64]lost
+}
+
+// lost is the time at which a member became lost: on this host's monotonic clock, and as published.
+type lost struct {
+	at time.Duration
+	on time.Time
+}
+
+// minProbes is the minimum number of probes between two changes of a member's published state.
+const minProbes = 6
+
+// steady returns the observations to publish for a round.
+func (s *reachability) steady(r *round.Round) []record.Reachability {
+	now, every := r.At, r.ProbeEvery
+	if !s.begun {
+		s.begun, s.at = true, now
+	}
+	next, known := s.quantised(r)
+	s.addLost(next, r)
+	stood := now - s.at
+	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Reachability) bool {
+		return a.MemberID == b.MemberID
+	}) // publish a new set at once: once all members were probed, only operations change it
+	other := !slices.EqualFunc(next, s.shown, func(a, b record.Reachability) bool {
+		return a.MemberID == b.MemberID && a.Peer == b.Peer && a.Client == b.Client
+	})
+	lost := lostDiffers(next, s.shown) || lostDiffers(s.shown, next)
+	if others || lost || other && stood >= minProbes*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+		s.shown, s.at = next, now
+	}
+	return s.shown
+}
+
+// addLost adds the lost members, with their failure domain and whether this host's etcd is connected to them, if this
+// host's role reports dead voters.
+func (s *reachability) addLost(next []record.Reachability, r *round.Round) {
+	before := s.lost
+	s.lost = map[uint64]lost{}
+	if !r.Decision.Role.ReportsDeadVoters() {
+		return
+	}
+	for _, m := range r.Probes {
+		i := slices.IndexFunc(next, func(to record.Reachability) bool { return uint64(to.MemberID) == m.Member })
+		if i < 0 || !m.Lost {
+			continue
+		}
+		l, same := before[m.Member]
+		if !same || l.at != m.LostAt {
+			l = lost{m.LostAt, r.Reachability(m).LostSince}
+		}
+		s.lost[m.Member], next[i].LostSince = l, l.on
+		next[i].Link, next[i].Domain = r.Link(m.Member), r.View.DomainOf(m.Member)
+	}
+}
+
+// lostDiffers reports whether list contains a lost member that other does not report in the same way.
+func lostDiffers(list, other []record.Reachability) bool {
+	return slices.ContainsFunc(list, func(a record.Reachability) bool {
+		return !a.LostSince.IsZero() && !slices.ContainsFunc(other, func(b record.Reachability) bool {
+			return a.MemberID == b.MemberID && a.LostSince.Equal(b.LostSince) && a.Link == b.Link &&
+				a.Domain == b.Domain
+		})
+	})
+}
+
+// seenNow returns what this host observes now, for its own row in the status.
+func seenNow(r *round.Round) []record.Reachability {
+	var now reachability
+	out, _ := now.quantised(r)
+	for i := range out {
+		for _, m := range r.Probes {
+			if record.MemberID(m.Member) == out[i].MemberID {
+				out[i].LostSince = r.Reachability(m).LostSince
+			}
+		}
+	}
+	return out
+}
+
+// quantised returns the observations rounded for publication, without lost members, and whether they are complete.
+func (s *reachability) quantised(r *round.Round) (out []record.Reachability, known bool) {
+	known = true
+	for _, m := range r.Probes[:min(len(r.Probes), record.MaxReachability)] {
+		to := r.Reachability(m)
+		to.LostSince = time.Time{}
+		if to.Peer == record.PortUnknown && to.Client == record.PortUnknown && !m.Lost {
+			known = false
+			continue
+		}
+		rtt := max(m.Peer.RTT, m.Client.RTT)
+		to.RTTSeconds = quantised(rtt)
+		i := slices.IndexFunc(s.shown, func(old record.Reachability) bool { return old.MemberID == to.MemberID })
+		if i >= 0 && near(rtt, s.shown[i].RTTSeconds) {
+			to.RTTSeconds = s.shown[i].RTTSeconds
+		}
+		out = append(out, to)
+	}
+	return out, known
+}
+
+// near reports whether a duration is in the range that rounds up to level, extended by a quarter of each bound.
+func near(d time.Duration, level float64) bool {
+	return d.Seconds() > level/2*0.75 && d.Seconds() <= level*1.25
+}

@@ -1,0 +1,65 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import "time"
+
+// PortState is the state of a member's port, as probed by a host. Any other state, from a newer version, counts as
+// unknown.
+type PortState string
+
+// The states of a port.
+const (
+	PortUnknown     PortState = ""            // not probed often enough yet
+	PortAnswers     PortState = "answers"     // data comes back
+	PortRefused     PortState = "refused"     // the host is up, and nothing listens on the port
+	PortUnreachable PortState = "unreachable" // no connection: no answer, or no route
+	PortSilent      PortState = "silent"      // connections succeed, but no data comes back
+	PortLargeLost   PortState = "large-lost"  // small requests are answered, but large ones are not
+)
+
+// Broken reports whether the network or the host fails. A refused connection does not count: the host was reached.
+func (s PortState) Broken() bool {
+	return s == PortUnreachable || s == PortSilent || s == PortLargeLost
+}
+
+// Accepts reports whether the port accepts connections. It does so even if the process that listens hangs.
+func (s PortState) Accepts() bool { return s == PortAnswers || s == PortSilent || s == PortLargeLost }
+
+// Reachability is how a host reaches a member, in its host record and in the status.
+type Reachability struct {
+	MemberID MemberID `json:"memberID"` // hexadecimal, as etcdctl prints it
+	// State of the member's peer port and of its client port: answers, refused, unreachable, silent or large-lost;
+	// absent if unknown.
+	Peer   PortState `json:"peer,omitempty" bound:"word"`
+	Client PortState `json:"client,omitempty" bound:"word"`
+	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
+	RTTSeconds float64 `json:"rttSeconds,omitempty"`
+	// LostSince is the time since which both ports have failed several consecutive probes; absent if a port accepted a
+	// connection, or if that is unknown. A refused connection counts: the machine is up, but nothing listens there. A
+	// different time is a new report. Members and hosts about to become a member publish it at once.
+	LostSince time.Time `json:"lostSince,omitzero"`
+	// Link is, for a lost member, whether the host's own etcd receives messages from it: up or none; absent
+	// if unknown.
+	Link string `json:"link,omitempty" bound:"word"`
+	// Domain is, for a lost member, the last failure domain of its host that this host has observed itself.
+	Domain string `json:"domain,omitempty"`
+	// For is how long the host has reported this unchanged, as observed by the agent that read it. It is not stored.
+	For time.Duration `json:"-"`
+}
+
+// The values of Link.
+const (
+	LinkUp   = "up"
+	LinkNone = "none"
+)
+
+// Lost reports whether both ports have failed several consecutive probes.
+func (r Reachability) Lost() bool { return !r.LostSince.IsZero() }
+
+// Unsure reports whether the member is not lost, but neither port is known to accept a connection either.
+func (r Reachability) Unsure() bool { return !r.Lost() && !r.Peer.Accepts() && !r.Client.Accepts() }
+
+// LinkKnown reports whether the host's etcd reports whether it receives messages from the member.
+func (r Reachability) LinkKnown() bool { return r.Link == LinkUp || r.Link == LinkNone }
